@@ -48,6 +48,11 @@ const bit<8>  DROP_NONE = 255; // it is not dropped
 
 const bit<8> SENT = 0xFE; // the mark of frames that egress completes
 
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
 // The engine's address: what goes there is for it.
 const bit<48> COWBIRD_MAC = 0x02C0B1D00001;
 const bit<32> COWBIRD_IP  = 0x0A0000FE;
@@ -102,13 +107,8 @@ const bit<32> COWBIRD_SENT      = 512; // a cell for each instance and phase
 const bit<16> COWBIRD_BUSY      = 64; // turns without news after which an instance is probed more seldom
 const bit<16> COWBIRD_SELDOM    = 63; // then one turn of so many is used, less one
 
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
-typedef bit<32> time_t;
-
 // Without any answer for so long, an instance starts again from what is done.
 const time_t COWBIRD_TIMEOUT = 20000000;
-
-const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
 // The controller's frames on their way back, beside the phases.
 const bit<8> COWBIRD_LOOK = 9;
@@ -220,86 +220,6 @@ struct cowbird_packets_t {
 struct cowbird_high_t {
     bit<32> top;  // the highest two bits of the low part, when it was last seen
     bit<32> high;
-}
-
-// What the engine finds out about a frame.
-struct cowbird_metadata_t {
-    // Words that are added or compared have to be in one group of 16 containers, so a value that is used once is overwritten: the
-    // sentence of such a field has both meanings.
-    bit<8>  frame;      // what the frame is on its own
-    bit<8>  phase;      // what its queue pair is for
-    bit<8>  does;       // what the engine does with it
-    bit<8>  next;       // what it becomes; 0: nothing
-    bit<8>  instance;
-    bit<8>  served;     // whether the controller has the engine serve the instance
-    bit<16> last;       // the first instance that has no turns
-    bit<16> bytes;      // of payload, with padding
-    bit<16> framing;    // bytes of IPv4's header
-    bit<16> carried;    // bytes of payload, without padding; of an entry: in its last packet
-    bit<8>  kind;       // of request: KIND_READ, KIND_WRITE
-    bit<8>  odd;        // the entry is of no kind
-    bit<8>  form;       // which headers data leaves with
-    bit<8>  acks;       // side of an acknowledgement, in the lowest bit
-    bit<8>  flags;      // that the first pass left
-    bit<32> busy;       // whether a red block is under way
-    bit<8>  more;       // whether there is an entry behind the head
-    bit<16> misnamed;   // what differs between an entry's region and the one in its id
-    bit<32> base;       // sequence number of the queue pair's first packet
-    bit<32> msn;        // messages that the frame acknowledges
-    bit<32> news;       // requests that it reports; where the controller sets an instance: its head
-    bit<32> told;       // the head in the last red block, beyond what is done; later, entries begun beyond that
-    bit<8>  tells;      // whether a red block has to be sent
-    bit<32> mine;       // the entry as the next one, of its kind; later, as it stands in `cowbird_fetched` while it waits
-    bit<32> id;         // number of the request
-    bit<32> tail;       // entries that the thread has written
-    bit<32> unseen;     // entries up to the tail; later, from the limit to it
-    bit<32> entries;    // of the instance's ring
-    bit<32> behind;     // packets of the side up to the request's end
-    bit<32> whose;      // the instance, beside that
-    bit<64> remote;     // where the request's data is in its region
-    bit<64> local;      // and in the thread's memory
-    bit<32> pool_key;   // the region: its key, where it is, its bytes; later, those from where the data begins
-    bit<64> pool;
-    bit<64> pool_bytes;
-    bit<32> rest;       // bytes of the region behind the data
-    bit<8>  known;      // whether the instance has the region
-    bit<32> ring;       // the ring's bytes, and where it is
-    bit<32> ring_at;
-    bit<32> half;       // half of it, less what the entry asks for
-    bit<32> mask;       // its bytes less a word
-    bit<32> offset;     // of the data in it
-    bit<32> end;        // of the data in it
-    bit<32> left;       // where data before has to end
-    bit<32> fits;       // what is left of the ring
-    bit<32> lap;        // position at which the ring began; later, of the data's end
-    bit<8>  outcome;    // of taking an entry
-    bit<8>  passed;     // whether data is the next packet
-    bit<8>  right;      // whether data begins where it should
-    bit<8>  bad;        // what is wrong with an entry or a tail
-    bit<8>  seen;       // what a probe finds of the tail
-    bit<8>  late;       // whether nothing has gone on for too long
-    bit<8>  again;      // whether the instance starts again
-    bit<16> quiet;      // turns since the tail moved
-    bit<8>  is_last;    // the packet is its request's last one
-    bit<8>  is_first;   // its first one
-    bit<8>  fills;      // and as long as it has to be
-}
-
-// And in egress.
-struct cowbird_egress_metadata_t {
-    bit<32> psn;
-    bit<64> set;
-    bit<64> ring;
-    bit<32> key;
-    bit<32> place;
-    bit<32> mask;
-    bit<16> room;
-    // The highest bits of the low parts of what is told.
-    bit<8>  head;
-    bit<8>  reads;
-    bit<8>  writes;
-    bit<8>  response;
-    bit<8>  request;
 }
 
 // Precedes frames from the switch to the controller.
@@ -425,10 +345,10 @@ header cowbird_tail_t {
 
 // Precedes a frame that egress completes. No port begins with its mark.
 header sent_t {
-    bit<8>  mark;
-    bit<8>  phase;    // what it is
-    bit<8>  instance;
-    bit<8>  form;     // which headers it has
+    bit<8> mark;
+    bit<8> phase;    // what it is
+    bit<8> instance;
+    bit<8> form;     // which headers it has
 }
 
 // A number as registers have it: in the upper bits of a word. Behind `sent_t` is the one that egress needs: packets of its
@@ -498,14 +418,14 @@ header cowbird_block_t {
 
 struct headers_t {
     sent_t sent;
-    cowbird_number_t     cowbird_count; // packets of the queue pair before; later, up to where entries may be asked for
-    cowbird_number_t     cowbird_fetched;
-    cowbird_number_t     cowbird_taken;
-    cowbird_number_t     cowbird_probes;
-    cowbird_number_t     cowbird_reds; // red blocks before
-    cowbird_number_t     cowbird_number;
-    cowbird_number_t     cowbird_packets;
-    cowbird_telling_t    cowbird_telling;
+    cowbird_number_t cowbird_count; // packets of the queue pair before; later, up to where entries may be asked for
+    cowbird_number_t cowbird_fetched;
+    cowbird_number_t cowbird_taken;
+    cowbird_number_t cowbird_probes;
+    cowbird_number_t cowbird_reds; // red blocks before
+    cowbird_number_t cowbird_number;
+    cowbird_number_t cowbird_packets;
+    cowbird_telling_t cowbird_telling;
     packet_in_t          packet_in;
     packet_out_t         packet_out;
     ethernet_t           ethernet;
@@ -519,6 +439,69 @@ struct headers_t {
     cowbird_red_t        cowbird_red;
     cowbird_entry_t      cowbird_entry;
     cowbird_tail_t       cowbird_tail;
+}
+
+// What cowbird keeps of a frame while ingress handles it.
+struct cowbird_metadata_t {
+    // Words that are added or compared have to be in one group of 16 containers, so a value that is used once is overwritten: the
+    // sentence of such a field has both meanings.
+    bit<8>  frame;      // what the frame is on its own
+    bit<8>  phase;      // what its queue pair is for
+    bit<8>  does;       // what the engine does with it
+    bit<8>  next;       // what it becomes; 0: nothing
+    bit<8>  instance;
+    bit<8>  served;     // whether the controller has the engine serve the instance
+    bit<16> last;       // the first instance that has no turns
+    bit<16> bytes;      // of payload, with padding
+    bit<16> framing;    // bytes of IPv4's header
+    bit<16> carried;    // bytes of payload, without padding; of an entry: in its last packet
+    bit<8>  kind;       // of request: KIND_READ, KIND_WRITE
+    bit<8>  odd;        // the entry is of no kind
+    bit<8>  form;       // which headers data leaves with
+    bit<8>  acks;       // side of an acknowledgement, in the lowest bit
+    bit<8>  flags;      // that the first pass left
+    bit<32> busy;       // whether a red block is under way
+    bit<8>  more;       // whether there is an entry behind the head
+    bit<16> misnamed;   // what differs between an entry's region and the one in its id
+    bit<32> base;       // sequence number of the queue pair's first packet
+    bit<32> msn;        // messages that the frame acknowledges
+    bit<32> news;       // requests that it reports; where the controller sets an instance: its head
+    bit<32> told;       // the head in the last red block, beyond what is done; later, entries begun beyond that
+    bit<8>  tells;      // whether a red block has to be sent
+    bit<32> mine;       // the entry as the next one, of its kind; later, as it stands in `fetched` while it waits
+    bit<32> id;         // number of the request
+    bit<32> tail;       // entries that the thread has written
+    bit<32> unseen;     // entries up to the tail; later, from the limit to it
+    bit<32> entries;    // of the instance's ring
+    bit<32> behind;     // packets of the side up to the request's end
+    bit<32> whose;      // the instance, beside that
+    bit<64> remote;     // where the request's data is in its region
+    bit<64> local;      // and in the thread's memory
+    bit<32> pool_key;   // the region: its key, where it is, its bytes; later, those from where the data begins
+    bit<64> pool;
+    bit<64> pool_bytes;
+    bit<32> rest;       // bytes of the region behind the data
+    bit<8>  known;      // whether the instance has the region
+    bit<32> ring;       // the ring's bytes, and where it is
+    bit<32> ring_at;
+    bit<32> half;       // half of it, less what the entry asks for
+    bit<32> mask;       // its bytes less a word
+    bit<32> offset;     // of the data in it
+    bit<32> end;        // of the data in it
+    bit<32> left;       // where data before has to end
+    bit<32> fits;       // what is left of the ring
+    bit<32> lap;        // position at which the ring began; later, of the data's end
+    bit<8>  outcome;    // of taking an entry
+    bit<8>  passed;     // whether data is the next packet
+    bit<8>  right;      // whether data begins where it should
+    bit<8>  bad;        // what is wrong with an entry or a tail
+    bit<8>  seen;       // what a probe finds of the tail
+    bit<8>  late;       // whether nothing has gone on for too long
+    bit<8>  again;      // whether the instance starts again
+    bit<16> quiet;      // turns since the tail moved
+    bit<8>  is_last;    // the packet is its request's last one
+    bit<8>  is_first;   // its first one
+    bit<8>  fills;      // and as long as it has to be
 }
 
 struct metadata_t {
@@ -539,7 +522,11 @@ header next_pass_t {
 
 // What egress sees of a frame.
 struct egress_headers_t {
-    sent_t sent;
+    sent_t                  sent;
+    cowbird_number_t        cowbird_count;
+    cowbird_telling_parts_t cowbird_telling;
+    cowbird_answer_t        cowbird_answer;
+    cowbird_block_t         cowbird_block;
     packet_in_t          packet_in;
     packet_out_t         packet_out;
     ethernet_t           ethernet;
@@ -553,10 +540,23 @@ struct egress_headers_t {
     cowbird_red_t        cowbird_red;
     cowbird_entry_t      cowbird_entry;
     cowbird_tail_t       cowbird_tail;
-    cowbird_number_t        cowbird_count;
-    cowbird_telling_parts_t cowbird_telling;
-    cowbird_answer_t        cowbird_answer;
-    cowbird_block_t         cowbird_block;
+}
+
+// The same of egress.
+struct cowbird_egress_metadata_t {
+    bit<32> psn;
+    bit<64> set;
+    bit<64> ring;
+    bit<32> key;
+    bit<32> place;
+    bit<32> mask;
+    bit<16> room;
+    // The highest bits of the low parts of what is told.
+    bit<8>  head;
+    bit<8>  reads;
+    bit<8>  writes;
+    bit<8>  response;
+    bit<8>  request;
 }
 
 struct egress_metadata_t {
@@ -749,7 +749,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.cowbird_telling.setValid();
         hdr.cowbird_telling.refusal = 0;
         hdr.cowbird_fetched.word = 0;
-        // The number is in the lower bits of its word, as are others that the parser gives; `cowbird_lift` moves them.
+        // The number is in the lower bits of its word, as are others that the parser gives; `lift` moves them.
         hdr.cowbird_count.word = packet.lookahead<bit<96>>()[31:0];
         packet.extract(hdr.cowbird_bth);
         transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length, hdr.cowbird_bth.pad) {
@@ -1028,6 +1028,3375 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
+// The engine: what came back from a queue pair becomes the next request. A comment for each stage says what is known behind it.
+control Cowbird(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // By instance and phase: what was sent; in the cell of phase 0, how often it started again.
+    Counter<bit<64>, cowbird_sent_t>(COWBIRD_SENT, CounterType_t.PACKETS) sent;
+
+    action pair(bit<8> instance, bit<8> phase, bit<24> first) {
+        meta.cowbird.instance = instance;
+        meta.cowbird.phase    = phase;
+        meta.cowbird.base     = first ++ 8w0;
+        meta.cowbird.acks     = phase;
+    }
+
+    action tick(bit<16> instances) {
+        meta.cowbird.phase = COWBIRD_TICK;
+        meta.cowbird.last  = instances;
+    }
+
+    table pairs {
+        key = {
+            ig_intr_md.ingress_port  : exact @name("port");
+            hdr.ethernet.srcAddr     : exact;
+            hdr.cowbird_ipv4.srcAddr : exact;
+            hdr.cowbird_bth.destQp   : exact;
+        }
+        actions = {
+            pair;
+            tick;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    @hidden action handle_as(bit<8> what) {
+        meta.cowbird.does = what;
+    }
+
+    @hidden action refuse(bit<8> reason) {
+        meta.cowbird.does = DOES_BAD;
+        meta.drop = reason;
+    }
+
+    @hidden table dispatch {
+        key = {
+            hdr.packet_out.isValid() : ternary;
+            hdr.vlan.isValid()   : ternary;
+            meta.pass            : ternary;
+            meta.cowbird.phase   : ternary;
+            meta.cowbird.frame   : ternary;
+            meta.cowbird.framing : ternary;
+            meta.cowbird.bytes   : ternary;
+        }
+        actions = {
+            handle_as;
+            refuse;
+        }
+        const default_action = refuse(DROP_COWBIRD_BAD_FRAME);
+        const entries = {
+            (true, _, _, _, FRAME_LOOK, _, _) : handle_as(DOES_LOOK);
+            (true, _, _, _, FRAME_SET, _, _) : handle_as(DOES_SET);
+            (true, _, _, _, FRAME_BEYOND, _, _) : refuse(DROP_COWBIRD_BAD_INDEX);
+            (false, _, _, _, FRAME_BEYOND, _, _) : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (false, _, _, _, FRAME_LOOK, _, _) : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (false, _, _, _, FRAME_SET, _, _) : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (_, true, _, _, _, _, _) : refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, _, FRAME_BAD, _, _) : refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, _, DATA &&& DATA, _, 0) : refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : handle_as(DOES_DATA);
+            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : handle_as(DOES_DATA);
+            (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : handle_as(DOES_DATA);
+            (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : handle_as(DOES_DATA);
+            (_, _, _, COWBIRD_PROBE, FRAME_TAIL, IPV4_BYTES, _) : handle_as(DOES_PROBE);
+            (_, _, _, COWBIRD_ENTRY, FRAME_ENTRY, IPV4_BYTES, _) : handle_as(DOES_ENTRY);
+            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, DATA &&& DATA, _, _) : refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, COWBIRD_NOTHING, _, IPV4_BYTES, _) : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, _, FRAME_GAP, IPV4_BYTES, _) : handle_as(DOES_GAP);
+            (_, _, _, _, FRAME_REFUSAL, IPV4_BYTES, _) : handle_as(DOES_REFUSAL);
+            (_, _, 0, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _) : handle_as(DOES_TICK);
+            (_, _, _, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _) : handle_as(DOES_AGAIN);
+            (_, _, 0, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_ACK);
+            (_, _, _, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_AGAIN);
+            (_, _, 0, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_ACK);
+            (_, _, _, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_AGAIN);
+            (_, _, _, COWBIRD_RED, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_RED);
+            (_, _, _, _, _, IPV4_BYTES, _) : refuse(DROP_COWBIRD_BAD_OPCODE);
+        }
+        size = 64;
+    }
+
+    @hidden action manage() {
+        meta.cowbird.kind     = hdr.cowbird_management.side & 1;
+        hdr.cowbird_packets.word  = 0;
+    }
+
+    @hidden action go_on() {
+        meta.cowbird.kind    = meta.cowbird.flags & 1;
+        meta.cowbird.flags   = meta.cowbird.flags & 2;
+        hdr.cowbird_packets.word = meta.cowbird.behind & 0xFFFFFF00;
+        meta.cowbird.end = meta.cowbird.lap;
+    }
+
+    Hash<bit<16>>(HashAlgorithm_t.IDENTITY) region_named;
+
+    @hidden action find_name() {
+        meta.cowbird.misnamed = region_named.get(hdr.cowbird_entry.requestId[62:47]);
+    }
+
+    // Numbers go to the upper bits of their words.
+    @hidden action lift() {
+        hdr.cowbird_count.word = hdr.cowbird_count.word << 8;
+        meta.cowbird.msn       = meta.cowbird.msn << 8;
+        meta.cowbird.tail      = meta.cowbird.tail << 8;
+        meta.cowbird.id        = meta.cowbird.id << 8;
+        meta.cowbird.mine      = meta.cowbird.mine << 8;
+        meta.cowbird.news      = meta.cowbird.news << 8;
+    }
+
+    @hidden table prepare {
+        key = {
+            hdr.cowbird_management.isValid() : ternary;
+            meta.pass                        : ternary;
+            hdr.cowbird_entry.isValid()      : ternary;
+        }
+        actions = {
+            manage;
+            go_on;
+            find_name;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (true, _, _)    : manage();
+            (_,    _, true) : find_name();
+            (_,    0, _)    : NoAction();
+            (_,    _, _)    : go_on();
+        }
+        size = 8;
+    }
+
+    @hidden action measure_entry() {
+        meta.cowbird.misnamed = meta.cowbird.misnamed ^ hdr.cowbird_entry.regionId;
+        meta.cowbird.end     = hdr.cowbird_entry.length + 7;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word + (ROCE_MTU_BYTES - 1);
+        meta.cowbird.carried = meta.cowbird.carried - 1;
+    }
+
+    @hidden action measure_data(bit<8> kind, bit<16> pad) {
+        meta.cowbird.carried = meta.cowbird.bytes + pad;
+        meta.cowbird.kind    = kind;
+    }
+
+    @hidden table measure {
+        key = {
+            meta.cowbird.phase  : ternary;
+            hdr.cowbird_bth.pad : ternary;
+        }
+        actions = {
+            measure_entry;
+            measure_data;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_ENTRY,     _) : measure_entry();
+            (COWBIRD_PAYLOAD,   0) : measure_data(KIND_WRITE, 0x0000);
+            (COWBIRD_PAYLOAD,   1) : measure_data(KIND_WRITE, 0xFFFF);
+            (COWBIRD_PAYLOAD,   2) : measure_data(KIND_WRITE, 0xFFFE);
+            (COWBIRD_PAYLOAD,   3) : measure_data(KIND_WRITE, 0xFFFD);
+            (COWBIRD_POOL_READ, 0) : measure_data(KIND_READ, 0x0000);
+            (COWBIRD_POOL_READ, 1) : measure_data(KIND_READ, 0xFFFF);
+            (COWBIRD_POOL_READ, 2) : measure_data(KIND_READ, 0xFFFE);
+            (COWBIRD_POOL_READ, 3) : measure_data(KIND_READ, 0xFFFD);
+        }
+        size = 16;
+    }
+
+    // The instance that has the next turn.
+    // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
+    Register<bit<16>, bit<1>>(1) turn;
+
+    RegisterAction<bit<16>, bit<1>, bit<8>>(turn) take_turn = {
+        void apply(inout bit<16> value, out bit<8> result) {
+            result = (bit<8>) value;
+            if (value + 1 >= meta.cowbird.last) {
+                value = 0;
+            } else {
+                value = value + 1;
+            }
+        }
+    };
+
+    @hidden action do_take_turn() {
+        meta.cowbird.instance = take_turn.execute(0);
+    }
+
+    @hidden action do_keep_turn() {
+        meta.cowbird.instance = meta.pass & 0x3F;
+    }
+
+    @hidden table turn_accesses {
+        key = {
+            meta.cowbird.phase : ternary;
+            meta.pass : ternary;
+        }
+        actions = {
+            do_take_turn;
+            do_keep_turn;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_TICK, 0) : do_take_turn();
+            (COWBIRD_TICK, _) : do_keep_turn();
+        }
+        size = 8;
+    }
+
+    // By side, the messages that the peer has acknowledged. More news than may be under way is from another time.
+    // Written by acknowledgements, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) acknowledged;
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(acknowledged) acknowledge = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (meta.cowbird.msn - value <= COWBIRD_MOST) {
+                result = meta.cowbird.msn - value;
+                value  = meta.cowbird.msn;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(acknowledged) forget_acknowledged = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    @hidden action do_acknowledge() {
+        meta.cowbird.news = acknowledge.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.acks[0:0]);
+    }
+
+    @hidden action do_forget_acknowledged() {
+        forget_acknowledged.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.acks[0:0]);
+    }
+
+    @hidden table acknowledged_accesses {
+        key = {
+            meta.cowbird.frame : ternary;
+            meta.cowbird.phase : ternary;
+            meta.pass : ternary;
+            meta.cowbird.framing : ternary;
+            hdr.packet_out.isValid() : ternary;
+        }
+        actions = {
+            do_acknowledge;
+            do_forget_acknowledged;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (FRAME_SET, _,                  _, _,          true) : do_forget_acknowledged();
+            (FRAME_ACK, COWBIRD_RESPONSE,   0, IPV4_BYTES, _)    : do_acknowledge();
+            (FRAME_ACK, COWBIRD_POOL_WRITE, 0, IPV4_BYTES, _)    : do_acknowledge();
+        }
+        size = 8;
+    }
+
+    action region(bit<32> key, bit<64> address, bit<64> length) {
+        meta.cowbird.pool_key   = key;
+        meta.cowbird.pool       = address;
+        meta.cowbird.pool_bytes = length;
+        meta.cowbird.known      = 1;
+    }
+
+    table regions {
+        key = {
+            meta.cowbird.instance      : exact @name("instance");
+            hdr.cowbird_entry.regionId : exact @name("region");
+        }
+        actions = {
+            region;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // Where a thread's rings are.
+    action serve(bit<24> entries) {
+        meta.cowbird.entries        = entries ++ 8w0;
+        meta.cowbird.served         = 1;
+    }
+
+    action ring(bit<32> at, bit<32> bytes, bit<32> half, bit<32> mask) {
+        meta.cowbird.ring_at = at;
+        meta.cowbird.ring    = bytes;
+        meta.cowbird.half    = half;
+        meta.cowbird.mask    = mask;
+    }
+
+    table rings {
+        key = {
+            meta.cowbird.instance : exact @name("instance");
+            meta.cowbird.kind     : exact @name("kind");
+        }
+        actions = {
+            ring;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 128;
+    }
+
+    table instances {
+        key = {
+            meta.cowbird.instance : exact @name("instance");
+        }
+        actions = {
+            serve;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 64;
+    }
+
+    // Reads of the instance that are done.
+    // Written by acknowledgements of responses, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) reads;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(reads) count_reads = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value + meta.cowbird.news;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(reads) look_at_reads = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(reads) put_reads = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.id;
+            result = value;
+        }
+    };
+
+    @hidden action do_count_reads() {
+        hdr.cowbird_telling.reads = count_reads.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_reads() {
+        hdr.cowbird_telling.reads = look_at_reads.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_put_reads() {
+        put_reads.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table reads_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.phase : ternary;
+            meta.cowbird.kind : ternary;
+        }
+        actions = {
+            do_count_reads;
+            do_look_at_reads;
+            do_put_reads;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,  _,                KIND_READ) : do_put_reads();
+            (DOES_ACK,  COWBIRD_RESPONSE, _)         : do_count_reads();
+            (DOES_DATA, _,                _)         : NoAction();
+            (DOES_SET,  _,                _)         : NoAction();
+            (_,         _,                _)         : do_look_at_reads();
+        }
+        size = 8;
+    }
+
+    // Writes of the instance that are done.
+    // Written by acknowledgements of the pool, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) writes;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(writes) count_writes = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value + meta.cowbird.news;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(writes) look_at_writes = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(writes) put_writes = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.id;
+            result = value;
+        }
+    };
+
+    @hidden action do_count_writes() {
+        hdr.cowbird_telling.writes = count_writes.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_writes() {
+        hdr.cowbird_telling.writes = look_at_writes.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_put_writes() {
+        put_writes.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table writes_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.phase : ternary;
+            meta.cowbird.kind : ternary;
+        }
+        actions = {
+            do_count_writes;
+            do_look_at_writes;
+            do_put_writes;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,  _,                  KIND_WRITE) : do_put_writes();
+            (DOES_ACK,  COWBIRD_POOL_WRITE, _)          : do_count_writes();
+            (DOES_DATA, _,                  _)          : NoAction();
+            (DOES_SET,  _,                  _)          : NoAction();
+            (_,         _,                  _)          : do_look_at_writes();
+        }
+        size = 8;
+    }
+
+    // Entries of the instance that are done: the sum of its reads and writes.
+    // Written by acknowledgements, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) head;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(head) count_entries = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value + meta.cowbird.news;
+            result = value;
+        }
+    };
+
+    // Whether an entry is the first that is not done.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(head) is_head = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == hdr.cowbird_count.word) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(head) put_head = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.news;
+            result = value;
+        }
+    };
+
+    @hidden action do_count_entries() {
+        hdr.cowbird_telling.head = count_entries.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_is_head() {
+        hdr.cowbird_telling.head = is_head.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_put_head() {
+        hdr.cowbird_telling.head = put_head.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table head_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+        }
+        actions = {
+            do_count_entries;
+            do_is_head;
+            do_put_head;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            DOES_SET   : do_put_head();
+            DOES_ENTRY : do_is_head();
+            DOES_DATA  : NoAction();
+            DOES_BAD   : NoAction();
+            _          : do_count_entries();
+        }
+        size = 8;
+    }
+
+    // Red blocks that have arrived. One is under way at a time, and this is its number.
+    // Written by acknowledgements of red blocks, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) reds;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(reds) count_reds = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == hdr.cowbird_count.word) {
+                value  = value + COWBIRD_ONE;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(reds) look_at_reds = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(reds) forget_reds = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    @hidden action do_count_reds() {
+        hdr.cowbird_reds.word = count_reds.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_reds() {
+        hdr.cowbird_reds.word = look_at_reds.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_forget_reds() {
+        forget_reds.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table reds_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+        }
+        actions = {
+            do_count_reds;
+            do_look_at_reds;
+            do_forget_reds;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            DOES_SET   : do_forget_reds();
+            DOES_RED   : do_count_reds();
+            DOES_DATA  : NoAction();
+            DOES_ENTRY : NoAction();
+            _          : do_look_at_reds();
+        }
+        size = 8;
+    }
+
+    // The head in the last red block, and whether that block is under way.
+    // Written by acknowledgements, the controller; it wraps as the head does.
+    Register<cowbird_told_t, cowbird_instance_t>(COWBIRD_INSTANCES) told;
+
+    // What is done is told when something new is known, unless a red block is under way.
+    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<8>>(told) tell = {
+        void apply(inout cowbird_told_t value, out bit<8> result) {
+            if (value.busy == 0 && value.told != hdr.cowbird_telling.head) {
+                value.told = hdr.cowbird_telling.head;
+                value.busy = 1;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // A red block has arrived: the next one follows if it has something to tell.
+    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(told) tell_next = {
+        void apply(inout cowbird_told_t value, out bit<32> result) {
+            result = value.told;
+            if (value.told == hdr.cowbird_telling.head) {
+                value.busy = 0;
+            }
+            value.told = hdr.cowbird_telling.head;
+        }
+    };
+
+    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(told) look_at_told = {
+        void apply(inout cowbird_told_t value, out bit<32> result) {
+            result = (bit<32>) value.busy;
+        }
+    };
+
+    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(told) put_told = {
+        void apply(inout cowbird_told_t value, out bit<32> result) {
+            value.told = meta.cowbird.news;
+            value.busy = 0;
+            result = value.told;
+        }
+    };
+
+    @hidden action do_tell() {
+        meta.cowbird.tells = tell.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_tell_next() {
+        meta.cowbird.told = tell_next.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_told() {
+        meta.cowbird.busy = look_at_told.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_put_told() {
+        meta.cowbird.told = put_told.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table told_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.news[15:8] : ternary @name("news");
+            hdr.cowbird_reds.word : ternary;
+        }
+        actions = {
+            do_tell;
+            do_tell_next;
+            do_look_at_told;
+            do_put_told;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,  _, _) : do_put_told();
+            (DOES_ACK,  0, _) : NoAction();
+            (DOES_ACK,  _, _) : do_tell();
+            (DOES_RED,  _, 1) : do_tell_next();
+            (DOES_TICK, _, _) : do_look_at_told();
+        }
+        size = 8;
+    }
+
+    // Probes that were answered.
+    // Written by answers to probes, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) answered;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(answered) answer = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == hdr.cowbird_count.word) {
+                value  = value + COWBIRD_ONE;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(answered) look_at_answered = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(answered) forget_answered = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    @hidden action do_answer() {
+        hdr.cowbird_probes.word = answer.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_answered() {
+        hdr.cowbird_probes.word = look_at_answered.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_forget_answered() {
+        forget_answered.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table answered_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+        }
+        actions = {
+            do_answer;
+            do_look_at_answered;
+            do_forget_answered;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            DOES_SET   : do_forget_answered();
+            DOES_PROBE : do_answer();
+            DOES_TICK  : do_look_at_answered();
+            DOES_AGAIN : do_look_at_answered();
+        }
+        size = 8;
+    }
+
+    // The head that the thread knows: the one of the last red block that has arrived.
+    // Written by acknowledgements of red blocks, the controller; it wraps as the head does.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) acked;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(acked) put_acked = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.told;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(acked) look_at_acked = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(acked) is_acked = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == hdr.cowbird_count.word) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    @hidden action do_put_acked() {
+        hdr.cowbird_telling.acked = put_acked.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_acked() {
+        hdr.cowbird_telling.acked = look_at_acked.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_is_acked() {
+        hdr.cowbird_telling.acked = is_acked.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table acked_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            hdr.cowbird_reds.word : ternary;
+        }
+        actions = {
+            do_put_acked;
+            do_look_at_acked;
+            do_is_acked;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _) : do_put_acked();
+            (DOES_RED,   1) : do_put_acked();
+            (DOES_ENTRY, _) : do_is_acked();
+            (DOES_DATA,  _) : NoAction();
+            (_,          _) : do_look_at_acked();
+        }
+        size = 8;
+    }
+
+    // Entries that the thread has written, as probes saw it. It never goes back.
+    // Written by answers to probes, the controller; it wraps at 2^24.
+    Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) tail;
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<8>>(tail) see_tail = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.cowbird.tail > 0) {
+                result = TAIL_WRONG;
+            } else if (value != (int<32>) meta.cowbird.tail) {
+                value  = (int<32>) meta.cowbird.tail;
+                result = TAIL_MOVED;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(tail) look_at_tail = {
+        void apply(inout int<32> value, out bit<32> result) {
+            result = (bit<32>) value;
+        }
+    };
+
+    // The last entry may be done before the tail says that it is there.
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(tail) put_tail = {
+        void apply(inout int<32> value, out bit<32> result) {
+            value  = (int<32>) meta.cowbird.news - (int<32>) COWBIRD_ONE;
+            result = 0;
+        }
+    };
+
+    @hidden action do_see_tail() {
+        meta.cowbird.seen = see_tail.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_tail() {
+        meta.cowbird.tail = look_at_tail.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_put_tail() {
+        put_tail.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table tail_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            hdr.cowbird_probes.word : ternary;
+            meta.cowbird.unseen[31:31] : ternary @name("unseen");
+        }
+        actions = {
+            do_see_tail;
+            do_look_at_tail;
+            do_put_tail;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _, _) : do_put_tail();
+            (DOES_PROBE, 1, 0) : do_see_tail();
+            (DOES_PROBE, _, _) : NoAction();
+            (DOES_DATA,  _, _) : NoAction();
+            (DOES_ENTRY, _, _) : NoAction();
+            (_,          _, _) : do_look_at_tail();
+        }
+        size = 8;
+    }
+
+    // What is wrong with an entry; where its data is, is seen later.
+    @hidden action accuse(bit<8> reason) {
+        meta.cowbird.bad = reason;
+    }
+
+    @hidden table entry_faults {
+        key = {
+            meta.cowbird.odd               : ternary;
+            meta.cowbird.known             : ternary;
+            hdr.cowbird_entry.length       : ternary;
+            meta.cowbird.half[31:31]       : ternary @name("half");
+            meta.cowbird.remote[63:63]     : ternary @name("remote");
+            meta.cowbird.pool_bytes[63:31] : ternary @name("room");
+            meta.cowbird.rest[31:31]       : ternary @name("rest");
+            meta.cowbird.misnamed          : ternary;
+            hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
+            meta.cowbird.kind              : ternary;
+            hdr.cowbird_number.word        : ternary;
+        }
+        actions = {
+            accuse;
+        }
+        const default_action = accuse(COWBIRD_CORRUPT_ID);
+        const entries = {
+            (1, _, _,             _, _, _,                   _, _, _, _,          _) : accuse(COWBIRD_CORRUPT_TYPE);
+            (_, 0, _,             _, _, _,                   _, _, _, _,          _) : accuse(COWBIRD_CORRUPT_REGION);
+            (_, _, 0,             _, _, _,                   _, _, _, _,          _) : accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, HUGE &&& HUGE, _, _, _,                   _, _, _, _,          _) : accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, _,             1, _, _,                   _, _, _, _,          _) : accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, _,             _, 1, _,                   _, _, _, _,          _) : accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _,             _, _, OUTSIDE &&& OUTSIDE, _, _, _, _,          _) : accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _,             _, _, 0,                   1, _, _, _,          _) : accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _,             _, _, _,                   _, 0, 0, KIND_READ,  0) : accuse(0);
+            (_, _, _,             _, _, _,                   _, 0, 1, KIND_WRITE, 0) : accuse(0);
+        }
+        size = 16;
+    }
+
+    // The next entry to be begun, and in the lowest bit whether reads or writes are under way.
+    // Written by entries, frames of an instance that starts again, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) taken;
+
+    // When nothing is in its way, of whatever kind it is.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(taken) take_first = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value - hdr.cowbird_count.word < 2) {
+                value  = meta.cowbird.mine + COWBIRD_ONE;
+                result = COWBIRD_TAKEN;
+            } else {
+                result = COWBIRD_STALE;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(taken) take_next = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value == meta.cowbird.mine) {
+                value  = value + COWBIRD_ONE;
+                result = COWBIRD_TAKEN;
+            } else if (value - hdr.cowbird_count.word < 2) {
+                result = COWBIRD_WAITS;
+            } else {
+                result = COWBIRD_STALE;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(taken) look_at_taken = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(taken) put_taken = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.mine;
+            result = value;
+        }
+    };
+
+    @hidden action do_take_first() {
+        meta.cowbird.outcome = take_first.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_take_next() {
+        meta.cowbird.outcome = take_next.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_taken() {
+        hdr.cowbird_taken.word = look_at_taken.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_put_taken() {
+        put_taken.execute(meta.cowbird.instance[5:0]);
+    }
+
+    // A guessed entry is one only if it has the next id.
+    @hidden table taken_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.kind : ternary;
+            hdr.cowbird_telling.head : ternary;
+            hdr.cowbird_telling.acked : ternary;
+            hdr.cowbird_tail.isValid() : ternary;
+            meta.cowbird.misnamed : ternary;
+            hdr.cowbird_number.word : ternary;
+            hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
+        }
+        actions = {
+            do_take_first;
+            do_take_next;
+            do_look_at_taken;
+            do_put_taken;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,          _, _, _,     _, _, _) : do_put_taken();
+            (DOES_AGAIN, _,          _, _, _,     _, _, _) : do_put_taken();
+            (DOES_ENTRY, KIND_READ,  1, _, false, _, _, _) : do_take_first();
+            (DOES_ENTRY, KIND_WRITE, _, 1, false, _, _, _) : do_take_first();
+            (DOES_ENTRY, _,          _, _, false, _, _, _) : do_take_next();
+            (DOES_ENTRY, KIND_READ,  1, _, _,     0, 0, 0) : do_take_first();
+            (DOES_ENTRY, KIND_WRITE, _, 1, _,     0, 0, 1) : do_take_first();
+            (DOES_ENTRY, KIND_READ,  _, _, _,     0, 0, 0) : do_take_next();
+            (DOES_ENTRY, KIND_WRITE, _, _, _,     0, 0, 1) : do_take_next();
+            (DOES_TICK,  _,          _, _, _,     _, _, _) : do_look_at_taken();
+            (DOES_ACK,   _,          _, _, _,     _, _, _) : do_look_at_taken();
+        }
+        size = 16;
+    }
+
+    // By side: packets of what was read that have passed, and packets of all requests begun.
+    // Written by data and entries, frames of an instance that starts again, the controller; it wraps at 2^24 in both words.
+    Register<cowbird_packets_t, cowbird_side_t>(COWBIRD_SIDES) packets;
+
+    // Sequence numbers for all packets that a READ brings.
+    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(packets) ask = {
+        void apply(inout cowbird_packets_t value, out bit<32> result) {
+            value.asked = value.asked + hdr.cowbird_packets.word;
+            result = value.asked;
+        }
+    };
+
+    // Lets the next packet of what was read pass, if somebody asked for it.
+    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<8>>(packets) pass = {
+        void apply(inout cowbird_packets_t value, out bit<8> result) {
+            if (value.passed == hdr.cowbird_count.word && value.asked != hdr.cowbird_count.word) {
+                value.passed = value.passed + COWBIRD_ONE;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(packets) put_packets = {
+        void apply(inout cowbird_packets_t value, out bit<32> result) {
+            value.passed = hdr.cowbird_packets.word;
+            value.asked  = hdr.cowbird_packets.word;
+            result = 0;
+        }
+    };
+
+    @hidden action do_ask() {
+        meta.cowbird.behind = ask.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden action do_pass() {
+        meta.cowbird.passed = pass.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden action do_put_packets() {
+        put_packets.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden table packets_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+        }
+        actions = {
+            do_ask;
+            do_pass;
+            do_put_packets;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _)             : do_put_packets();
+            (DOES_AGAIN, _)             : do_put_packets();
+            (DOES_DATA,  _)             : do_pass();
+            (DOES_ENTRY, COWBIRD_TAKEN) : do_ask();
+        }
+        size = 8;
+    }
+
+    // By side: where data of the last request begun ends in the ring, from 1 up to the ring's length; nothing straddles its end.
+    // Written by entries, frames of an instance that starts again, the controller; it begins again with the ring.
+    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) placed;
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(placed) place_behind = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value == meta.cowbird.left) {
+                value  = meta.cowbird.end;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(placed) place_first = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value > meta.cowbird.left) {
+                value  = meta.cowbird.end;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(placed) put_placed = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = meta.cowbird.end;
+            result = 1;
+        }
+    };
+
+    @hidden action do_place_behind() {
+        meta.cowbird.right = place_behind.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden action do_place_first() {
+        meta.cowbird.right = place_first.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden action do_put_placed() {
+        put_placed.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden table placed_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            meta.cowbird.local[63:32] : ternary @name("far");
+            meta.cowbird.offset : ternary;
+            meta.cowbird.fits[31:31] : ternary @name("fits");
+        }
+        actions = {
+            do_place_behind;
+            do_place_first;
+            do_put_placed;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,             _, _, _) : do_put_placed();
+            (DOES_AGAIN, _,             _, _, _) : do_put_placed();
+            (DOES_ENTRY, COWBIRD_TAKEN, 0, 0, _) : do_place_first();
+            (DOES_ENTRY, COWBIRD_TAKEN, 0, _, 0) : do_place_behind();
+        }
+        size = 8;
+    }
+
+    // By side: the position at which the ring began the last time.
+    // Written by entries whose data begins the ring, frames of an instance that starts again, the controller; it wraps at 2^32.
+    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) lap;
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(lap) begin_lap = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value + meta.cowbird.ring;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(lap) look_at_lap = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(lap) put_lap = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.lap;
+            result = value;
+        }
+    };
+
+    @hidden action do_begin_lap() {
+        meta.cowbird.lap = begin_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden action do_look_at_lap() {
+        meta.cowbird.lap = look_at_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden action do_put_lap() {
+        meta.cowbird.lap = put_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden table lap_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.right : ternary;
+            meta.cowbird.offset : ternary;
+        }
+        actions = {
+            do_begin_lap;
+            do_look_at_lap;
+            do_put_lap;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _, _) : do_put_lap();
+            (DOES_AGAIN, _, _) : do_put_lap();
+            (DOES_ENTRY, 1, 0) : do_begin_lap();
+            (DOES_ENTRY, _, _) : do_look_at_lap();
+        }
+        size = 8;
+    }
+
+    // By side: the number of the request whose data is next.
+    // Written by the last packet of a request's data, frames of an instance that starts again, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) messages;
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(messages) end_message = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = value + COWBIRD_ONE;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(messages) look_at_message = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(messages) put_messages = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.id + COWBIRD_ONE;
+            result = value;
+        }
+    };
+
+    @hidden action do_end_message() {
+        meta.cowbird.id = end_message.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden action do_look_at_message() {
+        meta.cowbird.id = look_at_message.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden action do_put_messages() {
+        put_messages.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
+    }
+
+    @hidden table messages_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.passed : ternary;
+            meta.cowbird.frame : ternary;
+        }
+        actions = {
+            do_end_message;
+            do_look_at_message;
+            do_put_messages;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _, _)            : do_put_messages();
+            (DOES_AGAIN, _, _)            : do_put_messages();
+            (DOES_DATA,  1, FRAME_FIRST)  : do_look_at_message();
+            (DOES_DATA,  1, FRAME_MIDDLE) : do_look_at_message();
+            (DOES_DATA,  1, _)            : do_end_message();
+        }
+        size = 8;
+    }
+
+    // Why the set is served no more; 0 while it is. The first reason stays.
+    // Written by entries and answers to probes that make no sense, the controller; it does not count.
+    Register<bit<8>, cowbird_instance_t>(COWBIRD_INSTANCES) refusal;
+
+    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(refusal) judge = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            if (value == 0) {
+                value = meta.cowbird.bad;
+            }
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(refusal) judge_place = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            if (value == 0) {
+                value = COWBIRD_CORRUPT_PLACE;
+            }
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(refusal) judge_tail = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            if (value == 0) {
+                value = COWBIRD_CORRUPT_TAIL;
+            }
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(refusal) forget_refusal = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    @hidden action do_judge() {
+        hdr.cowbird_telling.refusal = judge.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_judge_place() {
+        hdr.cowbird_telling.refusal = judge_place.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_judge_tail() {
+        hdr.cowbird_telling.refusal = judge_tail.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_forget_refusal() {
+        forget_refusal.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table refusal_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            meta.cowbird.bad : ternary;
+            meta.cowbird.right : ternary;
+            meta.cowbird.seen : ternary;
+        }
+        actions = {
+            do_judge;
+            do_judge_place;
+            do_judge_tail;
+            do_forget_refusal;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,             _,             _, _)          : do_forget_refusal();
+            (DOES_DATA,  _,             _,             _, _)          : NoAction();
+            (DOES_GAP,   _,             _,             _, _)          : NoAction();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, 0, _)          : do_judge_place();
+            (DOES_ENTRY, COWBIRD_TAKEN, _,             _, _)          : do_judge();
+            (DOES_ENTRY, _,             _,             _, _)          : NoAction();
+            (DOES_PROBE, _,             _,             _, TAIL_WRONG) : do_judge_tail();
+            (_,          _,             _,             _, _)          : do_judge();
+        }
+        size = 8;
+    }
+
+    // When something last went on.
+    // Written by entries, data, acknowledgements with news, turns that find it late, the controller; it wraps as the time does.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) stamp;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(stamp) put_stamp = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = ig_intr_md.ingress_mac_tstamp[31:0];
+            result = 0;
+        }
+    };
+
+    // So long ago that it is late.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(stamp) put_late = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = ig_intr_md.ingress_mac_tstamp[31:0] - (COWBIRD_TIMEOUT + 1);
+            result = 0;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(stamp) look_at_time = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (ig_intr_md.ingress_mac_tstamp[31:0] - value > COWBIRD_TIMEOUT) {
+                value  = ig_intr_md.ingress_mac_tstamp[31:0];
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    @hidden action do_put_stamp() {
+        put_stamp.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_put_late() {
+        put_late.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_look_at_time() {
+        meta.cowbird.late = look_at_time.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table stamp_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            meta.cowbird.passed : ternary;
+            meta.cowbird.news[15:8] : ternary @name("news");
+            hdr.cowbird_reds.word : ternary;
+        }
+        actions = {
+            do_put_stamp;
+            do_put_late;
+            do_look_at_time;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_TICK,  _,             _, _, _) : do_look_at_time();
+            (DOES_SET,   _,             _, _, _) : do_put_stamp();
+            (DOES_GAP,   _,             _, _, _) : do_put_late();
+            (DOES_ENTRY, COWBIRD_TAKEN, _, _, _) : do_put_stamp();
+            (DOES_DATA,  _,             1, _, _) : do_put_stamp();
+            (DOES_ACK,   _,             _, 0, _) : NoAction();
+            (DOES_ACK,   _,             _, _, _) : do_put_stamp();
+            (DOES_RED,   _,             _, _, 1) : do_put_stamp();
+        }
+        size = 8;
+    }
+
+    // Entries that were asked for. If the next one has to wait, COWBIRD_FAR more until it need not any more.
+    // Written by turns, entries, acknowledgements and answers to probes, the controller; it wraps at 2^24.
+    Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) fetched;
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(fetched) fetch = {
+        void apply(inout int<32> value, out bit<32> result) {
+            if (value - (int<32>) hdr.cowbird_count.word < 0) {
+                value  = value + (int<32>) COWBIRD_ONE;
+                result = (bit<32>) value;
+            } else if (value == (int<32>) meta.cowbird.mine) {
+                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
+                result = (bit<32>) value;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // The thread knows of all that is done: writes need not wait either.
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(fetched) fetch_told = {
+        void apply(inout int<32> value, out bit<32> result) {
+            if (value - (int<32>) hdr.cowbird_count.word < 0) {
+                value  = value + (int<32>) COWBIRD_ONE;
+                result = (bit<32>) value;
+            } else if ((bit<32>) value - meta.cowbird.mine < 2) {
+                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
+                result = (bit<32>) value;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(fetched) put_fetched = {
+        void apply(inout int<32> value, out bit<32> result) {
+            value  = (int<32>) meta.cowbird.mine;
+            result = (bit<32>) value;
+        }
+    };
+
+    // An entry that was guessed is asked for no more.
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(fetched) pass_by = {
+        void apply(inout int<32> value, out bit<32> result) {
+            if ((bit<32>) value - hdr.cowbird_count.word < 2) {
+                value  = value + (int<32>) COWBIRD_ONE;
+                result = (bit<32>) value;
+            } else if (value == (int<32>) meta.cowbird.mine) {
+                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
+                result = (bit<32>) value;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    @hidden action do_fetch() {
+        hdr.cowbird_fetched.word = fetch.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_fetch_told() {
+        hdr.cowbird_fetched.word = fetch_told.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_put_fetched() {
+        hdr.cowbird_fetched.word = put_fetched.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_pass_by() {
+        pass_by.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table fetched_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird.tells : ternary;
+            meta.cowbird.late : ternary;
+            meta.cowbird.told[31:31] : ternary @name("ahead");
+            hdr.cowbird_probes.word : ternary;
+            hdr.cowbird_telling.acked : ternary;
+        }
+        actions = {
+            do_fetch;
+            do_fetch_told;
+            do_put_fetched;
+            do_pass_by;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,             _,             _, _, _, _, _) : do_put_fetched();
+            (DOES_ENTRY, COWBIRD_TAKEN, _,             _, _, _, _, _) : do_pass_by();
+            (DOES_ENTRY, COWBIRD_WAITS, _,             _, _, _, _, _) : do_put_fetched();
+            (DOES_AGAIN, _,             COWBIRD_SOUND, 0, _, _, _, _) : do_put_fetched();
+            (DOES_TICK,  _,             COWBIRD_SOUND, 0, 0, _, _, 0) : do_fetch_told();
+            (DOES_TICK,  _,             COWBIRD_SOUND, 0, 0, _, _, _) : do_fetch();
+            (DOES_ACK,   _,             COWBIRD_SOUND, 0, _, 0, _, 0) : do_fetch_told();
+            (DOES_ACK,   _,             COWBIRD_SOUND, 0, _, 0, _, _) : do_fetch();
+            (DOES_RED,   _,             COWBIRD_SOUND, 0, _, _, _, 0) : do_fetch_told();
+            (DOES_RED,   _,             COWBIRD_SOUND, 0, _, _, _, _) : do_fetch();
+            (DOES_PROBE, _,             COWBIRD_SOUND, _, _, _, 1, 0) : do_fetch_told();
+            (DOES_PROBE, _,             COWBIRD_SOUND, _, _, _, 1, _) : do_fetch();
+        }
+        size = 12;
+    }
+
+    // Turns since the tail last moved.
+    // Written by turns, answers to probes, the controller; it goes from 2^16 - 1 back to COWBIRD_BUSY.
+    Register<bit<16>, cowbird_instance_t>(COWBIRD_INSTANCES) quiet;
+
+    RegisterAction<bit<16>, cowbird_instance_t, bit<16>>(quiet) count_turns = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = value;
+            if (value == 0xFFFF) {
+                value = COWBIRD_BUSY;
+            } else {
+                value = value + 1;
+            }
+        }
+    };
+
+    RegisterAction<bit<16>, cowbird_instance_t, bit<16>>(quiet) wake = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            value  = 0;
+            result = 1;
+        }
+    };
+
+    @hidden action do_count_turns() {
+        meta.cowbird.quiet = count_turns.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_wake() {
+        wake.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden table quiet_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.phase : ternary;
+            meta.cowbird.seen : ternary;
+            meta.cowbird.tells : ternary;
+            meta.cowbird.again : ternary;
+            hdr.cowbird_fetched.word : ternary;
+            meta.cowbird.more : ternary;
+        }
+        actions = {
+            do_count_turns;
+            do_wake;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,            _,          _, _, _, _) : do_wake();
+            (DOES_PROBE, _,            TAIL_MOVED, _, _, _, _) : do_wake();
+            (DOES_TICK,  _,            _,          0, 0, 0, _) : do_count_turns();
+            (DOES_AGAIN, COWBIRD_TICK, _,          0, _, _, 0) : do_count_turns();
+        }
+        size = 8;
+    }
+
+    // Probes that were asked for: one more than were answered while one is under way.
+    // Written by turns, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) asked;
+
+    // One probe is under way, unless it got lost.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(asked) probe = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value - hdr.cowbird_probes.word == COWBIRD_ONE) {
+                result = 0;
+            } else {
+                value  = hdr.cowbird_probes.word + COWBIRD_ONE;
+                result = COWBIRD_PROBE;
+            }
+        }
+    };
+
+    // While it is, a turn looks at the next entry itself.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(asked) probe_or_guess = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value - hdr.cowbird_probes.word == COWBIRD_ONE) {
+                result = COWBIRD_ENTRY;
+            } else {
+                value  = hdr.cowbird_probes.word + COWBIRD_ONE;
+                result = COWBIRD_PROBE;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(asked) probe_again = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = hdr.cowbird_probes.word + COWBIRD_ONE;
+            result = COWBIRD_PROBE;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(asked) forget_asked = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    @hidden action do_probe() {
+        meta.cowbird.next = probe.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_probe_or_guess() {
+        meta.cowbird.next = probe_or_guess.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_guess() {
+        meta.cowbird.next = COWBIRD_ENTRY;
+    }
+
+    @hidden action do_probe_again() {
+        meta.cowbird.next = probe_again.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_forget_asked() {
+        forget_asked.execute(meta.cowbird.instance[5:0]);
+    }
+
+    @hidden action do_tell_refusal() {
+        meta.cowbird.next = COWBIRD_RED;
+    }
+
+    @hidden table asked_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.phase : ternary;
+            meta.cowbird.again : ternary;
+            meta.cowbird.next : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird.quiet : ternary;
+            meta.cowbird.told[12:12] : ternary @name("full");
+        }
+        actions = {
+            do_probe;
+            do_probe_or_guess;
+            do_guess;
+            do_probe_again;
+            do_forget_asked;
+            do_tell_refusal;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,            _, _,               _,             _,                    _) : do_forget_asked();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, COWBIRD_SOUND, _,                    _) : do_probe_again();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 1 &&& AT_WORK_ODD,    0) : do_guess();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        0) : do_probe_or_guess();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        _) : do_probe();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& COWBIRD_SELDOM, _) : do_probe();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _) : do_tell_refusal();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& COWBIRD_SELDOM, _) : do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _) : do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& COWBIRD_SELDOM, _) : do_tell_refusal();
+        }
+        size = 16;
+    }
+
+    // Of a request under way: packets of its side up to its end.
+    // Written by its entry, the controller; it wraps at 2^24.
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_behind;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_behind) put_behind = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.behind;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_behind) look_at_behind = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(slot_behind) see_last = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value - hdr.cowbird_count.word == COWBIRD_ONE) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    @hidden action do_put_behind() {
+        put_behind.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_look_at_behind() {
+        meta.cowbird.behind = look_at_behind.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_see_last() {
+        meta.cowbird.is_last = see_last.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden table slot_behind_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+        }
+        actions = {
+            do_put_behind;
+            do_look_at_behind;
+            do_see_last;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,             _)             : do_put_behind();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : do_put_behind();
+            (DOES_DATA,  _,             _)             : do_see_last();
+            (DOES_TICK,  _,             _)             : do_look_at_behind();
+            (DOES_ACK,   _,             _)             : do_look_at_behind();
+        }
+        size = 8;
+    }
+
+    // Of a request under way: packets of its side before its first one.
+    // Written by its entry; it wraps at 2^24.
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_first;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(slot_first) put_first = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = hdr.cowbird_packets.word;
+            result = 0;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(slot_first) see_first = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value == hdr.cowbird_count.word) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    @hidden action do_put_first() {
+        put_first.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_see_first() {
+        meta.cowbird.is_first = see_first.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden table slot_first_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+        }
+        actions = {
+            do_put_first;
+            do_see_first;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : do_put_first();
+            (DOES_DATA,  _,             _)             : do_see_first();
+        }
+        size = 8;
+    }
+
+    // Of a request under way: bytes in its last packet.
+    // Written by its entry; it is at most the MTU.
+    Register<bit<16>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_rest;
+
+    RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(slot_rest) put_rest = {
+        void apply(inout bit<16> value, out bit<8> result) {
+            value  = meta.cowbird.carried;
+            result = 0;
+        }
+    };
+
+    RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(slot_rest) see_rest = {
+        void apply(inout bit<16> value, out bit<8> result) {
+            if (value == meta.cowbird.carried) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    @hidden action do_put_rest() {
+        put_rest.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_see_rest() {
+        meta.cowbird.fills = see_rest.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden table slot_rest_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+        }
+        actions = {
+            do_put_rest;
+            do_see_rest;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : do_put_rest();
+            (DOES_DATA,  _,             _)             : do_see_rest();
+        }
+        size = 8;
+    }
+
+    // Of a request under way: its bytes.
+    // Written by its entry; it is at most half of a ring.
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_length;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_length) put_length = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = hdr.cowbird_entry.length;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_length) look_at_length = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    @hidden action do_put_length() {
+        hdr.cowbird_reth.dmaLength = put_length.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_look_at_length() {
+        hdr.cowbird_reth.dmaLength = look_at_length.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden table slot_length_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+        }
+        actions = {
+            do_put_length;
+            do_look_at_length;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : do_put_length();
+            (DOES_DATA,  _,             _)             : do_look_at_length();
+        }
+        size = 8;
+    }
+
+    // Of a request under way: the key of its region.
+    // Written by its entry; it does not count.
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_key;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_key) put_key = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.pool_key;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_key) look_at_key = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    @hidden action do_put_key() {
+        hdr.cowbird_reth.rKey = put_key.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_look_at_key() {
+        hdr.cowbird_reth.rKey = look_at_key.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden table slot_key_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+        }
+        actions = {
+            do_put_key;
+            do_look_at_key;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : do_put_key();
+            (DOES_DATA,  _,             _)             : do_look_at_key();
+        }
+        size = 8;
+    }
+
+    // Of a request under way: where its data goes, the upper 32 bits.
+    // Written by its entry; it does not count.
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_high;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_high) put_high = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.pool[63:32];
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_high) put_local_high = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.local[63:32];
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_high) look_at_high = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    @hidden action do_put_high() {
+        put_high.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_put_local_high() {
+        put_local_high.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_look_at_high() {
+        hdr.cowbird_reth.virtualAddress[63:32] = look_at_high.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden table slot_high_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird.kind : ternary;
+        }
+        actions = {
+            do_put_high;
+            do_put_local_high;
+            do_look_at_high;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ) : do_put_local_high();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, _)         : do_put_high();
+            (DOES_DATA,  _,             _,             _)         : do_look_at_high();
+        }
+        size = 8;
+    }
+
+    // Of a request under way: where its data goes, the lower 32 bits.
+    // Written by its entry; it does not count.
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_low;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_low) put_low = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.pool[31:0];
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_low) put_local_low = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.local[31:0];
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(slot_low) look_at_low = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    @hidden action do_put_low() {
+        put_low.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_put_local_low() {
+        put_local_low.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden action do_look_at_low() {
+        hdr.cowbird_reth.virtualAddress[31:0] = look_at_low.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
+    }
+
+    @hidden table slot_low_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird.kind : ternary;
+        }
+        actions = {
+            do_put_low;
+            do_put_local_low;
+            do_look_at_low;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ) : do_put_local_low();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, _)         : do_put_low();
+            (DOES_DATA,  _,             _,             _)         : do_look_at_low();
+        }
+        size = 8;
+    }
+
+    // Of a read under way: the position in the ring at which its data ends.
+    // Written by its entry, the controller; it wraps at 2^32.
+    Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) response_ends;
+
+    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(response_ends) put_response_end = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.lap;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(response_ends) look_at_response_end = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    @hidden action do_put_response_end() {
+        put_response_end.execute(
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+    }
+
+    @hidden action do_look_at_response_end() {
+        hdr.cowbird_telling.response_end = look_at_response_end.execute(
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+    }
+
+    @hidden action do_take_response_end() {
+        meta.cowbird.end = look_at_response_end.execute(
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+    }
+
+    @hidden table response_ends_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird.kind : ternary;
+            meta.cowbird.again : ternary;
+        }
+        actions = {
+            do_put_response_end;
+            do_look_at_response_end;
+            do_take_response_end;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,             _,             KIND_READ, _) : do_put_response_end();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ, _) : do_put_response_end();
+            (DOES_TICK,  _,             _,             KIND_READ, 1) : do_take_response_end();
+            (DOES_ACK,   _,             _,             KIND_READ, 1) : do_take_response_end();
+            (DOES_TICK,  _,             _,             _,         _) : do_look_at_response_end();
+            (DOES_ACK,   _,             _,             _,         _) : do_look_at_response_end();
+            (DOES_RED,   _,             _,             _,         _) : do_look_at_response_end();
+            (DOES_AGAIN, _,             _,             _,         _) : do_look_at_response_end();
+        }
+        size = 8;
+    }
+
+    // Of a write under way: the position in the ring at which its data ends.
+    // Written by its entry, the controller; it wraps at 2^32.
+    Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) request_ends;
+
+    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(request_ends) put_request_end = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird.lap;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(request_ends) look_at_request_end = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    @hidden action do_put_request_end() {
+        put_request_end.execute(
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+    }
+
+    @hidden action do_look_at_request_end() {
+        hdr.cowbird_telling.request_end = look_at_request_end.execute(
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+    }
+
+    @hidden action do_take_request_end() {
+        meta.cowbird.lap = look_at_request_end.execute(
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+    }
+
+    @hidden table request_ends_accesses {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird.kind : ternary;
+            meta.cowbird.again : ternary;
+        }
+        actions = {
+            do_put_request_end;
+            do_look_at_request_end;
+            do_take_request_end;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET,   _,             _,             KIND_WRITE, _) : do_put_request_end();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_WRITE, _) : do_put_request_end();
+            (DOES_TICK,  _,             _,             KIND_WRITE, 1) : do_take_request_end();
+            (DOES_ACK,   _,             _,             KIND_WRITE, 1) : do_take_request_end();
+            (DOES_TICK,  _,             _,             _,          _) : do_look_at_request_end();
+            (DOES_ACK,   _,             _,             _,          _) : do_look_at_request_end();
+            (DOES_RED,   _,             _,             _,          _) : do_look_at_request_end();
+            (DOES_AGAIN, _,             _,             _,          _) : do_look_at_request_end();
+        }
+        size = 8;
+    }
+
+    @hidden action size_read() {
+        meta.cowbird.end     = meta.cowbird.end & 0xFFFFFFF8;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
+        meta.cowbird.carried = meta.cowbird.carried & (ROCE_MTU - 1);
+        meta.cowbird.pool_bytes = meta.cowbird.pool_bytes - meta.cowbird.remote;
+        meta.cowbird.pool    = meta.cowbird.pool + meta.cowbird.remote;
+        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
+        meta.cowbird.mine    = hdr.cowbird_count.word;
+    }
+
+    @hidden action size_write() {
+        meta.cowbird.end     = meta.cowbird.end & 0xFFFFFFF8;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
+        meta.cowbird.carried = meta.cowbird.carried & (ROCE_MTU - 1);
+        meta.cowbird.pool_bytes = meta.cowbird.pool_bytes - meta.cowbird.remote;
+        meta.cowbird.pool    = meta.cowbird.pool + meta.cowbird.remote;
+        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
+        meta.cowbird.mine    = hdr.cowbird_count.word | 1;
+    }
+
+    @hidden action split_end() {
+        meta.cowbird.lap     = meta.cowbird.end & 0xFFFFFFF8;
+        meta.cowbird.end     = meta.cowbird.end - 8;
+        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
+    }
+
+    @hidden table entry_size {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.kind : ternary;
+        }
+        actions = {
+            size_read;
+            size_write;
+            split_end;
+        }
+        const default_action = split_end();
+        const entries = {
+            (DOES_ENTRY, KIND_READ) : size_read();
+            (DOES_ENTRY, _)         : size_write();
+        }
+        size = 4;
+    }
+
+    @hidden action expect_read() {
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
+        meta.cowbird.carried = meta.cowbird.carried + 1;
+        hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.writes;
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_reth.virtualAddress = meta.cowbird.pool;
+        meta.cowbird.rest    = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
+    }
+
+    @hidden action expect_write() {
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
+        meta.cowbird.carried = meta.cowbird.carried + 1;
+        hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.reads;
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_reth.virtualAddress = meta.cowbird.local;
+        meta.cowbird.rest    = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
+    }
+
+    @hidden action restart_reads() {
+        meta.cowbird.mine   = hdr.cowbird_telling.head;
+        meta.cowbird.id     = hdr.cowbird_telling.reads;
+        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
+    }
+
+    @hidden action restart_writes() {
+        meta.cowbird.mine   = hdr.cowbird_telling.head | 1;
+        meta.cowbird.id     = hdr.cowbird_telling.writes;
+        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
+    }
+
+    @hidden action limit_entries() {
+        hdr.cowbird_count.word = hdr.cowbird_telling.head + COWBIRD_MOST;
+    }
+
+    @hidden action look_behind_head() {
+        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_telling.head;
+        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
+        meta.cowbird.mine   = hdr.cowbird_telling.head + (COWBIRD_FAR + 2);
+    }
+
+    @hidden table expected {
+        key = {
+            meta.cowbird.does : exact;
+            meta.cowbird.kind : exact;
+        }
+        actions = {
+            expect_read;
+            expect_write;
+            restart_reads;
+            restart_writes;
+            limit_entries;
+            look_behind_head;
+            NoAction;
+        }
+        const default_action = look_behind_head();
+        const entries = {
+            (DOES_ENTRY, KIND_READ)  : expect_read();
+            (DOES_ENTRY, KIND_WRITE) : expect_write();
+            (DOES_AGAIN, KIND_READ)  : restart_reads();
+            (DOES_AGAIN, KIND_WRITE) : restart_writes();
+            (DOES_SET,   KIND_READ)  : limit_entries();
+            (DOES_SET,   KIND_WRITE) : limit_entries();
+            (DOES_DATA,  KIND_READ)  : NoAction();
+            (DOES_DATA,  KIND_WRITE) : NoAction();
+            (DOES_LOOK,  KIND_READ)  : NoAction();
+            (DOES_LOOK,  KIND_WRITE) : NoAction();
+        }
+        size = 16;
+    }
+
+    @hidden action distances_in_ring() {
+        meta.cowbird.half   = meta.cowbird.half - hdr.cowbird_entry.length;
+        meta.cowbird.offset = meta.cowbird.offset - meta.cowbird.ring_at;
+        meta.cowbird.left   = meta.cowbird.ring - meta.cowbird.end;
+        hdr.cowbird_number.word = hdr.cowbird_number.word - meta.cowbird.id;
+    }
+
+    @hidden action distances_from_head() {
+        meta.cowbird.unseen  = meta.cowbird.entries - meta.cowbird.unseen;
+        meta.cowbird.end     = meta.cowbird.end & meta.cowbird.mask;
+        meta.cowbird.told    = meta.cowbird.told - hdr.cowbird_telling.head;
+    }
+
+    @hidden table distances {
+        key = { meta.cowbird.does : exact; }
+        actions = { distances_in_ring; distances_from_head; }
+        const default_action = distances_from_head();
+        const entries = { DOES_ENTRY : distances_in_ring(); }
+        size = 2;
+    }
+
+    // Of data at the ring's beginning, what is left behind it is compared with where the last one ends.
+    @hidden action fit_at_start() {
+        meta.cowbird.fits = meta.cowbird.left;
+    }
+
+    // Of other data, where it begins.
+    @hidden action fit_behind_last() {
+        meta.cowbird.end  = meta.cowbird.end + meta.cowbird.offset;
+        meta.cowbird.fits = meta.cowbird.left - meta.cowbird.offset;
+        meta.cowbird.left = meta.cowbird.offset;
+    }
+
+    @hidden action compare_acked() {
+        meta.cowbird.end      = meta.cowbird.end + 8;
+        hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
+    }
+
+    @hidden action tell_red() {
+        hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
+        meta.cowbird.tells    = 1;
+    }
+
+    @hidden action tell_red_of_pass() {
+        meta.cowbird.end      = meta.cowbird.end + 8;
+        meta.cowbird.tells    = meta.cowbird.flags >> 1;
+    }
+
+    @hidden action refuse_tail() {
+        meta.cowbird.bad = COWBIRD_CORRUPT_TAIL;
+        hdr.cowbird_telling.acked = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
+    }
+
+    @hidden table red_due {
+        key = {
+            meta.cowbird.does   : ternary;
+            hdr.cowbird_reds.word : ternary;
+            meta.cowbird.told : ternary;
+            meta.cowbird.unseen[31:31] : ternary @name("unseen");
+        }
+        actions = { NoAction; compare_acked; tell_red; tell_red_of_pass; refuse_tail; }
+        const default_action = compare_acked();
+        const entries = {
+            (DOES_AGAIN, _, _, _) : tell_red_of_pass();
+            (DOES_LOOK,  _, _, _) : NoAction();
+            (DOES_PROBE, _, _, 1) : refuse_tail();
+            (DOES_RED,   1, 0, _) : compare_acked();
+            (DOES_RED,   1, _, _) : tell_red();
+        }
+        size = 8;
+    }
+
+    @hidden action look_for_guessed() {
+        meta.cowbird.mine   = meta.cowbird.mine + (COWBIRD_FAR + 2);
+        hdr.cowbird_count.word  = hdr.cowbird_count.word + 2;
+    }
+
+    @hidden action begin_at_head() {
+        meta.cowbird.lap    = meta.cowbird.lap - meta.cowbird.end;
+        meta.cowbird.mine   = hdr.cowbird_telling.head + 2;
+        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_telling.head;
+    }
+
+    @hidden action reads_under_way() {
+        meta.cowbird.told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
+        meta.cowbird.kind   = 0;
+        meta.cowbird.id     = hdr.cowbird_telling.reads;
+        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_count.word;
+    }
+
+    @hidden action writes_under_way() {
+        meta.cowbird.told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
+        meta.cowbird.kind   = 1;
+        meta.cowbird.id     = hdr.cowbird_telling.writes;
+        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_count.word;
+    }
+
+    @hidden table under_way {
+        key = {
+            meta.cowbird.does     : ternary;
+            hdr.cowbird_taken.word[0:0] : ternary @name("taken");
+        }
+        actions = {
+            look_for_guessed;
+            begin_at_head;
+            reads_under_way;
+            writes_under_way;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, _) : look_for_guessed();
+            (DOES_SET,   _) : begin_at_head();
+            (DOES_AGAIN, _) : begin_at_head();
+            (DOES_DATA,  _) : NoAction();
+            (DOES_LOOK,  _) : NoAction();
+            (DOES_TICK,  1) : writes_under_way();
+            (DOES_ACK,   1) : writes_under_way();
+            (_,          _) : reads_under_way();
+        }
+        size = 8;
+    }
+
+    @hidden action find_first_packet() {
+        hdr.cowbird_packets.word = meta.cowbird.behind - hdr.cowbird_packets.word;
+    }
+
+    @hidden action more_entries() {
+        meta.cowbird.mine = meta.cowbird.mine + COWBIRD_ONE;
+        meta.cowbird.more   = 1;
+    }
+
+    @hidden action limit_by_tail() {
+        hdr.cowbird_count.word = meta.cowbird.tail;
+    }
+
+    @hidden table fetch_limit {
+        key = {
+            meta.cowbird.does          : ternary;
+            meta.cowbird.unseen[31:8]  : ternary @name("unseen");
+        }
+        actions = { find_first_packet; more_entries; limit_by_tail; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, _)                 : find_first_packet();
+            (DOES_SET,   _)                 : NoAction();
+            (DOES_DATA,  _)                 : NoAction();
+            (DOES_AGAIN, 0)                 : NoAction();
+            (DOES_AGAIN, BEHIND &&& BEHIND) : NoAction();
+            (DOES_AGAIN, _)                 : more_entries();
+            (_,          BEHIND &&& BEHIND) : limit_by_tail();
+        }
+        size = 8;
+    }
+
+    @hidden action keep_end() {
+        meta.cowbird.lap    = meta.cowbird.lap + meta.cowbird.end;
+        hdr.cowbird_telling.reads  = meta.cowbird.id;
+        hdr.cowbird_telling.writes = meta.cowbird.id;
+    }
+
+    @hidden action tell_again() {
+        meta.cowbird.tells = 1;
+    }
+
+    @hidden action start_again() {
+        meta.cowbird.again = 1;
+    }
+
+    @hidden table restart {
+        key = {
+            meta.cowbird.does : ternary;
+            meta.cowbird.late : ternary;
+            meta.cowbird.busy : ternary;
+            meta.cowbird.news[15:8]   : ternary @name("news");
+            meta.cowbird.told[31:31] : ternary @name("ahead");
+        }
+        actions = { keep_end; tell_again; start_again; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, _, _, _, _) : keep_end();
+            (DOES_SET,   _, _, _, _) : keep_end();
+            (DOES_TICK,  1, 1, _, _) : tell_again();
+            (DOES_TICK,  1, _, _, _) : start_again();
+            (DOES_ACK,   _, _, 0, _) : NoAction();
+            (DOES_ACK,   _, _, _, 1) : start_again();
+        }
+        size = 8;
+    }
+
+    @hidden action become(bit<8> next) {
+        meta.cowbird.next = next;
+    }
+
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) own_number;
+
+    @hidden action come_again() {
+        meta.cowbird.behind = meta.cowbird.behind | 0x80;
+        meta.cowbird.whose  = own_number.get(meta.cowbird.instance);
+        ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
+    @hidden action refuse_now(bit<8> reason) {
+        meta.drop = reason;
+    }
+
+    @hidden table next_frame {
+        key = {
+            meta.cowbird.does    : ternary;
+            meta.cowbird.outcome : ternary;
+            meta.cowbird.kind    : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird.again   : ternary;
+            meta.cowbird.tells   : ternary;
+            hdr.cowbird_probes.word  : ternary;
+            meta.cowbird.more    : ternary;
+            hdr.cowbird_fetched.word : ternary;
+            hdr.cowbird_tail.isValid() : ternary;
+        }
+        actions = { become; come_again; refuse_now; }
+        const default_action = become(COWBIRD_NOTHING);
+        const entries = {
+            (DOES_ENTRY, COWBIRD_STALE, _, _, _, _, _, _, _, true)       : refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (DOES_ENTRY, COWBIRD_STALE, _, _, _, _, _, _, _, _)          : refuse_now(DROP_COWBIRD_STALE);
+            (DOES_ENTRY, COWBIRD_WAITS, _, _, _, _, _, _, _, _)          : refuse_now(DROP_COWBIRD_WAITS);
+            (DOES_ENTRY, _, KIND_READ, COWBIRD_SOUND, _, _, _, _, _, _)  : become(COWBIRD_POOL_READ);
+            (DOES_ENTRY, _, KIND_WRITE, COWBIRD_SOUND, _, _, _, _, _, _) : become(COWBIRD_PAYLOAD);
+            (DOES_ENTRY, _, _, _, _, _, _, _, _, _)                      : refuse_now(DROP_COWBIRD_CORRUPT);
+            (DOES_SET, _, _, _, _, _, _, _, _, _)                        : become(COWBIRD_SET);
+            (DOES_LOOK, _, _, _, _, _, _, _, _, _)                       : become(COWBIRD_LOOK);
+            (DOES_GAP, _, _, _, _, _, _, _, _, _)                        : refuse_now(DROP_COWBIRD_GAP);
+            (DOES_REFUSAL, _, _, _, _, _, _, _, _, _)                    : become(COWBIRD_NOTHING);
+            (DOES_BAD, _, _, _, _, _, _, _, _, _)                        : become(COWBIRD_NOTHING);
+            (DOES_TICK, _, _, _, 1, _, _, _, _, _)                       : come_again();
+            (DOES_ACK, _, _, _, 1, _, _, _, _, _)                        : come_again();
+            (DOES_PROBE, _, _, _, _, _, 0, _, _, _)                      : refuse_now(DROP_COWBIRD_STALE);
+            (DOES_PROBE, _, _, COWBIRD_SOUND, _, _, _, _, 0, _)          : refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (DOES_PROBE, _, _, COWBIRD_SOUND, _, _, _, _, _, _)          : become(COWBIRD_ENTRY);
+            (DOES_PROBE, _, _, _, _, _, _, _, _, _)                      : refuse_now(DROP_COWBIRD_CORRUPT);
+            (_, _, _, _, _, 1, _, _, _, _)                               : become(COWBIRD_RED);
+            (DOES_AGAIN, _, _, COWBIRD_SOUND, _, _, _, 1, _, _)          : become(COWBIRD_ENTRY);
+            (DOES_AGAIN, _, _, _, _, _, _, _, _, _)                      : refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (_, _, _, _, _, _, _, _, 0, _)                               : refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (_, _, _, _, _, _, _, _, _, _)                               : become(COWBIRD_ENTRY);
+        }
+        size = 32;
+    }
+
+    // What a frame that comes again takes along: where data ends, the side, and whether a red block has to be sent.
+    @hidden action pass_reads() {
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+    }
+
+    @hidden action pass_reads_and_red() {
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.end    = meta.cowbird.end | 2;
+    }
+
+    @hidden action pass_writes() {
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.end    = meta.cowbird.lap + 1;
+    }
+
+    @hidden action pass_writes_and_red() {
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.end    = meta.cowbird.lap + 3;
+    }
+
+    @hidden table pass_along {
+        key = {
+            meta.cowbird.again : exact;
+            meta.cowbird.kind  : exact;
+            meta.cowbird.tells : exact;
+        }
+        actions = { pass_reads; pass_reads_and_red; pass_writes; pass_writes_and_red; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (1, KIND_READ,  0) : pass_reads();
+            (1, KIND_READ,  1) : pass_reads_and_red();
+            (1, KIND_WRITE, 0) : pass_writes();
+            (1, KIND_WRITE, 1) : pass_writes_and_red();
+        }
+        size = 4;
+    }
+
+    // What was read goes on as a WRITE, packet by packet, if it is as long as what was asked for.
+    @hidden action write(bit<8> next, bit<8> opcode, bit<1> ack, bit<16> longer) {
+        meta.cowbird.next = next;
+        hdr.cowbird_bth.opcode = opcode;
+        hdr.cowbird_bth.ackReq = ack;
+        hdr.cowbird_udp.length = hdr.cowbird_udp.length + longer;
+        meta.cowbird.form = FORM_DATA;
+    }
+
+    @hidden action write_first(bit<8> next, bit<8> opcode, bit<1> ack) {
+        meta.cowbird.next = next;
+        hdr.cowbird_bth.opcode = opcode;
+        hdr.cowbird_bth.ackReq = ack;
+        hdr.cowbird_udp.length = hdr.cowbird_udp.length + 12;
+        meta.cowbird.form = FORM_READ;
+        hdr.cowbird_reth.setValid();
+    }
+
+    @hidden action refuse_data(bit<8> reason) {
+        meta.drop = reason;
+    }
+
+    @hidden table data_write {
+        key = {
+            meta.cowbird.passed   : ternary;
+            meta.cowbird.kind     : ternary;
+            meta.cowbird.frame    : ternary;
+            meta.cowbird.is_first : ternary;
+            meta.cowbird.is_last  : ternary;
+            meta.cowbird.fills    : ternary;
+            meta.cowbird.carried  : ternary;
+        }
+        actions = {
+            write;
+            write_first;
+            refuse_data;
+        }
+        const default_action = refuse_data(DROP_COWBIRD_BAD_DATA);
+        const entries = {
+            (0, _,          _,            _, _, _, _)        : refuse_data(DROP_COWBIRD_STALE);
+            (1, KIND_READ,  FRAME_FIRST,  1, 0, _, ROCE_MTU) : write_first(COWBIRD_RESPONSE, ROCE_WRITE_FIRST, 0);
+            (1, KIND_READ,  FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : write(COWBIRD_RESPONSE, ROCE_WRITE_MIDDLE, 0, 0);
+            (1, KIND_READ,  FRAME_LAST,   0, 1, 1, _)        : write(COWBIRD_RESPONSE, ROCE_WRITE_LAST, 1, 0xFFFC);
+            (1, KIND_READ,  FRAME_ONLY,   1, 1, 1, _)        : write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_READ,  FRAME_TAIL,   1, 1, 1, _)        : write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_READ,  FRAME_ENTRY,  1, 1, 1, _)        : write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_WRITE, FRAME_FIRST,  1, 0, _, ROCE_MTU) : write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_FIRST, 0);
+            (1, KIND_WRITE, FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : write(COWBIRD_POOL_WRITE, ROCE_WRITE_MIDDLE, 0, 0);
+            (1, KIND_WRITE, FRAME_LAST,   0, 1, 1, _)        : write(COWBIRD_POOL_WRITE, ROCE_WRITE_LAST, 1, 0xFFFC);
+            (1, KIND_WRITE, FRAME_ONLY,   1, 1, 1, _)        : write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_WRITE, FRAME_TAIL,   1, 1, 1, _)        : write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_WRITE, FRAME_ENTRY,  1, 1, 1, _)        : write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+        }
+        size = 16;
+    }
+
+    action leave_by(port_t port) {
+        ig_tm_md.ucast_egress_port = port;
+    }
+
+    table ports {
+        key = {
+            meta.cowbird.instance : exact @name("instance");
+            meta.cowbird.next     : exact @name("phase");
+        }
+        actions = {
+            leave_by;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    @hidden action send_red() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_RED;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_reth.setValid();
+    }
+
+    @hidden action send_next_red() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_RED;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_reth.setValid();
+    }
+
+    @hidden action send_probe() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_READ;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_reth.setValid();
+        ig_tm_md.qid = COWBIRD_CLASS_PROBE;
+    }
+
+    @hidden action send_entry() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_READ;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_tail.setInvalid();
+        hdr.cowbird_reth.setValid();
+    }
+
+    @hidden action send_guess() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_GUESS;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
+        hdr.cowbird_reth.setValid();
+        ig_tm_md.qid = COWBIRD_CLASS_PROBE;
+    }
+
+    @hidden action send_read() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_READ;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_telling.setInvalid();
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_entry.setInvalid();
+        hdr.cowbird_tail.setInvalid();
+    }
+
+    @hidden action send_data() {
+        hdr.sent.setValid();
+        hdr.sent.form = meta.cowbird.form;
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
+        hdr.cowbird_aeth.setInvalid();
+    }
+
+    @hidden action reply() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_MANAGEMENT;
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
+    }
+
+    @hidden action send_nothing() {
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
+    }
+
+    @hidden table sent_form {
+        key = {
+            meta.cowbird.next    : ternary;
+            meta.cowbird.does    : ternary;
+            hdr.cowbird_fetched.word : ternary;
+        }
+        actions = {
+            send_red; send_next_red; send_probe; send_guess; send_entry;
+            send_read; send_data; reply; send_nothing;
+        }
+        const default_action = send_nothing();
+        const entries = {
+            (COWBIRD_RED,        DOES_RED,  _) : send_next_red();
+            (COWBIRD_RED,        _,         _) : send_red();
+            (COWBIRD_PROBE,      _,         _) : send_probe();
+            (COWBIRD_ENTRY,      DOES_TICK, 0) : send_guess();
+            (COWBIRD_ENTRY,      _,         _) : send_entry();
+            (COWBIRD_POOL_READ,  _,         _) : send_read();
+            (COWBIRD_PAYLOAD,    _,         _) : send_read();
+            (COWBIRD_RESPONSE,   _,         _) : send_data();
+            (COWBIRD_POOL_WRITE, _,         _) : send_data();
+            (COWBIRD_SET,        _,         _) : reply();
+            (COWBIRD_LOOK,       _,         _) : reply();
+        }
+        size = 16;
+    }
+
+    apply {
+        meta.cowbird.framing = hdr.cowbird_ipv4.totalLen - hdr.cowbird_udp.length;
+
+        // Stage 1. What it is for, and its lengths and numbers.
+        lift();
+        if (hdr.cowbird_aeth.isValid()) {
+            meta.cowbird.bytes = hdr.cowbird_udp.length - 28;
+        } else {
+            meta.cowbird.bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
+        }
+        if (!hdr.cowbird_management.isValid()) {
+            pairs.apply();
+        }
+        prepare.apply();
+
+        // Stage 2. What the engine does with it.
+        hdr.cowbird_count.word = hdr.cowbird_count.word - meta.cowbird.base;
+        dispatch.apply();
+        measure.apply();
+        if (meta.cowbird.phase == COWBIRD_TICK) {
+            turn_accesses.apply();
+        } else {
+            acknowledged_accesses.apply();
+            if (meta.cowbird.frame == FRAME_ENTRY) {
+                regions.apply();
+            }
+        }
+
+        // Stage 3. What is done. Of an entry: its size and its place in the pool.
+        instances.apply();
+        rings.apply();
+        entry_size.apply();
+        reads_accesses.apply();
+        writes_accesses.apply();
+        head_accesses.apply();
+        reds_accesses.apply();
+
+        // Stage 4. What the thread is told of that. Which request the entry has to be.
+        told_accesses.apply();
+        answered_accesses.apply();
+        expected.apply();
+        if (meta.cowbird.does == DOES_TICK && meta.cowbird.served == 0) {
+            meta.cowbird.does = DOES_BAD;
+            meta.drop = DROP_COWBIRD_NO_INSTANCE;
+        }
+
+        // Stage 5. What it has been told for sure.
+        acked_accesses.apply();
+        distances.apply();
+
+        // Stage 6. Whether the entry is begun, and whether it makes sense.
+        taken_accesses.apply();
+        tail_accesses.apply();
+        if (meta.cowbird.does == DOES_ENTRY) {
+            if (meta.cowbird.offset == 0) {
+                fit_at_start();
+            } else {
+                fit_behind_last();
+            }
+            entry_faults.apply();
+        } else {
+            red_due.apply();
+        }
+
+        // Stage 7. Its packets and its place in the ring. What is under way.
+        packets_accesses.apply();
+        placed_accesses.apply();
+        under_way.apply();
+
+        // Stage 8. Why the set is served no more, and whether something went on. Up to where entries may be asked for.
+        lap_accesses.apply();
+        messages_accesses.apply();
+        refusal_accesses.apply();
+        stamp_accesses.apply();
+        fetch_limit.apply();
+
+        // Stage 9. The next entry to be asked for. Whether the instance starts again.
+        fetched_accesses.apply();
+        slot_behind_accesses.apply();
+        slot_first_accesses.apply();
+        slot_rest_accesses.apply();
+        restart.apply();
+
+        // Stage 10. What the frame becomes.
+        if (meta.cowbird.does == DOES_DATA) {
+            data_write.apply();
+        } else {
+            next_frame.apply();
+        }
+        slot_length_accesses.apply();
+        response_ends_accesses.apply();
+        request_ends_accesses.apply();
+        quiet_accesses.apply();
+
+        // Stage 11. Where its data goes. What it takes along to another pass.
+        slot_key_accesses.apply();
+        slot_high_accesses.apply();
+        slot_low_accesses.apply();
+        asked_accesses.apply();
+        pass_along.apply();
+
+        // Stage 12. Which headers it leaves with, and where.
+        sent_form.apply();
+        hdr.sent.mark     = SENT;
+        hdr.sent.instance = meta.cowbird.instance;
+        hdr.sent.phase    = meta.cowbird.next;
+        if (meta.cowbird.next != 0 || meta.cowbird.again == 1) {
+            sent.count(meta.cowbird.instance[5:0] ++ meta.cowbird.next[2:0]);
+        }
+        if (meta.cowbird.does == DOES_LOOK || meta.cowbird.does == DOES_SET || meta.cowbird.does == DOES_REFUSAL) {
+            ig_tm_md.ucast_egress_port = CPU_PORT;
+        } else {
+            ports.apply();
+        }
+    }
+}
+
+// Completes what the engine sends: its addresses, its numbers, what a red block or a reply says.
+control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+        in egress_intrinsic_metadata_t eg_intr_md,
+        in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+        inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+        inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // What is not as long as it says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) bad_length;
+
+    action peer(mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first) {
+        hdr.ethernet.dstAddr     = mac;
+        hdr.cowbird_ipv4.dstAddr = ip;
+        hdr.cowbird_udp.srcPort  = udp_port;
+        hdr.cowbird_bth.destQp   = qpn;
+        meta.cowbird.psn         = first ++ 8w0;
+    }
+
+    table peers {
+        key = {
+            hdr.sent.instance : exact @name("instance");
+            hdr.sent.phase    : exact @name("phase");
+        }
+        actions = {
+            peer;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    action set(bit<32> key, bit<64> address, bit<64> ring, bit<32> mask) {
+        meta.cowbird.ring = ring;
+        meta.cowbird.key  = key;
+        meta.cowbird.set  = address;
+        meta.cowbird.mask = mask;
+    }
+
+    table sets {
+        key = {
+            hdr.sent.instance : exact @name("instance");
+        }
+        actions = {
+            set;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 64;
+    }
+
+    // What a packet of each phase is.
+    @hidden action form_read(bit<32> bytes, bit<32> back) {
+        hdr.cowbird_count.word             = hdr.cowbird_count.word + back;
+        hdr.cowbird_udp.length     = 40;
+        hdr.cowbird_ipv4.totalLen  = 60;
+        hdr.cowbird_bth.opcode     = ROCE_READ;
+        hdr.cowbird_bth.pad        = 0;
+        hdr.cowbird_reth.dmaLength = bytes;
+        hdr.cowbird_reth.virtualAddress = 0;
+    }
+
+    @hidden action form_pool_read() {
+        hdr.cowbird_udp.length     = 40;
+        hdr.cowbird_ipv4.totalLen  = 60;
+        hdr.cowbird_bth.opcode     = ROCE_READ;
+        hdr.cowbird_bth.pad        = 0;
+    }
+
+    @hidden action form_red() {
+        hdr.cowbird_udp.length     = 88;
+        hdr.cowbird_ipv4.totalLen  = 108;
+        hdr.cowbird_bth.opcode     = ROCE_WRITE_ONLY;
+        hdr.cowbird_bth.pad        = 0;
+        hdr.cowbird_bth.ackReq     = 1;
+        hdr.cowbird_reth.dmaLength = 48;
+        hdr.cowbird_reth.virtualAddress = COWBIRD_RED_AT;
+    }
+
+    @hidden action form_data() {
+        hdr.cowbird_ipv4.totalLen  = hdr.cowbird_udp.length + 20;
+    }
+
+    @hidden table packet_form {
+        key = {
+            hdr.sent.phase : ternary;
+            hdr.sent.form  : ternary;
+        }
+        actions = { form_read; form_pool_read; form_red; form_data; }
+        const default_action = form_data();
+        const entries = {
+            (COWBIRD_PROBE,     _)          : form_read(8, 0);
+            (COWBIRD_ENTRY,     FORM_GUESS) : form_read(40, 0);
+            (COWBIRD_ENTRY,     _)          : form_read(32, 0xFFFFFF00);
+            (COWBIRD_RED,       _)          : form_red();
+            (COWBIRD_POOL_READ, _)          : form_pool_read();
+            (COWBIRD_PAYLOAD,   _)          : form_pool_read();
+        }
+        size = 8;
+    }
+
+    // What all packets have that the engine sends.
+    @hidden action complete_headers() {
+        meta.cowbird.place               = hdr.cowbird_count.word >> 3;
+        hdr.ethernet.srcAddr             = COWBIRD_MAC;
+        hdr.cowbird_ipv4.dscp            = 0;
+        hdr.cowbird_ipv4.ecn             = 0;
+        hdr.cowbird_ipv4.identification  = 0;
+        hdr.cowbird_ipv4.flags           = 2;
+        hdr.cowbird_ipv4.ttl             = 64;
+        hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
+        hdr.cowbird_udp.dstPort          = ROCE_PORT;
+        hdr.cowbird_udp.checksum         = 0;
+        hdr.cowbird_bth.solicited        = 0;
+        hdr.cowbird_bth.migrated         = 1;
+        hdr.cowbird_bth.version          = 0;
+        hdr.cowbird_bth.partition        = ROCE_PARTITION;
+        hdr.cowbird_bth.fecn             = 0;
+        hdr.cowbird_bth.becn             = 0;
+        hdr.cowbird_bth.reserved         = 0;
+        hdr.cowbird_bth.reservedLow      = 0;
+    }
+
+    @hidden action find_entry() {
+        hdr.cowbird_reth.virtualAddress = (bit<64>) (meta.cowbird.place & meta.cowbird.mask);
+    }
+
+    @hidden action in_ring() {
+        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird.ring;
+        hdr.cowbird_reth.rKey = meta.cowbird.key;
+    }
+
+    @hidden action in_set() {
+        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird.set;
+        hdr.cowbird_reth.rKey = meta.cowbird.key;
+    }
+
+    // What a reply says of a side.
+    @hidden action look_reads() {
+        hdr.cowbird_answer.done_top = 0;
+        hdr.cowbird_answer.done     = hdr.cowbird_telling.reads;
+        hdr.cowbird_answer.end_high = 0;
+        hdr.cowbird_answer.end      = 24w0 ++ hdr.cowbird_telling.refusal;
+        hdr.cowbird_answer.head_top = 0;
+        hdr.cowbird_answer.head     = hdr.cowbird_telling.acked;
+    }
+
+    @hidden action look_writes() {
+        hdr.cowbird_answer.done_top = 0;
+        hdr.cowbird_answer.done     = hdr.cowbird_telling.writes;
+        hdr.cowbird_answer.end_high = 0;
+        hdr.cowbird_answer.end      = 24w0 ++ hdr.cowbird_telling.refusal;
+        hdr.cowbird_answer.head_top = 0;
+        hdr.cowbird_answer.head     = hdr.cowbird_telling.acked;
+    }
+
+    @hidden action tops() {
+        meta.cowbird.head     = meta.cowbird.head & (bit<8>) COWBIRD_TOPS;
+        meta.cowbird.reads    = meta.cowbird.reads & (bit<8>) COWBIRD_TOPS;
+        meta.cowbird.writes   = meta.cowbird.writes & (bit<8>) COWBIRD_TOPS;
+        meta.cowbird.response = meta.cowbird.response & (bit<8>) COWBIRD_TOPS;
+        meta.cowbird.request  = meta.cowbird.request & (bit<8>) COWBIRD_TOPS;
+    }
+
+    // Numbers have 24 bits here, positions 32. What is beyond follows from the highest two of these bits: whether they went from
+    // 3 to 0 since they were last seen, or back.
+
+    // What is beyond the low bits of the head, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) head_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(head_high) follow_head = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.head == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.head - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.head;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(head_high) put_head = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.head;
+            value.high = hdr.cowbird_answer.head_high;
+            result = 0;
+        }
+    };
+
+    // What is beyond the low bits of reads that are done, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) reads_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(reads_high) follow_reads = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.reads == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.reads - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.reads;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(reads_high) put_reads = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.reads;
+            value.high = hdr.cowbird_answer.done_high;
+            result = 0;
+        }
+    };
+
+    // What is beyond the low bits of writes that are done, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) writes_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(writes_high) follow_writes = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.writes == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.writes - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.writes;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(writes_high) put_writes = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.writes;
+            value.high = hdr.cowbird_answer.done_high;
+            result = 0;
+        }
+    };
+
+    // What is beyond the low bits of the end of their responses, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) response_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(response_high) follow_response = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.response == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.response - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.response;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(response_high) put_response = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.response;
+            value.high = hdr.cowbird_answer.end_high;
+            result = 0;
+        }
+    };
+
+    // What is beyond the low bits of the end of their requests' data, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) request_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(request_high) follow_request = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.request == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.request - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.request;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(request_high) put_request = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.request;
+            value.high = hdr.cowbird_answer.end_high;
+            result = 0;
+        }
+    };
+
+    @hidden action head_told() {
+        hdr.cowbird_block.head_high = follow_head.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden action head_looked() {
+        hdr.cowbird_answer.head_high = follow_head.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden action head_put() {
+        put_head.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden table head_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            head_told;
+            head_looked;
+            head_put;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : head_told();
+            (COWBIRD_LOOK, _) : head_looked();
+            (COWBIRD_SET, _) : head_put();
+        }
+        size = 8;
+    }
+
+    @hidden action reads_told() {
+        hdr.cowbird_block.reads_high = follow_reads.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden action reads_looked() {
+        hdr.cowbird_answer.done_high = follow_reads.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden action reads_put() {
+        put_reads.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden table reads_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            reads_told;
+            reads_looked;
+            reads_put;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : reads_told();
+            (COWBIRD_LOOK, 0 &&& 1) : reads_looked();
+            (COWBIRD_SET, 0 &&& 1) : reads_put();
+        }
+        size = 8;
+    }
+
+    @hidden action writes_told() {
+        hdr.cowbird_block.writes_high = follow_writes.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden action writes_looked() {
+        hdr.cowbird_answer.done_high = follow_writes.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden action writes_put() {
+        put_writes.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden table writes_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            writes_told;
+            writes_looked;
+            writes_put;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : writes_told();
+            (COWBIRD_LOOK, 1 &&& 1) : writes_looked();
+            (COWBIRD_SET, 1 &&& 1) : writes_put();
+        }
+        size = 8;
+    }
+
+    @hidden action response_told() {
+        hdr.cowbird_block.response_high = follow_response.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden action response_put() {
+        put_response.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden table response_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            response_told;
+            response_put;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : response_told();
+            (COWBIRD_SET, 0 &&& 1) : response_put();
+        }
+        size = 8;
+    }
+
+    @hidden action request_told() {
+        hdr.cowbird_block.request_high = follow_request.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden action request_put() {
+        put_request.execute(hdr.sent.instance[5:0]);
+    }
+
+    @hidden table request_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            request_told;
+            request_put;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : request_told();
+            (COWBIRD_SET, 1 &&& 1) : request_put();
+        }
+        size = 8;
+    }
+
+    @hidden action misfit() {
+        bad_length.count(0);
+        eg_dprsr_md.drop_ctl = 1;
+    }
+
+    @hidden table length_fits {
+        key = {
+            hdr.sent.form     : ternary;
+            meta.cowbird.room : ternary;
+        }
+        actions = { misfit; NoAction; }
+        const default_action = misfit();
+        const entries = {
+            (FORM_RED, RED_CARRIED)          : NoAction();
+            (FORM_RED, RED_CARRIED_WITH_FCS) : NoAction();
+            (FORM_RED, _)                        : misfit();
+            (_,        CARRIED)              : NoAction();
+            (_,        CARRIED_WITH_FCS)     : NoAction();
+        }
+        size = 8;
+    }
+
+    apply {
+        tops();
+        if (hdr.sent.phase == COWBIRD_LOOK) {
+            if (hdr.cowbird_answer.side[0:0] == 0) {
+                look_reads();
+            } else {
+                look_writes();
+            }
+        } else if (hdr.sent.phase != COWBIRD_SET) {
+            peers.apply();
+            sets.apply();
+            packet_form.apply();
+            complete_headers();
+            meta.cowbird.psn = meta.cowbird.psn + hdr.cowbird_count.word;
+            hdr.cowbird_bth.psn = meta.cowbird.psn[31:8];
+            if (hdr.sent.phase == COWBIRD_ENTRY) {
+                find_entry();
+                in_ring();
+            } else if (hdr.sent.phase != COWBIRD_POOL_READ && hdr.sent.phase != COWBIRD_POOL_WRITE) {
+                in_set();
+            }
+            // What goes with the frame is counted, and on the device the FCS too.
+            meta.cowbird.room = eg_intr_md.pkt_length - hdr.cowbird_ipv4.totalLen;
+            length_fits.apply();
+        }
+        head_highs.apply();
+        reads_highs.apply();
+        writes_highs.apply();
+        response_highs.apply();
+        request_highs.apply();
+    }
+}
+
 // Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
 @pa_container_size("ingress", "meta.drop", 8)
 @pa_container_size("ingress", "meta.known", 8)
@@ -1041,8 +4410,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Unless the controller configures a port's meter, everything is green.
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
-    // By instance and phase: what was sent; in the cell of phase 0, how often it started again.
-    Counter<bit<64>, cowbird_sent_t>(COWBIRD_SENT, CounterType_t.PACKETS) cowbird_sent;
+    Cowbird() cowbird;
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
@@ -1082,2760 +4450,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         size = 1024;
-    }
-    action cowbird_pair(bit<8> instance, bit<8> phase, bit<24> first) {
-        meta.cowbird.instance = instance;
-        meta.cowbird.phase    = phase;
-        meta.cowbird.base     = first ++ 8w0;
-        meta.cowbird.acks     = phase;
-    }
-
-    action cowbird_tick(bit<16> instances) {
-        meta.cowbird.phase = COWBIRD_TICK;
-        meta.cowbird.last  = instances;
-    }
-
-    table cowbird_pairs {
-        key = {
-            ig_intr_md.ingress_port  : exact @name("port");
-            hdr.ethernet.srcAddr     : exact;
-            hdr.cowbird_ipv4.srcAddr : exact;
-            hdr.cowbird_bth.destQp   : exact;
-        }
-        actions = {
-            cowbird_pair;
-            cowbird_tick;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 512;
-    }
-
-    @hidden action cowbird_do(bit<8> what) {
-        meta.cowbird.does = what;
-    }
-
-    @hidden action cowbird_refuse(bit<8> reason) {
-        meta.cowbird.does = DOES_BAD;
-        meta.drop = reason;
-    }
-
-    @hidden table cowbird_dispatch {
-        key = {
-            hdr.packet_out.isValid() : ternary;
-            hdr.vlan.isValid()   : ternary;
-            meta.pass            : ternary;
-            meta.cowbird.phase   : ternary;
-            meta.cowbird.frame   : ternary;
-            meta.cowbird.framing : ternary;
-            meta.cowbird.bytes   : ternary;
-        }
-        actions = {
-            cowbird_do;
-            cowbird_refuse;
-        }
-        const default_action = cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
-        const entries = {
-            (true, _, _, _, FRAME_LOOK, _, _) : cowbird_do(DOES_LOOK);
-            (true, _, _, _, FRAME_SET, _, _) : cowbird_do(DOES_SET);
-            (true, _, _, _, FRAME_BEYOND, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_INDEX);
-            (false, _, _, _, FRAME_BEYOND, _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-            (false, _, _, _, FRAME_LOOK, _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-            (false, _, _, _, FRAME_SET, _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-            (_, true, _, _, _, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, _, FRAME_BAD, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, _, DATA &&& DATA, _, 0) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : cowbird_do(DOES_DATA);
-            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : cowbird_do(DOES_DATA);
-            (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : cowbird_do(DOES_DATA);
-            (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : cowbird_do(DOES_DATA);
-            (_, _, _, COWBIRD_PROBE, FRAME_TAIL, IPV4_BYTES, _) : cowbird_do(DOES_PROBE);
-            (_, _, _, COWBIRD_ENTRY, FRAME_ENTRY, IPV4_BYTES, _) : cowbird_do(DOES_ENTRY);
-            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
-            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
-            (_, _, _, _, DATA &&& DATA, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, COWBIRD_NOTHING, _, IPV4_BYTES, _) : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, _, FRAME_GAP, IPV4_BYTES, _) : cowbird_do(DOES_GAP);
-            (_, _, _, _, FRAME_REFUSAL, IPV4_BYTES, _) : cowbird_do(DOES_REFUSAL);
-            (_, _, 0, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _) : cowbird_do(DOES_TICK);
-            (_, _, _, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _) : cowbird_do(DOES_AGAIN);
-            (_, _, 0, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_ACK);
-            (_, _, _, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_AGAIN);
-            (_, _, 0, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_ACK);
-            (_, _, _, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_AGAIN);
-            (_, _, _, COWBIRD_RED, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_RED);
-            (_, _, _, _, _, IPV4_BYTES, _) : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
-        }
-        size = 64;
-    }
-
-    @hidden action cowbird_manage() {
-        meta.cowbird.kind     = hdr.cowbird_management.side & 1;
-        hdr.cowbird_packets.word  = 0;
-    }
-
-    @hidden action cowbird_go_on() {
-        meta.cowbird.kind    = meta.cowbird.flags & 1;
-        meta.cowbird.flags   = meta.cowbird.flags & 2;
-        hdr.cowbird_packets.word = meta.cowbird.behind & 0xFFFFFF00;
-        meta.cowbird.end = meta.cowbird.lap;
-    }
-
-    Hash<bit<16>>(HashAlgorithm_t.IDENTITY) cowbird_region_named;
-
-    @hidden action cowbird_name() {
-        meta.cowbird.misnamed = cowbird_region_named.get(hdr.cowbird_entry.requestId[62:47]);
-    }
-
-    // Numbers go to the upper bits of their words.
-    @hidden action cowbird_lift() {
-        hdr.cowbird_count.word = hdr.cowbird_count.word << 8;
-        meta.cowbird.msn       = meta.cowbird.msn << 8;
-        meta.cowbird.tail      = meta.cowbird.tail << 8;
-        meta.cowbird.id        = meta.cowbird.id << 8;
-        meta.cowbird.mine      = meta.cowbird.mine << 8;
-        meta.cowbird.news      = meta.cowbird.news << 8;
-    }
-
-    @hidden table cowbird_prepare {
-        key = {
-            hdr.cowbird_management.isValid() : ternary;
-            meta.pass                        : ternary;
-            hdr.cowbird_entry.isValid()      : ternary;
-        }
-        actions = {
-            cowbird_manage;
-            cowbird_go_on;
-            cowbird_name;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (true, _, _)    : cowbird_manage();
-            (_,    _, true) : cowbird_name();
-            (_,    0, _)    : NoAction();
-            (_,    _, _)    : cowbird_go_on();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_measure_entry() {
-        meta.cowbird.misnamed = meta.cowbird.misnamed ^ hdr.cowbird_entry.regionId;
-        meta.cowbird.end     = hdr.cowbird_entry.length + 7;
-        hdr.cowbird_packets.word = hdr.cowbird_packets.word + (ROCE_MTU_BYTES - 1);
-        meta.cowbird.carried = meta.cowbird.carried - 1;
-    }
-
-    @hidden action cowbird_measure_data(bit<8> kind, bit<16> pad) {
-        meta.cowbird.carried = meta.cowbird.bytes + pad;
-        meta.cowbird.kind    = kind;
-    }
-
-    @hidden table cowbird_measure {
-        key = {
-            meta.cowbird.phase  : ternary;
-            hdr.cowbird_bth.pad : ternary;
-        }
-        actions = {
-            cowbird_measure_entry;
-            cowbird_measure_data;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (COWBIRD_ENTRY,     _) : cowbird_measure_entry();
-            (COWBIRD_PAYLOAD,   0) : cowbird_measure_data(KIND_WRITE, 0x0000);
-            (COWBIRD_PAYLOAD,   1) : cowbird_measure_data(KIND_WRITE, 0xFFFF);
-            (COWBIRD_PAYLOAD,   2) : cowbird_measure_data(KIND_WRITE, 0xFFFE);
-            (COWBIRD_PAYLOAD,   3) : cowbird_measure_data(KIND_WRITE, 0xFFFD);
-            (COWBIRD_POOL_READ, 0) : cowbird_measure_data(KIND_READ, 0x0000);
-            (COWBIRD_POOL_READ, 1) : cowbird_measure_data(KIND_READ, 0xFFFF);
-            (COWBIRD_POOL_READ, 2) : cowbird_measure_data(KIND_READ, 0xFFFE);
-            (COWBIRD_POOL_READ, 3) : cowbird_measure_data(KIND_READ, 0xFFFD);
-        }
-        size = 16;
-    }
-
-    // The instance that has the next turn.
-    // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
-    Register<bit<16>, bit<1>>(1) cowbird_turn;
-
-    RegisterAction<bit<16>, bit<1>, bit<8>>(cowbird_turn) cowbird_take_turn = {
-        void apply(inout bit<16> value, out bit<8> result) {
-            result = (bit<8>) value;
-            if (value + 1 >= meta.cowbird.last) {
-                value = 0;
-            } else {
-                value = value + 1;
-            }
-        }
-    };
-
-    @hidden action cowbird_do_take_turn() {
-        meta.cowbird.instance = cowbird_take_turn.execute(0);
-    }
-
-    @hidden action cowbird_do_keep_turn() {
-        meta.cowbird.instance = meta.pass & 0x3F;
-    }
-
-    @hidden table cowbird_turn_accesses {
-        key = {
-            meta.cowbird.phase : ternary;
-            meta.pass : ternary;
-        }
-        actions = {
-            cowbird_do_take_turn;
-            cowbird_do_keep_turn;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (COWBIRD_TICK, 0) : cowbird_do_take_turn();
-            (COWBIRD_TICK, _) : cowbird_do_keep_turn();
-        }
-        size = 8;
-    }
-
-    // By side, the messages that the peer has acknowledged. More news than may be under way is from another time.
-    // Written by acknowledgements, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_acknowledged;
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_acknowledged) cowbird_acknowledge = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (meta.cowbird.msn - value <= COWBIRD_MOST) {
-                result = meta.cowbird.msn - value;
-                value  = meta.cowbird.msn;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_acknowledged) cowbird_forget_acknowledged = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = 0;
-            result = 0;
-        }
-    };
-
-    @hidden action cowbird_do_acknowledge() {
-        meta.cowbird.news = cowbird_acknowledge.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.acks[0:0]);
-    }
-
-    @hidden action cowbird_do_forget_acknowledged() {
-        cowbird_forget_acknowledged.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.acks[0:0]);
-    }
-
-    @hidden table cowbird_acknowledged_accesses {
-        key = {
-            meta.cowbird.frame : ternary;
-            meta.cowbird.phase : ternary;
-            meta.pass : ternary;
-            meta.cowbird.framing : ternary;
-            hdr.packet_out.isValid() : ternary;
-        }
-        actions = {
-            cowbird_do_acknowledge;
-            cowbird_do_forget_acknowledged;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (FRAME_SET, _,                  _, _,          true) : cowbird_do_forget_acknowledged();
-            (FRAME_ACK, COWBIRD_RESPONSE,   0, IPV4_BYTES, _)    : cowbird_do_acknowledge();
-            (FRAME_ACK, COWBIRD_POOL_WRITE, 0, IPV4_BYTES, _)    : cowbird_do_acknowledge();
-        }
-        size = 8;
-    }
-
-    action cowbird_region(bit<32> key, bit<64> address, bit<64> length) {
-        meta.cowbird.pool_key   = key;
-        meta.cowbird.pool       = address;
-        meta.cowbird.pool_bytes = length;
-        meta.cowbird.known      = 1;
-    }
-
-    table cowbird_regions {
-        key = {
-            meta.cowbird.instance      : exact @name("instance");
-            hdr.cowbird_entry.regionId : exact @name("region");
-        }
-        actions = {
-            cowbird_region;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    // Where a thread's rings are.
-    action cowbird_serve(bit<24> entries) {
-        meta.cowbird.entries        = entries ++ 8w0;
-        meta.cowbird.served         = 1;
-    }
-
-    action cowbird_ring(bit<32> at, bit<32> bytes, bit<32> half, bit<32> mask) {
-        meta.cowbird.ring_at = at;
-        meta.cowbird.ring    = bytes;
-        meta.cowbird.half    = half;
-        meta.cowbird.mask    = mask;
-    }
-
-    table cowbird_rings {
-        key = {
-            meta.cowbird.instance : exact @name("instance");
-            meta.cowbird.kind     : exact @name("kind");
-        }
-        actions = {
-            cowbird_ring;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 128;
-    }
-
-    table cowbird_instances {
-        key = {
-            meta.cowbird.instance : exact @name("instance");
-        }
-        actions = {
-            cowbird_serve;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 64;
-    }
-
-    // Reads of the instance that are done.
-    // Written by acknowledgements of responses, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads;
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_count_reads = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = value + meta.cowbird.news;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_look_at_reads = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_put_reads = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.id;
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_count_reads() {
-        hdr.cowbird_telling.reads = cowbird_count_reads.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_reads() {
-        hdr.cowbird_telling.reads = cowbird_look_at_reads.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_put_reads() {
-        cowbird_put_reads.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_reads_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.phase : ternary;
-            meta.cowbird.kind : ternary;
-        }
-        actions = {
-            cowbird_do_count_reads;
-            cowbird_do_look_at_reads;
-            cowbird_do_put_reads;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,  _,                KIND_READ) : cowbird_do_put_reads();
-            (DOES_ACK,  COWBIRD_RESPONSE, _)         : cowbird_do_count_reads();
-            (DOES_DATA, _,                _)         : NoAction();
-            (DOES_SET,  _,                _)         : NoAction();
-            (_,         _,                _)         : cowbird_do_look_at_reads();
-        }
-        size = 8;
-    }
-
-    // Writes of the instance that are done.
-    // Written by acknowledgements of the pool, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes;
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_count_writes = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = value + meta.cowbird.news;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_look_at_writes = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_put_writes = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.id;
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_count_writes() {
-        hdr.cowbird_telling.writes = cowbird_count_writes.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_writes() {
-        hdr.cowbird_telling.writes = cowbird_look_at_writes.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_put_writes() {
-        cowbird_put_writes.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_writes_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.phase : ternary;
-            meta.cowbird.kind : ternary;
-        }
-        actions = {
-            cowbird_do_count_writes;
-            cowbird_do_look_at_writes;
-            cowbird_do_put_writes;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,  _,                  KIND_WRITE) : cowbird_do_put_writes();
-            (DOES_ACK,  COWBIRD_POOL_WRITE, _)          : cowbird_do_count_writes();
-            (DOES_DATA, _,                  _)          : NoAction();
-            (DOES_SET,  _,                  _)          : NoAction();
-            (_,         _,                  _)          : cowbird_do_look_at_writes();
-        }
-        size = 8;
-    }
-
-    // Entries of the instance that are done: the sum of its reads and writes.
-    // Written by acknowledgements, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head;
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_count_entries = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = value + meta.cowbird.news;
-            result = value;
-        }
-    };
-
-    // Whether an entry is the first that is not done.
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_is_head = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value == hdr.cowbird_count.word) {
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_put_head = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.news;
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_count_entries() {
-        hdr.cowbird_telling.head = cowbird_count_entries.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_is_head() {
-        hdr.cowbird_telling.head = cowbird_is_head.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_put_head() {
-        hdr.cowbird_telling.head = cowbird_put_head.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_head_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-        }
-        actions = {
-            cowbird_do_count_entries;
-            cowbird_do_is_head;
-            cowbird_do_put_head;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            DOES_SET   : cowbird_do_put_head();
-            DOES_ENTRY : cowbird_do_is_head();
-            DOES_DATA  : NoAction();
-            DOES_BAD   : NoAction();
-            _          : cowbird_do_count_entries();
-        }
-        size = 8;
-    }
-
-    // Red blocks that have arrived. One is under way at a time, and this is its number.
-    // Written by acknowledgements of red blocks, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reds;
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reds) cowbird_count_reds = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value == hdr.cowbird_count.word) {
-                value  = value + COWBIRD_ONE;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reds) cowbird_look_at_reds = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reds) cowbird_forget_reds = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = 0;
-            result = 0;
-        }
-    };
-
-    @hidden action cowbird_do_count_reds() {
-        hdr.cowbird_reds.word = cowbird_count_reds.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_reds() {
-        hdr.cowbird_reds.word = cowbird_look_at_reds.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_forget_reds() {
-        cowbird_forget_reds.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_reds_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-        }
-        actions = {
-            cowbird_do_count_reds;
-            cowbird_do_look_at_reds;
-            cowbird_do_forget_reds;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            DOES_SET   : cowbird_do_forget_reds();
-            DOES_RED   : cowbird_do_count_reds();
-            DOES_DATA  : NoAction();
-            DOES_ENTRY : NoAction();
-            _          : cowbird_do_look_at_reds();
-        }
-        size = 8;
-    }
-
-    // The head in the last red block, and whether that block is under way.
-    // Written by acknowledgements, the controller; it wraps as the head does.
-    Register<cowbird_told_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_told;
-
-    // What is done is told when something new is known, unless a red block is under way.
-    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<8>>(cowbird_told) cowbird_tell = {
-        void apply(inout cowbird_told_t value, out bit<8> result) {
-            if (value.busy == 0 && value.told != hdr.cowbird_telling.head) {
-                value.told = hdr.cowbird_telling.head;
-                value.busy = 1;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // A red block has arrived: the next one follows if it has something to tell.
-    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_tell_next = {
-        void apply(inout cowbird_told_t value, out bit<32> result) {
-            result = value.told;
-            if (value.told == hdr.cowbird_telling.head) {
-                value.busy = 0;
-            }
-            value.told = hdr.cowbird_telling.head;
-        }
-    };
-
-    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_look_at_told = {
-        void apply(inout cowbird_told_t value, out bit<32> result) {
-            result = (bit<32>) value.busy;
-        }
-    };
-
-    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_put_told = {
-        void apply(inout cowbird_told_t value, out bit<32> result) {
-            value.told = meta.cowbird.news;
-            value.busy = 0;
-            result = value.told;
-        }
-    };
-
-    @hidden action cowbird_do_tell() {
-        meta.cowbird.tells = cowbird_tell.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_tell_next() {
-        meta.cowbird.told = cowbird_tell_next.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_told() {
-        meta.cowbird.busy = cowbird_look_at_told.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_put_told() {
-        meta.cowbird.told = cowbird_put_told.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_told_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.news[15:8] : ternary @name("news");
-            hdr.cowbird_reds.word : ternary;
-        }
-        actions = {
-            cowbird_do_tell;
-            cowbird_do_tell_next;
-            cowbird_do_look_at_told;
-            cowbird_do_put_told;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,  _, _) : cowbird_do_put_told();
-            (DOES_ACK,  0, _) : NoAction();
-            (DOES_ACK,  _, _) : cowbird_do_tell();
-            (DOES_RED,  _, 1) : cowbird_do_tell_next();
-            (DOES_TICK, _, _) : cowbird_do_look_at_told();
-        }
-        size = 8;
-    }
-
-    // Probes that were answered.
-    // Written by answers to probes, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_answered;
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_answered) cowbird_answer = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value == hdr.cowbird_count.word) {
-                value  = value + COWBIRD_ONE;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_answered) cowbird_look_at_answered = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_answered) cowbird_forget_answered = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = 0;
-            result = 0;
-        }
-    };
-
-    @hidden action cowbird_do_answer() {
-        hdr.cowbird_probes.word = cowbird_answer.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_answered() {
-        hdr.cowbird_probes.word = cowbird_look_at_answered.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_forget_answered() {
-        cowbird_forget_answered.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_answered_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-        }
-        actions = {
-            cowbird_do_answer;
-            cowbird_do_look_at_answered;
-            cowbird_do_forget_answered;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            DOES_SET   : cowbird_do_forget_answered();
-            DOES_PROBE : cowbird_do_answer();
-            DOES_TICK  : cowbird_do_look_at_answered();
-            DOES_AGAIN : cowbird_do_look_at_answered();
-        }
-        size = 8;
-    }
-
-    // The head that the thread knows: the one of the last red block that has arrived.
-    // Written by acknowledgements of red blocks, the controller; it wraps as the head does.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_acked;
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_put_acked = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.told;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_look_at_acked = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_is_acked = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value == hdr.cowbird_count.word) {
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    @hidden action cowbird_do_put_acked() {
-        hdr.cowbird_telling.acked = cowbird_put_acked.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_acked() {
-        hdr.cowbird_telling.acked = cowbird_look_at_acked.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_is_acked() {
-        hdr.cowbird_telling.acked = cowbird_is_acked.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_acked_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            hdr.cowbird_reds.word : ternary;
-        }
-        actions = {
-            cowbird_do_put_acked;
-            cowbird_do_look_at_acked;
-            cowbird_do_is_acked;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _) : cowbird_do_put_acked();
-            (DOES_RED,   1) : cowbird_do_put_acked();
-            (DOES_ENTRY, _) : cowbird_do_is_acked();
-            (DOES_DATA,  _) : NoAction();
-            (_,          _) : cowbird_do_look_at_acked();
-        }
-        size = 8;
-    }
-
-    // Entries that the thread has written, as probes saw it. It never goes back.
-    // Written by answers to probes, the controller; it wraps at 2^24.
-    Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_tail;
-
-    RegisterAction<int<32>, cowbird_instance_t, bit<8>>(cowbird_tail) cowbird_see_tail = {
-        void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.cowbird.tail > 0) {
-                result = TAIL_WRONG;
-            } else if (value != (int<32>) meta.cowbird.tail) {
-                value  = (int<32>) meta.cowbird.tail;
-                result = TAIL_MOVED;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_tail) cowbird_look_at_tail = {
-        void apply(inout int<32> value, out bit<32> result) {
-            result = (bit<32>) value;
-        }
-    };
-
-    // The last entry may be done before the tail says that it is there.
-    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_tail) cowbird_put_tail = {
-        void apply(inout int<32> value, out bit<32> result) {
-            value  = (int<32>) meta.cowbird.news - (int<32>) COWBIRD_ONE;
-            result = 0;
-        }
-    };
-
-    @hidden action cowbird_do_see_tail() {
-        meta.cowbird.seen = cowbird_see_tail.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_tail() {
-        meta.cowbird.tail = cowbird_look_at_tail.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_put_tail() {
-        cowbird_put_tail.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_tail_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            hdr.cowbird_probes.word : ternary;
-            meta.cowbird.unseen[31:31] : ternary @name("unseen");
-        }
-        actions = {
-            cowbird_do_see_tail;
-            cowbird_do_look_at_tail;
-            cowbird_do_put_tail;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _, _) : cowbird_do_put_tail();
-            (DOES_PROBE, 1, 0) : cowbird_do_see_tail();
-            (DOES_PROBE, _, _) : NoAction();
-            (DOES_DATA,  _, _) : NoAction();
-            (DOES_ENTRY, _, _) : NoAction();
-            (_,          _, _) : cowbird_do_look_at_tail();
-        }
-        size = 8;
-    }
-
-    // What is wrong with an entry; where its data is, is seen later.
-    @hidden action cowbird_accuse(bit<8> reason) {
-        meta.cowbird.bad = reason;
-    }
-
-    @hidden table cowbird_entry_faults {
-        key = {
-            meta.cowbird.odd               : ternary;
-            meta.cowbird.known             : ternary;
-            hdr.cowbird_entry.length       : ternary;
-            meta.cowbird.half[31:31]       : ternary @name("half");
-            meta.cowbird.remote[63:63]     : ternary @name("remote");
-            meta.cowbird.pool_bytes[63:31] : ternary @name("room");
-            meta.cowbird.rest[31:31]       : ternary @name("rest");
-            meta.cowbird.misnamed          : ternary;
-            hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
-            meta.cowbird.kind              : ternary;
-            hdr.cowbird_number.word        : ternary;
-        }
-        actions = {
-            cowbird_accuse;
-        }
-        const default_action = cowbird_accuse(COWBIRD_CORRUPT_ID);
-        const entries = {
-            (1, _, _,             _, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_TYPE);
-            (_, 0, _,             _, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_REGION);
-            (_, _, 0,             _, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
-            (_, _, HUGE &&& HUGE, _, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
-            (_, _, _,             1, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
-            (_, _, _,             _, 1, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
-            (_, _, _,             _, _, OUTSIDE &&& OUTSIDE, _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
-            (_, _, _,             _, _, 0,                   1, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
-            (_, _, _,             _, _, _,                   _, 0, 0, KIND_READ,  0) : cowbird_accuse(0);
-            (_, _, _,             _, _, _,                   _, 0, 1, KIND_WRITE, 0) : cowbird_accuse(0);
-        }
-        size = 16;
-    }
-
-    // The next entry to be begun, and in the lowest bit whether reads or writes are under way.
-    // Written by entries, frames of an instance that starts again, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_taken;
-
-    // When nothing is in its way, of whatever kind it is.
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_taken) cowbird_take_first = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (value - hdr.cowbird_count.word < 2) {
-                value  = meta.cowbird.mine + COWBIRD_ONE;
-                result = COWBIRD_TAKEN;
-            } else {
-                result = COWBIRD_STALE;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_taken) cowbird_take_next = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (value == meta.cowbird.mine) {
-                value  = value + COWBIRD_ONE;
-                result = COWBIRD_TAKEN;
-            } else if (value - hdr.cowbird_count.word < 2) {
-                result = COWBIRD_WAITS;
-            } else {
-                result = COWBIRD_STALE;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_taken) cowbird_look_at_taken = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_taken) cowbird_put_taken = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.mine;
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_take_first() {
-        meta.cowbird.outcome = cowbird_take_first.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_take_next() {
-        meta.cowbird.outcome = cowbird_take_next.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_taken() {
-        hdr.cowbird_taken.word = cowbird_look_at_taken.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_put_taken() {
-        cowbird_put_taken.execute(meta.cowbird.instance[5:0]);
-    }
-
-    // A guessed entry is one only if it has the next id.
-    @hidden table cowbird_taken_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.kind : ternary;
-            hdr.cowbird_telling.head : ternary;
-            hdr.cowbird_telling.acked : ternary;
-            hdr.cowbird_tail.isValid() : ternary;
-            meta.cowbird.misnamed : ternary;
-            hdr.cowbird_number.word : ternary;
-            hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
-        }
-        actions = {
-            cowbird_do_take_first;
-            cowbird_do_take_next;
-            cowbird_do_look_at_taken;
-            cowbird_do_put_taken;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,          _, _, _,     _, _, _) : cowbird_do_put_taken();
-            (DOES_AGAIN, _,          _, _, _,     _, _, _) : cowbird_do_put_taken();
-            (DOES_ENTRY, KIND_READ,  1, _, false, _, _, _) : cowbird_do_take_first();
-            (DOES_ENTRY, KIND_WRITE, _, 1, false, _, _, _) : cowbird_do_take_first();
-            (DOES_ENTRY, _,          _, _, false, _, _, _) : cowbird_do_take_next();
-            (DOES_ENTRY, KIND_READ,  1, _, _,     0, 0, 0) : cowbird_do_take_first();
-            (DOES_ENTRY, KIND_WRITE, _, 1, _,     0, 0, 1) : cowbird_do_take_first();
-            (DOES_ENTRY, KIND_READ,  _, _, _,     0, 0, 0) : cowbird_do_take_next();
-            (DOES_ENTRY, KIND_WRITE, _, _, _,     0, 0, 1) : cowbird_do_take_next();
-            (DOES_TICK,  _,          _, _, _,     _, _, _) : cowbird_do_look_at_taken();
-            (DOES_ACK,   _,          _, _, _,     _, _, _) : cowbird_do_look_at_taken();
-        }
-        size = 16;
-    }
-
-    // By side: packets of what was read that have passed, and packets of all requests begun.
-    // Written by data and entries, frames of an instance that starts again, the controller; it wraps at 2^24 in both words.
-    Register<cowbird_packets_t, cowbird_side_t>(COWBIRD_SIDES) cowbird_packets;
-
-    // Sequence numbers for all packets that a READ brings.
-    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(cowbird_packets) cowbird_ask = {
-        void apply(inout cowbird_packets_t value, out bit<32> result) {
-            value.asked = value.asked + hdr.cowbird_packets.word;
-            result = value.asked;
-        }
-    };
-
-    // Lets the next packet of what was read pass, if somebody asked for it.
-    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<8>>(cowbird_packets) cowbird_pass = {
-        void apply(inout cowbird_packets_t value, out bit<8> result) {
-            if (value.passed == hdr.cowbird_count.word && value.asked != hdr.cowbird_count.word) {
-                value.passed = value.passed + COWBIRD_ONE;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(cowbird_packets) cowbird_put_packets = {
-        void apply(inout cowbird_packets_t value, out bit<32> result) {
-            value.passed = hdr.cowbird_packets.word;
-            value.asked  = hdr.cowbird_packets.word;
-            result = 0;
-        }
-    };
-
-    @hidden action cowbird_do_ask() {
-        meta.cowbird.behind = cowbird_ask.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden action cowbird_do_pass() {
-        meta.cowbird.passed = cowbird_pass.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden action cowbird_do_put_packets() {
-        cowbird_put_packets.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden table cowbird_packets_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-        }
-        actions = {
-            cowbird_do_ask;
-            cowbird_do_pass;
-            cowbird_do_put_packets;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _)             : cowbird_do_put_packets();
-            (DOES_AGAIN, _)             : cowbird_do_put_packets();
-            (DOES_DATA,  _)             : cowbird_do_pass();
-            (DOES_ENTRY, COWBIRD_TAKEN) : cowbird_do_ask();
-        }
-        size = 8;
-    }
-
-    // By side: where data of the last request begun ends in the ring, from 1 up to the ring's length; nothing straddles its end.
-    // Written by entries, frames of an instance that starts again, the controller; it begins again with the ring.
-    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_placed;
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_place_behind = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (value == meta.cowbird.left) {
-                value  = meta.cowbird.end;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_place_first = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (value > meta.cowbird.left) {
-                value  = meta.cowbird.end;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_put_placed = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            value  = meta.cowbird.end;
-            result = 1;
-        }
-    };
-
-    @hidden action cowbird_do_place_behind() {
-        meta.cowbird.right = cowbird_place_behind.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden action cowbird_do_place_first() {
-        meta.cowbird.right = cowbird_place_first.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden action cowbird_do_put_placed() {
-        cowbird_put_placed.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden table cowbird_placed_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            meta.cowbird.local[63:32] : ternary @name("far");
-            meta.cowbird.offset : ternary;
-            meta.cowbird.fits[31:31] : ternary @name("fits");
-        }
-        actions = {
-            cowbird_do_place_behind;
-            cowbird_do_place_first;
-            cowbird_do_put_placed;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,             _, _, _) : cowbird_do_put_placed();
-            (DOES_AGAIN, _,             _, _, _) : cowbird_do_put_placed();
-            (DOES_ENTRY, COWBIRD_TAKEN, 0, 0, _) : cowbird_do_place_first();
-            (DOES_ENTRY, COWBIRD_TAKEN, 0, _, 0) : cowbird_do_place_behind();
-        }
-        size = 8;
-    }
-
-    // By side: the position at which the ring began the last time.
-    // Written by entries whose data begins the ring, frames of an instance that starts again, the controller; it wraps at 2^32.
-    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_lap;
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_begin_lap = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = value + meta.cowbird.ring;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_look_at_lap = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_put_lap = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.lap;
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_begin_lap() {
-        meta.cowbird.lap = cowbird_begin_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden action cowbird_do_look_at_lap() {
-        meta.cowbird.lap = cowbird_look_at_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden action cowbird_do_put_lap() {
-        meta.cowbird.lap = cowbird_put_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden table cowbird_lap_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.right : ternary;
-            meta.cowbird.offset : ternary;
-        }
-        actions = {
-            cowbird_do_begin_lap;
-            cowbird_do_look_at_lap;
-            cowbird_do_put_lap;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _, _) : cowbird_do_put_lap();
-            (DOES_AGAIN, _, _) : cowbird_do_put_lap();
-            (DOES_ENTRY, 1, 0) : cowbird_do_begin_lap();
-            (DOES_ENTRY, _, _) : cowbird_do_look_at_lap();
-        }
-        size = 8;
-    }
-
-    // By side: the number of the request whose data is next.
-    // Written by the last packet of a request's data, frames of an instance that starts again, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_messages;
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_end_message = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-            value  = value + COWBIRD_ONE;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_look_at_message = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_put_messages = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.id + COWBIRD_ONE;
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_end_message() {
-        meta.cowbird.id = cowbird_end_message.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden action cowbird_do_look_at_message() {
-        meta.cowbird.id = cowbird_look_at_message.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden action cowbird_do_put_messages() {
-        cowbird_put_messages.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
-    }
-
-    @hidden table cowbird_messages_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.passed : ternary;
-            meta.cowbird.frame : ternary;
-        }
-        actions = {
-            cowbird_do_end_message;
-            cowbird_do_look_at_message;
-            cowbird_do_put_messages;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _, _)            : cowbird_do_put_messages();
-            (DOES_AGAIN, _, _)            : cowbird_do_put_messages();
-            (DOES_DATA,  1, FRAME_FIRST)  : cowbird_do_look_at_message();
-            (DOES_DATA,  1, FRAME_MIDDLE) : cowbird_do_look_at_message();
-            (DOES_DATA,  1, _)            : cowbird_do_end_message();
-        }
-        size = 8;
-    }
-
-    // Why the set is served no more; 0 while it is. The first reason stays.
-    // Written by entries and answers to probes that make no sense, the controller; it does not count.
-    Register<bit<8>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_refusal;
-
-    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_judge = {
-        void apply(inout bit<8> value, out bit<8> result) {
-            if (value == 0) {
-                value = meta.cowbird.bad;
-            }
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_judge_place = {
-        void apply(inout bit<8> value, out bit<8> result) {
-            if (value == 0) {
-                value = COWBIRD_CORRUPT_PLACE;
-            }
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_judge_tail = {
-        void apply(inout bit<8> value, out bit<8> result) {
-            if (value == 0) {
-                value = COWBIRD_CORRUPT_TAIL;
-            }
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_forget_refusal = {
-        void apply(inout bit<8> value, out bit<8> result) {
-            value  = 0;
-            result = 0;
-        }
-    };
-
-    @hidden action cowbird_do_judge() {
-        hdr.cowbird_telling.refusal = cowbird_judge.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_judge_place() {
-        hdr.cowbird_telling.refusal = cowbird_judge_place.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_judge_tail() {
-        hdr.cowbird_telling.refusal = cowbird_judge_tail.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_forget_refusal() {
-        cowbird_forget_refusal.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_refusal_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            meta.cowbird.bad : ternary;
-            meta.cowbird.right : ternary;
-            meta.cowbird.seen : ternary;
-        }
-        actions = {
-            cowbird_do_judge;
-            cowbird_do_judge_place;
-            cowbird_do_judge_tail;
-            cowbird_do_forget_refusal;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,             _,             _, _)          : cowbird_do_forget_refusal();
-            (DOES_DATA,  _,             _,             _, _)          : NoAction();
-            (DOES_GAP,   _,             _,             _, _)          : NoAction();
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, 0, _)          : cowbird_do_judge_place();
-            (DOES_ENTRY, COWBIRD_TAKEN, _,             _, _)          : cowbird_do_judge();
-            (DOES_ENTRY, _,             _,             _, _)          : NoAction();
-            (DOES_PROBE, _,             _,             _, TAIL_WRONG) : cowbird_do_judge_tail();
-            (_,          _,             _,             _, _)          : cowbird_do_judge();
-        }
-        size = 8;
-    }
-
-    // When something last went on.
-    // Written by entries, data, acknowledgements with news, turns that find it late, the controller; it wraps as the time does.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_stamp;
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_put_stamp = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            value  = ig_intr_md.ingress_mac_tstamp[31:0];
-            result = 0;
-        }
-    };
-
-    // So long ago that it is late.
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_put_late = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            value  = ig_intr_md.ingress_mac_tstamp[31:0] - (COWBIRD_TIMEOUT + 1);
-            result = 0;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_look_at_time = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (ig_intr_md.ingress_mac_tstamp[31:0] - value > COWBIRD_TIMEOUT) {
-                value  = ig_intr_md.ingress_mac_tstamp[31:0];
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    @hidden action cowbird_do_put_stamp() {
-        cowbird_put_stamp.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_put_late() {
-        cowbird_put_late.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_look_at_time() {
-        meta.cowbird.late = cowbird_look_at_time.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_stamp_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            meta.cowbird.passed : ternary;
-            meta.cowbird.news[15:8] : ternary @name("news");
-            hdr.cowbird_reds.word : ternary;
-        }
-        actions = {
-            cowbird_do_put_stamp;
-            cowbird_do_put_late;
-            cowbird_do_look_at_time;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_TICK,  _,             _, _, _) : cowbird_do_look_at_time();
-            (DOES_SET,   _,             _, _, _) : cowbird_do_put_stamp();
-            (DOES_GAP,   _,             _, _, _) : cowbird_do_put_late();
-            (DOES_ENTRY, COWBIRD_TAKEN, _, _, _) : cowbird_do_put_stamp();
-            (DOES_DATA,  _,             1, _, _) : cowbird_do_put_stamp();
-            (DOES_ACK,   _,             _, 0, _) : NoAction();
-            (DOES_ACK,   _,             _, _, _) : cowbird_do_put_stamp();
-            (DOES_RED,   _,             _, _, 1) : cowbird_do_put_stamp();
-        }
-        size = 8;
-    }
-
-    // Entries that were asked for. If the next one has to wait, COWBIRD_FAR more until it need not any more.
-    // Written by turns, entries, acknowledgements and answers to probes, the controller; it wraps at 2^24.
-    Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_fetched;
-
-    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_fetch = {
-        void apply(inout int<32> value, out bit<32> result) {
-            if (value - (int<32>) hdr.cowbird_count.word < 0) {
-                value  = value + (int<32>) COWBIRD_ONE;
-                result = (bit<32>) value;
-            } else if (value == (int<32>) meta.cowbird.mine) {
-                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
-                result = (bit<32>) value;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // The thread knows of all that is done: writes need not wait either.
-    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_fetch_told = {
-        void apply(inout int<32> value, out bit<32> result) {
-            if (value - (int<32>) hdr.cowbird_count.word < 0) {
-                value  = value + (int<32>) COWBIRD_ONE;
-                result = (bit<32>) value;
-            } else if ((bit<32>) value - meta.cowbird.mine < 2) {
-                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
-                result = (bit<32>) value;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_put_fetched = {
-        void apply(inout int<32> value, out bit<32> result) {
-            value  = (int<32>) meta.cowbird.mine;
-            result = (bit<32>) value;
-        }
-    };
-
-    // An entry that was guessed is asked for no more.
-    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_pass_by = {
-        void apply(inout int<32> value, out bit<32> result) {
-            if ((bit<32>) value - hdr.cowbird_count.word < 2) {
-                value  = value + (int<32>) COWBIRD_ONE;
-                result = (bit<32>) value;
-            } else if (value == (int<32>) meta.cowbird.mine) {
-                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
-                result = (bit<32>) value;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    @hidden action cowbird_do_fetch() {
-        hdr.cowbird_fetched.word = cowbird_fetch.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_fetch_told() {
-        hdr.cowbird_fetched.word = cowbird_fetch_told.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_put_fetched() {
-        hdr.cowbird_fetched.word = cowbird_put_fetched.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_pass_by() {
-        cowbird_pass_by.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_fetched_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.tells : ternary;
-            meta.cowbird.late : ternary;
-            meta.cowbird.told[31:31] : ternary @name("ahead");
-            hdr.cowbird_probes.word : ternary;
-            hdr.cowbird_telling.acked : ternary;
-        }
-        actions = {
-            cowbird_do_fetch;
-            cowbird_do_fetch_told;
-            cowbird_do_put_fetched;
-            cowbird_do_pass_by;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,             _,             _, _, _, _, _) : cowbird_do_put_fetched();
-            (DOES_ENTRY, COWBIRD_TAKEN, _,             _, _, _, _, _) : cowbird_do_pass_by();
-            (DOES_ENTRY, COWBIRD_WAITS, _,             _, _, _, _, _) : cowbird_do_put_fetched();
-            (DOES_AGAIN, _,             COWBIRD_SOUND, 0, _, _, _, _) : cowbird_do_put_fetched();
-            (DOES_TICK,  _,             COWBIRD_SOUND, 0, 0, _, _, 0) : cowbird_do_fetch_told();
-            (DOES_TICK,  _,             COWBIRD_SOUND, 0, 0, _, _, _) : cowbird_do_fetch();
-            (DOES_ACK,   _,             COWBIRD_SOUND, 0, _, 0, _, 0) : cowbird_do_fetch_told();
-            (DOES_ACK,   _,             COWBIRD_SOUND, 0, _, 0, _, _) : cowbird_do_fetch();
-            (DOES_RED,   _,             COWBIRD_SOUND, 0, _, _, _, 0) : cowbird_do_fetch_told();
-            (DOES_RED,   _,             COWBIRD_SOUND, 0, _, _, _, _) : cowbird_do_fetch();
-            (DOES_PROBE, _,             COWBIRD_SOUND, _, _, _, 1, 0) : cowbird_do_fetch_told();
-            (DOES_PROBE, _,             COWBIRD_SOUND, _, _, _, 1, _) : cowbird_do_fetch();
-        }
-        size = 12;
-    }
-
-    // Turns since the tail last moved.
-    // Written by turns, answers to probes, the controller; it goes from 2^16 - 1 back to COWBIRD_BUSY.
-    Register<bit<16>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_quiet;
-
-    RegisterAction<bit<16>, cowbird_instance_t, bit<16>>(cowbird_quiet) cowbird_count_turns = {
-        void apply(inout bit<16> value, out bit<16> result) {
-            result = value;
-            if (value == 0xFFFF) {
-                value = COWBIRD_BUSY;
-            } else {
-                value = value + 1;
-            }
-        }
-    };
-
-    RegisterAction<bit<16>, cowbird_instance_t, bit<16>>(cowbird_quiet) cowbird_wake = {
-        void apply(inout bit<16> value, out bit<16> result) {
-            value  = 0;
-            result = 1;
-        }
-    };
-
-    @hidden action cowbird_do_count_turns() {
-        meta.cowbird.quiet = cowbird_count_turns.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_wake() {
-        cowbird_wake.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden table cowbird_quiet_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.phase : ternary;
-            meta.cowbird.seen : ternary;
-            meta.cowbird.tells : ternary;
-            meta.cowbird.again : ternary;
-            hdr.cowbird_fetched.word : ternary;
-            meta.cowbird.more : ternary;
-        }
-        actions = {
-            cowbird_do_count_turns;
-            cowbird_do_wake;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,            _,          _, _, _, _) : cowbird_do_wake();
-            (DOES_PROBE, _,            TAIL_MOVED, _, _, _, _) : cowbird_do_wake();
-            (DOES_TICK,  _,            _,          0, 0, 0, _) : cowbird_do_count_turns();
-            (DOES_AGAIN, COWBIRD_TICK, _,          0, _, _, 0) : cowbird_do_count_turns();
-        }
-        size = 8;
-    }
-
-    // Probes that were asked for: one more than were answered while one is under way.
-    // Written by turns, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_asked;
-
-    // One probe is under way, unless it got lost.
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (value - hdr.cowbird_probes.word == COWBIRD_ONE) {
-                result = 0;
-            } else {
-                value  = hdr.cowbird_probes.word + COWBIRD_ONE;
-                result = COWBIRD_PROBE;
-            }
-        }
-    };
-
-    // While it is, a turn looks at the next entry itself.
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe_or_guess = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (value - hdr.cowbird_probes.word == COWBIRD_ONE) {
-                result = COWBIRD_ENTRY;
-            } else {
-                value  = hdr.cowbird_probes.word + COWBIRD_ONE;
-                result = COWBIRD_PROBE;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe_again = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            value  = hdr.cowbird_probes.word + COWBIRD_ONE;
-            result = COWBIRD_PROBE;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_forget_asked = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            value  = 0;
-            result = 0;
-        }
-    };
-
-    @hidden action cowbird_do_probe() {
-        meta.cowbird.next = cowbird_probe.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_probe_or_guess() {
-        meta.cowbird.next = cowbird_probe_or_guess.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_guess() {
-        meta.cowbird.next = COWBIRD_ENTRY;
-    }
-
-    @hidden action cowbird_do_probe_again() {
-        meta.cowbird.next = cowbird_probe_again.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_forget_asked() {
-        cowbird_forget_asked.execute(meta.cowbird.instance[5:0]);
-    }
-
-    @hidden action cowbird_do_tell_refusal() {
-        meta.cowbird.next = COWBIRD_RED;
-    }
-
-    @hidden table cowbird_asked_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.phase : ternary;
-            meta.cowbird.again : ternary;
-            meta.cowbird.next : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.quiet : ternary;
-            meta.cowbird.told[12:12] : ternary @name("full");
-        }
-        actions = {
-            cowbird_do_probe;
-            cowbird_do_probe_or_guess;
-            cowbird_do_guess;
-            cowbird_do_probe_again;
-            cowbird_do_forget_asked;
-            cowbird_do_tell_refusal;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,            _, _,               _,             _,                    _) : cowbird_do_forget_asked();
-            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, COWBIRD_SOUND, _,                    _) : cowbird_do_probe_again();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 1 &&& AT_WORK_ODD,    0) : cowbird_do_guess();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        0) : cowbird_do_probe_or_guess();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        _) : cowbird_do_probe();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& COWBIRD_SELDOM, _) : cowbird_do_probe();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _) : cowbird_do_tell_refusal();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& COWBIRD_SELDOM, _) : cowbird_do_tell_refusal();
-            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _) : cowbird_do_tell_refusal();
-            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& COWBIRD_SELDOM, _) : cowbird_do_tell_refusal();
-        }
-        size = 16;
-    }
-
-    // Of a request under way: packets of its side up to its end.
-    // Written by its entry, the controller; it wraps at 2^24.
-    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_behind;
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_behind) cowbird_put_behind = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.behind;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_behind) cowbird_look_at_behind = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_behind) cowbird_see_last = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (value - hdr.cowbird_count.word == COWBIRD_ONE) {
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    @hidden action cowbird_do_put_behind() {
-        cowbird_put_behind.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_look_at_behind() {
-        meta.cowbird.behind = cowbird_look_at_behind.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_see_last() {
-        meta.cowbird.is_last = cowbird_see_last.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden table cowbird_slot_behind_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-        }
-        actions = {
-            cowbird_do_put_behind;
-            cowbird_do_look_at_behind;
-            cowbird_do_see_last;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,             _)             : cowbird_do_put_behind();
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_behind();
-            (DOES_DATA,  _,             _)             : cowbird_do_see_last();
-            (DOES_TICK,  _,             _)             : cowbird_do_look_at_behind();
-            (DOES_ACK,   _,             _)             : cowbird_do_look_at_behind();
-        }
-        size = 8;
-    }
-
-    // Of a request under way: packets of its side before its first one.
-    // Written by its entry; it wraps at 2^24.
-    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_first;
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_first) cowbird_put_first = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            value  = hdr.cowbird_packets.word;
-            result = 0;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_first) cowbird_see_first = {
-        void apply(inout bit<32> value, out bit<8> result) {
-            if (value == hdr.cowbird_count.word) {
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    @hidden action cowbird_do_put_first() {
-        cowbird_put_first.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_see_first() {
-        meta.cowbird.is_first = cowbird_see_first.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden table cowbird_slot_first_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-        }
-        actions = {
-            cowbird_do_put_first;
-            cowbird_do_see_first;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_first();
-            (DOES_DATA,  _,             _)             : cowbird_do_see_first();
-        }
-        size = 8;
-    }
-
-    // Of a request under way: bytes in its last packet.
-    // Written by its entry; it is at most the MTU.
-    Register<bit<16>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_rest;
-
-    RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(cowbird_slot_rest) cowbird_put_rest = {
-        void apply(inout bit<16> value, out bit<8> result) {
-            value  = meta.cowbird.carried;
-            result = 0;
-        }
-    };
-
-    RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(cowbird_slot_rest) cowbird_see_rest = {
-        void apply(inout bit<16> value, out bit<8> result) {
-            if (value == meta.cowbird.carried) {
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    @hidden action cowbird_do_put_rest() {
-        cowbird_put_rest.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_see_rest() {
-        meta.cowbird.fills = cowbird_see_rest.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden table cowbird_slot_rest_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-        }
-        actions = {
-            cowbird_do_put_rest;
-            cowbird_do_see_rest;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_rest();
-            (DOES_DATA,  _,             _)             : cowbird_do_see_rest();
-        }
-        size = 8;
-    }
-
-    // Of a request under way: its bytes.
-    // Written by its entry; it is at most half of a ring.
-    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_length;
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_length) cowbird_put_length = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = hdr.cowbird_entry.length;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_length) cowbird_look_at_length = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_put_length() {
-        hdr.cowbird_reth.dmaLength = cowbird_put_length.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_look_at_length() {
-        hdr.cowbird_reth.dmaLength = cowbird_look_at_length.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden table cowbird_slot_length_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-        }
-        actions = {
-            cowbird_do_put_length;
-            cowbird_do_look_at_length;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_length();
-            (DOES_DATA,  _,             _)             : cowbird_do_look_at_length();
-        }
-        size = 8;
-    }
-
-    // Of a request under way: the key of its region.
-    // Written by its entry; it does not count.
-    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_key;
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_key) cowbird_put_key = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.pool_key;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_key) cowbird_look_at_key = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_put_key() {
-        hdr.cowbird_reth.rKey = cowbird_put_key.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_look_at_key() {
-        hdr.cowbird_reth.rKey = cowbird_look_at_key.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden table cowbird_slot_key_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-        }
-        actions = {
-            cowbird_do_put_key;
-            cowbird_do_look_at_key;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_key();
-            (DOES_DATA,  _,             _)             : cowbird_do_look_at_key();
-        }
-        size = 8;
-    }
-
-    // Of a request under way: where its data goes, the upper 32 bits.
-    // Written by its entry; it does not count.
-    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_high;
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_put_high = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.pool[63:32];
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_put_local_high = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.local[63:32];
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_look_at_high = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_put_high() {
-        cowbird_put_high.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_put_local_high() {
-        cowbird_put_local_high.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_look_at_high() {
-        hdr.cowbird_reth.virtualAddress[63:32] = cowbird_look_at_high.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden table cowbird_slot_high_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.kind : ternary;
-        }
-        actions = {
-            cowbird_do_put_high;
-            cowbird_do_put_local_high;
-            cowbird_do_look_at_high;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ) : cowbird_do_put_local_high();
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, _)         : cowbird_do_put_high();
-            (DOES_DATA,  _,             _,             _)         : cowbird_do_look_at_high();
-        }
-        size = 8;
-    }
-
-    // Of a request under way: where its data goes, the lower 32 bits.
-    // Written by its entry; it does not count.
-    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_low;
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_put_low = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.pool[31:0];
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_put_local_low = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.local[31:0];
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_look_at_low = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_put_low() {
-        cowbird_put_low.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_put_local_low() {
-        cowbird_put_local_low.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden action cowbird_do_look_at_low() {
-        hdr.cowbird_reth.virtualAddress[31:0] = cowbird_look_at_low.execute(
-            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
-    }
-
-    @hidden table cowbird_slot_low_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.kind : ternary;
-        }
-        actions = {
-            cowbird_do_put_low;
-            cowbird_do_put_local_low;
-            cowbird_do_look_at_low;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ) : cowbird_do_put_local_low();
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, _)         : cowbird_do_put_low();
-            (DOES_DATA,  _,             _,             _)         : cowbird_do_look_at_low();
-        }
-        size = 8;
-    }
-
-    // Of a read under way: the position in the ring at which its data ends.
-    // Written by its entry, the controller; it wraps at 2^32.
-    Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) cowbird_response_ends;
-
-    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_response_ends) cowbird_put_response_end = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.lap;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_response_ends) cowbird_look_at_response_end = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_put_response_end() {
-        cowbird_put_response_end.execute(
-            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
-    }
-
-    @hidden action cowbird_do_look_at_response_end() {
-        hdr.cowbird_telling.response_end = cowbird_look_at_response_end.execute(
-            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
-    }
-
-    @hidden action cowbird_do_take_response_end() {
-        meta.cowbird.end = cowbird_look_at_response_end.execute(
-            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
-    }
-
-    @hidden table cowbird_response_ends_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.kind : ternary;
-            meta.cowbird.again : ternary;
-        }
-        actions = {
-            cowbird_do_put_response_end;
-            cowbird_do_look_at_response_end;
-            cowbird_do_take_response_end;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,             _,             KIND_READ, _) : cowbird_do_put_response_end();
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ, _) : cowbird_do_put_response_end();
-            (DOES_TICK,  _,             _,             KIND_READ, 1) : cowbird_do_take_response_end();
-            (DOES_ACK,   _,             _,             KIND_READ, 1) : cowbird_do_take_response_end();
-            (DOES_TICK,  _,             _,             _,         _) : cowbird_do_look_at_response_end();
-            (DOES_ACK,   _,             _,             _,         _) : cowbird_do_look_at_response_end();
-            (DOES_RED,   _,             _,             _,         _) : cowbird_do_look_at_response_end();
-            (DOES_AGAIN, _,             _,             _,         _) : cowbird_do_look_at_response_end();
-        }
-        size = 8;
-    }
-
-    // Of a write under way: the position in the ring at which its data ends.
-    // Written by its entry, the controller; it wraps at 2^32.
-    Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) cowbird_request_ends;
-
-    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_request_ends) cowbird_put_request_end = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird.lap;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_request_ends) cowbird_look_at_request_end = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    @hidden action cowbird_do_put_request_end() {
-        cowbird_put_request_end.execute(
-            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
-    }
-
-    @hidden action cowbird_do_look_at_request_end() {
-        hdr.cowbird_telling.request_end = cowbird_look_at_request_end.execute(
-            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
-    }
-
-    @hidden action cowbird_do_take_request_end() {
-        meta.cowbird.lap = cowbird_look_at_request_end.execute(
-            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
-    }
-
-    @hidden table cowbird_request_ends_accesses {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.kind : ternary;
-            meta.cowbird.again : ternary;
-        }
-        actions = {
-            cowbird_do_put_request_end;
-            cowbird_do_look_at_request_end;
-            cowbird_do_take_request_end;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_SET,   _,             _,             KIND_WRITE, _) : cowbird_do_put_request_end();
-            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_WRITE, _) : cowbird_do_put_request_end();
-            (DOES_TICK,  _,             _,             KIND_WRITE, 1) : cowbird_do_take_request_end();
-            (DOES_ACK,   _,             _,             KIND_WRITE, 1) : cowbird_do_take_request_end();
-            (DOES_TICK,  _,             _,             _,          _) : cowbird_do_look_at_request_end();
-            (DOES_ACK,   _,             _,             _,          _) : cowbird_do_look_at_request_end();
-            (DOES_RED,   _,             _,             _,          _) : cowbird_do_look_at_request_end();
-            (DOES_AGAIN, _,             _,             _,          _) : cowbird_do_look_at_request_end();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_size_read() {
-        meta.cowbird.end     = meta.cowbird.end & 0xFFFFFFF8;
-        hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
-        meta.cowbird.carried = meta.cowbird.carried & (ROCE_MTU - 1);
-        meta.cowbird.pool_bytes = meta.cowbird.pool_bytes - meta.cowbird.remote;
-        meta.cowbird.pool    = meta.cowbird.pool + meta.cowbird.remote;
-        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
-        meta.cowbird.mine    = hdr.cowbird_count.word;
-    }
-
-    @hidden action cowbird_size_write() {
-        meta.cowbird.end     = meta.cowbird.end & 0xFFFFFFF8;
-        hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
-        meta.cowbird.carried = meta.cowbird.carried & (ROCE_MTU - 1);
-        meta.cowbird.pool_bytes = meta.cowbird.pool_bytes - meta.cowbird.remote;
-        meta.cowbird.pool    = meta.cowbird.pool + meta.cowbird.remote;
-        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
-        meta.cowbird.mine    = hdr.cowbird_count.word | 1;
-    }
-
-    @hidden action cowbird_split_end() {
-        meta.cowbird.lap     = meta.cowbird.end & 0xFFFFFFF8;
-        meta.cowbird.end     = meta.cowbird.end - 8;
-        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
-    }
-
-    @hidden table cowbird_entry_size {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.kind : ternary;
-        }
-        actions = {
-            cowbird_size_read;
-            cowbird_size_write;
-            cowbird_split_end;
-        }
-        const default_action = cowbird_split_end();
-        const entries = {
-            (DOES_ENTRY, KIND_READ) : cowbird_size_read();
-            (DOES_ENTRY, _)         : cowbird_size_write();
-        }
-        size = 4;
-    }
-
-    @hidden action cowbird_expect_read() {
-        hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
-        meta.cowbird.carried = meta.cowbird.carried + 1;
-        hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.writes;
-        hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress = meta.cowbird.pool;
-        meta.cowbird.rest    = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
-    }
-
-    @hidden action cowbird_expect_write() {
-        hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
-        meta.cowbird.carried = meta.cowbird.carried + 1;
-        hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.reads;
-        hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress = meta.cowbird.local;
-        meta.cowbird.rest    = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
-    }
-
-    @hidden action cowbird_restart_reads() {
-        meta.cowbird.mine   = hdr.cowbird_telling.head;
-        meta.cowbird.id     = hdr.cowbird_telling.reads;
-        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
-    }
-
-    @hidden action cowbird_restart_writes() {
-        meta.cowbird.mine   = hdr.cowbird_telling.head | 1;
-        meta.cowbird.id     = hdr.cowbird_telling.writes;
-        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
-    }
-
-    @hidden action cowbird_limit_entries() {
-        hdr.cowbird_count.word = hdr.cowbird_telling.head + COWBIRD_MOST;
-    }
-
-    @hidden action cowbird_look_behind_head() {
-        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_telling.head;
-        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
-        meta.cowbird.mine   = hdr.cowbird_telling.head + (COWBIRD_FAR + 2);
-    }
-
-    @hidden table cowbird_expected {
-        key = {
-            meta.cowbird.does : exact;
-            meta.cowbird.kind : exact;
-        }
-        actions = {
-            cowbird_expect_read;
-            cowbird_expect_write;
-            cowbird_restart_reads;
-            cowbird_restart_writes;
-            cowbird_limit_entries;
-            cowbird_look_behind_head;
-            NoAction;
-        }
-        const default_action = cowbird_look_behind_head();
-        const entries = {
-            (DOES_ENTRY, KIND_READ)  : cowbird_expect_read();
-            (DOES_ENTRY, KIND_WRITE) : cowbird_expect_write();
-            (DOES_AGAIN, KIND_READ)  : cowbird_restart_reads();
-            (DOES_AGAIN, KIND_WRITE) : cowbird_restart_writes();
-            (DOES_SET,   KIND_READ)  : cowbird_limit_entries();
-            (DOES_SET,   KIND_WRITE) : cowbird_limit_entries();
-            (DOES_DATA,  KIND_READ)  : NoAction();
-            (DOES_DATA,  KIND_WRITE) : NoAction();
-            (DOES_LOOK,  KIND_READ)  : NoAction();
-            (DOES_LOOK,  KIND_WRITE) : NoAction();
-        }
-        size = 16;
-    }
-
-    @hidden action cowbird_distances_in_ring() {
-        meta.cowbird.half   = meta.cowbird.half - hdr.cowbird_entry.length;
-        meta.cowbird.offset = meta.cowbird.offset - meta.cowbird.ring_at;
-        meta.cowbird.left   = meta.cowbird.ring - meta.cowbird.end;
-        hdr.cowbird_number.word = hdr.cowbird_number.word - meta.cowbird.id;
-    }
-
-    @hidden action cowbird_distances_from_head() {
-        meta.cowbird.unseen  = meta.cowbird.entries - meta.cowbird.unseen;
-        meta.cowbird.end     = meta.cowbird.end & meta.cowbird.mask;
-        meta.cowbird.told    = meta.cowbird.told - hdr.cowbird_telling.head;
-    }
-
-    @hidden table cowbird_distances {
-        key = { meta.cowbird.does : exact; }
-        actions = { cowbird_distances_in_ring; cowbird_distances_from_head; }
-        const default_action = cowbird_distances_from_head();
-        const entries = { DOES_ENTRY : cowbird_distances_in_ring(); }
-        size = 2;
-    }
-
-    // Of data at the ring's beginning, what is left behind it is compared with where the last one ends.
-    @hidden action cowbird_fit_at_start() {
-        meta.cowbird.fits = meta.cowbird.left;
-    }
-
-    // Of other data, where it begins.
-    @hidden action cowbird_fit_behind_last() {
-        meta.cowbird.end  = meta.cowbird.end + meta.cowbird.offset;
-        meta.cowbird.fits = meta.cowbird.left - meta.cowbird.offset;
-        meta.cowbird.left = meta.cowbird.offset;
-    }
-
-    @hidden action cowbird_compare_acked() {
-        meta.cowbird.end      = meta.cowbird.end + 8;
-        hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
-    }
-
-    @hidden action cowbird_tell_red() {
-        hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
-        meta.cowbird.tells    = 1;
-    }
-
-    @hidden action cowbird_tell_red_of_pass() {
-        meta.cowbird.end      = meta.cowbird.end + 8;
-        meta.cowbird.tells    = meta.cowbird.flags >> 1;
-    }
-
-    @hidden action cowbird_refuse_tail() {
-        meta.cowbird.bad = COWBIRD_CORRUPT_TAIL;
-        hdr.cowbird_telling.acked = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
-    }
-
-    @hidden table cowbird_red_due {
-        key = {
-            meta.cowbird.does   : ternary;
-            hdr.cowbird_reds.word : ternary;
-            meta.cowbird.told : ternary;
-            meta.cowbird.unseen[31:31] : ternary @name("unseen");
-        }
-        actions = { NoAction; cowbird_compare_acked; cowbird_tell_red; cowbird_tell_red_of_pass; cowbird_refuse_tail; }
-        const default_action = cowbird_compare_acked();
-        const entries = {
-            (DOES_AGAIN, _, _, _) : cowbird_tell_red_of_pass();
-            (DOES_LOOK,  _, _, _) : NoAction();
-            (DOES_PROBE, _, _, 1) : cowbird_refuse_tail();
-            (DOES_RED,   1, 0, _) : cowbird_compare_acked();
-            (DOES_RED,   1, _, _) : cowbird_tell_red();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_look_for_guessed() {
-        meta.cowbird.mine   = meta.cowbird.mine + (COWBIRD_FAR + 2);
-        hdr.cowbird_count.word  = hdr.cowbird_count.word + 2;
-    }
-
-    @hidden action cowbird_begin_at_head() {
-        meta.cowbird.lap    = meta.cowbird.lap - meta.cowbird.end;
-        meta.cowbird.mine   = hdr.cowbird_telling.head + 2;
-        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_telling.head;
-    }
-
-    @hidden action cowbird_reads_under_way() {
-        meta.cowbird.told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
-        meta.cowbird.kind   = 0;
-        meta.cowbird.id     = hdr.cowbird_telling.reads;
-        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_count.word;
-    }
-
-    @hidden action cowbird_writes_under_way() {
-        meta.cowbird.told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
-        meta.cowbird.kind   = 1;
-        meta.cowbird.id     = hdr.cowbird_telling.writes;
-        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_count.word;
-    }
-
-    @hidden table cowbird_under_way {
-        key = {
-            meta.cowbird.does     : ternary;
-            hdr.cowbird_taken.word[0:0] : ternary @name("taken");
-        }
-        actions = {
-            cowbird_look_for_guessed;
-            cowbird_begin_at_head;
-            cowbird_reads_under_way;
-            cowbird_writes_under_way;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, _) : cowbird_look_for_guessed();
-            (DOES_SET,   _) : cowbird_begin_at_head();
-            (DOES_AGAIN, _) : cowbird_begin_at_head();
-            (DOES_DATA,  _) : NoAction();
-            (DOES_LOOK,  _) : NoAction();
-            (DOES_TICK,  1) : cowbird_writes_under_way();
-            (DOES_ACK,   1) : cowbird_writes_under_way();
-            (_,          _) : cowbird_reads_under_way();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_find_first_packet() {
-        hdr.cowbird_packets.word = meta.cowbird.behind - hdr.cowbird_packets.word;
-    }
-
-    @hidden action cowbird_more_entries() {
-        meta.cowbird.mine = meta.cowbird.mine + COWBIRD_ONE;
-        meta.cowbird.more   = 1;
-    }
-
-    @hidden action cowbird_limit_by_tail() {
-        hdr.cowbird_count.word = meta.cowbird.tail;
-    }
-
-    @hidden table cowbird_fetch_limit {
-        key = {
-            meta.cowbird.does          : ternary;
-            meta.cowbird.unseen[31:8]  : ternary @name("unseen");
-        }
-        actions = { cowbird_find_first_packet; cowbird_more_entries; cowbird_limit_by_tail; NoAction; }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, _)                 : cowbird_find_first_packet();
-            (DOES_SET,   _)                 : NoAction();
-            (DOES_DATA,  _)                 : NoAction();
-            (DOES_AGAIN, 0)                 : NoAction();
-            (DOES_AGAIN, BEHIND &&& BEHIND) : NoAction();
-            (DOES_AGAIN, _)                 : cowbird_more_entries();
-            (_,          BEHIND &&& BEHIND) : cowbird_limit_by_tail();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_keep_end() {
-        meta.cowbird.lap    = meta.cowbird.lap + meta.cowbird.end;
-        hdr.cowbird_telling.reads  = meta.cowbird.id;
-        hdr.cowbird_telling.writes = meta.cowbird.id;
-    }
-
-    @hidden action cowbird_tell_again() {
-        meta.cowbird.tells = 1;
-    }
-
-    @hidden action cowbird_start_again() {
-        meta.cowbird.again = 1;
-    }
-
-    @hidden table cowbird_restart {
-        key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.late : ternary;
-            meta.cowbird.busy : ternary;
-            meta.cowbird.news[15:8]   : ternary @name("news");
-            meta.cowbird.told[31:31] : ternary @name("ahead");
-        }
-        actions = { cowbird_keep_end; cowbird_tell_again; cowbird_start_again; NoAction; }
-        const default_action = NoAction();
-        const entries = {
-            (DOES_ENTRY, _, _, _, _) : cowbird_keep_end();
-            (DOES_SET,   _, _, _, _) : cowbird_keep_end();
-            (DOES_TICK,  1, 1, _, _) : cowbird_tell_again();
-            (DOES_TICK,  1, _, _, _) : cowbird_start_again();
-            (DOES_ACK,   _, _, 0, _) : NoAction();
-            (DOES_ACK,   _, _, _, 1) : cowbird_start_again();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_become(bit<8> next) {
-        meta.cowbird.next = next;
-    }
-
-    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) cowbird_own_number;
-
-    @hidden action cowbird_come_again() {
-        meta.cowbird.behind = meta.cowbird.behind | 0x80;
-        meta.cowbird.whose  = cowbird_own_number.get(meta.cowbird.instance);
-        ig_dprsr_md.resubmit_type = RESUBMIT;
-    }
-
-    @hidden action cowbird_refuse_now(bit<8> reason) {
-        meta.drop = reason;
-    }
-
-    @hidden table cowbird_next_frame {
-        key = {
-            meta.cowbird.does    : ternary;
-            meta.cowbird.outcome : ternary;
-            meta.cowbird.kind    : ternary;
-            hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.again   : ternary;
-            meta.cowbird.tells   : ternary;
-            hdr.cowbird_probes.word  : ternary;
-            meta.cowbird.more    : ternary;
-            hdr.cowbird_fetched.word : ternary;
-            hdr.cowbird_tail.isValid() : ternary;
-        }
-        actions = { cowbird_become; cowbird_come_again; cowbird_refuse_now; }
-        const default_action = cowbird_become(COWBIRD_NOTHING);
-        const entries = {
-            (DOES_ENTRY, COWBIRD_STALE, _, _, _, _, _, _, _, true)       : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (DOES_ENTRY, COWBIRD_STALE, _, _, _, _, _, _, _, _)          : cowbird_refuse_now(DROP_COWBIRD_STALE);
-            (DOES_ENTRY, COWBIRD_WAITS, _, _, _, _, _, _, _, _)          : cowbird_refuse_now(DROP_COWBIRD_WAITS);
-            (DOES_ENTRY, _, KIND_READ, COWBIRD_SOUND, _, _, _, _, _, _)  : cowbird_become(COWBIRD_POOL_READ);
-            (DOES_ENTRY, _, KIND_WRITE, COWBIRD_SOUND, _, _, _, _, _, _) : cowbird_become(COWBIRD_PAYLOAD);
-            (DOES_ENTRY, _, _, _, _, _, _, _, _, _)                      : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
-            (DOES_SET, _, _, _, _, _, _, _, _, _)                        : cowbird_become(COWBIRD_SET);
-            (DOES_LOOK, _, _, _, _, _, _, _, _, _)                       : cowbird_become(COWBIRD_LOOK);
-            (DOES_GAP, _, _, _, _, _, _, _, _, _)                        : cowbird_refuse_now(DROP_COWBIRD_GAP);
-            (DOES_REFUSAL, _, _, _, _, _, _, _, _, _)                    : cowbird_become(COWBIRD_NOTHING);
-            (DOES_BAD, _, _, _, _, _, _, _, _, _)                        : cowbird_become(COWBIRD_NOTHING);
-            (DOES_TICK, _, _, _, 1, _, _, _, _, _)                       : cowbird_come_again();
-            (DOES_ACK, _, _, _, 1, _, _, _, _, _)                        : cowbird_come_again();
-            (DOES_PROBE, _, _, _, _, _, 0, _, _, _)                      : cowbird_refuse_now(DROP_COWBIRD_STALE);
-            (DOES_PROBE, _, _, COWBIRD_SOUND, _, _, _, _, 0, _)          : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (DOES_PROBE, _, _, COWBIRD_SOUND, _, _, _, _, _, _)          : cowbird_become(COWBIRD_ENTRY);
-            (DOES_PROBE, _, _, _, _, _, _, _, _, _)                      : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
-            (_, _, _, _, _, 1, _, _, _, _)                               : cowbird_become(COWBIRD_RED);
-            (DOES_AGAIN, _, _, COWBIRD_SOUND, _, _, _, 1, _, _)          : cowbird_become(COWBIRD_ENTRY);
-            (DOES_AGAIN, _, _, _, _, _, _, _, _, _)                      : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (_, _, _, _, _, _, _, _, 0, _)                               : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (_, _, _, _, _, _, _, _, _, _)                               : cowbird_become(COWBIRD_ENTRY);
-        }
-        size = 32;
-    }
-
-    // What a frame that comes again takes along: where data ends, the side, and whether a red block has to be sent.
-    @hidden action cowbird_pass_reads() {
-        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
-    }
-
-    @hidden action cowbird_pass_reads_and_red() {
-        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
-        meta.cowbird.end    = meta.cowbird.end | 2;
-    }
-
-    @hidden action cowbird_pass_writes() {
-        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
-        meta.cowbird.end    = meta.cowbird.lap + 1;
-    }
-
-    @hidden action cowbird_pass_writes_and_red() {
-        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
-        meta.cowbird.end    = meta.cowbird.lap + 3;
-    }
-
-    @hidden table cowbird_pass_along {
-        key = {
-            meta.cowbird.again : exact;
-            meta.cowbird.kind  : exact;
-            meta.cowbird.tells : exact;
-        }
-        actions = { cowbird_pass_reads; cowbird_pass_reads_and_red; cowbird_pass_writes; cowbird_pass_writes_and_red; NoAction; }
-        const default_action = NoAction();
-        const entries = {
-            (1, KIND_READ,  0) : cowbird_pass_reads();
-            (1, KIND_READ,  1) : cowbird_pass_reads_and_red();
-            (1, KIND_WRITE, 0) : cowbird_pass_writes();
-            (1, KIND_WRITE, 1) : cowbird_pass_writes_and_red();
-        }
-        size = 4;
-    }
-
-    // What was read goes on as a WRITE, packet by packet, if it is as long as what was asked for.
-    @hidden action cowbird_write(bit<8> next, bit<8> opcode, bit<1> ack, bit<16> longer) {
-        meta.cowbird.next = next;
-        hdr.cowbird_bth.opcode = opcode;
-        hdr.cowbird_bth.ackReq = ack;
-        hdr.cowbird_udp.length = hdr.cowbird_udp.length + longer;
-        meta.cowbird.form = FORM_DATA;
-    }
-
-    @hidden action cowbird_write_first(bit<8> next, bit<8> opcode, bit<1> ack) {
-        meta.cowbird.next = next;
-        hdr.cowbird_bth.opcode = opcode;
-        hdr.cowbird_bth.ackReq = ack;
-        hdr.cowbird_udp.length = hdr.cowbird_udp.length + 12;
-        meta.cowbird.form = FORM_READ;
-        hdr.cowbird_reth.setValid();
-    }
-
-    @hidden action cowbird_refuse_data(bit<8> reason) {
-        meta.drop = reason;
-    }
-
-    @hidden table cowbird_data_write {
-        key = {
-            meta.cowbird.passed   : ternary;
-            meta.cowbird.kind     : ternary;
-            meta.cowbird.frame    : ternary;
-            meta.cowbird.is_first : ternary;
-            meta.cowbird.is_last  : ternary;
-            meta.cowbird.fills    : ternary;
-            meta.cowbird.carried  : ternary;
-        }
-        actions = {
-            cowbird_write;
-            cowbird_write_first;
-            cowbird_refuse_data;
-        }
-        const default_action = cowbird_refuse_data(DROP_COWBIRD_BAD_DATA);
-        const entries = {
-            (0, _,          _,            _, _, _, _)        : cowbird_refuse_data(DROP_COWBIRD_STALE);
-            (1, KIND_READ,  FRAME_FIRST,  1, 0, _, ROCE_MTU) : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_FIRST, 0);
-            (1, KIND_READ,  FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : cowbird_write(COWBIRD_RESPONSE, ROCE_WRITE_MIDDLE, 0, 0);
-            (1, KIND_READ,  FRAME_LAST,   0, 1, 1, _)        : cowbird_write(COWBIRD_RESPONSE, ROCE_WRITE_LAST, 1, 0xFFFC);
-            (1, KIND_READ,  FRAME_ONLY,   1, 1, 1, _)        : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
-            (1, KIND_READ,  FRAME_TAIL,   1, 1, 1, _)        : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
-            (1, KIND_READ,  FRAME_ENTRY,  1, 1, 1, _)        : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
-            (1, KIND_WRITE, FRAME_FIRST,  1, 0, _, ROCE_MTU) : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_FIRST, 0);
-            (1, KIND_WRITE, FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : cowbird_write(COWBIRD_POOL_WRITE, ROCE_WRITE_MIDDLE, 0, 0);
-            (1, KIND_WRITE, FRAME_LAST,   0, 1, 1, _)        : cowbird_write(COWBIRD_POOL_WRITE, ROCE_WRITE_LAST, 1, 0xFFFC);
-            (1, KIND_WRITE, FRAME_ONLY,   1, 1, 1, _)        : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
-            (1, KIND_WRITE, FRAME_TAIL,   1, 1, 1, _)        : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
-            (1, KIND_WRITE, FRAME_ENTRY,  1, 1, 1, _)        : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
-        }
-        size = 16;
-    }
-
-    action cowbird_port(port_t port) {
-        ig_tm_md.ucast_egress_port = port;
-    }
-
-    table cowbird_ports {
-        key = {
-            meta.cowbird.instance : exact @name("instance");
-            meta.cowbird.next     : exact @name("phase");
-        }
-        actions = {
-            cowbird_port;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 512;
-    }
-
-    @hidden action cowbird_send_red() {
-        hdr.sent.setValid();
-        hdr.sent.form = FORM_RED;
-        hdr.cowbird_count.setInvalid();
-        hdr.cowbird_fetched.setInvalid();
-        hdr.cowbird_taken.setInvalid();
-        hdr.cowbird_probes.setInvalid();
-        hdr.cowbird_number.setInvalid();
-        hdr.cowbird_packets.setInvalid();
-        hdr.cowbird_aeth.setInvalid();
-        hdr.cowbird_reth.setValid();
-    }
-
-    @hidden action cowbird_send_next_red() {
-        hdr.sent.setValid();
-        hdr.sent.form = FORM_RED;
-        hdr.cowbird_count.setInvalid();
-        hdr.cowbird_fetched.setInvalid();
-        hdr.cowbird_taken.setInvalid();
-        hdr.cowbird_probes.setInvalid();
-        hdr.cowbird_reds.setInvalid();
-        hdr.cowbird_packets.setInvalid();
-        hdr.cowbird_aeth.setInvalid();
-        hdr.cowbird_reth.setValid();
-    }
-
-    @hidden action cowbird_send_probe() {
-        hdr.sent.setValid();
-        hdr.sent.form = FORM_READ;
-        hdr.cowbird_count.setInvalid();
-        hdr.cowbird_fetched.setInvalid();
-        hdr.cowbird_taken.setInvalid();
-        hdr.cowbird_reds.setInvalid();
-        hdr.cowbird_number.setInvalid();
-        hdr.cowbird_packets.setInvalid();
-        hdr.cowbird_telling.setInvalid();
-        hdr.cowbird_aeth.setInvalid();
-        hdr.cowbird_reth.setValid();
-        ig_tm_md.qid = COWBIRD_CLASS_PROBE;
-    }
-
-    @hidden action cowbird_send_entry() {
-        hdr.sent.setValid();
-        hdr.sent.form = FORM_READ;
-        hdr.cowbird_count.setInvalid();
-        hdr.cowbird_taken.setInvalid();
-        hdr.cowbird_probes.setInvalid();
-        hdr.cowbird_reds.setInvalid();
-        hdr.cowbird_number.setInvalid();
-        hdr.cowbird_packets.setInvalid();
-        hdr.cowbird_telling.setInvalid();
-        hdr.cowbird_aeth.setInvalid();
-        hdr.cowbird_tail.setInvalid();
-        hdr.cowbird_reth.setValid();
-    }
-
-    @hidden action cowbird_send_guess() {
-        hdr.sent.setValid();
-        hdr.sent.form = FORM_GUESS;
-        hdr.cowbird_count.setInvalid();
-        hdr.cowbird_fetched.setInvalid();
-        hdr.cowbird_probes.setInvalid();
-        hdr.cowbird_reds.setInvalid();
-        hdr.cowbird_number.setInvalid();
-        hdr.cowbird_packets.setInvalid();
-        hdr.cowbird_telling.setInvalid();
-        hdr.cowbird_reth.setValid();
-        ig_tm_md.qid = COWBIRD_CLASS_PROBE;
-    }
-
-    @hidden action cowbird_send_read() {
-        hdr.sent.setValid();
-        hdr.sent.form = FORM_READ;
-        hdr.cowbird_count.setInvalid();
-        hdr.cowbird_fetched.setInvalid();
-        hdr.cowbird_taken.setInvalid();
-        hdr.cowbird_probes.setInvalid();
-        hdr.cowbird_reds.setInvalid();
-        hdr.cowbird_number.setInvalid();
-        hdr.cowbird_telling.setInvalid();
-        hdr.cowbird_aeth.setInvalid();
-        hdr.cowbird_entry.setInvalid();
-        hdr.cowbird_tail.setInvalid();
-    }
-
-    @hidden action cowbird_send_data() {
-        hdr.sent.setValid();
-        hdr.sent.form = meta.cowbird.form;
-        hdr.cowbird_fetched.setInvalid();
-        hdr.cowbird_taken.setInvalid();
-        hdr.cowbird_probes.setInvalid();
-        hdr.cowbird_reds.setInvalid();
-        hdr.cowbird_number.setInvalid();
-        hdr.cowbird_packets.setInvalid();
-        hdr.cowbird_telling.setInvalid();
-        hdr.cowbird_aeth.setInvalid();
-    }
-
-    @hidden action cowbird_reply() {
-        hdr.sent.setValid();
-        hdr.sent.form = FORM_MANAGEMENT;
-        hdr.cowbird_fetched.setInvalid();
-        hdr.cowbird_taken.setInvalid();
-        hdr.cowbird_probes.setInvalid();
-        hdr.cowbird_reds.setInvalid();
-        hdr.cowbird_number.setInvalid();
-        hdr.cowbird_packets.setInvalid();
-        hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
-    }
-
-    @hidden action cowbird_send_nothing() {
-        hdr.cowbird_count.setInvalid();
-        hdr.cowbird_fetched.setInvalid();
-        hdr.cowbird_taken.setInvalid();
-        hdr.cowbird_probes.setInvalid();
-        hdr.cowbird_reds.setInvalid();
-        hdr.cowbird_number.setInvalid();
-        hdr.cowbird_packets.setInvalid();
-        hdr.cowbird_telling.setInvalid();
-    }
-
-    @hidden table cowbird_sent_form {
-        key = {
-            meta.cowbird.next    : ternary;
-            meta.cowbird.does    : ternary;
-            hdr.cowbird_fetched.word : ternary;
-        }
-        actions = {
-            cowbird_send_red; cowbird_send_next_red; cowbird_send_probe; cowbird_send_guess; cowbird_send_entry;
-            cowbird_send_read; cowbird_send_data; cowbird_reply; cowbird_send_nothing;
-        }
-        const default_action = cowbird_send_nothing();
-        const entries = {
-            (COWBIRD_RED,        DOES_RED,  _) : cowbird_send_next_red();
-            (COWBIRD_RED,        _,         _) : cowbird_send_red();
-            (COWBIRD_PROBE,      _,         _) : cowbird_send_probe();
-            (COWBIRD_ENTRY,      DOES_TICK, 0) : cowbird_send_guess();
-            (COWBIRD_ENTRY,      _,         _) : cowbird_send_entry();
-            (COWBIRD_POOL_READ,  _,         _) : cowbird_send_read();
-            (COWBIRD_PAYLOAD,    _,         _) : cowbird_send_read();
-            (COWBIRD_RESPONSE,   _,         _) : cowbird_send_data();
-            (COWBIRD_POOL_WRITE, _,         _) : cowbird_send_data();
-            (COWBIRD_SET,        _,         _) : cowbird_reply();
-            (COWBIRD_LOOK,       _,         _) : cowbird_reply();
-        }
-        size = 16;
     }
 
     // Every refusal ends here: nothing disappears uncounted.
@@ -3884,121 +4498,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
         if (hdr.cowbird_bth.isValid()) {
-            meta.cowbird.framing = hdr.cowbird_ipv4.totalLen - hdr.cowbird_udp.length;
-
-            // Stage 1. What it is for, and its lengths and numbers.
-            cowbird_lift();
-            if (hdr.cowbird_aeth.isValid()) {
-                meta.cowbird.bytes = hdr.cowbird_udp.length - 28;
-            } else {
-                meta.cowbird.bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
-            }
-            if (!hdr.cowbird_management.isValid()) {
-                cowbird_pairs.apply();
-            }
-            cowbird_prepare.apply();
-
-            // Stage 2. What the engine does with it.
-            hdr.cowbird_count.word = hdr.cowbird_count.word - meta.cowbird.base;
-            cowbird_dispatch.apply();
-            cowbird_measure.apply();
-            if (meta.cowbird.phase == COWBIRD_TICK) {
-                cowbird_turn_accesses.apply();
-            } else {
-                cowbird_acknowledged_accesses.apply();
-                if (meta.cowbird.frame == FRAME_ENTRY) {
-                    cowbird_regions.apply();
-                }
-            }
-
-            // Stage 3. What is done. Of an entry: its size and its place in the pool.
-            cowbird_instances.apply();
-            cowbird_rings.apply();
-            cowbird_entry_size.apply();
-            cowbird_reads_accesses.apply();
-            cowbird_writes_accesses.apply();
-            cowbird_head_accesses.apply();
-            cowbird_reds_accesses.apply();
-
-            // Stage 4. What the thread is told of that. Which request the entry has to be.
-            cowbird_told_accesses.apply();
-            cowbird_answered_accesses.apply();
-            cowbird_expected.apply();
-            if (meta.cowbird.does == DOES_TICK && meta.cowbird.served == 0) {
-                meta.cowbird.does = DOES_BAD;
-                meta.drop = DROP_COWBIRD_NO_INSTANCE;
-            }
-
-            // Stage 5. What it has been told for sure.
-            cowbird_acked_accesses.apply();
-            cowbird_distances.apply();
-
-            // Stage 6. Whether the entry is begun, and whether it makes sense.
-            cowbird_taken_accesses.apply();
-            cowbird_tail_accesses.apply();
-            if (meta.cowbird.does == DOES_ENTRY) {
-                if (meta.cowbird.offset == 0) {
-                    cowbird_fit_at_start();
-                } else {
-                    cowbird_fit_behind_last();
-                }
-                cowbird_entry_faults.apply();
-            } else {
-                cowbird_red_due.apply();
-            }
-
-            // Stage 7. Its packets and its place in the ring. What is under way.
-            cowbird_packets_accesses.apply();
-            cowbird_placed_accesses.apply();
-            cowbird_under_way.apply();
-
-            // Stage 8. Why the set is served no more, and whether something went on. Up to where entries may be asked for.
-            cowbird_lap_accesses.apply();
-            cowbird_messages_accesses.apply();
-            cowbird_refusal_accesses.apply();
-            cowbird_stamp_accesses.apply();
-            cowbird_fetch_limit.apply();
-
-            // Stage 9. The next entry to be asked for. Whether the instance starts again.
-            cowbird_fetched_accesses.apply();
-            cowbird_slot_behind_accesses.apply();
-            cowbird_slot_first_accesses.apply();
-            cowbird_slot_rest_accesses.apply();
-            cowbird_restart.apply();
-
-            // Stage 10. What the frame becomes.
-            if (meta.cowbird.does == DOES_DATA) {
-                cowbird_data_write.apply();
-            } else {
-                cowbird_next_frame.apply();
-            }
-            cowbird_slot_length_accesses.apply();
-            cowbird_response_ends_accesses.apply();
-            cowbird_request_ends_accesses.apply();
-            cowbird_quiet_accesses.apply();
-
-            // Stage 11. Where its data goes. What it takes along to another pass.
-            cowbird_slot_key_accesses.apply();
-            cowbird_slot_high_accesses.apply();
-            cowbird_slot_low_accesses.apply();
-            cowbird_asked_accesses.apply();
-            cowbird_pass_along.apply();
-
-            // Stage 12. Which headers it leaves with, and where.
-            cowbird_sent_form.apply();
-            hdr.sent.mark     = SENT;
-            hdr.sent.instance = meta.cowbird.instance;
-            hdr.sent.phase    = meta.cowbird.next;
-            if (meta.cowbird.next != 0 || meta.cowbird.again == 1) {
-                cowbird_sent.count(meta.cowbird.instance[5:0] ++ meta.cowbird.next[2:0]);
-            }
-            if (meta.cowbird.does == DOES_LOOK || meta.cowbird.does == DOES_SET || meta.cowbird.does == DOES_REFUSAL) {
-                ig_tm_md.ucast_egress_port = CPU_PORT;
-            } else {
-                cowbird_ports.apply();
-            }
+            cowbird.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
         } else {
-            if (hdr.ethernet.dstAddr[40:40] == 0) {
+            if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
                 l2_forward.apply();
             }
             // The controller's frames without a port go where a host's would.
@@ -4025,7 +4527,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
                     meta.drop = DROP_SAME_PORT;
-                } else if (hdr.ethernet.dstAddr[40:40] == 1) {
+                } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                     ig_tm_md.mcast_grp_a = RACK_GROUP;
                 } else if (meta.known == 0 && meta.steered == 0) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
@@ -4052,18 +4554,6 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
                         out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
         packet.extract(eg_intr_md);
-        meta.cowbird.psn      = 0;
-        meta.cowbird.set      = 0;
-        meta.cowbird.ring     = 0;
-        meta.cowbird.key      = 0;
-        meta.cowbird.place    = 0;
-        meta.cowbird.mask     = 0;
-        meta.cowbird.room     = 0;
-        meta.cowbird.head     = 0;
-        meta.cowbird.reads    = 0;
-        meta.cowbird.writes   = 0;
-        meta.cowbird.response = 0;
-        meta.cowbird.request  = 0;
         transition select(packet.lookahead<bit<8>>()) {
             SENT    : parse_sent;
             default : parse_carried;
@@ -4076,6 +4566,18 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
     }
 
     state parse_sent {
+        meta.cowbird.psn      = 0;
+        meta.cowbird.set      = 0;
+        meta.cowbird.ring     = 0;
+        meta.cowbird.key      = 0;
+        meta.cowbird.place    = 0;
+        meta.cowbird.mask     = 0;
+        meta.cowbird.room     = 0;
+        meta.cowbird.head     = 0;
+        meta.cowbird.reads    = 0;
+        meta.cowbird.writes   = 0;
+        meta.cowbird.response = 0;
+        meta.cowbird.request  = 0;
         packet.extract(hdr.sent);
         packet.extract(hdr.cowbird_count);
         transition select(hdr.sent.form, hdr.sent.phase) {
@@ -4196,454 +4698,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // What is not as long as it says.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) cowbird_bad_length;
-
-    action cowbird_peer(mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first) {
-        hdr.ethernet.dstAddr     = mac;
-        hdr.cowbird_ipv4.dstAddr = ip;
-        hdr.cowbird_udp.srcPort  = udp_port;
-        hdr.cowbird_bth.destQp   = qpn;
-        meta.cowbird.psn         = first ++ 8w0;
-    }
-
-    table cowbird_peers {
-        key = {
-            hdr.sent.instance : exact @name("instance");
-            hdr.sent.phase    : exact @name("phase");
-        }
-        actions = {
-            cowbird_peer;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 512;
-    }
-
-    action cowbird_set(bit<32> key, bit<64> address, bit<64> ring, bit<32> mask) {
-        meta.cowbird.ring = ring;
-        meta.cowbird.key  = key;
-        meta.cowbird.set  = address;
-        meta.cowbird.mask = mask;
-    }
-
-    table cowbird_sets {
-        key = {
-            hdr.sent.instance : exact @name("instance");
-        }
-        actions = {
-            cowbird_set;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 64;
-    }
-
-    // What a packet of each phase is.
-    @hidden action cowbird_form_read(bit<32> bytes, bit<32> back) {
-        hdr.cowbird_count.word             = hdr.cowbird_count.word + back;
-        hdr.cowbird_udp.length     = 40;
-        hdr.cowbird_ipv4.totalLen  = 60;
-        hdr.cowbird_bth.opcode     = ROCE_READ;
-        hdr.cowbird_bth.pad        = 0;
-        hdr.cowbird_reth.dmaLength = bytes;
-        hdr.cowbird_reth.virtualAddress = 0;
-    }
-
-    @hidden action cowbird_form_pool_read() {
-        hdr.cowbird_udp.length     = 40;
-        hdr.cowbird_ipv4.totalLen  = 60;
-        hdr.cowbird_bth.opcode     = ROCE_READ;
-        hdr.cowbird_bth.pad        = 0;
-    }
-
-    @hidden action cowbird_form_red() {
-        hdr.cowbird_udp.length     = 88;
-        hdr.cowbird_ipv4.totalLen  = 108;
-        hdr.cowbird_bth.opcode     = ROCE_WRITE_ONLY;
-        hdr.cowbird_bth.pad        = 0;
-        hdr.cowbird_bth.ackReq     = 1;
-        hdr.cowbird_reth.dmaLength = 48;
-        hdr.cowbird_reth.virtualAddress = COWBIRD_RED_AT;
-    }
-
-    @hidden action cowbird_form_data() {
-        hdr.cowbird_ipv4.totalLen  = hdr.cowbird_udp.length + 20;
-    }
-
-    @hidden table cowbird_packet_form {
-        key = {
-            hdr.sent.phase : ternary;
-            hdr.sent.form  : ternary;
-        }
-        actions = { cowbird_form_read; cowbird_form_pool_read; cowbird_form_red; cowbird_form_data; }
-        const default_action = cowbird_form_data();
-        const entries = {
-            (COWBIRD_PROBE,     _)          : cowbird_form_read(8, 0);
-            (COWBIRD_ENTRY,     FORM_GUESS) : cowbird_form_read(40, 0);
-            (COWBIRD_ENTRY,     _)          : cowbird_form_read(32, 0xFFFFFF00);
-            (COWBIRD_RED,       _)          : cowbird_form_red();
-            (COWBIRD_POOL_READ, _)          : cowbird_form_pool_read();
-            (COWBIRD_PAYLOAD,   _)          : cowbird_form_pool_read();
-        }
-        size = 8;
-    }
-
-    // What all packets have that the engine sends.
-    @hidden action cowbird_address() {
-        meta.cowbird.place               = hdr.cowbird_count.word >> 3;
-        hdr.ethernet.srcAddr             = COWBIRD_MAC;
-        hdr.cowbird_ipv4.dscp            = 0;
-        hdr.cowbird_ipv4.ecn             = 0;
-        hdr.cowbird_ipv4.identification  = 0;
-        hdr.cowbird_ipv4.flags           = 2;
-        hdr.cowbird_ipv4.ttl             = 64;
-        hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
-        hdr.cowbird_udp.dstPort          = ROCE_PORT;
-        hdr.cowbird_udp.checksum         = 0;
-        hdr.cowbird_bth.solicited        = 0;
-        hdr.cowbird_bth.migrated         = 1;
-        hdr.cowbird_bth.version          = 0;
-        hdr.cowbird_bth.partition        = ROCE_PARTITION;
-        hdr.cowbird_bth.fecn             = 0;
-        hdr.cowbird_bth.becn             = 0;
-        hdr.cowbird_bth.reserved         = 0;
-        hdr.cowbird_bth.reservedLow      = 0;
-    }
-
-    @hidden action cowbird_find_entry() {
-        hdr.cowbird_reth.virtualAddress = (bit<64>) (meta.cowbird.place & meta.cowbird.mask);
-    }
-
-    @hidden action cowbird_in_ring() {
-        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird.ring;
-        hdr.cowbird_reth.rKey = meta.cowbird.key;
-    }
-
-    @hidden action cowbird_in_set() {
-        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird.set;
-        hdr.cowbird_reth.rKey = meta.cowbird.key;
-    }
-
-    // What a reply says of a side.
-    @hidden action cowbird_look_reads() {
-        hdr.cowbird_answer.done_top = 0;
-        hdr.cowbird_answer.done     = hdr.cowbird_telling.reads;
-        hdr.cowbird_answer.end_high = 0;
-        hdr.cowbird_answer.end      = 24w0 ++ hdr.cowbird_telling.refusal;
-        hdr.cowbird_answer.head_top = 0;
-        hdr.cowbird_answer.head     = hdr.cowbird_telling.acked;
-    }
-
-    @hidden action cowbird_look_writes() {
-        hdr.cowbird_answer.done_top = 0;
-        hdr.cowbird_answer.done     = hdr.cowbird_telling.writes;
-        hdr.cowbird_answer.end_high = 0;
-        hdr.cowbird_answer.end      = 24w0 ++ hdr.cowbird_telling.refusal;
-        hdr.cowbird_answer.head_top = 0;
-        hdr.cowbird_answer.head     = hdr.cowbird_telling.acked;
-    }
-
-    @hidden action cowbird_tops() {
-        meta.cowbird.head     = meta.cowbird.head & (bit<8>) COWBIRD_TOPS;
-        meta.cowbird.reads    = meta.cowbird.reads & (bit<8>) COWBIRD_TOPS;
-        meta.cowbird.writes   = meta.cowbird.writes & (bit<8>) COWBIRD_TOPS;
-        meta.cowbird.response = meta.cowbird.response & (bit<8>) COWBIRD_TOPS;
-        meta.cowbird.request  = meta.cowbird.request & (bit<8>) COWBIRD_TOPS;
-    }
-
-    // Numbers have 24 bits here, positions 32. What is beyond follows from the highest two of these bits: whether they went from
-    // 3 to 0 since they were last seen, or back.
-
-    // What is beyond the low bits of the head, and the highest two of those when last seen.
-    // Written by red blocks, replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_follow_head = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.head == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.head - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.head;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_put_head = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.head;
-            value.high = hdr.cowbird_answer.head_high;
-            result = 0;
-        }
-    };
-
-    // What is beyond the low bits of reads that are done, and the highest two of those when last seen.
-    // Written by red blocks, replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_follow_reads = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.reads == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.reads - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.reads;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_put_reads = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.reads;
-            value.high = hdr.cowbird_answer.done_high;
-            result = 0;
-        }
-    };
-
-    // What is beyond the low bits of writes that are done, and the highest two of those when last seen.
-    // Written by red blocks, replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_follow_writes = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.writes == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.writes - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.writes;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_put_writes = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.writes;
-            value.high = hdr.cowbird_answer.done_high;
-            result = 0;
-        }
-    };
-
-    // What is beyond the low bits of the end of their responses, and the highest two of those when last seen.
-    // Written by red blocks, replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_response_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_follow_response = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.response == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.response - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.response;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_put_response = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.response;
-            value.high = hdr.cowbird_answer.end_high;
-            result = 0;
-        }
-    };
-
-    // What is beyond the low bits of the end of their requests' data, and the highest two of those when last seen.
-    // Written by red blocks, replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_request_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_follow_request = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.request == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.request - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.request;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_put_request = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.request;
-            value.high = hdr.cowbird_answer.end_high;
-            result = 0;
-        }
-    };
-
-    @hidden action cowbird_head_told() {
-        hdr.cowbird_block.head_high = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden action cowbird_head_looked() {
-        hdr.cowbird_answer.head_high = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden action cowbird_head_put() {
-        cowbird_put_head.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden table cowbird_head_highs {
-        key = {
-            hdr.sent.phase          : exact;
-            hdr.cowbird_answer.side : ternary;
-        }
-        actions = {
-            cowbird_head_told;
-            cowbird_head_looked;
-            cowbird_head_put;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (COWBIRD_RED, _) : cowbird_head_told();
-            (COWBIRD_LOOK, _) : cowbird_head_looked();
-            (COWBIRD_SET, _) : cowbird_head_put();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_reads_told() {
-        hdr.cowbird_block.reads_high = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden action cowbird_reads_looked() {
-        hdr.cowbird_answer.done_high = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden action cowbird_reads_put() {
-        cowbird_put_reads.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden table cowbird_reads_highs {
-        key = {
-            hdr.sent.phase          : exact;
-            hdr.cowbird_answer.side : ternary;
-        }
-        actions = {
-            cowbird_reads_told;
-            cowbird_reads_looked;
-            cowbird_reads_put;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (COWBIRD_RED, _) : cowbird_reads_told();
-            (COWBIRD_LOOK, 0 &&& 1) : cowbird_reads_looked();
-            (COWBIRD_SET, 0 &&& 1) : cowbird_reads_put();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_writes_told() {
-        hdr.cowbird_block.writes_high = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden action cowbird_writes_looked() {
-        hdr.cowbird_answer.done_high = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden action cowbird_writes_put() {
-        cowbird_put_writes.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden table cowbird_writes_highs {
-        key = {
-            hdr.sent.phase          : exact;
-            hdr.cowbird_answer.side : ternary;
-        }
-        actions = {
-            cowbird_writes_told;
-            cowbird_writes_looked;
-            cowbird_writes_put;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (COWBIRD_RED, _) : cowbird_writes_told();
-            (COWBIRD_LOOK, 1 &&& 1) : cowbird_writes_looked();
-            (COWBIRD_SET, 1 &&& 1) : cowbird_writes_put();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_response_told() {
-        hdr.cowbird_block.response_high = cowbird_follow_response.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden action cowbird_response_put() {
-        cowbird_put_response.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden table cowbird_response_highs {
-        key = {
-            hdr.sent.phase          : exact;
-            hdr.cowbird_answer.side : ternary;
-        }
-        actions = {
-            cowbird_response_told;
-            cowbird_response_put;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (COWBIRD_RED, _) : cowbird_response_told();
-            (COWBIRD_SET, 0 &&& 1) : cowbird_response_put();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_request_told() {
-        hdr.cowbird_block.request_high = cowbird_follow_request.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden action cowbird_request_put() {
-        cowbird_put_request.execute(hdr.sent.instance[5:0]);
-    }
-
-    @hidden table cowbird_request_highs {
-        key = {
-            hdr.sent.phase          : exact;
-            hdr.cowbird_answer.side : ternary;
-        }
-        actions = {
-            cowbird_request_told;
-            cowbird_request_put;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (COWBIRD_RED, _) : cowbird_request_told();
-            (COWBIRD_SET, 1 &&& 1) : cowbird_request_put();
-        }
-        size = 8;
-    }
-
-    @hidden action cowbird_misfit() {
-        cowbird_bad_length.count(0);
-        eg_dprsr_md.drop_ctl = 1;
-    }
-
-    @hidden table cowbird_length_fits {
-        key = {
-            hdr.sent.form     : ternary;
-            meta.cowbird.room : ternary;
-        }
-        actions = { cowbird_misfit; NoAction; }
-        const default_action = cowbird_misfit();
-        const entries = {
-            (FORM_RED, RED_CARRIED)          : NoAction();
-            (FORM_RED, RED_CARRIED_WITH_FCS) : NoAction();
-            (FORM_RED, _)                        : cowbird_misfit();
-            (_,        CARRIED)              : NoAction();
-            (_,        CARRIED_WITH_FCS)     : NoAction();
-        }
-        size = 8;
-    }
+    CowbirdEgress() cowbird;
 
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
@@ -4652,35 +4707,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             eg_dprsr_md.drop_ctl = 1;
         }
         if (hdr.sent.isValid()) {
-            cowbird_tops();
-            if (hdr.sent.phase == COWBIRD_LOOK) {
-                if (hdr.cowbird_answer.side[0:0] == 0) {
-                    cowbird_look_reads();
-                } else {
-                    cowbird_look_writes();
-                }
-            } else if (hdr.sent.phase != COWBIRD_SET) {
-                cowbird_peers.apply();
-                cowbird_sets.apply();
-                cowbird_packet_form.apply();
-                cowbird_address();
-                meta.cowbird.psn = meta.cowbird.psn + hdr.cowbird_count.word;
-                hdr.cowbird_bth.psn = meta.cowbird.psn[31:8];
-                if (hdr.sent.phase == COWBIRD_ENTRY) {
-                    cowbird_find_entry();
-                    cowbird_in_ring();
-                } else if (hdr.sent.phase != COWBIRD_POOL_READ && hdr.sent.phase != COWBIRD_POOL_WRITE) {
-                    cowbird_in_set();
-                }
-                // What goes with the frame is counted, and on the device the FCS too.
-                meta.cowbird.room = eg_intr_md.pkt_length - hdr.cowbird_ipv4.totalLen;
-                cowbird_length_fits.apply();
-            }
-            cowbird_head_highs.apply();
-            cowbird_reads_highs.apply();
-            cowbird_writes_highs.apply();
-            cowbird_response_highs.apply();
-            cowbird_request_highs.apply();
+            cowbird.apply(hdr, meta, eg_intr_md, eg_prsr_md, eg_dprsr_md, eg_oport_md);
         }
         if (eg_intr_md.egress_port != CPU_PORT) {
             hdr.packet_in.setInvalid();

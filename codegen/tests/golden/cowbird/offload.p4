@@ -44,6 +44,10 @@ const bit<32> DROP_COWBIRD_NOTHING_TO_DO        = 14; // a turn or an answer, an
 const bit<32> DROP_COWBIRD_MANAGEMENT_FROM_HOST = 15; // management from a port other than the controller's
 const bit<32> DROP_COWBIRD_BAD_INDEX            = 16; // management of an instance that doesn't exist
 const bit<32> DROP_REASONS                      = 17; // how many there are
+const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+
+// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
+typedef bit<48> time_t;
 
 // The engine's address: what goes there is for it.
 const bit<48> COWBIRD_MAC = 0x02C0B1D00001;
@@ -99,9 +103,6 @@ const bit<32> COWBIRD_SENT      = 512; // a cell for each instance and phase
 const bit<16> COWBIRD_BUSY      = 64; // turns without news after which an instance is probed more seldom
 const bit<16> COWBIRD_SELDOM    = 63; // then one turn of so many is used, less one
 
-// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
-typedef bit<48> time_t;
-
 // Without any answer for so long, an instance starts again from what is done.
 const time_t COWBIRD_TIMEOUT = 20000000;
 
@@ -122,68 +123,6 @@ const bit<16> COWBIRD_GUESS_BYTES = 40; // an entry that may not be there: its a
 const bit<16> COWBIRD_TAIL_BYTES  = 8;
 const bit<64> COWBIRD_WINDOW    = 16; // requests of an instance under way, at most
 const bit<32> COWBIRD_SLOTS     = 32; // of a side: what the switch keeps of requests under way
-
-// What the engine finds out about a frame.
-struct cowbird_metadata_t {
-    bit<8>  phase;          // what the frame answers
-    bit<8>  next;           // what it becomes; 0: nothing
-    bit<32> instance;
-    bit<32> instances;      // how many have turns
-    bit<24> first;          // first sequence number of the frame's queue pair
-    bit<24> count;          // packets of the queue pair before the frame; in the end, before what leaves
-    bit<16> bytes;          // of payload, with padding
-    bit<32> set_key;        // the thread's set: key, address, entries, and where its rings are
-    bit<64> set;
-    bit<64> entries;
-    bit<64> request_at;
-    bit<64> request_bytes;
-    bit<64> response_at;
-    bit<64> response_bytes;
-    bit<24> reads_before;   // requests that were done before the queue pairs were made
-    bit<24> writes_before;
-    bit<32> pool_key;       // the entry's region: key, address, bytes
-    bit<64> pool;
-    bit<64> pool_bytes;
-    bit<64> reads;          // requests that are done
-    bit<64> writes;
-    bit<64> head;           // entries that are done
-    bit<24> news;           // requests that an acknowledgement reports
-    bit<64> told;           // what the thread is told of that
-    bit<64> acked;          // and what it has been told for sure
-    bit<8>  tells;
-    bit<24> reds;           // red blocks that have arrived; WRONG: not this one
-    bit<8>  late;
-    bit<8>  kind;           // 0: read, 1: write
-    bit<32> side;
-    bit<24> number;         // of a request among those of its kind
-    bit<32> slot;
-    bit<64> remote;         // of an entry: where in the region, where in the set, its bytes
-    bit<64> local;
-    bit<64> length;
-    bit<64> padded;
-    bit<64> ring;           // the ring that its data is in
-    bit<64> ring_at;
-    bit<64> ready;          // what has to be done before an entry of another kind
-    bit<8>  refusal;
-    bit<8>  outcome;        // of taking an entry, or a packet
-    bit<64> position;       // of an entry
-    bit<64> taken;          // entries that were begun
-    bit<64> tail;           // entries that the thread has written
-    bit<24> packets;        // of a message
-    bit<24> behind;         // packets up to its end
-    bit<64> end;            // where its data ends in the ring
-    bit<64> response_end;
-    bit<64> request_end;
-    bit<16> quiet;          // turns since the thread asked for something
-    bit<8>  busy;           // not at rest
-    bit<8>  odd;            // of turns
-    bit<8>  guesses;        // it asks for an entry that may not be there
-    bit<64> address;        // what a READ or WRITE is about
-    bit<32> key;
-    bit<32> dma_length;
-    bit<9>  port;           // where the next packet goes
-    bit<32> sum;
-}
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -318,8 +257,71 @@ struct headers_t {
     cowbird_tail_t       cowbird_tail;
 }
 
+// What cowbird keeps of a frame while ingress handles it.
+struct cowbird_metadata_t {
+    bit<8>  phase;          // what the frame answers
+    bit<8>  next;           // what it becomes; 0: nothing
+    bit<32> instance;
+    bit<32> instances;      // how many have turns
+    bit<24> first;          // first sequence number of the frame's queue pair
+    bit<24> count;          // packets of the queue pair before the frame; in the end, before what leaves
+    bit<16> bytes;          // of payload, with padding
+    bit<32> set_key;        // the thread's set: key, address, entries, and where its rings are
+    bit<64> set;
+    bit<64> entries;
+    bit<64> request_at;
+    bit<64> request_bytes;
+    bit<64> response_at;
+    bit<64> response_bytes;
+    bit<24> reads_before;   // requests that were done before the queue pairs were made
+    bit<24> writes_before;
+    bit<32> pool_key;       // the entry's region: key, address, bytes
+    bit<64> pool;
+    bit<64> pool_bytes;
+    bit<64> reads;          // requests that are done
+    bit<64> writes;
+    bit<64> head;           // entries that are done
+    bit<24> news;           // requests that an acknowledgement reports
+    bit<64> told;           // what the thread is told of that
+    bit<64> acked;          // and what it has been told for sure
+    bit<8>  tells;
+    bit<24> reds;           // red blocks that have arrived; WRONG: not this one
+    bit<8>  late;
+    bit<8>  kind;           // 0: read, 1: write
+    bit<32> side;
+    bit<24> number;         // of a request among those of its kind
+    bit<32> slot;
+    bit<64> remote;         // of an entry: where in the region, where in the set, its bytes
+    bit<64> local;
+    bit<64> length;
+    bit<64> padded;
+    bit<64> ring;           // the ring that its data is in
+    bit<64> ring_at;
+    bit<64> ready;          // what has to be done before an entry of another kind
+    bit<8>  refusal;
+    bit<8>  outcome;        // of taking an entry, or a packet
+    bit<64> position;       // of an entry
+    bit<64> taken;          // entries that were begun
+    bit<64> tail;           // entries that the thread has written
+    bit<24> packets;        // of a message
+    bit<24> behind;         // packets up to its end
+    bit<64> end;            // where its data ends in the ring
+    bit<64> response_end;
+    bit<64> request_end;
+    bit<16> quiet;          // turns since the thread asked for something
+    bit<8>  busy;           // not at rest
+    bit<8>  odd;            // of turns
+    bit<8>  guesses;        // it asks for an entry that may not be there
+    bit<64> address;        // what a READ or WRITE is about
+    bit<32> key;
+    bit<32> dma_length;
+    bit<9>  port;           // where the next packet goes
+    bit<32> sum;
+}
+
 struct metadata_t {
     cowbird_metadata_t cowbird;
+    bit<32> drop; // why the frame is dropped
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -449,15 +451,914 @@ control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
+// The engine: what came back from a queue pair becomes the next request.
+control Cowbird(inout headers_t hdr, inout metadata_t meta,
+        inout standard_metadata_t standard_metadata) {
+    // By instance and phase: what was sent; in the cell of phase 0, how often it started again.
+    counter(COWBIRD_SENT, CounterType.packets) sent;
+
+    // What the engine knows of an instance. Each phase has a queue pair of its own, so sequence numbers follow from what
+    // is asked for: the number of the entry, the packets of requests before this one, the red blocks before. To start again
+    // is to send the same numbers for the same requests, which responders take for copies.
+
+    // Reads of the instance that are done, as acknowledgements count messages.
+    // Written by acknowledgements of responses, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_INSTANCES) reads;
+
+    // Writes of the instance that are done. Both together are the head.
+    // Written by acknowledgements of the pool, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_INSTANCES) writes;
+
+    // The head in the red block under way.
+    // Written by acknowledgements, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_INSTANCES) told;
+
+    // The head that the thread knows: the one of the last red block that has arrived.
+    // Written by acknowledgements of red blocks, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_INSTANCES) acked;
+
+    // Red blocks that have arrived. One is under way at a time.
+    // Written by acknowledgements of red blocks, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_INSTANCES) reds;
+
+    // When something last went on.
+    // Written by all frames with news, turns that find it late, the controller; it wraps as the time does.
+    register<time_t>(COWBIRD_INSTANCES) stamp;
+
+    // The next entry to be begun.
+    // Written by entries, turns that start again, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_INSTANCES) taken;
+
+    // Whether reads or writes are under way, or nothing is begun any more.
+    // Written by entries, the controller; it does not count.
+    register<bit<8>>(COWBIRD_INSTANCES) kind;
+
+    // By side: where data of the last request begun ends in its ring.
+    // Written by entries, turns that start again, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_SIDES) placed;
+
+    // By side: packets of all requests begun.
+    // Written by entries, turns that start again, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_SIDES) asked;
+
+    // By side: packets of what was read that have passed, in order.
+    // Written by data, turns that start again, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_SIDES) passed;
+
+    // By side: requests whose data has passed.
+    // Written by the last packet of a request's data, turns that start again, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_SIDES) messages;
+
+    // Of a request under way: packets of its side up to its end.
+    // Written by its entry, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_ALL_SLOTS) slot_behind;
+
+    // Of a request under way: where its data goes.
+    // Written by its entry; it does not count.
+    register<bit<64>>(COWBIRD_ALL_SLOTS) slot_address;
+
+    // Of a request under way: the key of the memory that its data goes to.
+    // Written by its entry; it does not count.
+    register<bit<32>>(COWBIRD_ALL_SLOTS) slot_key;
+
+    // Of a request under way: its bytes.
+    // Written by its entry; it is at most half of a ring.
+    register<bit<32>>(COWBIRD_ALL_SLOTS) slot_length;
+
+    // Of a read under way: the position in the ring at which its data ends.
+    // Written by its entry, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_ENDS) response_ends;
+
+    // Of a write under way: the position in the ring at which its data ends.
+    // Written by its entry, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_ENDS) request_ends;
+
+    // Entries that the thread has written, as probes saw it.
+    // Written by answers to probes, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_INSTANCES) tail;
+
+    // Entries that were asked for.
+    // Written by all frames that ask for an entry, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_INSTANCES) fetched;
+
+    // Whether the next entry waits, and for what.
+    // Written by entries, frames that ask for an entry, the controller; it does not count.
+    register<bit<8>>(COWBIRD_INSTANCES) held;
+
+    // Probes that were answered.
+    // Written by answers to probes, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_INSTANCES) probes;
+
+    // Whether a probe is under way.
+    // Written by turns, answers to probes, the controller; it does not count.
+    register<bit<8>>(COWBIRD_INSTANCES) probing;
+
+    // Turns since the tail last moved.
+    // Written by turns, answers to probes, the controller; it goes from 2^16 - 1 back to COWBIRD_BUSY.
+    register<bit<16>>(COWBIRD_INSTANCES) quiet;
+
+    // Why the set is served no more; 0 while it is. The first reason stays.
+    // Written by entries and answers to probes that make no sense, the controller; it does not count.
+    register<bit<8>>(COWBIRD_INSTANCES) refusal;
+
+    // The instance that has the next turn.
+    // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
+    register<bit<32>>(1) turn;
+
+    // Which instance a frame is for, by its queue pair and its sender.
+    action pair(bit<32> instance, bit<8> phase, bit<24> first) {
+        meta.cowbird.instance = instance;
+        meta.cowbird.phase    = phase;
+        meta.cowbird.first    = first;
+    }
+
+    action tick(bit<32> instances) {
+        meta.cowbird.phase     = COWBIRD_TICK;
+        meta.cowbird.instances = instances;
+    }
+
+    table pairs {
+        key = {
+            standard_metadata.ingress_port : exact @name("port");
+            hdr.ethernet.srcAddr           : exact;
+            hdr.cowbird_ipv4.srcAddr       : exact;
+            hdr.cowbird_bth.destQp         : exact;
+        }
+        actions = {
+            pair;
+            tick;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    // Instances take turns.
+    @hidden action take_turn() {
+        turn.read(meta.cowbird.instance, 0);
+        bit<32> next = meta.cowbird.instance + 1;
+        turn.write(0, next >= meta.cowbird.instances ? 0 : next);
+    }
+
+    // A thread's set.
+    action serve(bit<32> key, bit<64> address, bit<64> entries, bit<64> request_at, bit<64> request_bytes,
+                         bit<64> response_at, bit<64> response_bytes, bit<24> reads, bit<24> writes) {
+        meta.cowbird.set_key        = key;
+        meta.cowbird.set            = address;
+        meta.cowbird.entries        = entries;
+        meta.cowbird.request_at     = request_at;
+        meta.cowbird.request_bytes  = request_bytes;
+        meta.cowbird.response_at    = response_at;
+        meta.cowbird.response_bytes = response_bytes;
+        meta.cowbird.reads_before   = reads;
+        meta.cowbird.writes_before  = writes;
+    }
+
+    table instances {
+        key = {
+            meta.cowbird.instance : exact @name("instance");
+        }
+        actions = {
+            serve;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 64;
+    }
+
+    // Remote memory that the entries of an instance may be about.
+    action region(bit<32> key, bit<64> address, bit<64> length) {
+        meta.cowbird.pool_key   = key;
+        meta.cowbird.pool       = address;
+        meta.cowbird.pool_bytes = length;
+    }
+
+    table regions {
+        key = {
+            meta.cowbird.instance      : exact @name("instance");
+            hdr.cowbird_entry.regionId : exact @name("region");
+        }
+        actions = {
+            region;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // Where the packets of a phase go.
+    action peer(port_t port, mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first,
+                        bit<16> checksum) {
+        meta.cowbird.port         = port;
+        meta.cowbird.sum          = (bit<32>) checksum;
+        hdr.ethernet.dstAddr      = mac;
+        hdr.cowbird_ipv4.dstAddr  = ip;
+        hdr.cowbird_udp.srcPort   = udp_port;
+        hdr.cowbird_bth.destQp    = qpn;
+        hdr.cowbird_bth.psn       = first + meta.cowbird.count;
+    }
+
+    table peers {
+        key = {
+            meta.cowbird.instance : exact @name("instance");
+            meta.cowbird.next     : exact @name("phase");
+        }
+        actions = {
+            peer;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    // An acknowledgement counts messages since the queue pair was made. More than may be under way is from another time.
+    @hidden action count_reads() {
+        bit<64> done;
+        reads.read(done, meta.cowbird.instance);
+        bit<24> news = meta.cowbird.reads_before + hdr.cowbird_aeth.msn - done[23:0];
+        news = meta.cowbird.phase == COWBIRD_RESPONSE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
+        meta.cowbird.news  = news;
+        meta.cowbird.reads = done + (bit<64>) meta.cowbird.news;
+        reads.write(meta.cowbird.instance, meta.cowbird.reads);
+    }
+
+    @hidden action count_writes() {
+        bit<64> done;
+        writes.read(done, meta.cowbird.instance);
+        bit<24> news = meta.cowbird.writes_before + hdr.cowbird_aeth.msn - done[23:0];
+        news = meta.cowbird.phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
+        meta.cowbird.news   = meta.cowbird.news + news;
+        meta.cowbird.writes = done + (bit<64>) news;
+        writes.write(meta.cowbird.instance, meta.cowbird.writes);
+        meta.cowbird.head   = meta.cowbird.reads + meta.cowbird.writes;
+    }
+
+    // A red block has arrived if it is the one under way.
+    @hidden action count_reds() {
+        bit<24> reds_before;
+        reds.read(reds_before, meta.cowbird.instance);
+        bool arrived = meta.cowbird.phase == COWBIRD_RED && meta.cowbird.count == reds_before;
+        meta.cowbird.news = meta.cowbird.news + (arrived ? 24w1 : 24w0);
+        meta.cowbird.reds = reds_before + (arrived ? 24w1 : 24w0);
+        reds.write(meta.cowbird.instance, meta.cowbird.reds);
+    }
+
+    // What is done is told when something new is known, unless a red block is under way.
+    @hidden action tell() {
+        told.read(meta.cowbird.told, meta.cowbird.instance);
+        acked.read(meta.cowbird.acked, meta.cowbird.instance);
+        bool news = meta.cowbird.news != 0;
+        meta.cowbird.acked = news && meta.cowbird.phase == COWBIRD_RED ? meta.cowbird.told : meta.cowbird.acked;
+        bool tells = news && meta.cowbird.told == meta.cowbird.acked && meta.cowbird.head != meta.cowbird.told;
+        meta.cowbird.told  = tells ? meta.cowbird.head : meta.cowbird.told;
+        meta.cowbird.tells = tells ? 8w1 : 8w0;
+        told.write(meta.cowbird.instance, meta.cowbird.told);
+        acked.write(meta.cowbird.instance, meta.cowbird.acked);
+    }
+
+    @hidden action go_on() {
+        stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp);
+    }
+
+    // The next turn starts again.
+    @hidden action hurry() {
+        stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp - COWBIRD_TIMEOUT - 1);
+    }
+
+    @hidden action look_at_time() {
+        time_t stamp_before;
+        stamp.read(stamp_before, meta.cowbird.instance);
+        meta.cowbird.late = standard_metadata.ingress_global_timestamp - stamp_before > COWBIRD_TIMEOUT ? 8w1 : 8w0;
+        stamp.write(meta.cowbird.instance, meta.cowbird.late == 1 ? standard_metadata.ingress_global_timestamp : stamp_before);
+    }
+
+    // Begins an entry if it is the next one, and of the kind that is under way or nothing is in its way. Only then is it
+    // known what it has to be. After one that makes no sense none is begun.
+    @hidden action take() {
+        bit<8> kind_before;
+        taken.read(meta.cowbird.position, meta.cowbird.instance);
+        kind.read(kind_before, meta.cowbird.instance);
+        bool next  = meta.cowbird.position[23:0] == meta.cowbird.count && kind_before != COWBIRD_NO_KIND;
+        bool ready = kind_before == meta.cowbird.kind || meta.cowbird.position == meta.cowbird.ready;
+        meta.cowbird.outcome = !next ? COWBIRD_STALE :
+            (!ready ? COWBIRD_WAITS : (meta.cowbird.refusal != 0 ? COWBIRD_REFUSED : COWBIRD_TAKEN));
+        taken.write(meta.cowbird.instance,
+            meta.cowbird.position + (meta.cowbird.outcome == COWBIRD_TAKEN ? 64w1 : 64w0));
+        kind.write(meta.cowbird.instance, meta.cowbird.outcome == COWBIRD_TAKEN ? meta.cowbird.kind :
+            (meta.cowbird.outcome == COWBIRD_REFUSED ? COWBIRD_NO_KIND : kind_before));
+    }
+
+    @hidden action look_at_taken() {
+        taken.read(meta.cowbird.taken, meta.cowbird.instance);
+    }
+
+    // Back to the first entry that is not done, if nothing goes on; or forward to it, since no part may look at an entry
+    // again that the thread knows to be done.
+    @hidden action go_to_head() {
+        taken.read(meta.cowbird.position, meta.cowbird.instance);
+        kind.read(meta.cowbird.kind, meta.cowbird.instance);
+        meta.cowbird.late = meta.cowbird.position < meta.cowbird.head ? 8w1 : meta.cowbird.late;
+        taken.write(meta.cowbird.instance,
+            meta.cowbird.late == 1 ? meta.cowbird.head : meta.cowbird.position);
+        meta.cowbird.side   = meta.cowbird.instance << 1 | (bit<32>) (meta.cowbird.kind & 1);
+        meta.cowbird.number = meta.cowbird.kind == 0 ? meta.cowbird.reads[23:0] : meta.cowbird.writes[23:0];
+        meta.cowbird.slot   = meta.cowbird.side * COWBIRD_SLOTS +
+            ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
+    }
+
+    // So go its side's packets, requests and data.
+    @hidden action side_goes_too() {
+        slot_behind.read(meta.cowbird.behind, meta.cowbird.slot);
+        asked.write(meta.cowbird.side, meta.cowbird.behind);
+        passed.write(meta.cowbird.side, meta.cowbird.behind);
+        messages.write(meta.cowbird.side, meta.cowbird.number);
+        placed.write(meta.cowbird.side,
+            meta.cowbird.kind == 0 ? meta.cowbird.response_end : meta.cowbird.request_end);
+    }
+
+    // Where data of a request is, follows from those before: nothing straddles the end of a ring.
+    @hidden action place() {
+        bit<64> placed_before;
+        placed.read(placed_before, meta.cowbird.side);
+        bit<64> left  = meta.cowbird.ring - (placed_before & (meta.cowbird.ring - 1));
+        bit<64> start = meta.cowbird.padded > left ? placed_before + left : placed_before;
+        bool    right = meta.cowbird.local == meta.cowbird.ring_at + (start & (meta.cowbird.ring - 1));
+        meta.cowbird.end     = right ? start + meta.cowbird.padded : placed_before;
+        meta.cowbird.refusal = right ? 8w0 : COWBIRD_CORRUPT_PLACE;
+        placed.write(meta.cowbird.side, meta.cowbird.end);
+    }
+
+    // Sequence numbers for all packets that a READ brings.
+    @hidden action ask() {
+        asked.read(meta.cowbird.count, meta.cowbird.side);
+        meta.cowbird.behind = meta.cowbird.count + meta.cowbird.packets;
+        asked.write(meta.cowbird.side, meta.cowbird.behind);
+    }
+
+    @hidden action keep(bit<64> address, bit<32> key) {
+        slot_behind.write(meta.cowbird.slot, meta.cowbird.behind);
+        slot_address.write(meta.cowbird.slot, address);
+        slot_key.write(meta.cowbird.slot, key);
+        slot_length.write(meta.cowbird.slot, hdr.cowbird_entry.length);
+    }
+
+    // Lets the next packet of what was read pass, if somebody asked for it.
+    @hidden action pass() {
+        bit<24> asked_before;
+        bit<24> passed_before;
+        asked.read(asked_before, meta.cowbird.side);
+        passed.read(passed_before, meta.cowbird.side);
+        bool next = passed_before == meta.cowbird.count && passed_before != asked_before;
+        meta.cowbird.outcome = next ? COWBIRD_TAKEN : COWBIRD_STALE;
+        passed.write(meta.cowbird.side, meta.cowbird.outcome == COWBIRD_TAKEN ? passed_before + 1 : passed_before);
+    }
+
+    // Counts requests whose last packet passes.
+    @hidden action count_message(in bit<24> ends) {
+        bit<24> messages_before;
+        messages.read(messages_before, meta.cowbird.side);
+        messages.write(meta.cowbird.side, messages_before + ends);
+        meta.cowbird.number = messages_before + 1;
+        meta.cowbird.slot   = meta.cowbird.side * COWBIRD_SLOTS +
+            ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
+        slot_behind.read(meta.cowbird.behind, meta.cowbird.slot);
+        slot_address.read(meta.cowbird.address, meta.cowbird.slot);
+        slot_key.read(meta.cowbird.key, meta.cowbird.slot);
+        slot_length.read(meta.cowbird.dma_length, meta.cowbird.slot);
+    }
+
+    @hidden action look_at_ends() {
+        bit<32> slots = meta.cowbird.instance * COWBIRD_SLOTS;
+        response_ends.read(meta.cowbird.response_end,
+            slots + ((bit<32>) meta.cowbird.reads[31:0] & (COWBIRD_SLOTS - 1)));
+        request_ends.read(meta.cowbird.request_end,
+            slots + ((bit<32>) meta.cowbird.writes[31:0] & (COWBIRD_SLOTS - 1)));
+    }
+
+    // The tail goes forward, and no further than the ring is long. Entries that were guessed may be done before it says that they
+    // are there.
+    @hidden action see_tail() {
+        bit<64> tail_before;
+        tail.read(tail_before, meta.cowbird.instance);
+        meta.cowbird.tail    = hdr.cowbird_tail.requestTail;
+        bit<64> moved        = meta.cowbird.tail - tail_before;
+        bool right           = moved[63:63] == 0 &&
+            (meta.cowbird.tail < meta.cowbird.head || meta.cowbird.tail - meta.cowbird.head <= meta.cowbird.entries);
+        meta.cowbird.refusal = right ? 8w0 : COWBIRD_CORRUPT_TAIL;
+        meta.cowbird.outcome = right && moved != 0 ? COWBIRD_TAKEN : COWBIRD_STALE;
+        tail.write(meta.cowbird.instance, right ? meta.cowbird.tail : tail_before);
+    }
+
+    @hidden action look_at_tail() {
+        tail.read(meta.cowbird.tail, meta.cowbird.instance);
+    }
+
+    // Asks for the next entry, if there is one and it may be under way. One that had to wait is asked for again when it need not
+    // any more.
+    @hidden action fetch() {
+        bit<64> fetched_before;
+        bit<8>  held_before;
+        fetched.read(fetched_before, meta.cowbird.instance);
+        held.read(held_before, meta.cowbird.instance);
+        meta.cowbird.position = meta.cowbird.late == 1 ? meta.cowbird.head : fetched_before;
+        bool waits = meta.cowbird.late == 0 && (held_before == COWBIRD_HELD_READ ? meta.cowbird.head < fetched_before :
+            (held_before == COWBIRD_HELD_WRITE && meta.cowbird.acked < fetched_before));
+        // A tail may be behind what is done.
+        bit<64> ahead = meta.cowbird.tail - meta.cowbird.position;
+        bool there = (ahead != 0 && ahead[63:63] == 0) || (held_before != 0 && meta.cowbird.late == 0);
+        bool more  = meta.cowbird.refusal == 0 && !waits && there &&
+            meta.cowbird.position < meta.cowbird.head + COWBIRD_WINDOW;
+        meta.cowbird.next = more ? COWBIRD_ENTRY : COWBIRD_NOTHING;
+        fetched.write(meta.cowbird.instance, meta.cowbird.position + (more ? 64w1 : 64w0));
+        held.write(meta.cowbird.instance, waits ? held_before : 0);
+    }
+
+    @hidden action hold() {
+        fetched.write(meta.cowbird.instance, meta.cowbird.position);
+        held.write(meta.cowbird.instance,
+            meta.cowbird.kind == 0 ? COWBIRD_HELD_READ : COWBIRD_HELD_WRITE);
+    }
+
+    // An entry that was guessed is asked for no more.
+    @hidden action pass_by() {
+        bit<64> fetched_before;
+        bit<8>  held_before;
+        fetched.read(fetched_before, meta.cowbird.instance);
+        held.read(held_before, meta.cowbird.instance);
+        bool here = fetched_before == meta.cowbird.position;
+        fetched.write(meta.cowbird.instance, fetched_before + (here ? 64w1 : 64w0));
+        held.write(meta.cowbird.instance, here ? 8w0 : held_before);
+    }
+
+    @hidden action take_answer() {
+        bit<24> probes_before;
+        bit<8>  probing_before;
+        probes.read(probes_before, meta.cowbird.instance);
+        probing.read(probing_before, meta.cowbird.instance);
+        bool answered = meta.cowbird.count == probes_before && probing_before == 1;
+        meta.cowbird.outcome = answered ? COWBIRD_TAKEN : COWBIRD_STALE;
+        probes.write(meta.cowbird.instance, probes_before + (answered ? 24w1 : 24w0));
+        probing.write(meta.cowbird.instance, answered ? 8w0 : probing_before);
+    }
+
+    // One probe is under way, unless it got lost.
+    @hidden action probe() {
+        bit<8> probing_before;
+        probes.read(meta.cowbird.count, meta.cowbird.instance);
+        probing.read(probing_before, meta.cowbird.instance);
+        probing.write(meta.cowbird.instance, 1);
+        meta.cowbird.next = probing_before == 0 || meta.cowbird.late == 1 ? COWBIRD_PROBE : COWBIRD_NOTHING;
+    }
+
+    // Whether an instance at rest uses its turn.
+    @hidden action count_turns() {
+        bit<16> turns;
+        quiet.read(turns, meta.cowbird.instance);
+        meta.cowbird.quiet = turns < COWBIRD_BUSY ? 16w0 : turns & COWBIRD_SELDOM;
+        meta.cowbird.busy  = turns < COWBIRD_BUSY ? 8w1 : 8w0;
+        meta.cowbird.odd   = (bit<8>) (turns & 1);
+        quiet.write(meta.cowbird.instance, turns == 0xFFFF ? COWBIRD_BUSY : turns + 1);
+    }
+
+    @hidden action wake() {
+        quiet.write(meta.cowbird.instance, 0);
+    }
+
+    // Once something made no sense, nothing is begun any more, whatever comes; the first reason stays.
+    @hidden action judge() {
+        bit<8> refusal_before;
+        refusal.read(refusal_before, meta.cowbird.instance);
+        meta.cowbird.refusal = refusal_before == 0 ? meta.cowbird.refusal : refusal_before;
+        refusal.write(meta.cowbird.instance, meta.cowbird.refusal);
+    }
+
+    @hidden action look_at_refusal() {
+        refusal.read(meta.cowbird.refusal, meta.cowbird.instance);
+    }
+
+    // A READ, of the set or of the pool.
+    @hidden action read(in bit<64> address, in bit<32> key, in bit<32> length) {
+        hdr.cowbird_bth.opcode           = ROCE_READ;
+        hdr.cowbird_bth.pad              = 0;
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_reth.virtualAddress  = address;
+        hdr.cowbird_reth.rKey            = key;
+        hdr.cowbird_reth.dmaLength       = length;
+        hdr.cowbird_udp.length           = ROCE_HEADERS + 16;
+    }
+
+    // The red block.
+    @hidden action write_red() {
+        hdr.cowbird_bth.opcode           = ROCE_WRITE_ONLY;
+        hdr.cowbird_bth.pad              = 0;
+        hdr.cowbird_bth.ackReq           = 1;
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_reth.virtualAddress  = meta.cowbird.set + COWBIRD_RED_AT;
+        hdr.cowbird_reth.rKey            = meta.cowbird.set_key;
+        hdr.cowbird_reth.dmaLength       = (bit<32>) COWBIRD_RED_BYTES;
+        hdr.cowbird_red.setValid();
+        hdr.cowbird_red.requestHead      = meta.cowbird.head;
+        hdr.cowbird_red.requestDataHead  = meta.cowbird.request_end;
+        hdr.cowbird_red.responseDataTail = meta.cowbird.response_end;
+        hdr.cowbird_red.writeProgress    = meta.cowbird.writes;
+        hdr.cowbird_red.readProgress     = meta.cowbird.reads;
+        hdr.cowbird_red.refusal          = (bit<64>) meta.cowbird.refusal;
+        hdr.cowbird_udp.length           = ROCE_HEADERS + 16 + COWBIRD_RED_BYTES;
+        meta.cowbird.count               = meta.cowbird.reds;
+    }
+
+    // What all packets have that the engine sends. IPv4's checksum is that of the connection and the length.
+    @hidden action complete_headers() {
+        hdr.ethernet.srcAddr             = COWBIRD_MAC;
+        hdr.cowbird_ipv4.dscp            = 0;
+        hdr.cowbird_ipv4.ecn             = 0;
+        hdr.cowbird_ipv4.totalLen        = hdr.cowbird_udp.length + 20;
+        hdr.cowbird_ipv4.identification  = 0;
+        hdr.cowbird_ipv4.flags           = 2;
+        hdr.cowbird_ipv4.ttl             = 64;
+        hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
+        meta.cowbird.sum                 = meta.cowbird.sum + (bit<32>) hdr.cowbird_ipv4.totalLen;
+        meta.cowbird.sum                 = (meta.cowbird.sum & 0xFFFF) + (meta.cowbird.sum >> 16);
+        hdr.cowbird_ipv4.hdrChecksum     = ~meta.cowbird.sum[15:0];
+        hdr.cowbird_udp.dstPort          = ROCE_PORT;
+        hdr.cowbird_udp.checksum         = 0;
+        hdr.cowbird_bth.solicited        = 0;
+        hdr.cowbird_bth.migrated         = 1;
+        hdr.cowbird_bth.version          = 0;
+        hdr.cowbird_bth.partition        = ROCE_PARTITION;
+        hdr.cowbird_bth.fecn             = 0;
+        hdr.cowbird_bth.becn             = 0;
+        hdr.cowbird_bth.reserved         = 0;
+        hdr.cowbird_bth.reservedLow      = 0;
+    }
+
+    // The controller's: a side begins, with its instance.
+    @hidden action begin() {
+        bit<32> slot = (bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1);
+        told.write(meta.cowbird.instance, meta.cowbird.head);
+        acked.write(meta.cowbird.instance, meta.cowbird.head);
+        reds.write(meta.cowbird.instance, 0);
+        stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp);
+        taken.write(meta.cowbird.instance, meta.cowbird.head);
+        kind.write(meta.cowbird.instance, 0);
+        placed.write(meta.cowbird.side, meta.cowbird.end);
+        asked.write(meta.cowbird.side, 0);
+        passed.write(meta.cowbird.side, 0);
+        messages.write(meta.cowbird.side, meta.cowbird.number);
+        slot_behind.write(meta.cowbird.side * COWBIRD_SLOTS + slot, 0);
+        // The last entry may be done before the tail says that it is there.
+        tail.write(meta.cowbird.instance, meta.cowbird.head - 1);
+        fetched.write(meta.cowbird.instance, meta.cowbird.head);
+        held.write(meta.cowbird.instance, 0);
+        probes.write(meta.cowbird.instance, 0);
+        probing.write(meta.cowbird.instance, 0);
+        quiet.write(meta.cowbird.instance, 0);
+        refusal.write(meta.cowbird.instance, 0);
+        if (meta.cowbird.kind == 0) {
+            reads.write(meta.cowbird.instance, hdr.cowbird_management.done);
+            response_ends.write(meta.cowbird.instance * COWBIRD_SLOTS + slot, meta.cowbird.end);
+        } else {
+            writes.write(meta.cowbird.instance, hdr.cowbird_management.done);
+            request_ends.write(meta.cowbird.instance * COWBIRD_SLOTS + slot, meta.cowbird.end);
+        }
+    }
+
+    // Or asks how far it is; what it is refused for stands in place of the end.
+    @hidden action look() {
+        bit<64> writes_before;
+        bit<8>  refusal_before;
+        reads.read(hdr.cowbird_management.done, meta.cowbird.instance);
+        writes.read(writes_before, meta.cowbird.instance);
+        acked.read(hdr.cowbird_management.head, meta.cowbird.instance);
+        refusal.read(refusal_before, meta.cowbird.instance);
+        hdr.cowbird_management.done = meta.cowbird.kind == 0 ? hdr.cowbird_management.done : writes_before;
+        hdr.cowbird_management.end  = (bit<64>) refusal_before;
+    }
+
+    apply {
+        if (hdr.cowbird_management.isValid()) {
+            if (!hdr.packet_out.isValid()) {
+                meta.drop = DROP_COWBIRD_MANAGEMENT_FROM_HOST;
+                return;
+            }
+            if (hdr.cowbird_management.instance >= COWBIRD_INSTANCES) {
+                meta.drop = DROP_COWBIRD_BAD_INDEX;
+                return;
+            }
+            meta.cowbird.instance = hdr.cowbird_management.instance;
+            meta.cowbird.kind     = hdr.cowbird_management.side & 1;
+            meta.cowbird.side     = meta.cowbird.instance << 1 | (bit<32>) meta.cowbird.kind;
+            if (hdr.cowbird_bth.opcode == COWBIRD_OP_SET) {
+                meta.cowbird.number = hdr.cowbird_management.done[23:0];
+                meta.cowbird.end    = hdr.cowbird_management.end;
+                meta.cowbird.head   = hdr.cowbird_management.head;
+                begin();
+            } else {
+                look();
+            }
+            hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
+            standard_metadata.egress_spec = CPU_PORT;
+            return;
+        }
+
+        bool acknowledges = hdr.cowbird_bth.opcode == ROCE_ACKNOWLEDGE;
+        bool carries      = hdr.cowbird_bth.opcode >= ROCE_READ_FIRST && hdr.cowbird_bth.opcode <= ROCE_READ_ONLY;
+        bool begins       = hdr.cowbird_bth.opcode == ROCE_READ_FIRST || hdr.cowbird_bth.opcode == ROCE_READ_ONLY;
+        bool ends         = hdr.cowbird_bth.opcode == ROCE_READ_LAST || hdr.cowbird_bth.opcode == ROCE_READ_ONLY;
+
+        // A frame is whole: all lengths agree, and headers are there.
+        bit<32> whole = (bit<32>) hdr.cowbird_ipv4.totalLen +
+            (hdr.packet_out.isValid() ? 32w16 : 32w14);
+        meta.cowbird.bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
+        if (hdr.cowbird_aeth.isValid()) {
+            meta.cowbird.bytes = meta.cowbird.bytes - 4;
+        }
+        if (hdr.vlan.isValid() || standard_metadata.packet_length != whole ||
+            hdr.cowbird_ipv4.totalLen != hdr.cowbird_udp.length + 20 ||
+            meta.cowbird.bytes > ROCE_MTU || meta.cowbird.bytes[1:0] != 0 ||
+            (acknowledges || begins || ends) != hdr.cowbird_aeth.isValid() ||
+            (!carries && (meta.cowbird.bytes != 0 || hdr.cowbird_bth.pad != 0)) ||
+            (carries && meta.cowbird.bytes <= (bit<16>) hdr.cowbird_bth.pad)) {
+            meta.drop = DROP_COWBIRD_BAD_FRAME;
+            return;
+        }
+        if (pairs.apply().miss) {
+            meta.drop = DROP_COWBIRD_UNKNOWN_PAIR;
+            return;
+        }
+        meta.cowbird.count = hdr.cowbird_bth.psn - meta.cowbird.first;
+        if (meta.cowbird.phase == COWBIRD_TICK) {
+            take_turn();
+        }
+        if (instances.apply().miss) {
+            meta.drop = DROP_COWBIRD_NO_INSTANCE;
+            return;
+        }
+
+        // A gap in what was sent: the next turn starts again. Any other refusal is for the controller.
+        if (acknowledges && hdr.cowbird_aeth.syndrome[6:5] == 3) {
+            if (hdr.cowbird_aeth.syndrome[4:0] == 0) {
+                hurry();
+                meta.drop = DROP_COWBIRD_GAP;
+                return;
+            }
+            standard_metadata.egress_spec = CPU_PORT;
+            return;
+        }
+        bool whole_read = hdr.cowbird_bth.opcode == ROCE_READ_ONLY && hdr.cowbird_bth.pad == 0;
+        bool is_data    = meta.cowbird.phase == COWBIRD_PAYLOAD || meta.cowbird.phase == COWBIRD_POOL_READ;
+        bool is_done    = meta.cowbird.phase == COWBIRD_RESPONSE || meta.cowbird.phase == COWBIRD_POOL_WRITE ||
+            meta.cowbird.phase == COWBIRD_RED;
+        if ((is_data && !carries) ||
+            (is_done && (!acknowledges || hdr.cowbird_aeth.syndrome[6:5] != 0)) ||
+            (meta.cowbird.phase == COWBIRD_PROBE && !(whole_read && meta.cowbird.bytes == COWBIRD_TAIL_BYTES)) ||
+            (meta.cowbird.phase == COWBIRD_ENTRY && !(whole_read && hdr.cowbird_entry.isValid())) ||
+            (meta.cowbird.phase == COWBIRD_TICK && hdr.cowbird_bth.opcode != COWBIRD_OP_TICK)) {
+            meta.drop = DROP_COWBIRD_BAD_OPCODE;
+            return;
+        }
+
+        // What is done, and what the thread knows of it.
+        count_reads();
+        count_writes();
+        count_reds();
+        tell();
+        if (meta.cowbird.news != 0) {
+            go_on();
+        }
+
+        if (meta.cowbird.phase == COWBIRD_ENTRY) {
+            // The next request.
+            if (hdr.cowbird_entry.rwType == COWBIRD_TYPE_READ) {
+                meta.cowbird.kind    = 0;
+                meta.cowbird.remote  = hdr.cowbird_entry.reqAddr;
+                meta.cowbird.local   = hdr.cowbird_entry.respAddr;
+                meta.cowbird.ring    = meta.cowbird.response_bytes;
+                meta.cowbird.ring_at = meta.cowbird.response_at;
+                meta.cowbird.number  = meta.cowbird.count + 1 - meta.cowbird.writes[23:0];
+                meta.cowbird.ready   = meta.cowbird.head;
+            } else {
+                // A part that takes over must find all told that came before a write, as it does again what is not.
+                meta.cowbird.kind    = 1;
+                meta.cowbird.remote  = hdr.cowbird_entry.respAddr;
+                meta.cowbird.local   = hdr.cowbird_entry.reqAddr;
+                meta.cowbird.ring    = meta.cowbird.request_bytes;
+                meta.cowbird.ring_at = meta.cowbird.request_at;
+                meta.cowbird.number  = meta.cowbird.count + 1 - meta.cowbird.reads[23:0];
+                meta.cowbird.ready   = meta.cowbird.acked;
+            }
+            meta.cowbird.length  = (bit<64>) hdr.cowbird_entry.length;
+            meta.cowbird.padded  = (meta.cowbird.length + 7) & ~64w7;
+            meta.cowbird.packets = (bit<24>) ((meta.cowbird.length + (bit<64>) ROCE_MTU - 1) >> 10);
+            meta.cowbird.side    = meta.cowbird.instance << 1 | (bit<32>) meta.cowbird.kind;
+            meta.cowbird.slot    = meta.cowbird.side * COWBIRD_SLOTS +
+                ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
+            bool named = hdr.cowbird_entry.requestId[63:63] == meta.cowbird.kind[0:0] &&
+                hdr.cowbird_entry.requestId[62:47] == hdr.cowbird_entry.regionId &&
+                hdr.cowbird_entry.requestId[23:0] == meta.cowbird.number;
+            // An entry that was guessed was not known before: without the next one's id it is none yet.
+            bool guessed = hdr.cowbird_tail.isValid();
+            if (guessed && !named) {
+                meta.drop = DROP_COWBIRD_NOTHING_TO_DO;
+                return;
+            }
+            if (hdr.cowbird_entry.rwType != COWBIRD_TYPE_READ && hdr.cowbird_entry.rwType != COWBIRD_TYPE_WRITE) {
+                meta.cowbird.refusal = COWBIRD_CORRUPT_TYPE;
+            } else if (regions.apply().miss) {
+                meta.cowbird.refusal = COWBIRD_CORRUPT_REGION;
+            } else if (meta.cowbird.length == 0 || meta.cowbird.padded > meta.cowbird.ring >> 1) {
+                meta.cowbird.refusal = COWBIRD_CORRUPT_LENGTH;
+            } else if (meta.cowbird.remote > meta.cowbird.pool_bytes ||
+                meta.cowbird.length > meta.cowbird.pool_bytes - meta.cowbird.remote) {
+                meta.cowbird.refusal = COWBIRD_CORRUPT_BOUNDS;
+            } else if (!named) {
+                meta.cowbird.refusal = COWBIRD_CORRUPT_ID;
+            }
+            take();
+            if (meta.cowbird.outcome == COWBIRD_STALE) {
+                if (guessed) {
+                    meta.drop = DROP_COWBIRD_NOTHING_TO_DO;
+                    return;
+                }
+                meta.drop = DROP_COWBIRD_STALE;
+                return;
+            }
+            if (meta.cowbird.outcome == COWBIRD_WAITS) {
+                hold();
+                meta.drop = DROP_COWBIRD_WAITS;
+                return;
+            }
+            if (meta.cowbird.outcome == COWBIRD_TAKEN) {
+                place();
+            }
+            judge();
+            if (meta.cowbird.refusal != 0) {
+                meta.drop = DROP_COWBIRD_CORRUPT;
+                return;
+            }
+            ask();
+            go_on();
+            pass_by();
+            bit<32> ends_at = meta.cowbird.instance * COWBIRD_SLOTS +
+                ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
+            if (meta.cowbird.kind == 0) {
+                response_ends.write(ends_at, meta.cowbird.end);
+                keep(meta.cowbird.set + meta.cowbird.local, meta.cowbird.set_key);
+                read(meta.cowbird.pool + meta.cowbird.remote, meta.cowbird.pool_key,
+                    hdr.cowbird_entry.length);
+                meta.cowbird.next = COWBIRD_POOL_READ;
+            } else {
+                request_ends.write(ends_at, meta.cowbird.end);
+                keep(meta.cowbird.pool + meta.cowbird.remote, meta.cowbird.pool_key);
+                read(meta.cowbird.set + meta.cowbird.local, meta.cowbird.set_key,
+                    hdr.cowbird_entry.length);
+                meta.cowbird.next = COWBIRD_PAYLOAD;
+            }
+        } else if (is_data) {
+            // What was read goes on as a WRITE, packet by packet, in order.
+            meta.cowbird.side = meta.cowbird.instance << 1;
+            meta.cowbird.next = COWBIRD_RESPONSE;
+            if (meta.cowbird.phase == COWBIRD_PAYLOAD) {
+                meta.cowbird.side = meta.cowbird.side + 1;
+                meta.cowbird.next = COWBIRD_POOL_WRITE;
+            }
+            pass();
+            if (meta.cowbird.outcome == COWBIRD_STALE) {
+                meta.drop = DROP_COWBIRD_STALE;
+                return;
+            }
+            count_message(ends ? 24w1 : 24w0);
+            meta.cowbird.packets = (bit<24>) ((meta.cowbird.dma_length + (bit<32>) ROCE_MTU - 1) >> 10);
+            bool    last  = meta.cowbird.count + 1 == meta.cowbird.behind;
+            bool    first = meta.cowbird.count + meta.cowbird.packets == meta.cowbird.behind;
+            bit<32> rest  = meta.cowbird.dma_length - ((bit<32>) (meta.cowbird.packets - 1) << 10);
+            if (last != ends || first != begins ||
+                (bit<32>) (meta.cowbird.bytes - (bit<16>) hdr.cowbird_bth.pad) != (last ? rest : (bit<32>) ROCE_MTU)) {
+                meta.drop = DROP_COWBIRD_BAD_DATA;
+                return;
+            }
+            go_on();
+            hdr.cowbird_bth.ackReq = last ? 1w1 : 1w0;
+            hdr.cowbird_udp.length = meta.cowbird.bytes + ROCE_HEADERS;
+            hdr.cowbird_bth.opcode = last && first ? ROCE_WRITE_ONLY :
+                hdr.cowbird_bth.opcode - ROCE_READ_FIRST + ROCE_WRITE_FIRST;
+            if (first) {
+                hdr.cowbird_reth.setValid();
+                hdr.cowbird_reth.virtualAddress = meta.cowbird.address;
+                hdr.cowbird_reth.rKey           = meta.cowbird.key;
+                hdr.cowbird_reth.dmaLength      = meta.cowbird.dma_length;
+                hdr.cowbird_udp.length          = hdr.cowbird_udp.length + 16;
+            }
+        } else {
+            // Nothing that has to go on: a red block, the next entry, or a probe.
+            look_at_ends();
+            bool moves = is_done && meta.cowbird.phase != COWBIRD_RED && meta.cowbird.news != 0;
+            if (meta.cowbird.phase == COWBIRD_TICK) {
+                look_at_time();
+                if (meta.cowbird.late == 1 && meta.cowbird.told != meta.cowbird.acked) {
+                    meta.cowbird.tells = 1;
+                }
+                moves = meta.cowbird.late == 1 && meta.cowbird.tells == 0;
+            }
+            if (moves) {
+                go_to_head();
+                if (meta.cowbird.late == 1 && meta.cowbird.kind != COWBIRD_NO_KIND) {
+                    side_goes_too();
+                }
+                if (meta.cowbird.late == 1 && meta.cowbird.position != meta.cowbird.head) {
+                    sent.count(meta.cowbird.instance << 3);
+                }
+            } else if (meta.cowbird.phase == COWBIRD_TICK) {
+                look_at_taken();
+            }
+            if (meta.cowbird.phase == COWBIRD_PROBE) {
+                take_answer();
+                if (meta.cowbird.outcome == COWBIRD_STALE) {
+                    meta.drop = DROP_COWBIRD_STALE;
+                    return;
+                }
+                see_tail();
+                judge();
+                if (meta.cowbird.refusal != 0) {
+                    meta.drop = DROP_COWBIRD_CORRUPT;
+                    return;
+                }
+                if (meta.cowbird.outcome == COWBIRD_TAKEN) {
+                    wake();
+                }
+            } else {
+                look_at_tail();
+            }
+            if (meta.cowbird.phase != COWBIRD_PROBE) {
+                look_at_refusal();
+            }
+            if (meta.cowbird.tells == 1) {
+                meta.cowbird.next = COWBIRD_RED;
+            } else {
+                fetch();
+            }
+            if (meta.cowbird.next == COWBIRD_NOTHING && meta.cowbird.phase == COWBIRD_TICK) {
+                count_turns();
+                if (meta.cowbird.refusal != 0) {
+                    if (meta.cowbird.quiet == 0) {
+                        meta.cowbird.next = COWBIRD_RED;
+                    }
+                } else if (meta.cowbird.quiet == 0 || meta.cowbird.late == 1) {
+                    // Every other turn, and while a probe is under way, looks at the next entry itself.
+                    bool may_guess = meta.cowbird.late == 0 && meta.cowbird.busy == 1 &&
+                        meta.cowbird.taken < meta.cowbird.head + COWBIRD_WINDOW;
+                    if (!(may_guess && meta.cowbird.odd == 1)) {
+                        probe();
+                    }
+                    if (may_guess && meta.cowbird.next == COWBIRD_NOTHING) {
+                        meta.cowbird.next     = COWBIRD_ENTRY;
+                        meta.cowbird.guesses  = 1;
+                        meta.cowbird.position = meta.cowbird.taken;
+                    }
+                }
+            }
+            if (meta.cowbird.next == COWBIRD_NOTHING) {
+                meta.drop = DROP_COWBIRD_NOTHING_TO_DO;
+                return;
+            }
+            if (meta.cowbird.next == COWBIRD_RED) {
+                write_red();
+            } else if (meta.cowbird.next == COWBIRD_ENTRY) {
+                read(meta.cowbird.set + COWBIRD_ENTRIES_AT +
+                    ((meta.cowbird.position & (meta.cowbird.entries - 1)) << 5),
+                    meta.cowbird.set_key, (bit<32>) (meta.cowbird.guesses == 1 ? COWBIRD_GUESS_BYTES : COWBIRD_ENTRY_BYTES));
+                meta.cowbird.count = meta.cowbird.position[23:0];
+            } else {
+                read(meta.cowbird.set, meta.cowbird.set_key, (bit<32>) COWBIRD_TAIL_BYTES);
+            }
+        }
+
+        if (peers.apply().miss) {
+            meta.drop = DROP_COWBIRD_NO_INSTANCE;
+            return;
+        }
+        complete_headers();
+        hdr.cowbird_aeth.setInvalid();
+        if (!is_data) {
+            hdr.cowbird_tail.setInvalid();
+            hdr.cowbird_entry.setInvalid();
+        }
+        sent.count(meta.cowbird.instance << 3 | (bit<32>) meta.cowbird.next);
+        if (meta.cowbird.next == COWBIRD_PROBE || meta.cowbird.guesses == 1) {
+            standard_metadata.priority = COWBIRD_CLASS_PROBE;
+        }
+        standard_metadata.egress_spec = meta.cowbird.port;
+        return;
+    }
+}
+
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
     counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
 
     // Unless the controller configures a port's meter, everything is green.
     meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
-
-    // By instance and phase: what was sent; in the cell of phase 0, how often it started again.
-    counter(COWBIRD_SENT, CounterType.packets) cowbird_sent;
+    Cowbird() cowbird;
 
     // Every refusal goes through here: nothing disappears uncounted.
     @hidden action drop(in bit<32> reason) {
@@ -498,891 +1399,26 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // What the engine knows of an instance. Each phase has a queue pair of its own, so sequence numbers follow from what
-    // is asked for: the number of the entry, the packets of requests before this one, the red blocks before. To start again
-    // is to send the same numbers for the same requests, which responders take for copies.
-
-    // Reads of the instance that are done, as acknowledgements count messages.
-    // Written by acknowledgements of responses, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_INSTANCES) cowbird_reads;
-
-    // Writes of the instance that are done. Both together are the head.
-    // Written by acknowledgements of the pool, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_INSTANCES) cowbird_writes;
-
-    // The head in the red block under way.
-    // Written by acknowledgements, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_INSTANCES) cowbird_told;
-
-    // The head that the thread knows: the one of the last red block that has arrived.
-    // Written by acknowledgements of red blocks, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_INSTANCES) cowbird_acked;
-
-    // Red blocks that have arrived. One is under way at a time.
-    // Written by acknowledgements of red blocks, the controller; it wraps at 2^24.
-    register<bit<24>>(COWBIRD_INSTANCES) cowbird_reds;
-
-    // When something last went on.
-    // Written by all frames with news, turns that find it late, the controller; it wraps as the time does.
-    register<time_t>(COWBIRD_INSTANCES) cowbird_stamp;
-
-    // The next entry to be begun.
-    // Written by entries, turns that start again, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_INSTANCES) cowbird_taken;
-
-    // Whether reads or writes are under way, or nothing is begun any more.
-    // Written by entries, the controller; it does not count.
-    register<bit<8>>(COWBIRD_INSTANCES) cowbird_kind;
-
-    // By side: where data of the last request begun ends in its ring.
-    // Written by entries, turns that start again, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_SIDES) cowbird_placed;
-
-    // By side: packets of all requests begun.
-    // Written by entries, turns that start again, the controller; it wraps at 2^24.
-    register<bit<24>>(COWBIRD_SIDES) cowbird_asked;
-
-    // By side: packets of what was read that have passed, in order.
-    // Written by data, turns that start again, the controller; it wraps at 2^24.
-    register<bit<24>>(COWBIRD_SIDES) cowbird_passed;
-
-    // By side: requests whose data has passed.
-    // Written by the last packet of a request's data, turns that start again, the controller; it wraps at 2^24.
-    register<bit<24>>(COWBIRD_SIDES) cowbird_messages;
-
-    // Of a request under way: packets of its side up to its end.
-    // Written by its entry, the controller; it wraps at 2^24.
-    register<bit<24>>(COWBIRD_ALL_SLOTS) cowbird_slot_behind;
-
-    // Of a request under way: where its data goes.
-    // Written by its entry; it does not count.
-    register<bit<64>>(COWBIRD_ALL_SLOTS) cowbird_slot_address;
-
-    // Of a request under way: the key of the memory that its data goes to.
-    // Written by its entry; it does not count.
-    register<bit<32>>(COWBIRD_ALL_SLOTS) cowbird_slot_key;
-
-    // Of a request under way: its bytes.
-    // Written by its entry; it is at most half of a ring.
-    register<bit<32>>(COWBIRD_ALL_SLOTS) cowbird_slot_length;
-
-    // Of a read under way: the position in the ring at which its data ends.
-    // Written by its entry, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_ENDS) cowbird_response_ends;
-
-    // Of a write under way: the position in the ring at which its data ends.
-    // Written by its entry, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_ENDS) cowbird_request_ends;
-
-    // Entries that the thread has written, as probes saw it.
-    // Written by answers to probes, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_INSTANCES) cowbird_tail;
-
-    // Entries that were asked for.
-    // Written by all frames that ask for an entry, the controller; it never wraps.
-    register<bit<64>>(COWBIRD_INSTANCES) cowbird_fetched;
-
-    // Whether the next entry waits, and for what.
-    // Written by entries, frames that ask for an entry, the controller; it does not count.
-    register<bit<8>>(COWBIRD_INSTANCES) cowbird_held;
-
-    // Probes that were answered.
-    // Written by answers to probes, the controller; it wraps at 2^24.
-    register<bit<24>>(COWBIRD_INSTANCES) cowbird_probes;
-
-    // Whether a probe is under way.
-    // Written by turns, answers to probes, the controller; it does not count.
-    register<bit<8>>(COWBIRD_INSTANCES) cowbird_probing;
-
-    // Turns since the tail last moved.
-    // Written by turns, answers to probes, the controller; it goes from 2^16 - 1 back to COWBIRD_BUSY.
-    register<bit<16>>(COWBIRD_INSTANCES) cowbird_quiet;
-
-    // Why the set is served no more; 0 while it is. The first reason stays.
-    // Written by entries and answers to probes that make no sense, the controller; it does not count.
-    register<bit<8>>(COWBIRD_INSTANCES) cowbird_refusal;
-
-    // The instance that has the next turn.
-    // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
-    register<bit<32>>(1) cowbird_turn;
-
-    // Which instance a frame is for, by its queue pair and its sender.
-    action cowbird_pair(bit<32> instance, bit<8> phase, bit<24> first) {
-        meta.cowbird.instance = instance;
-        meta.cowbird.phase    = phase;
-        meta.cowbird.first    = first;
-    }
-
-    action cowbird_tick(bit<32> instances) {
-        meta.cowbird.phase     = COWBIRD_TICK;
-        meta.cowbird.instances = instances;
-    }
-
-    table cowbird_pairs {
-        key = {
-            standard_metadata.ingress_port : exact @name("port");
-            hdr.ethernet.srcAddr           : exact;
-            hdr.cowbird_ipv4.srcAddr       : exact;
-            hdr.cowbird_bth.destQp         : exact;
-        }
-        actions = {
-            cowbird_pair;
-            cowbird_tick;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 512;
-    }
-
-    // Instances take turns.
-    @hidden action cowbird_take_turn() {
-        cowbird_turn.read(meta.cowbird.instance, 0);
-        bit<32> next = meta.cowbird.instance + 1;
-        cowbird_turn.write(0, next >= meta.cowbird.instances ? 0 : next);
-    }
-
-    // A thread's set.
-    action cowbird_serve(bit<32> key, bit<64> address, bit<64> entries, bit<64> request_at, bit<64> request_bytes,
-                         bit<64> response_at, bit<64> response_bytes, bit<24> reads, bit<24> writes) {
-        meta.cowbird.set_key        = key;
-        meta.cowbird.set            = address;
-        meta.cowbird.entries        = entries;
-        meta.cowbird.request_at     = request_at;
-        meta.cowbird.request_bytes  = request_bytes;
-        meta.cowbird.response_at    = response_at;
-        meta.cowbird.response_bytes = response_bytes;
-        meta.cowbird.reads_before   = reads;
-        meta.cowbird.writes_before  = writes;
-    }
-
-    table cowbird_instances {
-        key = {
-            meta.cowbird.instance : exact @name("instance");
-        }
-        actions = {
-            cowbird_serve;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 64;
-    }
-
-    // Remote memory that the entries of an instance may be about.
-    action cowbird_region(bit<32> key, bit<64> address, bit<64> length) {
-        meta.cowbird.pool_key   = key;
-        meta.cowbird.pool       = address;
-        meta.cowbird.pool_bytes = length;
-    }
-
-    table cowbird_regions {
-        key = {
-            meta.cowbird.instance      : exact @name("instance");
-            hdr.cowbird_entry.regionId : exact @name("region");
-        }
-        actions = {
-            cowbird_region;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    // Where the packets of a phase go.
-    action cowbird_peer(port_t port, mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first,
-                        bit<16> checksum) {
-        meta.cowbird.port         = port;
-        meta.cowbird.sum          = (bit<32>) checksum;
-        hdr.ethernet.dstAddr      = mac;
-        hdr.cowbird_ipv4.dstAddr  = ip;
-        hdr.cowbird_udp.srcPort   = udp_port;
-        hdr.cowbird_bth.destQp    = qpn;
-        hdr.cowbird_bth.psn       = first + meta.cowbird.count;
-    }
-
-    table cowbird_peers {
-        key = {
-            meta.cowbird.instance : exact @name("instance");
-            meta.cowbird.next     : exact @name("phase");
-        }
-        actions = {
-            cowbird_peer;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 512;
-    }
-
-    // An acknowledgement counts messages since the queue pair was made. More than may be under way is from another time.
-    @hidden action cowbird_count_reads() {
-        bit<64> done;
-        cowbird_reads.read(done, meta.cowbird.instance);
-        bit<24> news = meta.cowbird.reads_before + hdr.cowbird_aeth.msn - done[23:0];
-        news = meta.cowbird.phase == COWBIRD_RESPONSE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
-        meta.cowbird.news  = news;
-        meta.cowbird.reads = done + (bit<64>) meta.cowbird.news;
-        cowbird_reads.write(meta.cowbird.instance, meta.cowbird.reads);
-    }
-
-    @hidden action cowbird_count_writes() {
-        bit<64> done;
-        cowbird_writes.read(done, meta.cowbird.instance);
-        bit<24> news = meta.cowbird.writes_before + hdr.cowbird_aeth.msn - done[23:0];
-        news = meta.cowbird.phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
-        meta.cowbird.news   = meta.cowbird.news + news;
-        meta.cowbird.writes = done + (bit<64>) news;
-        cowbird_writes.write(meta.cowbird.instance, meta.cowbird.writes);
-        meta.cowbird.head   = meta.cowbird.reads + meta.cowbird.writes;
-    }
-
-    // A red block has arrived if it is the one under way.
-    @hidden action cowbird_count_reds() {
-        bit<24> reds;
-        cowbird_reds.read(reds, meta.cowbird.instance);
-        bool arrived = meta.cowbird.phase == COWBIRD_RED && meta.cowbird.count == reds;
-        meta.cowbird.news = meta.cowbird.news + (arrived ? 24w1 : 24w0);
-        meta.cowbird.reds = reds + (arrived ? 24w1 : 24w0);
-        cowbird_reds.write(meta.cowbird.instance, meta.cowbird.reds);
-    }
-
-    // What is done is told when something new is known, unless a red block is under way.
-    @hidden action cowbird_tell() {
-        cowbird_told.read(meta.cowbird.told, meta.cowbird.instance);
-        cowbird_acked.read(meta.cowbird.acked, meta.cowbird.instance);
-        bool news = meta.cowbird.news != 0;
-        meta.cowbird.acked = news && meta.cowbird.phase == COWBIRD_RED ? meta.cowbird.told : meta.cowbird.acked;
-        bool tells = news && meta.cowbird.told == meta.cowbird.acked && meta.cowbird.head != meta.cowbird.told;
-        meta.cowbird.told  = tells ? meta.cowbird.head : meta.cowbird.told;
-        meta.cowbird.tells = tells ? 8w1 : 8w0;
-        cowbird_told.write(meta.cowbird.instance, meta.cowbird.told);
-        cowbird_acked.write(meta.cowbird.instance, meta.cowbird.acked);
-    }
-
-    @hidden action cowbird_go_on() {
-        cowbird_stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp);
-    }
-
-    // The next turn starts again.
-    @hidden action cowbird_hurry() {
-        cowbird_stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp - COWBIRD_TIMEOUT - 1);
-    }
-
-    @hidden action cowbird_look_at_time() {
-        time_t stamp;
-        cowbird_stamp.read(stamp, meta.cowbird.instance);
-        meta.cowbird.late = standard_metadata.ingress_global_timestamp - stamp > COWBIRD_TIMEOUT ? 8w1 : 8w0;
-        cowbird_stamp.write(meta.cowbird.instance, meta.cowbird.late == 1 ? standard_metadata.ingress_global_timestamp : stamp);
-    }
-
-    // Begins an entry if it is the next one, and of the kind that is under way or nothing is in its way. Only then is it
-    // known what it has to be. After one that makes no sense none is begun.
-    @hidden action cowbird_take() {
-        bit<8> kind;
-        cowbird_taken.read(meta.cowbird.position, meta.cowbird.instance);
-        cowbird_kind.read(kind, meta.cowbird.instance);
-        bool next  = meta.cowbird.position[23:0] == meta.cowbird.count && kind != COWBIRD_NO_KIND;
-        bool ready = kind == meta.cowbird.kind || meta.cowbird.position == meta.cowbird.ready;
-        meta.cowbird.outcome = !next ? COWBIRD_STALE :
-            (!ready ? COWBIRD_WAITS : (meta.cowbird.refusal != 0 ? COWBIRD_REFUSED : COWBIRD_TAKEN));
-        cowbird_taken.write(meta.cowbird.instance,
-            meta.cowbird.position + (meta.cowbird.outcome == COWBIRD_TAKEN ? 64w1 : 64w0));
-        cowbird_kind.write(meta.cowbird.instance, meta.cowbird.outcome == COWBIRD_TAKEN ? meta.cowbird.kind :
-            (meta.cowbird.outcome == COWBIRD_REFUSED ? COWBIRD_NO_KIND : kind));
-    }
-
-    @hidden action cowbird_look_at_taken() {
-        cowbird_taken.read(meta.cowbird.taken, meta.cowbird.instance);
-    }
-
-    // Back to the first entry that is not done, if nothing goes on; or forward to it, since no part may look at an entry
-    // again that the thread knows to be done.
-    @hidden action cowbird_go_to_head() {
-        cowbird_taken.read(meta.cowbird.position, meta.cowbird.instance);
-        cowbird_kind.read(meta.cowbird.kind, meta.cowbird.instance);
-        meta.cowbird.late = meta.cowbird.position < meta.cowbird.head ? 8w1 : meta.cowbird.late;
-        cowbird_taken.write(meta.cowbird.instance,
-            meta.cowbird.late == 1 ? meta.cowbird.head : meta.cowbird.position);
-        meta.cowbird.side   = meta.cowbird.instance << 1 | (bit<32>) (meta.cowbird.kind & 1);
-        meta.cowbird.number = meta.cowbird.kind == 0 ? meta.cowbird.reads[23:0] : meta.cowbird.writes[23:0];
-        meta.cowbird.slot   = meta.cowbird.side * COWBIRD_SLOTS +
-            ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
-    }
-
-    // So go its side's packets, requests and data.
-    @hidden action cowbird_side_goes_too() {
-        cowbird_slot_behind.read(meta.cowbird.behind, meta.cowbird.slot);
-        cowbird_asked.write(meta.cowbird.side, meta.cowbird.behind);
-        cowbird_passed.write(meta.cowbird.side, meta.cowbird.behind);
-        cowbird_messages.write(meta.cowbird.side, meta.cowbird.number);
-        cowbird_placed.write(meta.cowbird.side,
-            meta.cowbird.kind == 0 ? meta.cowbird.response_end : meta.cowbird.request_end);
-    }
-
-    // Where data of a request is, follows from those before: nothing straddles the end of a ring.
-    @hidden action cowbird_place() {
-        bit<64> placed;
-        cowbird_placed.read(placed, meta.cowbird.side);
-        bit<64> left  = meta.cowbird.ring - (placed & (meta.cowbird.ring - 1));
-        bit<64> start = meta.cowbird.padded > left ? placed + left : placed;
-        bool    right = meta.cowbird.local == meta.cowbird.ring_at + (start & (meta.cowbird.ring - 1));
-        meta.cowbird.end     = right ? start + meta.cowbird.padded : placed;
-        meta.cowbird.refusal = right ? 8w0 : COWBIRD_CORRUPT_PLACE;
-        cowbird_placed.write(meta.cowbird.side, meta.cowbird.end);
-    }
-
-    // Sequence numbers for all packets that a READ brings.
-    @hidden action cowbird_ask() {
-        cowbird_asked.read(meta.cowbird.count, meta.cowbird.side);
-        meta.cowbird.behind = meta.cowbird.count + meta.cowbird.packets;
-        cowbird_asked.write(meta.cowbird.side, meta.cowbird.behind);
-    }
-
-    @hidden action cowbird_keep(bit<64> address, bit<32> key) {
-        cowbird_slot_behind.write(meta.cowbird.slot, meta.cowbird.behind);
-        cowbird_slot_address.write(meta.cowbird.slot, address);
-        cowbird_slot_key.write(meta.cowbird.slot, key);
-        cowbird_slot_length.write(meta.cowbird.slot, hdr.cowbird_entry.length);
-    }
-
-    // Lets the next packet of what was read pass, if somebody asked for it.
-    @hidden action cowbird_pass() {
-        bit<24> asked;
-        bit<24> passed;
-        cowbird_asked.read(asked, meta.cowbird.side);
-        cowbird_passed.read(passed, meta.cowbird.side);
-        meta.cowbird.outcome = passed == meta.cowbird.count && passed != asked ? COWBIRD_TAKEN : COWBIRD_STALE;
-        cowbird_passed.write(meta.cowbird.side, meta.cowbird.outcome == COWBIRD_TAKEN ? passed + 1 : passed);
-    }
-
-    // Counts requests whose last packet passes.
-    @hidden action cowbird_count_message(in bit<24> ends) {
-        bit<24> messages;
-        cowbird_messages.read(messages, meta.cowbird.side);
-        cowbird_messages.write(meta.cowbird.side, messages + ends);
-        meta.cowbird.number = messages + 1;
-        meta.cowbird.slot   = meta.cowbird.side * COWBIRD_SLOTS +
-            ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
-        cowbird_slot_behind.read(meta.cowbird.behind, meta.cowbird.slot);
-        cowbird_slot_address.read(meta.cowbird.address, meta.cowbird.slot);
-        cowbird_slot_key.read(meta.cowbird.key, meta.cowbird.slot);
-        cowbird_slot_length.read(meta.cowbird.dma_length, meta.cowbird.slot);
-    }
-
-    @hidden action cowbird_look_at_ends() {
-        bit<32> slots = meta.cowbird.instance * COWBIRD_SLOTS;
-        cowbird_response_ends.read(meta.cowbird.response_end,
-            slots + ((bit<32>) meta.cowbird.reads[31:0] & (COWBIRD_SLOTS - 1)));
-        cowbird_request_ends.read(meta.cowbird.request_end,
-            slots + ((bit<32>) meta.cowbird.writes[31:0] & (COWBIRD_SLOTS - 1)));
-    }
-
-    // The tail goes forward, and no further than the ring is long. Entries that were guessed may be done before it says that they
-    // are there.
-    @hidden action cowbird_see_tail() {
-        bit<64> tail;
-        cowbird_tail.read(tail, meta.cowbird.instance);
-        meta.cowbird.tail    = hdr.cowbird_tail.requestTail;
-        bit<64> moved        = meta.cowbird.tail - tail;
-        bool right           = moved[63:63] == 0 &&
-            (meta.cowbird.tail < meta.cowbird.head || meta.cowbird.tail - meta.cowbird.head <= meta.cowbird.entries);
-        meta.cowbird.refusal = right ? 8w0 : COWBIRD_CORRUPT_TAIL;
-        meta.cowbird.outcome = right && moved != 0 ? COWBIRD_TAKEN : COWBIRD_STALE;
-        cowbird_tail.write(meta.cowbird.instance, right ? meta.cowbird.tail : tail);
-    }
-
-    @hidden action cowbird_look_at_tail() {
-        cowbird_tail.read(meta.cowbird.tail, meta.cowbird.instance);
-    }
-
-    // Asks for the next entry, if there is one and it may be under way. One that had to wait is asked for again when it need not
-    // any more.
-    @hidden action cowbird_fetch() {
-        bit<64> fetched;
-        bit<8>  held;
-        cowbird_fetched.read(fetched, meta.cowbird.instance);
-        cowbird_held.read(held, meta.cowbird.instance);
-        meta.cowbird.position = meta.cowbird.late == 1 ? meta.cowbird.head : fetched;
-        bool waits = meta.cowbird.late == 0 && (held == COWBIRD_HELD_READ ? meta.cowbird.head < fetched :
-            (held == COWBIRD_HELD_WRITE && meta.cowbird.acked < fetched));
-        // A tail may be behind what is done.
-        bit<64> ahead = meta.cowbird.tail - meta.cowbird.position;
-        bool there = (ahead != 0 && ahead[63:63] == 0) || (held != 0 && meta.cowbird.late == 0);
-        bool more  = meta.cowbird.refusal == 0 && !waits && there &&
-            meta.cowbird.position < meta.cowbird.head + COWBIRD_WINDOW;
-        meta.cowbird.next = more ? COWBIRD_ENTRY : COWBIRD_NOTHING;
-        cowbird_fetched.write(meta.cowbird.instance, meta.cowbird.position + (more ? 64w1 : 64w0));
-        cowbird_held.write(meta.cowbird.instance, waits ? held : 0);
-    }
-
-    @hidden action cowbird_hold() {
-        cowbird_fetched.write(meta.cowbird.instance, meta.cowbird.position);
-        cowbird_held.write(meta.cowbird.instance,
-            meta.cowbird.kind == 0 ? COWBIRD_HELD_READ : COWBIRD_HELD_WRITE);
-    }
-
-    // An entry that was guessed is asked for no more.
-    @hidden action cowbird_pass_by() {
-        bit<64> fetched;
-        bit<8>  held;
-        cowbird_fetched.read(fetched, meta.cowbird.instance);
-        cowbird_held.read(held, meta.cowbird.instance);
-        bool here = fetched == meta.cowbird.position;
-        cowbird_fetched.write(meta.cowbird.instance, fetched + (here ? 64w1 : 64w0));
-        cowbird_held.write(meta.cowbird.instance, here ? 8w0 : held);
-    }
-
-    @hidden action cowbird_take_answer() {
-        bit<24> probes;
-        bit<8>  probing;
-        cowbird_probes.read(probes, meta.cowbird.instance);
-        cowbird_probing.read(probing, meta.cowbird.instance);
-        bool answered = meta.cowbird.count == probes && probing == 1;
-        meta.cowbird.outcome = answered ? COWBIRD_TAKEN : COWBIRD_STALE;
-        cowbird_probes.write(meta.cowbird.instance, probes + (answered ? 24w1 : 24w0));
-        cowbird_probing.write(meta.cowbird.instance, answered ? 8w0 : probing);
-    }
-
-    // One probe is under way, unless it got lost.
-    @hidden action cowbird_probe() {
-        bit<8> probing;
-        cowbird_probes.read(meta.cowbird.count, meta.cowbird.instance);
-        cowbird_probing.read(probing, meta.cowbird.instance);
-        cowbird_probing.write(meta.cowbird.instance, 1);
-        meta.cowbird.next = probing == 0 || meta.cowbird.late == 1 ? COWBIRD_PROBE : COWBIRD_NOTHING;
-    }
-
-    // Whether an instance at rest uses its turn.
-    @hidden action cowbird_count_turns() {
-        bit<16> turns;
-        cowbird_quiet.read(turns, meta.cowbird.instance);
-        meta.cowbird.quiet = turns < COWBIRD_BUSY ? 16w0 : turns & COWBIRD_SELDOM;
-        meta.cowbird.busy  = turns < COWBIRD_BUSY ? 8w1 : 8w0;
-        meta.cowbird.odd   = (bit<8>) (turns & 1);
-        cowbird_quiet.write(meta.cowbird.instance, turns == 0xFFFF ? COWBIRD_BUSY : turns + 1);
-    }
-
-    @hidden action cowbird_wake() {
-        cowbird_quiet.write(meta.cowbird.instance, 0);
-    }
-
-    // Once something made no sense, nothing is begun any more, whatever comes; the first reason stays.
-    @hidden action cowbird_judge() {
-        bit<8> refusal;
-        cowbird_refusal.read(refusal, meta.cowbird.instance);
-        meta.cowbird.refusal = refusal == 0 ? meta.cowbird.refusal : refusal;
-        cowbird_refusal.write(meta.cowbird.instance, meta.cowbird.refusal);
-    }
-
-    @hidden action cowbird_look_at_refusal() {
-        cowbird_refusal.read(meta.cowbird.refusal, meta.cowbird.instance);
-    }
-
-    // A READ, of the set or of the pool.
-    @hidden action cowbird_read(in bit<64> address, in bit<32> key, in bit<32> length) {
-        hdr.cowbird_bth.opcode           = ROCE_READ;
-        hdr.cowbird_bth.pad              = 0;
-        hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress  = address;
-        hdr.cowbird_reth.rKey            = key;
-        hdr.cowbird_reth.dmaLength       = length;
-        hdr.cowbird_udp.length           = ROCE_HEADERS + 16;
-    }
-
-    // The red block.
-    @hidden action cowbird_write_red() {
-        hdr.cowbird_bth.opcode           = ROCE_WRITE_ONLY;
-        hdr.cowbird_bth.pad              = 0;
-        hdr.cowbird_bth.ackReq           = 1;
-        hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress  = meta.cowbird.set + COWBIRD_RED_AT;
-        hdr.cowbird_reth.rKey            = meta.cowbird.set_key;
-        hdr.cowbird_reth.dmaLength       = (bit<32>) COWBIRD_RED_BYTES;
-        hdr.cowbird_red.setValid();
-        hdr.cowbird_red.requestHead      = meta.cowbird.head;
-        hdr.cowbird_red.requestDataHead  = meta.cowbird.request_end;
-        hdr.cowbird_red.responseDataTail = meta.cowbird.response_end;
-        hdr.cowbird_red.writeProgress    = meta.cowbird.writes;
-        hdr.cowbird_red.readProgress     = meta.cowbird.reads;
-        hdr.cowbird_red.refusal          = (bit<64>) meta.cowbird.refusal;
-        hdr.cowbird_udp.length           = ROCE_HEADERS + 16 + COWBIRD_RED_BYTES;
-        meta.cowbird.count               = meta.cowbird.reds;
-    }
-
-    // What all packets have that the engine sends. IPv4's checksum is that of the connection and the length.
-    @hidden action cowbird_address() {
-        hdr.ethernet.srcAddr             = COWBIRD_MAC;
-        hdr.cowbird_ipv4.dscp            = 0;
-        hdr.cowbird_ipv4.ecn             = 0;
-        hdr.cowbird_ipv4.totalLen        = hdr.cowbird_udp.length + 20;
-        hdr.cowbird_ipv4.identification  = 0;
-        hdr.cowbird_ipv4.flags           = 2;
-        hdr.cowbird_ipv4.ttl             = 64;
-        hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
-        meta.cowbird.sum                 = meta.cowbird.sum + (bit<32>) hdr.cowbird_ipv4.totalLen;
-        meta.cowbird.sum                 = (meta.cowbird.sum & 0xFFFF) + (meta.cowbird.sum >> 16);
-        hdr.cowbird_ipv4.hdrChecksum     = ~meta.cowbird.sum[15:0];
-        hdr.cowbird_udp.dstPort          = ROCE_PORT;
-        hdr.cowbird_udp.checksum         = 0;
-        hdr.cowbird_bth.solicited        = 0;
-        hdr.cowbird_bth.migrated         = 1;
-        hdr.cowbird_bth.version          = 0;
-        hdr.cowbird_bth.partition        = ROCE_PARTITION;
-        hdr.cowbird_bth.fecn             = 0;
-        hdr.cowbird_bth.becn             = 0;
-        hdr.cowbird_bth.reserved         = 0;
-        hdr.cowbird_bth.reservedLow      = 0;
-    }
-
-    // The controller's: a side begins, with its instance.
-    @hidden action cowbird_begin() {
-        bit<32> slot = (bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1);
-        cowbird_told.write(meta.cowbird.instance, meta.cowbird.head);
-        cowbird_acked.write(meta.cowbird.instance, meta.cowbird.head);
-        cowbird_reds.write(meta.cowbird.instance, 0);
-        cowbird_stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp);
-        cowbird_taken.write(meta.cowbird.instance, meta.cowbird.head);
-        cowbird_kind.write(meta.cowbird.instance, 0);
-        cowbird_placed.write(meta.cowbird.side, meta.cowbird.end);
-        cowbird_asked.write(meta.cowbird.side, 0);
-        cowbird_passed.write(meta.cowbird.side, 0);
-        cowbird_messages.write(meta.cowbird.side, meta.cowbird.number);
-        cowbird_slot_behind.write(meta.cowbird.side * COWBIRD_SLOTS + slot, 0);
-        // The last entry may be done before the tail says that it is there.
-        cowbird_tail.write(meta.cowbird.instance, meta.cowbird.head - 1);
-        cowbird_fetched.write(meta.cowbird.instance, meta.cowbird.head);
-        cowbird_held.write(meta.cowbird.instance, 0);
-        cowbird_probes.write(meta.cowbird.instance, 0);
-        cowbird_probing.write(meta.cowbird.instance, 0);
-        cowbird_quiet.write(meta.cowbird.instance, 0);
-        cowbird_refusal.write(meta.cowbird.instance, 0);
-        if (meta.cowbird.kind == 0) {
-            cowbird_reads.write(meta.cowbird.instance, hdr.cowbird_management.done);
-            cowbird_response_ends.write(meta.cowbird.instance * COWBIRD_SLOTS + slot, meta.cowbird.end);
-        } else {
-            cowbird_writes.write(meta.cowbird.instance, hdr.cowbird_management.done);
-            cowbird_request_ends.write(meta.cowbird.instance * COWBIRD_SLOTS + slot, meta.cowbird.end);
-        }
-    }
-
-    // Or asks how far it is; what it is refused for stands in place of the end.
-    @hidden action cowbird_look() {
-        bit<64> writes;
-        bit<8>  refusal;
-        cowbird_reads.read(hdr.cowbird_management.done, meta.cowbird.instance);
-        cowbird_writes.read(writes, meta.cowbird.instance);
-        cowbird_acked.read(hdr.cowbird_management.head, meta.cowbird.instance);
-        cowbird_refusal.read(refusal, meta.cowbird.instance);
-        hdr.cowbird_management.done = meta.cowbird.kind == 0 ? hdr.cowbird_management.done : writes;
-        hdr.cowbird_management.end  = (bit<64>) refusal;
-    }
-
     apply {
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        if (hdr.cowbird_management.isValid() && !hdr.packet_out.isValid()) {
-            drop(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-        }
-        if (hdr.cowbird_bth.isValid() && !hdr.cowbird_management.isValid()) {
-            bool acknowledges = hdr.cowbird_bth.opcode == ROCE_ACKNOWLEDGE;
-            bool carries      = hdr.cowbird_bth.opcode >= ROCE_READ_FIRST && hdr.cowbird_bth.opcode <= ROCE_READ_ONLY;
-            bool begins       = hdr.cowbird_bth.opcode == ROCE_READ_FIRST || hdr.cowbird_bth.opcode == ROCE_READ_ONLY;
-            bool ends         = hdr.cowbird_bth.opcode == ROCE_READ_LAST || hdr.cowbird_bth.opcode == ROCE_READ_ONLY;
-
-            // A frame is whole: all lengths agree, and headers are there.
-            bit<32> whole = (bit<32>) hdr.cowbird_ipv4.totalLen +
-                (hdr.packet_out.isValid() ? 32w16 : 32w14);
-            meta.cowbird.bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
-            if (hdr.cowbird_aeth.isValid()) {
-                meta.cowbird.bytes = meta.cowbird.bytes - 4;
+        meta.drop = DROP_NONE;
+        if (hdr.cowbird_bth.isValid()) {
+            cowbird.apply(hdr, meta, standard_metadata);
+            if (meta.drop != DROP_NONE) {
+                drop(meta.drop);
             }
-            if (hdr.vlan.isValid() || standard_metadata.packet_length != whole ||
-                hdr.cowbird_ipv4.totalLen != hdr.cowbird_udp.length + 20 ||
-                meta.cowbird.bytes > ROCE_MTU || meta.cowbird.bytes[1:0] != 0 ||
-                (acknowledges || begins || ends) != hdr.cowbird_aeth.isValid() ||
-                (!carries && (meta.cowbird.bytes != 0 || hdr.cowbird_bth.pad != 0)) ||
-                (carries && meta.cowbird.bytes <= (bit<16>) hdr.cowbird_bth.pad)) {
-                drop(DROP_COWBIRD_BAD_FRAME);
-            }
-            if (cowbird_pairs.apply().miss) {
-                drop(DROP_COWBIRD_UNKNOWN_PAIR);
-            }
-            meta.cowbird.count = hdr.cowbird_bth.psn - meta.cowbird.first;
-            if (meta.cowbird.phase == COWBIRD_TICK) {
-                cowbird_take_turn();
-            }
-            if (cowbird_instances.apply().miss) {
-                drop(DROP_COWBIRD_NO_INSTANCE);
-            }
-
-            // A gap in what was sent: the next turn starts again. Any other refusal is for the controller.
-            if (acknowledges && hdr.cowbird_aeth.syndrome[6:5] == 3) {
-                if (hdr.cowbird_aeth.syndrome[4:0] == 0) {
-                    cowbird_hurry();
-                    drop(DROP_COWBIRD_GAP);
-                }
-                standard_metadata.egress_spec = CPU_PORT;
-                return;
-            }
-            bool whole_read = hdr.cowbird_bth.opcode == ROCE_READ_ONLY && hdr.cowbird_bth.pad == 0;
-            bool is_data    = meta.cowbird.phase == COWBIRD_PAYLOAD || meta.cowbird.phase == COWBIRD_POOL_READ;
-            bool is_done    = meta.cowbird.phase == COWBIRD_RESPONSE || meta.cowbird.phase == COWBIRD_POOL_WRITE ||
-                meta.cowbird.phase == COWBIRD_RED;
-            if ((is_data && !carries) ||
-                (is_done && (!acknowledges || hdr.cowbird_aeth.syndrome[6:5] != 0)) ||
-                (meta.cowbird.phase == COWBIRD_PROBE && !(whole_read && meta.cowbird.bytes == COWBIRD_TAIL_BYTES)) ||
-                (meta.cowbird.phase == COWBIRD_ENTRY && !(whole_read && hdr.cowbird_entry.isValid())) ||
-                (meta.cowbird.phase == COWBIRD_TICK && hdr.cowbird_bth.opcode != COWBIRD_OP_TICK)) {
-                drop(DROP_COWBIRD_BAD_OPCODE);
-            }
-
-            // What is done, and what the thread knows of it.
-            cowbird_count_reads();
-            cowbird_count_writes();
-            cowbird_count_reds();
-            cowbird_tell();
-            if (meta.cowbird.news != 0) {
-                cowbird_go_on();
-            }
-
-            if (meta.cowbird.phase == COWBIRD_ENTRY) {
-                // The next request.
-                if (hdr.cowbird_entry.rwType == COWBIRD_TYPE_READ) {
-                    meta.cowbird.kind    = 0;
-                    meta.cowbird.remote  = hdr.cowbird_entry.reqAddr;
-                    meta.cowbird.local   = hdr.cowbird_entry.respAddr;
-                    meta.cowbird.ring    = meta.cowbird.response_bytes;
-                    meta.cowbird.ring_at = meta.cowbird.response_at;
-                    meta.cowbird.number  = meta.cowbird.count + 1 - meta.cowbird.writes[23:0];
-                    meta.cowbird.ready   = meta.cowbird.head;
-                } else {
-                    // Whoever takes over must find all that came before a write told, as it does again what is not.
-                    meta.cowbird.kind    = 1;
-                    meta.cowbird.remote  = hdr.cowbird_entry.respAddr;
-                    meta.cowbird.local   = hdr.cowbird_entry.reqAddr;
-                    meta.cowbird.ring    = meta.cowbird.request_bytes;
-                    meta.cowbird.ring_at = meta.cowbird.request_at;
-                    meta.cowbird.number  = meta.cowbird.count + 1 - meta.cowbird.reads[23:0];
-                    meta.cowbird.ready   = meta.cowbird.acked;
-                }
-                meta.cowbird.length  = (bit<64>) hdr.cowbird_entry.length;
-                meta.cowbird.padded  = (meta.cowbird.length + 7) & ~64w7;
-                meta.cowbird.packets = (bit<24>) ((meta.cowbird.length + (bit<64>) ROCE_MTU - 1) >> 10);
-                meta.cowbird.side    = meta.cowbird.instance << 1 | (bit<32>) meta.cowbird.kind;
-                meta.cowbird.slot    = meta.cowbird.side * COWBIRD_SLOTS +
-                    ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
-                bool named = hdr.cowbird_entry.requestId[63:63] == meta.cowbird.kind[0:0] &&
-                    hdr.cowbird_entry.requestId[62:47] == hdr.cowbird_entry.regionId &&
-                    hdr.cowbird_entry.requestId[23:0] == meta.cowbird.number;
-                // An entry that was guessed was not known before: without the next one's id it is none yet.
-                bool guessed = hdr.cowbird_tail.isValid();
-                if (guessed && !named) {
-                    drop(DROP_COWBIRD_NOTHING_TO_DO);
-                }
-                if (hdr.cowbird_entry.rwType != COWBIRD_TYPE_READ && hdr.cowbird_entry.rwType != COWBIRD_TYPE_WRITE) {
-                    meta.cowbird.refusal = COWBIRD_CORRUPT_TYPE;
-                } else if (cowbird_regions.apply().miss) {
-                    meta.cowbird.refusal = COWBIRD_CORRUPT_REGION;
-                } else if (meta.cowbird.length == 0 || meta.cowbird.padded > meta.cowbird.ring >> 1) {
-                    meta.cowbird.refusal = COWBIRD_CORRUPT_LENGTH;
-                } else if (meta.cowbird.remote > meta.cowbird.pool_bytes ||
-                    meta.cowbird.length > meta.cowbird.pool_bytes - meta.cowbird.remote) {
-                    meta.cowbird.refusal = COWBIRD_CORRUPT_BOUNDS;
-                } else if (!named) {
-                    meta.cowbird.refusal = COWBIRD_CORRUPT_ID;
-                }
-                cowbird_take();
-                if (meta.cowbird.outcome == COWBIRD_STALE) {
-                    if (guessed) {
-                        drop(DROP_COWBIRD_NOTHING_TO_DO);
-                    }
-                    drop(DROP_COWBIRD_STALE);
-                }
-                if (meta.cowbird.outcome == COWBIRD_WAITS) {
-                    cowbird_hold();
-                    drop(DROP_COWBIRD_WAITS);
-                }
-                if (meta.cowbird.outcome == COWBIRD_TAKEN) {
-                    cowbird_place();
-                }
-                cowbird_judge();
-                if (meta.cowbird.refusal != 0) {
-                    drop(DROP_COWBIRD_CORRUPT);
-                }
-                cowbird_ask();
-                cowbird_go_on();
-                cowbird_pass_by();
-                bit<32> ends_at = meta.cowbird.instance * COWBIRD_SLOTS +
-                    ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
-                if (meta.cowbird.kind == 0) {
-                    cowbird_response_ends.write(ends_at, meta.cowbird.end);
-                    cowbird_keep(meta.cowbird.set + meta.cowbird.local, meta.cowbird.set_key);
-                    cowbird_read(meta.cowbird.pool + meta.cowbird.remote, meta.cowbird.pool_key,
-                        hdr.cowbird_entry.length);
-                    meta.cowbird.next = COWBIRD_POOL_READ;
-                } else {
-                    cowbird_request_ends.write(ends_at, meta.cowbird.end);
-                    cowbird_keep(meta.cowbird.pool + meta.cowbird.remote, meta.cowbird.pool_key);
-                    cowbird_read(meta.cowbird.set + meta.cowbird.local, meta.cowbird.set_key,
-                        hdr.cowbird_entry.length);
-                    meta.cowbird.next = COWBIRD_PAYLOAD;
-                }
-            } else if (is_data) {
-                // What was read goes on as a WRITE, packet by packet, in order.
-                meta.cowbird.side = meta.cowbird.instance << 1;
-                meta.cowbird.next = COWBIRD_RESPONSE;
-                if (meta.cowbird.phase == COWBIRD_PAYLOAD) {
-                    meta.cowbird.side = meta.cowbird.side + 1;
-                    meta.cowbird.next = COWBIRD_POOL_WRITE;
-                }
-                cowbird_pass();
-                if (meta.cowbird.outcome == COWBIRD_STALE) {
-                    drop(DROP_COWBIRD_STALE);
-                }
-                cowbird_count_message(ends ? 24w1 : 24w0);
-                meta.cowbird.packets = (bit<24>) ((meta.cowbird.dma_length + (bit<32>) ROCE_MTU - 1) >> 10);
-                bool    last  = meta.cowbird.count + 1 == meta.cowbird.behind;
-                bool    first = meta.cowbird.count + meta.cowbird.packets == meta.cowbird.behind;
-                bit<32> rest  = meta.cowbird.dma_length - ((bit<32>) (meta.cowbird.packets - 1) << 10);
-                if (last != ends || first != begins ||
-                    (bit<32>) (meta.cowbird.bytes - (bit<16>) hdr.cowbird_bth.pad) != (last ? rest : (bit<32>) ROCE_MTU)) {
-                    drop(DROP_COWBIRD_BAD_DATA);
-                }
-                cowbird_go_on();
-                hdr.cowbird_bth.ackReq = last ? 1w1 : 1w0;
-                hdr.cowbird_udp.length = meta.cowbird.bytes + ROCE_HEADERS;
-                hdr.cowbird_bth.opcode = last && first ? ROCE_WRITE_ONLY :
-                    hdr.cowbird_bth.opcode - ROCE_READ_FIRST + ROCE_WRITE_FIRST;
-                if (first) {
-                    hdr.cowbird_reth.setValid();
-                    hdr.cowbird_reth.virtualAddress = meta.cowbird.address;
-                    hdr.cowbird_reth.rKey           = meta.cowbird.key;
-                    hdr.cowbird_reth.dmaLength      = meta.cowbird.dma_length;
-                    hdr.cowbird_udp.length          = hdr.cowbird_udp.length + 16;
-                }
-            } else {
-                // Nothing that has to go on: a red block, the next entry, or a probe.
-                cowbird_look_at_ends();
-                bool moves = is_done && meta.cowbird.phase != COWBIRD_RED && meta.cowbird.news != 0;
-                if (meta.cowbird.phase == COWBIRD_TICK) {
-                    cowbird_look_at_time();
-                    if (meta.cowbird.late == 1 && meta.cowbird.told != meta.cowbird.acked) {
-                        meta.cowbird.tells = 1;
-                    }
-                    moves = meta.cowbird.late == 1 && meta.cowbird.tells == 0;
-                }
-                if (moves) {
-                    cowbird_go_to_head();
-                    if (meta.cowbird.late == 1 && meta.cowbird.kind != COWBIRD_NO_KIND) {
-                        cowbird_side_goes_too();
-                    }
-                    if (meta.cowbird.late == 1 && meta.cowbird.position != meta.cowbird.head) {
-                        cowbird_sent.count(meta.cowbird.instance << 3);
-                    }
-                } else if (meta.cowbird.phase == COWBIRD_TICK) {
-                    cowbird_look_at_taken();
-                }
-                if (meta.cowbird.phase == COWBIRD_PROBE) {
-                    cowbird_take_answer();
-                    if (meta.cowbird.outcome == COWBIRD_STALE) {
-                        drop(DROP_COWBIRD_STALE);
-                    }
-                    cowbird_see_tail();
-                    cowbird_judge();
-                    if (meta.cowbird.refusal != 0) {
-                        drop(DROP_COWBIRD_CORRUPT);
-                    }
-                    if (meta.cowbird.outcome == COWBIRD_TAKEN) {
-                        cowbird_wake();
-                    }
-                } else {
-                    cowbird_look_at_tail();
-                }
-                if (meta.cowbird.phase != COWBIRD_PROBE) {
-                    cowbird_look_at_refusal();
-                }
-                if (meta.cowbird.tells == 1) {
-                    meta.cowbird.next = COWBIRD_RED;
-                } else {
-                    cowbird_fetch();
-                }
-                if (meta.cowbird.next == COWBIRD_NOTHING && meta.cowbird.phase == COWBIRD_TICK) {
-                    cowbird_count_turns();
-                    if (meta.cowbird.refusal != 0) {
-                        if (meta.cowbird.quiet == 0) {
-                            meta.cowbird.next = COWBIRD_RED;
-                        }
-                    } else if (meta.cowbird.quiet == 0 || meta.cowbird.late == 1) {
-                        // Every other turn, and while a probe is under way, looks at the next entry itself.
-                        bool may_guess = meta.cowbird.late == 0 && meta.cowbird.busy == 1 &&
-                            meta.cowbird.taken < meta.cowbird.head + COWBIRD_WINDOW;
-                        if (!(may_guess && meta.cowbird.odd == 1)) {
-                            cowbird_probe();
-                        }
-                        if (may_guess && meta.cowbird.next == COWBIRD_NOTHING) {
-                            meta.cowbird.next     = COWBIRD_ENTRY;
-                            meta.cowbird.guesses  = 1;
-                            meta.cowbird.position = meta.cowbird.taken;
-                        }
-                    }
-                }
-                if (meta.cowbird.next == COWBIRD_NOTHING) {
-                    drop(DROP_COWBIRD_NOTHING_TO_DO);
-                }
-                if (meta.cowbird.next == COWBIRD_RED) {
-                    cowbird_write_red();
-                } else if (meta.cowbird.next == COWBIRD_ENTRY) {
-                    cowbird_read(meta.cowbird.set + COWBIRD_ENTRIES_AT +
-                        ((meta.cowbird.position & (meta.cowbird.entries - 1)) << 5),
-                        meta.cowbird.set_key, (bit<32>) (meta.cowbird.guesses == 1 ? COWBIRD_GUESS_BYTES : COWBIRD_ENTRY_BYTES));
-                    meta.cowbird.count = meta.cowbird.position[23:0];
-                } else {
-                    cowbird_read(meta.cowbird.set, meta.cowbird.set_key, (bit<32>) COWBIRD_TAIL_BYTES);
-                }
-            }
-
-            if (cowbird_peers.apply().miss) {
-                drop(DROP_COWBIRD_NO_INSTANCE);
-            }
-            cowbird_address();
-            hdr.cowbird_aeth.setInvalid();
-            if (!is_data) {
-                hdr.cowbird_tail.setInvalid();
-                hdr.cowbird_entry.setInvalid();
-            }
-            cowbird_sent.count(meta.cowbird.instance << 3 | (bit<32>) meta.cowbird.next);
-            if (meta.cowbird.next == COWBIRD_PROBE || meta.cowbird.guesses == 1) {
-                standard_metadata.priority = COWBIRD_CLASS_PROBE;
-            }
-            standard_metadata.egress_spec = meta.cowbird.port;
             return;
-        }
-        if (standard_metadata.parser_error != error.NoError) {
-            drop(DROP_MALFORMED);
         }
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
+        if (standard_metadata.parser_error != error.NoError) {
+            drop(DROP_MALFORMED);
+        }
         if (hdr.packet_out.isValid()) {
-            if (hdr.cowbird_management.isValid()) {
-                if (hdr.cowbird_management.instance >= COWBIRD_INSTANCES) {
-                    drop(DROP_COWBIRD_BAD_INDEX);
-                }
-                meta.cowbird.instance = hdr.cowbird_management.instance;
-                meta.cowbird.kind     = hdr.cowbird_management.side & 1;
-                meta.cowbird.side     = meta.cowbird.instance << 1 | (bit<32>) meta.cowbird.kind;
-                if (hdr.cowbird_bth.opcode == COWBIRD_OP_SET) {
-                    meta.cowbird.number = hdr.cowbird_management.done[23:0];
-                    meta.cowbird.end    = hdr.cowbird_management.end;
-                    meta.cowbird.head   = hdr.cowbird_management.head;
-                    cowbird_begin();
-                } else {
-                    cowbird_look();
-                }
-                hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
-                standard_metadata.egress_spec = CPU_PORT;
-                return;
-            }
             if (hdr.packet_out.egress_port != 0) {
                 if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
                     drop(DROP_UNKNOWN_DESTINATION);

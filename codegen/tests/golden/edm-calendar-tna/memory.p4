@@ -50,6 +50,11 @@ const bit<8>  DROP_NONE = 255; // it is not dropped
 const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
 const bit<8>       HEAD      = 0xFF; // the head's mark
 
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
@@ -81,18 +86,13 @@ const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
 const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
-// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
 const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
-
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
-typedef bit<32> time_t;
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 32768; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 65536; // after so long without going on, a message gives up its lane
-
-const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
 // What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
@@ -198,40 +198,86 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
+// What edm keeps of a frame while ingress handles it.
+struct edm_metadata_t {
+    bit<8>  kind;               // what the frame is: one of EDM_OP
+    bit<8>  op;                 // the same, once it may be
+    time_t  now;                // when it came
+    bit<32> source_link;        // where the frame comes from
+    bit<32> source_asks;        // the source's first cell as a requester
+    bit<32> source_asked;       // its offset among a requester's cells, as memory
+    bit<8>  source_memory;      // whether it has memory
+    bit<8>  source_rate;        // the number of its rate
+    bit<32> destination_link;   // the same of where the frame goes
+    bit<32> destination_asks;
+    bit<32> destination_asked;
+    bit<8>  destination_memory;
+    bit<8>  destination_rate;
+    bit<16> id;                 // of the message
+    bit<32> cell;               // the lane of the message
+    bit<8>  memory;             // whether the host that is asked has memory
+    bit<32> total;              // bytes of the message
+    bit<32> offset;             // where in the message the chunk starts
+    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
+    bit<32> bytes;   // what is granted
+    // The ALU of `rights` reads these two alone, so a demand has other amounts here than a chunk.
+    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;             // what it uses up of this
+    int<32> expired;            // whether the lane's message has given it up
+    bit<32> granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> held;               // what a lane held, as the controller asks
+    bit<8>  to_rate;            // the number of the rate of where data goes
+    bit<32> to;                 // where data goes
+    bit<8>  from_rate;          // the same of where data comes from
+    bit<32> from;
+    bit<32> to_time;            // what the granted bytes take where they go
+    int<32> to_wait; // how long until they may
+    bit<32> round;              // their length, to be rounded up to units
+    bit<8>  bad;    // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  answer; // whether its lane is one of answers
+    bit<8>  end;    // whether it is the NULL response: there is nothing behind it
+    bit<8>  full;   // whether it has a full chunk
+    bit<8>  asks;   // whether something is to be granted
+    bit<32> over;   // what is behind the window, but for a byte; below 0: nothing
+    bit<32> start;  // how long the copy's grant has to wait
+    bit<32> page;       // when the page began from which on cells are looked for, or are taken
+    bit<8>  place;      // the place in it of the first one that is taken
+    bit<32> before;     // cells of the page that come before: have begun, or are before that place
+    bit<8>  from_more;  // cells that are granted behind the first one: where data comes from,
+    bit<8>  to_more;    // where it goes,
+    bit<8>  more;       // and the larger of these
+    int<32> from_ahead; // how far ahead of `page` the source's calendar begins,
+    int<32> to_ahead;   // the destination's,
+    int<32> ahead;      // and the later of these
+    bit<32> base;       // the page with which they are to begin
+    bit<32> even;       // the even page and the odd one that are looked at or taken from
+    bit<32> odd;
+    bit<32> from_even;     // cells to be taken of the source's even page
+    bit<32> saw_from_even; // and those taken already
+    bit<32> from_odd;     // cells to be taken of the source's odd page
+    bit<32> saw_from_odd; // and those taken already
+    bit<32> to_even;     // cells to be taken of the destination's even page
+    bit<32> saw_to_even; // and those taken already
+    bit<32> to_odd;     // cells to be taken of the destination's odd page
+    bit<32> saw_to_odd; // and those taken already
+    bit<8>  managed;    // what the controller's frame asks, whatever becomes of it
+    bit<32> passes_at;  // when this pass began
+    bit<8>  from_clash; // whether others took cells since the frame came: where data comes from,
+    bit<8>  to_clash;   // and where it goes
+    bit<32> next_page;  // when the page behind `page` begins
+    bit<8>  from_last;  // the last cell's place in these
+    bit<8>  to_last;
+    bit<32> from_head;  // cells of the first of these pages up to the last one, where data comes from
+    bit<32> from_tail;  // and of the second
+    bit<32> to_head;    // the same of where it goes
+    bit<32> to_tail;
+    bit<32> taken;      // which cells are taken at either link: in the page from which on cells are looked for,
+    bit<32> next_taken; // and in the next one
+    bit<8>  looks;      // whether the frame looks for cells, to take them in another pass
+}
+
 struct metadata_t {
-    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
-    bit<8>  edm_op;                 // the same, once it may be
-    time_t  edm_now;                // when it came
-    bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as a requester
-    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  edm_source_memory;      // whether it has memory
-    bit<8>  edm_source_rate;        // the number of its rate
-    bit<32> edm_destination_link;   // the same of where the frame goes
-    bit<32> edm_destination_asks;
-    bit<32> edm_destination_asked;
-    bit<8>  edm_destination_memory;
-    bit<8>  edm_destination_rate;
-    bit<16> edm_id;                 // of the message
-    bit<32> edm_cell;               // the lane of the message
-    bit<8>  edm_memory;             // whether who is asked has memory
-    bit<32> edm_total;              // bytes of the message
-    bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
-    bit<32> edm_bytes;   // what is granted
-    // The ALU of `edm_rights` reads these two alone, so a demand has other amounts here than a chunk.
-    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this
-    int<32> edm_expired;            // whether the lane's message has given it up
-    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> edm_held;               // what a lane held, as the controller asks
-    bit<8>  edm_to_rate;            // the number of the rate of where data goes
-    bit<32> edm_to;                 // where data goes
-    bit<8>  edm_from_rate;          // the same of where data comes from
-    bit<32> edm_from;
-    bit<32> edm_to_time;            // what the granted bytes take where they go
-    int<32> edm_to_wait; // how long until they may
-    bit<32> edm_round;              // their length, to be rounded up to units
+    edm_metadata_t edm;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
@@ -240,47 +286,6 @@ struct metadata_t {
     MirrorId_t head_session; // by which the frame's head goes back
     bit<8> head_mark;
     bit<8> pass; // what the pass before left for this one; 0 in the first
-    bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
-    bit<1>  edm_answer; // whether its lane is one of answers
-    bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
-    bit<8>  edm_full;   // whether it has a full chunk
-    bit<8>  edm_asks;   // whether something is to be granted
-    bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
-    bit<32> edm_start;  // how long the copy's grant has to wait
-    bit<32> edm_page;       // when the page began from which on cells are looked for, or are taken
-    bit<8>  edm_place;      // the place in it of the first one that is taken
-    bit<32> edm_before;     // cells of the page that come before: have begun, or are before that place
-    bit<8>  edm_from_more;  // cells that are granted behind the first one: where data comes from,
-    bit<8>  edm_to_more;    // where it goes,
-    bit<8>  edm_more;       // and the larger of these
-    int<32> edm_from_ahead; // how far ahead of `edm_page` the source's calendar begins,
-    int<32> edm_to_ahead;   // the destination's,
-    int<32> edm_ahead;      // and the later of these
-    bit<32> edm_base;       // the page with which they are to begin
-    bit<32> edm_even;       // the even page and the odd one that are looked at or taken from
-    bit<32> edm_odd;
-    bit<32> edm_from_even;     // cells to be taken of the source's even page
-    bit<32> edm_saw_from_even; // and those taken already
-    bit<32> edm_from_odd;     // cells to be taken of the source's odd page
-    bit<32> edm_saw_from_odd; // and those taken already
-    bit<32> edm_to_even;     // cells to be taken of the destination's even page
-    bit<32> edm_saw_to_even; // and those taken already
-    bit<32> edm_to_odd;     // cells to be taken of the destination's odd page
-    bit<32> edm_saw_to_odd; // and those taken already
-    bit<8>  edm_managed;    // what the controller's frame asks, whatever becomes of it
-    bit<32> edm_passes_at;  // when this pass began
-    bit<8>  edm_from_clash; // whether others took cells since the frame came: where data comes from,
-    bit<8>  edm_to_clash;   // and where it goes
-    bit<32> edm_next_page;  // when the page behind `edm_page` begins
-    bit<8>  edm_from_last;  // the last cell's place in these
-    bit<8>  edm_to_last;
-    bit<32> edm_from_head;  // cells of the first of these pages up to the last one, where data comes from
-    bit<32> edm_from_tail;  // and of the second
-    bit<32> edm_to_head;    // the same of where it goes
-    bit<32> edm_to_tail;
-    bit<32> edm_taken;      // which cells are taken at either link: in the page from which on cells are looked for,
-    bit<32> edm_next_taken; // and in the next one
-    bit<8>  edm_looks;      // whether the frame looks for cells, to take them in another pass
 }
 
 // Precedes a frame that makes another pass.
@@ -323,81 +328,81 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.known_port = 0;
         meta.accepted = 0;
         // The controller has no link and no memory; its lanes are the first ones.
-        meta.edm_kind          = EDM_OP_NONE;
-        meta.edm_op            = EDM_OP_NONE;
-        meta.edm_bad           = 0;
-        meta.edm_answer        = 0;
-        meta.edm_end           = 0;
-        meta.edm_full          = 0;
-        meta.edm_asks          = 0;
-        meta.edm_total         = 0;
-        meta.edm_offset        = 0;
-        meta.edm_source_link   = 0;
-        meta.edm_source_asks   = 0;
-        meta.edm_source_asked  = 0;
-        meta.edm_source_memory = 0;
-        meta.edm_source_rate   = 0;
-        meta.edm_destination_link   = 0;
-        meta.edm_destination_asks   = 0;
-        meta.edm_destination_asked  = 0;
-        meta.edm_destination_memory = 0;
-        meta.edm_destination_rate   = 0;
-        meta.edm_id            = 0;
-        meta.edm_cell          = 0;
-        meta.edm_memory        = 0;
-        meta.edm_rest          = 0;
-        meta.edm_over          = 0;
-        meta.edm_amount        = 0;
-        meta.edm_expired       = 0;
-        meta.edm_to            = 0;
-        meta.edm_to_rate       = 0;
-        meta.edm_round         = 0;
-        meta.edm_start         = 0;
+        meta.edm.kind          = EDM_OP_NONE;
+        meta.edm.op            = EDM_OP_NONE;
+        meta.edm.bad           = 0;
+        meta.edm.answer        = 0;
+        meta.edm.end           = 0;
+        meta.edm.full          = 0;
+        meta.edm.asks          = 0;
+        meta.edm.total         = 0;
+        meta.edm.offset        = 0;
+        meta.edm.source_link   = 0;
+        meta.edm.source_asks   = 0;
+        meta.edm.source_asked  = 0;
+        meta.edm.source_memory = 0;
+        meta.edm.source_rate   = 0;
+        meta.edm.destination_link   = 0;
+        meta.edm.destination_asks   = 0;
+        meta.edm.destination_asked  = 0;
+        meta.edm.destination_memory = 0;
+        meta.edm.destination_rate   = 0;
+        meta.edm.id            = 0;
+        meta.edm.cell          = 0;
+        meta.edm.memory        = 0;
+        meta.edm.rest          = 0;
+        meta.edm.over          = 0;
+        meta.edm.amount        = 0;
+        meta.edm.expired       = 0;
+        meta.edm.to            = 0;
+        meta.edm.to_rate       = 0;
+        meta.edm.round         = 0;
+        meta.edm.start         = 0;
         meta.head_mark         = 0;
-        meta.edm_granted       = 0;
-        meta.edm_held          = 0;
-        meta.edm_bytes         = 0;
-        meta.edm_need          = 0;
-        meta.edm_to_time       = 0;
-        meta.edm_to_wait       = 0;
-        meta.edm_from          = 0;
-        meta.edm_from_rate     = 0;
-        meta.edm_managed       = EDM_OP_NONE;
-        meta.edm_page          = 0;
-        meta.edm_before        = 0;
-        meta.edm_place         = 0;
-        meta.edm_from_more     = 0;
-        meta.edm_to_more       = 0;
-        meta.edm_more          = 0;
-        meta.edm_from_ahead    = 0;
-        meta.edm_to_ahead      = 0;
-        meta.edm_ahead         = 0;
-        meta.edm_base          = 0;
-        meta.edm_even          = 0;
-        meta.edm_odd           = 0;
-        meta.edm_passes_at     = 0;
-        meta.edm_from_clash    = 0;
-        meta.edm_to_clash      = 0;
-        meta.edm_next_page     = 0;
-        meta.edm_from_last     = 0;
-        meta.edm_from_head     = 0;
-        meta.edm_from_tail     = 0;
-        meta.edm_to_last       = 0;
-        meta.edm_to_head       = 0;
-        meta.edm_to_tail       = 0;
-        meta.edm_taken         = 0;
-        meta.edm_next_taken    = 0;
-        meta.edm_looks         = 0;
-        meta.edm_from_even = 0;
-        meta.edm_saw_from_even = 0;
-        meta.edm_from_odd = 0;
-        meta.edm_saw_from_odd = 0;
-        meta.edm_to_even = 0;
-        meta.edm_saw_to_even = 0;
-        meta.edm_to_odd = 0;
-        meta.edm_saw_to_odd = 0;
+        meta.edm.granted       = 0;
+        meta.edm.held          = 0;
+        meta.edm.bytes         = 0;
+        meta.edm.need          = 0;
+        meta.edm.to_time       = 0;
+        meta.edm.to_wait       = 0;
+        meta.edm.from          = 0;
+        meta.edm.from_rate     = 0;
+        meta.edm.managed       = EDM_OP_NONE;
+        meta.edm.page          = 0;
+        meta.edm.before        = 0;
+        meta.edm.place         = 0;
+        meta.edm.from_more     = 0;
+        meta.edm.to_more       = 0;
+        meta.edm.more          = 0;
+        meta.edm.from_ahead    = 0;
+        meta.edm.to_ahead      = 0;
+        meta.edm.ahead         = 0;
+        meta.edm.base          = 0;
+        meta.edm.even          = 0;
+        meta.edm.odd           = 0;
+        meta.edm.passes_at     = 0;
+        meta.edm.from_clash    = 0;
+        meta.edm.to_clash      = 0;
+        meta.edm.next_page     = 0;
+        meta.edm.from_last     = 0;
+        meta.edm.from_head     = 0;
+        meta.edm.from_tail     = 0;
+        meta.edm.to_last       = 0;
+        meta.edm.to_head       = 0;
+        meta.edm.to_tail       = 0;
+        meta.edm.taken         = 0;
+        meta.edm.next_taken    = 0;
+        meta.edm.looks         = 0;
+        meta.edm.from_even = 0;
+        meta.edm.saw_from_even = 0;
+        meta.edm.from_odd = 0;
+        meta.edm.saw_from_odd = 0;
+        meta.edm.to_even = 0;
+        meta.edm.saw_to_even = 0;
+        meta.edm.to_odd = 0;
+        meta.edm.saw_to_odd = 0;
         meta.head_session = 0;
-        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -414,11 +419,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         next_pass_t next_pass;
         packet.extract(next_pass);
         meta.pass = next_pass.pass;
-        meta.edm_page      = next_pass.edm_page;
-        meta.edm_place     = next_pass.edm_place;
-        meta.edm_from_more = next_pass.edm_from_more;
-        meta.edm_to_more   = next_pass.edm_to_more;
-        meta.edm_granted   = 1; // the first pass saw to that
+        meta.edm.page      = next_pass.edm_page;
+        meta.edm.place     = next_pass.edm_place;
+        meta.edm.from_more = next_pass.edm_from_more;
+        meta.edm.to_more   = next_pass.edm_to_more;
+        meta.edm.granted   = 1; // the first pass saw to that
         transition parse_port;
     }
 
@@ -469,13 +474,13 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_bad_version {
         packet.extract(hdr.edm_control);
-        meta.edm_bad = DROP_EDM_BAD_VERSION;
+        meta.edm.bad = DROP_EDM_BAD_VERSION;
         transition accept;
     }
 
     state parse_edm_bad_kind {
         packet.extract(hdr.edm_control);
-        meta.edm_bad = DROP_EDM_BAD_KIND;
+        meta.edm.bad = DROP_EDM_BAD_KIND;
         transition accept;
     }
 
@@ -488,16 +493,16 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_notify_bad_lane {
         packet.extract(hdr.edm_control);
-        meta.edm_kind = EDM_OP_NOTIFY;
-        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        meta.edm.kind = EDM_OP_NOTIFY;
+        meta.edm.bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
     state parse_edm_notified {
         packet.extract(hdr.edm_control);
-        meta.edm_kind  = EDM_OP_NOTIFY;
-        meta.edm_id    = hdr.edm_control.id;
-        meta.edm_total = hdr.edm_control.bytes;
+        meta.edm.kind  = EDM_OP_NOTIFY;
+        meta.edm.id    = hdr.edm_control.id;
+        meta.edm.total = hdr.edm_control.bytes;
         transition select(hdr.edm_control.bytes) {
             1 .. EDM_MESSAGE : parse_edm_good_notify;
             default          : parse_edm_bad_demand;
@@ -505,7 +510,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_notify {
-        meta.edm_op = EDM_OP_NOTIFY;
+        meta.edm.op = EDM_OP_NOTIFY;
         transition accept;
     }
 
@@ -518,10 +523,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_REQUEST;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
+        meta.edm.kind   = EDM_OP_REQUEST;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
             1 .. EDM_MESSAGE : parse_edm_good_request;
             default          : parse_edm_bad_demand;
@@ -537,10 +542,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_modify_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_REQUEST;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
+        meta.edm.kind   = EDM_OP_REQUEST;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
             EDM_WORD         : parse_edm_good_request;
             default          : parse_edm_bad_demand;
@@ -549,18 +554,18 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_request_bad_lane {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_REQUEST;
-        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        meta.edm.kind = EDM_OP_REQUEST;
+        meta.edm.bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
     state parse_edm_good_request {
-        meta.edm_op = EDM_OP_REQUEST;
+        meta.edm.op = EDM_OP_REQUEST;
         transition accept;
     }
 
     state parse_edm_bad_demand {
-        meta.edm_bad = DROP_EDM_BAD_DEMAND;
+        meta.edm.bad = DROP_EDM_BAD_DEMAND;
         transition accept;
     }
 
@@ -573,11 +578,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part_of_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_WRITE;
-        meta.edm_op     = EDM_OP_WRITE;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_WRITE;
+        meta.edm.op     = EDM_OP_WRITE;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         // The first chunk of a window asks for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _)  : parse_edm_bad_demand;
@@ -595,12 +600,12 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part_of_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_ANSWER;
-        meta.edm_op     = EDM_OP_ANSWER;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_ANSWER;
+        meta.edm.op     = EDM_OP_ANSWER;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         // The first chunk of a window asks for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _)  : parse_edm_bad_demand;
@@ -610,25 +615,25 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_full {
-        meta.edm_full = 1;
+        meta.edm.full = 1;
         transition accept;
     }
 
     // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_WRITE;
-        meta.edm_bad  = DROP_EDM_BAD_DEMAND;
+        meta.edm.kind = EDM_OP_WRITE;
+        meta.edm.bad  = DROP_EDM_BAD_DEMAND;
         transition accept;
     }
 
     state parse_edm_empty_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_ANSWER;
-        meta.edm_op     = EDM_OP_ANSWER;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_ANSWER;
+        meta.edm.op     = EDM_OP_ANSWER;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.offset = hdr.edm_message.offset;
         transition select(hdr.edm_message.bytes) {
             0       : parse_edm_end;
             default : parse_edm_bad_demand;
@@ -637,7 +642,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // The NULL response: there is nothing behind it.
     state parse_edm_end {
-        meta.edm_end = 1;
+        meta.edm.end = 1;
         transition accept;
     }
 
@@ -652,7 +657,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_source;
             default : parse_edm_bad_index;
@@ -661,7 +666,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
             default : parse_edm_bad_index;
@@ -670,7 +675,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_read_rights;
             default : parse_edm_bad_index;
@@ -688,9 +693,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
             default : parse_edm_bad_index;
@@ -699,9 +704,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -710,9 +715,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -730,7 +735,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
             default : parse_edm_bad_index;
@@ -739,7 +744,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -748,7 +753,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -756,46 +761,46 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_read_source {
-        meta.edm_op = EDM_OP_READ_SOURCE;
+        meta.edm.op = EDM_OP_READ_SOURCE;
         transition accept;
     }
 
     state parse_edm_good_write_source {
-        meta.edm_op = EDM_OP_WRITE_SOURCE;
-        meta.edm_managed = EDM_OP_WRITE_SOURCE;
+        meta.edm.op = EDM_OP_WRITE_SOURCE;
+        meta.edm.managed = EDM_OP_WRITE_SOURCE;
         transition accept;
     }
 
     state parse_edm_good_read_destination {
-        meta.edm_op = EDM_OP_READ_DESTINATION;
+        meta.edm.op = EDM_OP_READ_DESTINATION;
         transition accept;
     }
 
     state parse_edm_good_write_destination {
-        meta.edm_op = EDM_OP_WRITE_DESTINATION;
-        meta.edm_managed = EDM_OP_WRITE_DESTINATION;
+        meta.edm.op = EDM_OP_WRITE_DESTINATION;
+        meta.edm.managed = EDM_OP_WRITE_DESTINATION;
         transition accept;
     }
 
     state parse_edm_good_read_rights {
-        meta.edm_op = EDM_OP_READ_RIGHTS;
+        meta.edm.op = EDM_OP_READ_RIGHTS;
         transition accept;
     }
 
     state parse_edm_good_write_rights {
-        meta.edm_op = EDM_OP_WRITE_RIGHTS;
-        meta.edm_managed = EDM_OP_WRITE_RIGHTS;
+        meta.edm.op = EDM_OP_WRITE_RIGHTS;
+        meta.edm.managed = EDM_OP_WRITE_RIGHTS;
         transition accept;
     }
 
     state parse_edm_bad_target {
         packet.extract(hdr.edm_management);
-        meta.edm_bad = DROP_EDM_BAD_TARGET;
+        meta.edm.bad = DROP_EDM_BAD_TARGET;
         transition accept;
     }
 
     state parse_edm_bad_index {
-        meta.edm_bad = DROP_EDM_BAD_INDEX;
+        meta.edm.bad = DROP_EDM_BAD_INDEX;
         transition accept;
     }
 }
@@ -808,10 +813,10 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 
     apply {
         if (ig_dprsr_md.resubmit_type == RESUBMIT) {
-            resubmit.emit<next_pass_t>({ meta.pass, meta.edm_page, meta.edm_place, meta.edm_from_more, meta.edm_to_more });
+            resubmit.emit<next_pass_t>({ meta.pass, meta.edm.page, meta.edm.place, meta.edm.from_more, meta.edm.to_more });
         }
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
-            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_bytes, meta.edm_start });
+            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm.bytes, meta.edm.start });
         }
         packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
@@ -822,19 +827,1529 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
+// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+control Edm(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md, in bit<8> color) {
+    // Frames that lose the class that they claim, by reason.
+    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
+
+    // Chunks whose message stops, because others took the time for its rest: its host asks again.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) stalled;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) demands;
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) data;
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // *_claimed, *_begin, *_even, *_odd
+    //                   a cell of time is granted once at each link; the second pass of a frame takes what the first one saw
+    //
+    // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
+
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
+    RegisterAction<int<32>, bit<6>, int<32>>(touched) touch = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm.now;
+        }
+    };
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) rights;
+
+    // A demand's: the lane must be free.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) take_lane = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == 0) {
+                value  = meta.edm.need;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) replace_rights = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = meta.edm.need;
+        }
+    };
+
+    // A chunk's. One with more than a window gets none.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) ask = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm.need && value <= EDM_WINDOW) {
+                value  = value - meta.edm.amount;
+                result = 1;
+            } else if (value >= meta.edm.need) {
+                value  = value - meta.edm.need;
+                result = 2;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // Of what there is no time for: it is granted nothing. The controller looks by it.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) give_back = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value |-| meta.edm.need;
+            result = value;
+        }
+    };
+
+    // Which cells of its page have begun when a frame comes.
+    @hidden action look_back(bit<32> cells) {
+        meta.edm.before = cells;
+    }
+
+    @hidden table begun {
+        key = {
+            meta.edm.now[8:0] : range @name("time");
+        }
+        actions = {
+            look_back;
+        }
+        const default_action = look_back(0x0003FFFF);
+        const entries = {
+            0 .. 26 : look_back(0x00000001);
+            27 .. 53 : look_back(0x00000003);
+            54 .. 80 : look_back(0x00000007);
+            81 .. 107 : look_back(0x0000000F);
+            108 .. 134 : look_back(0x0000001F);
+            135 .. 161 : look_back(0x0000003F);
+            162 .. 188 : look_back(0x0000007F);
+            189 .. 215 : look_back(0x000000FF);
+            216 .. 242 : look_back(0x000001FF);
+            243 .. 269 : look_back(0x000003FF);
+            270 .. 296 : look_back(0x000007FF);
+            297 .. 323 : look_back(0x00000FFF);
+            324 .. 350 : look_back(0x00001FFF);
+            351 .. 377 : look_back(0x00003FFF);
+            378 .. 404 : look_back(0x00007FFF);
+            405 .. 431 : look_back(0x0000FFFF);
+            432 .. 458 : look_back(0x0001FFFF);
+            459 .. 485 : look_back(0x0003FFFF);
+        }
+        size = 32;
+    }
+
+    // Each link's calendar, as a source and as a destination: when the page begins before which all cells are taken; and an even
+    // page and an odd one, each with when it begins and a bit for each cell that is taken. Cells are looked for in the page with
+    // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
+    // pages behind these two. So nothing has to be given back or shifted. A frame that takes a cell of a later page moves the
+    // calendar, and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+
+    // The page of the source link before which all cells are taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) source_begin;
+
+    // How far ahead of the page the calendar begins.
+    RegisterAction<int<32>, bit<16>, int<32>>(source_begin) look_at_source = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm.page;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // Of a frame that takes cells of the page: what is before `base` is given up.
+    RegisterAction<int<32>, bit<16>, int<32>>(source_begin) move_source = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm.page;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm.base;
+            }
+        }
+    };
+
+    // The controller's. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(source_begin) write_source = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm.page;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm.base;
+        }
+    };
+
+    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    Register<pair_t, bit<16>>(PORT_COUNT) source_even;
+
+    // Of the page with which both calendars begin, or of the next one.
+    RegisterAction<pair_t, bit<16>, bit<32>>(source_even) look_at_source_even = {
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first - meta.edm.even < 2 * EDM_PAGE) {
+                result = value.second;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<pair_t, bit<16>, bit<32>>(source_even) take_source_even = {
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first == meta.edm.even) {
+                result = value.second;
+                value.second = value.second | meta.edm.from_even;
+            } else {
+                result = 0;
+                value.first = meta.edm.even;
+                value.second = meta.edm.from_even;
+            }
+        }
+    };
+
+    RegisterAction<pair_t, bit<16>, bit<32>>(source_even) clear_source_even = {
+        void apply(inout pair_t value, out bit<32> result) {
+            result = value.second;
+            value.second = 0;
+        }
+    };
+
+    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    Register<pair_t, bit<16>>(PORT_COUNT) source_odd;
+
+    // Of the page with which both calendars begin, or of the next one.
+    RegisterAction<pair_t, bit<16>, bit<32>>(source_odd) look_at_source_odd = {
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first - meta.edm.odd < 2 * EDM_PAGE) {
+                result = value.second;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<pair_t, bit<16>, bit<32>>(source_odd) take_source_odd = {
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first == meta.edm.odd) {
+                result = value.second;
+                value.second = value.second | meta.edm.from_odd;
+            } else {
+                result = 0;
+                value.first = meta.edm.odd;
+                value.second = meta.edm.from_odd;
+            }
+        }
+    };
+
+    RegisterAction<pair_t, bit<16>, bit<32>>(source_odd) clear_source_odd = {
+        void apply(inout pair_t value, out bit<32> result) {
+            result = value.second;
+            value.second = 0;
+        }
+    };
+
+    // The page of the destination link before which all cells are taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) destination_begin;
+
+    // How far ahead of the page the calendar begins.
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_begin) look_at_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm.page;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // Of a frame that takes cells of the page: what is before `base` is given up.
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_begin) move_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm.page;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm.base;
+            }
+        }
+    };
+
+    // The controller's. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_begin) write_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm.page;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm.base;
+        }
+    };
+
+    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    Register<pair_t, bit<16>>(PORT_COUNT) destination_even;
+
+    // Of the page with which both calendars begin, or of the next one.
+    RegisterAction<pair_t, bit<16>, bit<32>>(destination_even) look_at_destination_even = {
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first - meta.edm.even < 2 * EDM_PAGE) {
+                result = value.second;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<pair_t, bit<16>, bit<32>>(destination_even) take_destination_even = {
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first == meta.edm.even) {
+                result = value.second;
+                value.second = value.second | meta.edm.to_even;
+            } else {
+                result = 0;
+                value.first = meta.edm.even;
+                value.second = meta.edm.to_even;
+            }
+        }
+    };
+
+    RegisterAction<pair_t, bit<16>, bit<32>>(destination_even) clear_destination_even = {
+        void apply(inout pair_t value, out bit<32> result) {
+            result = value.second;
+            value.second = 0;
+        }
+    };
+
+    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    Register<pair_t, bit<16>>(PORT_COUNT) destination_odd;
+
+    // Of the page with which both calendars begin, or of the next one.
+    RegisterAction<pair_t, bit<16>, bit<32>>(destination_odd) look_at_destination_odd = {
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first - meta.edm.odd < 2 * EDM_PAGE) {
+                result = value.second;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<pair_t, bit<16>, bit<32>>(destination_odd) take_destination_odd = {
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first == meta.edm.odd) {
+                result = value.second;
+                value.second = value.second | meta.edm.to_odd;
+            } else {
+                result = 0;
+                value.first = meta.edm.odd;
+                value.second = meta.edm.to_odd;
+            }
+        }
+    };
+
+    RegisterAction<pair_t, bit<16>, bit<32>>(destination_odd) clear_destination_odd = {
+        void apply(inout pair_t value, out bit<32> result) {
+            result = value.second;
+            value.second = 0;
+        }
+    };
+
+    // When a frame last took cells of a link's calendar. Who came before that may have looked at it before, so what it found may
+    // be taken: it takes nothing.
+
+    // When a frame last took cells of the source link, plus the time of a pass.
+    // Written by frames that take cells; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) source_claimed;
+
+    RegisterAction<int<32>, bit<16>, bit<8>>(source_claimed) claim_source = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm.now > 0 && value - (int<32>) meta.edm.now < EDM_PASS_TIME) {
+                result = 1;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm.passes_at;
+            }
+        }
+    };
+
+    // When a frame last took cells of the destination link, plus the time of a pass.
+    // Written by frames that take cells; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) destination_claimed;
+
+    RegisterAction<int<32>, bit<16>, bit<8>>(destination_claimed) claim_destination = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm.now > 0 && value - (int<32>) meta.edm.now < EDM_PASS_TIME) {
+                result = 1;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm.passes_at;
+            }
+        }
+    };
+
+    @hidden action turn_to_page() {
+        meta.edm.base = meta.edm.base & EDM_PAGES;
+    }
+
+    @hidden action look_before(bit<32> before, bit<32> offset) {
+        meta.edm.before = before;
+        meta.edm.start  = meta.edm.page + offset;
+    }
+
+    @hidden table places {
+        key = {
+            meta.edm.place : exact;
+        }
+        actions = {
+            look_before;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            0 : look_before(0x00000000, 0);
+            1 : look_before(0x00000001, 27);
+            2 : look_before(0x00000003, 54);
+            3 : look_before(0x00000007, 81);
+            4 : look_before(0x0000000F, 108);
+            5 : look_before(0x0000001F, 135);
+            6 : look_before(0x0000003F, 162);
+            7 : look_before(0x0000007F, 189);
+            8 : look_before(0x000000FF, 216);
+            9 : look_before(0x000001FF, 243);
+            10 : look_before(0x000003FF, 270);
+            11 : look_before(0x000007FF, 297);
+            12 : look_before(0x00000FFF, 324);
+            13 : look_before(0x00001FFF, 351);
+            14 : look_before(0x00003FFF, 378);
+            15 : look_before(0x00007FFF, 405);
+            16 : look_before(0x0000FFFF, 432);
+            17 : look_before(0x0001FFFF, 459);
+        }
+        size = 32;
+    }
+
+    @hidden action end_source(bit<32> head, bit<32> tail) {
+        meta.edm.from_head = head;
+        meta.edm.from_tail = tail;
+    }
+
+    @hidden table source_ends {
+        key = {
+            meta.edm.from_last : exact;
+        }
+        actions = {
+            end_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            0 : end_source(0x00000001, 0x00000000);
+            1 : end_source(0x00000003, 0x00000000);
+            2 : end_source(0x00000007, 0x00000000);
+            3 : end_source(0x0000000F, 0x00000000);
+            4 : end_source(0x0000001F, 0x00000000);
+            5 : end_source(0x0000003F, 0x00000000);
+            6 : end_source(0x0000007F, 0x00000000);
+            7 : end_source(0x000000FF, 0x00000000);
+            8 : end_source(0x000001FF, 0x00000000);
+            9 : end_source(0x000003FF, 0x00000000);
+            10 : end_source(0x000007FF, 0x00000000);
+            11 : end_source(0x00000FFF, 0x00000000);
+            12 : end_source(0x00001FFF, 0x00000000);
+            13 : end_source(0x00003FFF, 0x00000000);
+            14 : end_source(0x00007FFF, 0x00000000);
+            15 : end_source(0x0000FFFF, 0x00000000);
+            16 : end_source(0x0001FFFF, 0x00000000);
+            17 : end_source(0x0003FFFF, 0x00000000);
+            18 : end_source(0x0003FFFF, 0x00000001);
+            19 : end_source(0x0003FFFF, 0x00000003);
+            20 : end_source(0x0003FFFF, 0x00000007);
+            21 : end_source(0x0003FFFF, 0x0000000F);
+            22 : end_source(0x0003FFFF, 0x0000001F);
+            23 : end_source(0x0003FFFF, 0x0000003F);
+            24 : end_source(0x0003FFFF, 0x0000007F);
+            25 : end_source(0x0003FFFF, 0x000000FF);
+            26 : end_source(0x0003FFFF, 0x000001FF);
+            27 : end_source(0x0003FFFF, 0x000003FF);
+            28 : end_source(0x0003FFFF, 0x000007FF);
+            29 : end_source(0x0003FFFF, 0x00000FFF);
+            30 : end_source(0x0003FFFF, 0x00001FFF);
+            31 : end_source(0x0003FFFF, 0x00003FFF);
+            32 : end_source(0x0003FFFF, 0x00007FFF);
+            33 : end_source(0x0003FFFF, 0x0000FFFF);
+            34 : end_source(0x0003FFFF, 0x0001FFFF);
+        }
+        size = 64;
+    }
+
+    @hidden action end_destination(bit<32> head, bit<32> tail) {
+        meta.edm.to_head = head;
+        meta.edm.to_tail = tail;
+    }
+
+    @hidden table destination_ends {
+        key = {
+            meta.edm.to_last : exact;
+        }
+        actions = {
+            end_destination;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            0 : end_destination(0x00000001, 0x00000000);
+            1 : end_destination(0x00000003, 0x00000000);
+            2 : end_destination(0x00000007, 0x00000000);
+            3 : end_destination(0x0000000F, 0x00000000);
+            4 : end_destination(0x0000001F, 0x00000000);
+            5 : end_destination(0x0000003F, 0x00000000);
+            6 : end_destination(0x0000007F, 0x00000000);
+            7 : end_destination(0x000000FF, 0x00000000);
+            8 : end_destination(0x000001FF, 0x00000000);
+            9 : end_destination(0x000003FF, 0x00000000);
+            10 : end_destination(0x000007FF, 0x00000000);
+            11 : end_destination(0x00000FFF, 0x00000000);
+            12 : end_destination(0x00001FFF, 0x00000000);
+            13 : end_destination(0x00003FFF, 0x00000000);
+            14 : end_destination(0x00007FFF, 0x00000000);
+            15 : end_destination(0x0000FFFF, 0x00000000);
+            16 : end_destination(0x0001FFFF, 0x00000000);
+            17 : end_destination(0x0003FFFF, 0x00000000);
+            18 : end_destination(0x0003FFFF, 0x00000001);
+            19 : end_destination(0x0003FFFF, 0x00000003);
+            20 : end_destination(0x0003FFFF, 0x00000007);
+            21 : end_destination(0x0003FFFF, 0x0000000F);
+            22 : end_destination(0x0003FFFF, 0x0000001F);
+            23 : end_destination(0x0003FFFF, 0x0000003F);
+            24 : end_destination(0x0003FFFF, 0x0000007F);
+            25 : end_destination(0x0003FFFF, 0x000000FF);
+            26 : end_destination(0x0003FFFF, 0x000001FF);
+            27 : end_destination(0x0003FFFF, 0x000003FF);
+            28 : end_destination(0x0003FFFF, 0x000007FF);
+            29 : end_destination(0x0003FFFF, 0x00000FFF);
+            30 : end_destination(0x0003FFFF, 0x00001FFF);
+            31 : end_destination(0x0003FFFF, 0x00003FFF);
+            32 : end_destination(0x0003FFFF, 0x00007FFF);
+            33 : end_destination(0x0003FFFF, 0x0000FFFF);
+            34 : end_destination(0x0003FFFF, 0x0001FFFF);
+        }
+        size = 64;
+    }
+
+    @hidden action take_from_even_on() {
+        meta.edm.from_even = meta.edm.from_head ^ meta.edm.before;
+        meta.edm.from_odd  = meta.edm.from_tail;
+        meta.edm.to_even = meta.edm.to_head ^ meta.edm.before;
+        meta.edm.to_odd  = meta.edm.to_tail;
+    }
+
+    @hidden action take_from_odd_on() {
+        meta.edm.from_odd  = meta.edm.from_head ^ meta.edm.before;
+        meta.edm.from_even = meta.edm.from_tail;
+        meta.edm.to_odd  = meta.edm.to_head ^ meta.edm.before;
+        meta.edm.to_even = meta.edm.to_tail;
+    }
+
+    // What is taken at either link, from the page on with which both calendars begin.
+    @hidden action join_from_even_on() {
+        meta.edm.taken      = meta.edm.saw_from_even | meta.edm.saw_to_even;
+        meta.edm.next_taken = meta.edm.saw_from_odd | meta.edm.saw_to_odd;
+    }
+
+    @hidden action join_from_odd_on() {
+        meta.edm.taken      = meta.edm.saw_from_odd | meta.edm.saw_to_odd;
+        meta.edm.next_taken = meta.edm.saw_from_even | meta.edm.saw_to_even;
+    }
+
+    // The first cells that are free at both links: for each number of cells that may be needed, from each place on. Behind both
+    // pages all are free.
+    @hidden action find(bit<32> page, bit<8> place) {
+        meta.edm.page  = meta.edm.even + page;
+        meta.edm.place = place;
+    }
+
+    @hidden table runs {
+        key = {
+            meta.edm.more       : ternary;
+            meta.edm.taken      : ternary;
+            meta.edm.next_taken : ternary;
+        }
+        actions = {
+            find;
+        }
+        const default_action = find(2 * EDM_PAGE, 0);
+        const entries = {
+            (0, 0 &&& 0x00000001, _) : find(0, 0);
+            (0, 0 &&& 0x00000002, _) : find(0, 1);
+            (0, 0 &&& 0x00000004, _) : find(0, 2);
+            (0, 0 &&& 0x00000008, _) : find(0, 3);
+            (0, 0 &&& 0x00000010, _) : find(0, 4);
+            (0, 0 &&& 0x00000020, _) : find(0, 5);
+            (0, 0 &&& 0x00000040, _) : find(0, 6);
+            (0, 0 &&& 0x00000080, _) : find(0, 7);
+            (0, 0 &&& 0x00000100, _) : find(0, 8);
+            (0, 0 &&& 0x00000200, _) : find(0, 9);
+            (0, 0 &&& 0x00000400, _) : find(0, 10);
+            (0, 0 &&& 0x00000800, _) : find(0, 11);
+            (0, 0 &&& 0x00001000, _) : find(0, 12);
+            (0, 0 &&& 0x00002000, _) : find(0, 13);
+            (0, 0 &&& 0x00004000, _) : find(0, 14);
+            (0, 0 &&& 0x00008000, _) : find(0, 15);
+            (0, 0 &&& 0x00010000, _) : find(0, 16);
+            (0, 0 &&& 0x00020000, _) : find(0, 17);
+            (0, _, 0 &&& 0x00000001) : find(512, 0);
+            (0, _, 0 &&& 0x00000002) : find(512, 1);
+            (0, _, 0 &&& 0x00000004) : find(512, 2);
+            (0, _, 0 &&& 0x00000008) : find(512, 3);
+            (0, _, 0 &&& 0x00000010) : find(512, 4);
+            (0, _, 0 &&& 0x00000020) : find(512, 5);
+            (0, _, 0 &&& 0x00000040) : find(512, 6);
+            (0, _, 0 &&& 0x00000080) : find(512, 7);
+            (0, _, 0 &&& 0x00000100) : find(512, 8);
+            (0, _, 0 &&& 0x00000200) : find(512, 9);
+            (0, _, 0 &&& 0x00000400) : find(512, 10);
+            (0, _, 0 &&& 0x00000800) : find(512, 11);
+            (0, _, 0 &&& 0x00001000) : find(512, 12);
+            (0, _, 0 &&& 0x00002000) : find(512, 13);
+            (0, _, 0 &&& 0x00004000) : find(512, 14);
+            (0, _, 0 &&& 0x00008000) : find(512, 15);
+            (0, _, 0 &&& 0x00010000) : find(512, 16);
+            (0, _, 0 &&& 0x00020000) : find(512, 17);
+            (1, 0 &&& 0x00000003, _) : find(0, 0);
+            (1, 0 &&& 0x00000006, _) : find(0, 1);
+            (1, 0 &&& 0x0000000C, _) : find(0, 2);
+            (1, 0 &&& 0x00000018, _) : find(0, 3);
+            (1, 0 &&& 0x00000030, _) : find(0, 4);
+            (1, 0 &&& 0x00000060, _) : find(0, 5);
+            (1, 0 &&& 0x000000C0, _) : find(0, 6);
+            (1, 0 &&& 0x00000180, _) : find(0, 7);
+            (1, 0 &&& 0x00000300, _) : find(0, 8);
+            (1, 0 &&& 0x00000600, _) : find(0, 9);
+            (1, 0 &&& 0x00000C00, _) : find(0, 10);
+            (1, 0 &&& 0x00001800, _) : find(0, 11);
+            (1, 0 &&& 0x00003000, _) : find(0, 12);
+            (1, 0 &&& 0x00006000, _) : find(0, 13);
+            (1, 0 &&& 0x0000C000, _) : find(0, 14);
+            (1, 0 &&& 0x00018000, _) : find(0, 15);
+            (1, 0 &&& 0x00030000, _) : find(0, 16);
+            (1, 0 &&& 0x00020000, 0 &&& 0x00000001) : find(0, 17);
+            (1, _, 0 &&& 0x00000003) : find(512, 0);
+            (1, _, 0 &&& 0x00000006) : find(512, 1);
+            (1, _, 0 &&& 0x0000000C) : find(512, 2);
+            (1, _, 0 &&& 0x00000018) : find(512, 3);
+            (1, _, 0 &&& 0x00000030) : find(512, 4);
+            (1, _, 0 &&& 0x00000060) : find(512, 5);
+            (1, _, 0 &&& 0x000000C0) : find(512, 6);
+            (1, _, 0 &&& 0x00000180) : find(512, 7);
+            (1, _, 0 &&& 0x00000300) : find(512, 8);
+            (1, _, 0 &&& 0x00000600) : find(512, 9);
+            (1, _, 0 &&& 0x00000C00) : find(512, 10);
+            (1, _, 0 &&& 0x00001800) : find(512, 11);
+            (1, _, 0 &&& 0x00003000) : find(512, 12);
+            (1, _, 0 &&& 0x00006000) : find(512, 13);
+            (1, _, 0 &&& 0x0000C000) : find(512, 14);
+            (1, _, 0 &&& 0x00018000) : find(512, 15);
+            (1, _, 0 &&& 0x00030000) : find(512, 16);
+            (1, _, 0 &&& 0x00020000) : find(512, 17);
+            (2, 0 &&& 0x00000007, _) : find(0, 0);
+            (2, 0 &&& 0x0000000E, _) : find(0, 1);
+            (2, 0 &&& 0x0000001C, _) : find(0, 2);
+            (2, 0 &&& 0x00000038, _) : find(0, 3);
+            (2, 0 &&& 0x00000070, _) : find(0, 4);
+            (2, 0 &&& 0x000000E0, _) : find(0, 5);
+            (2, 0 &&& 0x000001C0, _) : find(0, 6);
+            (2, 0 &&& 0x00000380, _) : find(0, 7);
+            (2, 0 &&& 0x00000700, _) : find(0, 8);
+            (2, 0 &&& 0x00000E00, _) : find(0, 9);
+            (2, 0 &&& 0x00001C00, _) : find(0, 10);
+            (2, 0 &&& 0x00003800, _) : find(0, 11);
+            (2, 0 &&& 0x00007000, _) : find(0, 12);
+            (2, 0 &&& 0x0000E000, _) : find(0, 13);
+            (2, 0 &&& 0x0001C000, _) : find(0, 14);
+            (2, 0 &&& 0x00038000, _) : find(0, 15);
+            (2, 0 &&& 0x00030000, 0 &&& 0x00000001) : find(0, 16);
+            (2, 0 &&& 0x00020000, 0 &&& 0x00000003) : find(0, 17);
+            (2, _, 0 &&& 0x00000007) : find(512, 0);
+            (2, _, 0 &&& 0x0000000E) : find(512, 1);
+            (2, _, 0 &&& 0x0000001C) : find(512, 2);
+            (2, _, 0 &&& 0x00000038) : find(512, 3);
+            (2, _, 0 &&& 0x00000070) : find(512, 4);
+            (2, _, 0 &&& 0x000000E0) : find(512, 5);
+            (2, _, 0 &&& 0x000001C0) : find(512, 6);
+            (2, _, 0 &&& 0x00000380) : find(512, 7);
+            (2, _, 0 &&& 0x00000700) : find(512, 8);
+            (2, _, 0 &&& 0x00000E00) : find(512, 9);
+            (2, _, 0 &&& 0x00001C00) : find(512, 10);
+            (2, _, 0 &&& 0x00003800) : find(512, 11);
+            (2, _, 0 &&& 0x00007000) : find(512, 12);
+            (2, _, 0 &&& 0x0000E000) : find(512, 13);
+            (2, _, 0 &&& 0x0001C000) : find(512, 14);
+            (2, _, 0 &&& 0x00038000) : find(512, 15);
+            (2, _, 0 &&& 0x00030000) : find(512, 16);
+            (2, _, 0 &&& 0x00020000) : find(512, 17);
+            (3, 0 &&& 0x0000000F, _) : find(0, 0);
+            (3, 0 &&& 0x0000001E, _) : find(0, 1);
+            (3, 0 &&& 0x0000003C, _) : find(0, 2);
+            (3, 0 &&& 0x00000078, _) : find(0, 3);
+            (3, 0 &&& 0x000000F0, _) : find(0, 4);
+            (3, 0 &&& 0x000001E0, _) : find(0, 5);
+            (3, 0 &&& 0x000003C0, _) : find(0, 6);
+            (3, 0 &&& 0x00000780, _) : find(0, 7);
+            (3, 0 &&& 0x00000F00, _) : find(0, 8);
+            (3, 0 &&& 0x00001E00, _) : find(0, 9);
+            (3, 0 &&& 0x00003C00, _) : find(0, 10);
+            (3, 0 &&& 0x00007800, _) : find(0, 11);
+            (3, 0 &&& 0x0000F000, _) : find(0, 12);
+            (3, 0 &&& 0x0001E000, _) : find(0, 13);
+            (3, 0 &&& 0x0003C000, _) : find(0, 14);
+            (3, 0 &&& 0x00038000, 0 &&& 0x00000001) : find(0, 15);
+            (3, 0 &&& 0x00030000, 0 &&& 0x00000003) : find(0, 16);
+            (3, 0 &&& 0x00020000, 0 &&& 0x00000007) : find(0, 17);
+            (3, _, 0 &&& 0x0000000F) : find(512, 0);
+            (3, _, 0 &&& 0x0000001E) : find(512, 1);
+            (3, _, 0 &&& 0x0000003C) : find(512, 2);
+            (3, _, 0 &&& 0x00000078) : find(512, 3);
+            (3, _, 0 &&& 0x000000F0) : find(512, 4);
+            (3, _, 0 &&& 0x000001E0) : find(512, 5);
+            (3, _, 0 &&& 0x000003C0) : find(512, 6);
+            (3, _, 0 &&& 0x00000780) : find(512, 7);
+            (3, _, 0 &&& 0x00000F00) : find(512, 8);
+            (3, _, 0 &&& 0x00001E00) : find(512, 9);
+            (3, _, 0 &&& 0x00003C00) : find(512, 10);
+            (3, _, 0 &&& 0x00007800) : find(512, 11);
+            (3, _, 0 &&& 0x0000F000) : find(512, 12);
+            (3, _, 0 &&& 0x0001E000) : find(512, 13);
+            (3, _, 0 &&& 0x0003C000) : find(512, 14);
+            (3, _, 0 &&& 0x00038000) : find(512, 15);
+            (3, _, 0 &&& 0x00030000) : find(512, 16);
+            (3, _, 0 &&& 0x00020000) : find(512, 17);
+            (5, 0 &&& 0x0000003F, _) : find(0, 0);
+            (5, 0 &&& 0x0000007E, _) : find(0, 1);
+            (5, 0 &&& 0x000000FC, _) : find(0, 2);
+            (5, 0 &&& 0x000001F8, _) : find(0, 3);
+            (5, 0 &&& 0x000003F0, _) : find(0, 4);
+            (5, 0 &&& 0x000007E0, _) : find(0, 5);
+            (5, 0 &&& 0x00000FC0, _) : find(0, 6);
+            (5, 0 &&& 0x00001F80, _) : find(0, 7);
+            (5, 0 &&& 0x00003F00, _) : find(0, 8);
+            (5, 0 &&& 0x00007E00, _) : find(0, 9);
+            (5, 0 &&& 0x0000FC00, _) : find(0, 10);
+            (5, 0 &&& 0x0001F800, _) : find(0, 11);
+            (5, 0 &&& 0x0003F000, _) : find(0, 12);
+            (5, 0 &&& 0x0003E000, 0 &&& 0x00000001) : find(0, 13);
+            (5, 0 &&& 0x0003C000, 0 &&& 0x00000003) : find(0, 14);
+            (5, 0 &&& 0x00038000, 0 &&& 0x00000007) : find(0, 15);
+            (5, 0 &&& 0x00030000, 0 &&& 0x0000000F) : find(0, 16);
+            (5, 0 &&& 0x00020000, 0 &&& 0x0000001F) : find(0, 17);
+            (5, _, 0 &&& 0x0000003F) : find(512, 0);
+            (5, _, 0 &&& 0x0000007E) : find(512, 1);
+            (5, _, 0 &&& 0x000000FC) : find(512, 2);
+            (5, _, 0 &&& 0x000001F8) : find(512, 3);
+            (5, _, 0 &&& 0x000003F0) : find(512, 4);
+            (5, _, 0 &&& 0x000007E0) : find(512, 5);
+            (5, _, 0 &&& 0x00000FC0) : find(512, 6);
+            (5, _, 0 &&& 0x00001F80) : find(512, 7);
+            (5, _, 0 &&& 0x00003F00) : find(512, 8);
+            (5, _, 0 &&& 0x00007E00) : find(512, 9);
+            (5, _, 0 &&& 0x0000FC00) : find(512, 10);
+            (5, _, 0 &&& 0x0001F800) : find(512, 11);
+            (5, _, 0 &&& 0x0003F000) : find(512, 12);
+            (5, _, 0 &&& 0x0003E000) : find(512, 13);
+            (5, _, 0 &&& 0x0003C000) : find(512, 14);
+            (5, _, 0 &&& 0x00038000) : find(512, 15);
+            (5, _, 0 &&& 0x00030000) : find(512, 16);
+            (5, _, 0 &&& 0x00020000) : find(512, 17);
+            (6, 0 &&& 0x0000007F, _) : find(0, 0);
+            (6, 0 &&& 0x000000FE, _) : find(0, 1);
+            (6, 0 &&& 0x000001FC, _) : find(0, 2);
+            (6, 0 &&& 0x000003F8, _) : find(0, 3);
+            (6, 0 &&& 0x000007F0, _) : find(0, 4);
+            (6, 0 &&& 0x00000FE0, _) : find(0, 5);
+            (6, 0 &&& 0x00001FC0, _) : find(0, 6);
+            (6, 0 &&& 0x00003F80, _) : find(0, 7);
+            (6, 0 &&& 0x00007F00, _) : find(0, 8);
+            (6, 0 &&& 0x0000FE00, _) : find(0, 9);
+            (6, 0 &&& 0x0001FC00, _) : find(0, 10);
+            (6, 0 &&& 0x0003F800, _) : find(0, 11);
+            (6, 0 &&& 0x0003F000, 0 &&& 0x00000001) : find(0, 12);
+            (6, 0 &&& 0x0003E000, 0 &&& 0x00000003) : find(0, 13);
+            (6, 0 &&& 0x0003C000, 0 &&& 0x00000007) : find(0, 14);
+            (6, 0 &&& 0x00038000, 0 &&& 0x0000000F) : find(0, 15);
+            (6, 0 &&& 0x00030000, 0 &&& 0x0000001F) : find(0, 16);
+            (6, 0 &&& 0x00020000, 0 &&& 0x0000003F) : find(0, 17);
+            (6, _, 0 &&& 0x0000007F) : find(512, 0);
+            (6, _, 0 &&& 0x000000FE) : find(512, 1);
+            (6, _, 0 &&& 0x000001FC) : find(512, 2);
+            (6, _, 0 &&& 0x000003F8) : find(512, 3);
+            (6, _, 0 &&& 0x000007F0) : find(512, 4);
+            (6, _, 0 &&& 0x00000FE0) : find(512, 5);
+            (6, _, 0 &&& 0x00001FC0) : find(512, 6);
+            (6, _, 0 &&& 0x00003F80) : find(512, 7);
+            (6, _, 0 &&& 0x00007F00) : find(512, 8);
+            (6, _, 0 &&& 0x0000FE00) : find(512, 9);
+            (6, _, 0 &&& 0x0001FC00) : find(512, 10);
+            (6, _, 0 &&& 0x0003F800) : find(512, 11);
+            (6, _, 0 &&& 0x0003F000) : find(512, 12);
+            (6, _, 0 &&& 0x0003E000) : find(512, 13);
+            (6, _, 0 &&& 0x0003C000) : find(512, 14);
+            (6, _, 0 &&& 0x00038000) : find(512, 15);
+            (6, _, 0 &&& 0x00030000) : find(512, 16);
+            (6, _, 0 &&& 0x00020000) : find(512, 17);
+            (7, 0 &&& 0x000000FF, _) : find(0, 0);
+            (7, 0 &&& 0x000001FE, _) : find(0, 1);
+            (7, 0 &&& 0x000003FC, _) : find(0, 2);
+            (7, 0 &&& 0x000007F8, _) : find(0, 3);
+            (7, 0 &&& 0x00000FF0, _) : find(0, 4);
+            (7, 0 &&& 0x00001FE0, _) : find(0, 5);
+            (7, 0 &&& 0x00003FC0, _) : find(0, 6);
+            (7, 0 &&& 0x00007F80, _) : find(0, 7);
+            (7, 0 &&& 0x0000FF00, _) : find(0, 8);
+            (7, 0 &&& 0x0001FE00, _) : find(0, 9);
+            (7, 0 &&& 0x0003FC00, _) : find(0, 10);
+            (7, 0 &&& 0x0003F800, 0 &&& 0x00000001) : find(0, 11);
+            (7, 0 &&& 0x0003F000, 0 &&& 0x00000003) : find(0, 12);
+            (7, 0 &&& 0x0003E000, 0 &&& 0x00000007) : find(0, 13);
+            (7, 0 &&& 0x0003C000, 0 &&& 0x0000000F) : find(0, 14);
+            (7, 0 &&& 0x00038000, 0 &&& 0x0000001F) : find(0, 15);
+            (7, 0 &&& 0x00030000, 0 &&& 0x0000003F) : find(0, 16);
+            (7, 0 &&& 0x00020000, 0 &&& 0x0000007F) : find(0, 17);
+            (7, _, 0 &&& 0x000000FF) : find(512, 0);
+            (7, _, 0 &&& 0x000001FE) : find(512, 1);
+            (7, _, 0 &&& 0x000003FC) : find(512, 2);
+            (7, _, 0 &&& 0x000007F8) : find(512, 3);
+            (7, _, 0 &&& 0x00000FF0) : find(512, 4);
+            (7, _, 0 &&& 0x00001FE0) : find(512, 5);
+            (7, _, 0 &&& 0x00003FC0) : find(512, 6);
+            (7, _, 0 &&& 0x00007F80) : find(512, 7);
+            (7, _, 0 &&& 0x0000FF00) : find(512, 8);
+            (7, _, 0 &&& 0x0001FE00) : find(512, 9);
+            (7, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (7, _, 0 &&& 0x0003F800) : find(512, 11);
+            (7, _, 0 &&& 0x0003F000) : find(512, 12);
+            (7, _, 0 &&& 0x0003E000) : find(512, 13);
+            (7, _, 0 &&& 0x0003C000) : find(512, 14);
+            (7, _, 0 &&& 0x00038000) : find(512, 15);
+            (7, _, 0 &&& 0x00030000) : find(512, 16);
+            (7, _, 0 &&& 0x00020000) : find(512, 17);
+            (8, 0 &&& 0x000001FF, _) : find(0, 0);
+            (8, 0 &&& 0x000003FE, _) : find(0, 1);
+            (8, 0 &&& 0x000007FC, _) : find(0, 2);
+            (8, 0 &&& 0x00000FF8, _) : find(0, 3);
+            (8, 0 &&& 0x00001FF0, _) : find(0, 4);
+            (8, 0 &&& 0x00003FE0, _) : find(0, 5);
+            (8, 0 &&& 0x00007FC0, _) : find(0, 6);
+            (8, 0 &&& 0x0000FF80, _) : find(0, 7);
+            (8, 0 &&& 0x0001FF00, _) : find(0, 8);
+            (8, 0 &&& 0x0003FE00, _) : find(0, 9);
+            (8, 0 &&& 0x0003FC00, 0 &&& 0x00000001) : find(0, 10);
+            (8, 0 &&& 0x0003F800, 0 &&& 0x00000003) : find(0, 11);
+            (8, 0 &&& 0x0003F000, 0 &&& 0x00000007) : find(0, 12);
+            (8, 0 &&& 0x0003E000, 0 &&& 0x0000000F) : find(0, 13);
+            (8, 0 &&& 0x0003C000, 0 &&& 0x0000001F) : find(0, 14);
+            (8, 0 &&& 0x00038000, 0 &&& 0x0000003F) : find(0, 15);
+            (8, 0 &&& 0x00030000, 0 &&& 0x0000007F) : find(0, 16);
+            (8, 0 &&& 0x00020000, 0 &&& 0x000000FF) : find(0, 17);
+            (8, _, 0 &&& 0x000001FF) : find(512, 0);
+            (8, _, 0 &&& 0x000003FE) : find(512, 1);
+            (8, _, 0 &&& 0x000007FC) : find(512, 2);
+            (8, _, 0 &&& 0x00000FF8) : find(512, 3);
+            (8, _, 0 &&& 0x00001FF0) : find(512, 4);
+            (8, _, 0 &&& 0x00003FE0) : find(512, 5);
+            (8, _, 0 &&& 0x00007FC0) : find(512, 6);
+            (8, _, 0 &&& 0x0000FF80) : find(512, 7);
+            (8, _, 0 &&& 0x0001FF00) : find(512, 8);
+            (8, _, 0 &&& 0x0003FE00) : find(512, 9);
+            (8, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (8, _, 0 &&& 0x0003F800) : find(512, 11);
+            (8, _, 0 &&& 0x0003F000) : find(512, 12);
+            (8, _, 0 &&& 0x0003E000) : find(512, 13);
+            (8, _, 0 &&& 0x0003C000) : find(512, 14);
+            (8, _, 0 &&& 0x00038000) : find(512, 15);
+            (8, _, 0 &&& 0x00030000) : find(512, 16);
+            (8, _, 0 &&& 0x00020000) : find(512, 17);
+            (9, 0 &&& 0x000003FF, _) : find(0, 0);
+            (9, 0 &&& 0x000007FE, _) : find(0, 1);
+            (9, 0 &&& 0x00000FFC, _) : find(0, 2);
+            (9, 0 &&& 0x00001FF8, _) : find(0, 3);
+            (9, 0 &&& 0x00003FF0, _) : find(0, 4);
+            (9, 0 &&& 0x00007FE0, _) : find(0, 5);
+            (9, 0 &&& 0x0000FFC0, _) : find(0, 6);
+            (9, 0 &&& 0x0001FF80, _) : find(0, 7);
+            (9, 0 &&& 0x0003FF00, _) : find(0, 8);
+            (9, 0 &&& 0x0003FE00, 0 &&& 0x00000001) : find(0, 9);
+            (9, 0 &&& 0x0003FC00, 0 &&& 0x00000003) : find(0, 10);
+            (9, 0 &&& 0x0003F800, 0 &&& 0x00000007) : find(0, 11);
+            (9, 0 &&& 0x0003F000, 0 &&& 0x0000000F) : find(0, 12);
+            (9, 0 &&& 0x0003E000, 0 &&& 0x0000001F) : find(0, 13);
+            (9, 0 &&& 0x0003C000, 0 &&& 0x0000003F) : find(0, 14);
+            (9, 0 &&& 0x00038000, 0 &&& 0x0000007F) : find(0, 15);
+            (9, 0 &&& 0x00030000, 0 &&& 0x000000FF) : find(0, 16);
+            (9, 0 &&& 0x00020000, 0 &&& 0x000001FF) : find(0, 17);
+            (9, _, 0 &&& 0x000003FF) : find(512, 0);
+            (9, _, 0 &&& 0x000007FE) : find(512, 1);
+            (9, _, 0 &&& 0x00000FFC) : find(512, 2);
+            (9, _, 0 &&& 0x00001FF8) : find(512, 3);
+            (9, _, 0 &&& 0x00003FF0) : find(512, 4);
+            (9, _, 0 &&& 0x00007FE0) : find(512, 5);
+            (9, _, 0 &&& 0x0000FFC0) : find(512, 6);
+            (9, _, 0 &&& 0x0001FF80) : find(512, 7);
+            (9, _, 0 &&& 0x0003FF00) : find(512, 8);
+            (9, _, 0 &&& 0x0003FE00) : find(512, 9);
+            (9, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (9, _, 0 &&& 0x0003F800) : find(512, 11);
+            (9, _, 0 &&& 0x0003F000) : find(512, 12);
+            (9, _, 0 &&& 0x0003E000) : find(512, 13);
+            (9, _, 0 &&& 0x0003C000) : find(512, 14);
+            (9, _, 0 &&& 0x00038000) : find(512, 15);
+            (9, _, 0 &&& 0x00030000) : find(512, 16);
+            (9, _, 0 &&& 0x00020000) : find(512, 17);
+            (10, 0 &&& 0x000007FF, _) : find(0, 0);
+            (10, 0 &&& 0x00000FFE, _) : find(0, 1);
+            (10, 0 &&& 0x00001FFC, _) : find(0, 2);
+            (10, 0 &&& 0x00003FF8, _) : find(0, 3);
+            (10, 0 &&& 0x00007FF0, _) : find(0, 4);
+            (10, 0 &&& 0x0000FFE0, _) : find(0, 5);
+            (10, 0 &&& 0x0001FFC0, _) : find(0, 6);
+            (10, 0 &&& 0x0003FF80, _) : find(0, 7);
+            (10, 0 &&& 0x0003FF00, 0 &&& 0x00000001) : find(0, 8);
+            (10, 0 &&& 0x0003FE00, 0 &&& 0x00000003) : find(0, 9);
+            (10, 0 &&& 0x0003FC00, 0 &&& 0x00000007) : find(0, 10);
+            (10, 0 &&& 0x0003F800, 0 &&& 0x0000000F) : find(0, 11);
+            (10, 0 &&& 0x0003F000, 0 &&& 0x0000001F) : find(0, 12);
+            (10, 0 &&& 0x0003E000, 0 &&& 0x0000003F) : find(0, 13);
+            (10, 0 &&& 0x0003C000, 0 &&& 0x0000007F) : find(0, 14);
+            (10, 0 &&& 0x00038000, 0 &&& 0x000000FF) : find(0, 15);
+            (10, 0 &&& 0x00030000, 0 &&& 0x000001FF) : find(0, 16);
+            (10, 0 &&& 0x00020000, 0 &&& 0x000003FF) : find(0, 17);
+            (10, _, 0 &&& 0x000007FF) : find(512, 0);
+            (10, _, 0 &&& 0x00000FFE) : find(512, 1);
+            (10, _, 0 &&& 0x00001FFC) : find(512, 2);
+            (10, _, 0 &&& 0x00003FF8) : find(512, 3);
+            (10, _, 0 &&& 0x00007FF0) : find(512, 4);
+            (10, _, 0 &&& 0x0000FFE0) : find(512, 5);
+            (10, _, 0 &&& 0x0001FFC0) : find(512, 6);
+            (10, _, 0 &&& 0x0003FF80) : find(512, 7);
+            (10, _, 0 &&& 0x0003FF00) : find(512, 8);
+            (10, _, 0 &&& 0x0003FE00) : find(512, 9);
+            (10, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (10, _, 0 &&& 0x0003F800) : find(512, 11);
+            (10, _, 0 &&& 0x0003F000) : find(512, 12);
+            (10, _, 0 &&& 0x0003E000) : find(512, 13);
+            (10, _, 0 &&& 0x0003C000) : find(512, 14);
+            (10, _, 0 &&& 0x00038000) : find(512, 15);
+            (10, _, 0 &&& 0x00030000) : find(512, 16);
+            (10, _, 0 &&& 0x00020000) : find(512, 17);
+            (11, 0 &&& 0x00000FFF, _) : find(0, 0);
+            (11, 0 &&& 0x00001FFE, _) : find(0, 1);
+            (11, 0 &&& 0x00003FFC, _) : find(0, 2);
+            (11, 0 &&& 0x00007FF8, _) : find(0, 3);
+            (11, 0 &&& 0x0000FFF0, _) : find(0, 4);
+            (11, 0 &&& 0x0001FFE0, _) : find(0, 5);
+            (11, 0 &&& 0x0003FFC0, _) : find(0, 6);
+            (11, 0 &&& 0x0003FF80, 0 &&& 0x00000001) : find(0, 7);
+            (11, 0 &&& 0x0003FF00, 0 &&& 0x00000003) : find(0, 8);
+            (11, 0 &&& 0x0003FE00, 0 &&& 0x00000007) : find(0, 9);
+            (11, 0 &&& 0x0003FC00, 0 &&& 0x0000000F) : find(0, 10);
+            (11, 0 &&& 0x0003F800, 0 &&& 0x0000001F) : find(0, 11);
+            (11, 0 &&& 0x0003F000, 0 &&& 0x0000003F) : find(0, 12);
+            (11, 0 &&& 0x0003E000, 0 &&& 0x0000007F) : find(0, 13);
+            (11, 0 &&& 0x0003C000, 0 &&& 0x000000FF) : find(0, 14);
+            (11, 0 &&& 0x00038000, 0 &&& 0x000001FF) : find(0, 15);
+            (11, 0 &&& 0x00030000, 0 &&& 0x000003FF) : find(0, 16);
+            (11, 0 &&& 0x00020000, 0 &&& 0x000007FF) : find(0, 17);
+            (11, _, 0 &&& 0x00000FFF) : find(512, 0);
+            (11, _, 0 &&& 0x00001FFE) : find(512, 1);
+            (11, _, 0 &&& 0x00003FFC) : find(512, 2);
+            (11, _, 0 &&& 0x00007FF8) : find(512, 3);
+            (11, _, 0 &&& 0x0000FFF0) : find(512, 4);
+            (11, _, 0 &&& 0x0001FFE0) : find(512, 5);
+            (11, _, 0 &&& 0x0003FFC0) : find(512, 6);
+            (11, _, 0 &&& 0x0003FF80) : find(512, 7);
+            (11, _, 0 &&& 0x0003FF00) : find(512, 8);
+            (11, _, 0 &&& 0x0003FE00) : find(512, 9);
+            (11, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (11, _, 0 &&& 0x0003F800) : find(512, 11);
+            (11, _, 0 &&& 0x0003F000) : find(512, 12);
+            (11, _, 0 &&& 0x0003E000) : find(512, 13);
+            (11, _, 0 &&& 0x0003C000) : find(512, 14);
+            (11, _, 0 &&& 0x00038000) : find(512, 15);
+            (11, _, 0 &&& 0x00030000) : find(512, 16);
+            (11, _, 0 &&& 0x00020000) : find(512, 17);
+            (12, 0 &&& 0x00001FFF, _) : find(0, 0);
+            (12, 0 &&& 0x00003FFE, _) : find(0, 1);
+            (12, 0 &&& 0x00007FFC, _) : find(0, 2);
+            (12, 0 &&& 0x0000FFF8, _) : find(0, 3);
+            (12, 0 &&& 0x0001FFF0, _) : find(0, 4);
+            (12, 0 &&& 0x0003FFE0, _) : find(0, 5);
+            (12, 0 &&& 0x0003FFC0, 0 &&& 0x00000001) : find(0, 6);
+            (12, 0 &&& 0x0003FF80, 0 &&& 0x00000003) : find(0, 7);
+            (12, 0 &&& 0x0003FF00, 0 &&& 0x00000007) : find(0, 8);
+            (12, 0 &&& 0x0003FE00, 0 &&& 0x0000000F) : find(0, 9);
+            (12, 0 &&& 0x0003FC00, 0 &&& 0x0000001F) : find(0, 10);
+            (12, 0 &&& 0x0003F800, 0 &&& 0x0000003F) : find(0, 11);
+            (12, 0 &&& 0x0003F000, 0 &&& 0x0000007F) : find(0, 12);
+            (12, 0 &&& 0x0003E000, 0 &&& 0x000000FF) : find(0, 13);
+            (12, 0 &&& 0x0003C000, 0 &&& 0x000001FF) : find(0, 14);
+            (12, 0 &&& 0x00038000, 0 &&& 0x000003FF) : find(0, 15);
+            (12, 0 &&& 0x00030000, 0 &&& 0x000007FF) : find(0, 16);
+            (12, 0 &&& 0x00020000, 0 &&& 0x00000FFF) : find(0, 17);
+            (12, _, 0 &&& 0x00001FFF) : find(512, 0);
+            (12, _, 0 &&& 0x00003FFE) : find(512, 1);
+            (12, _, 0 &&& 0x00007FFC) : find(512, 2);
+            (12, _, 0 &&& 0x0000FFF8) : find(512, 3);
+            (12, _, 0 &&& 0x0001FFF0) : find(512, 4);
+            (12, _, 0 &&& 0x0003FFE0) : find(512, 5);
+            (12, _, 0 &&& 0x0003FFC0) : find(512, 6);
+            (12, _, 0 &&& 0x0003FF80) : find(512, 7);
+            (12, _, 0 &&& 0x0003FF00) : find(512, 8);
+            (12, _, 0 &&& 0x0003FE00) : find(512, 9);
+            (12, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (12, _, 0 &&& 0x0003F800) : find(512, 11);
+            (12, _, 0 &&& 0x0003F000) : find(512, 12);
+            (12, _, 0 &&& 0x0003E000) : find(512, 13);
+            (12, _, 0 &&& 0x0003C000) : find(512, 14);
+            (12, _, 0 &&& 0x00038000) : find(512, 15);
+            (12, _, 0 &&& 0x00030000) : find(512, 16);
+            (12, _, 0 &&& 0x00020000) : find(512, 17);
+            (13, 0 &&& 0x00003FFF, _) : find(0, 0);
+            (13, 0 &&& 0x00007FFE, _) : find(0, 1);
+            (13, 0 &&& 0x0000FFFC, _) : find(0, 2);
+            (13, 0 &&& 0x0001FFF8, _) : find(0, 3);
+            (13, 0 &&& 0x0003FFF0, _) : find(0, 4);
+            (13, 0 &&& 0x0003FFE0, 0 &&& 0x00000001) : find(0, 5);
+            (13, 0 &&& 0x0003FFC0, 0 &&& 0x00000003) : find(0, 6);
+            (13, 0 &&& 0x0003FF80, 0 &&& 0x00000007) : find(0, 7);
+            (13, 0 &&& 0x0003FF00, 0 &&& 0x0000000F) : find(0, 8);
+            (13, 0 &&& 0x0003FE00, 0 &&& 0x0000001F) : find(0, 9);
+            (13, 0 &&& 0x0003FC00, 0 &&& 0x0000003F) : find(0, 10);
+            (13, 0 &&& 0x0003F800, 0 &&& 0x0000007F) : find(0, 11);
+            (13, 0 &&& 0x0003F000, 0 &&& 0x000000FF) : find(0, 12);
+            (13, 0 &&& 0x0003E000, 0 &&& 0x000001FF) : find(0, 13);
+            (13, 0 &&& 0x0003C000, 0 &&& 0x000003FF) : find(0, 14);
+            (13, 0 &&& 0x00038000, 0 &&& 0x000007FF) : find(0, 15);
+            (13, 0 &&& 0x00030000, 0 &&& 0x00000FFF) : find(0, 16);
+            (13, 0 &&& 0x00020000, 0 &&& 0x00001FFF) : find(0, 17);
+            (13, _, 0 &&& 0x00003FFF) : find(512, 0);
+            (13, _, 0 &&& 0x00007FFE) : find(512, 1);
+            (13, _, 0 &&& 0x0000FFFC) : find(512, 2);
+            (13, _, 0 &&& 0x0001FFF8) : find(512, 3);
+            (13, _, 0 &&& 0x0003FFF0) : find(512, 4);
+            (13, _, 0 &&& 0x0003FFE0) : find(512, 5);
+            (13, _, 0 &&& 0x0003FFC0) : find(512, 6);
+            (13, _, 0 &&& 0x0003FF80) : find(512, 7);
+            (13, _, 0 &&& 0x0003FF00) : find(512, 8);
+            (13, _, 0 &&& 0x0003FE00) : find(512, 9);
+            (13, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (13, _, 0 &&& 0x0003F800) : find(512, 11);
+            (13, _, 0 &&& 0x0003F000) : find(512, 12);
+            (13, _, 0 &&& 0x0003E000) : find(512, 13);
+            (13, _, 0 &&& 0x0003C000) : find(512, 14);
+            (13, _, 0 &&& 0x00038000) : find(512, 15);
+            (13, _, 0 &&& 0x00030000) : find(512, 16);
+            (13, _, 0 &&& 0x00020000) : find(512, 17);
+            (14, 0 &&& 0x00007FFF, _) : find(0, 0);
+            (14, 0 &&& 0x0000FFFE, _) : find(0, 1);
+            (14, 0 &&& 0x0001FFFC, _) : find(0, 2);
+            (14, 0 &&& 0x0003FFF8, _) : find(0, 3);
+            (14, 0 &&& 0x0003FFF0, 0 &&& 0x00000001) : find(0, 4);
+            (14, 0 &&& 0x0003FFE0, 0 &&& 0x00000003) : find(0, 5);
+            (14, 0 &&& 0x0003FFC0, 0 &&& 0x00000007) : find(0, 6);
+            (14, 0 &&& 0x0003FF80, 0 &&& 0x0000000F) : find(0, 7);
+            (14, 0 &&& 0x0003FF00, 0 &&& 0x0000001F) : find(0, 8);
+            (14, 0 &&& 0x0003FE00, 0 &&& 0x0000003F) : find(0, 9);
+            (14, 0 &&& 0x0003FC00, 0 &&& 0x0000007F) : find(0, 10);
+            (14, 0 &&& 0x0003F800, 0 &&& 0x000000FF) : find(0, 11);
+            (14, 0 &&& 0x0003F000, 0 &&& 0x000001FF) : find(0, 12);
+            (14, 0 &&& 0x0003E000, 0 &&& 0x000003FF) : find(0, 13);
+            (14, 0 &&& 0x0003C000, 0 &&& 0x000007FF) : find(0, 14);
+            (14, 0 &&& 0x00038000, 0 &&& 0x00000FFF) : find(0, 15);
+            (14, 0 &&& 0x00030000, 0 &&& 0x00001FFF) : find(0, 16);
+            (14, 0 &&& 0x00020000, 0 &&& 0x00003FFF) : find(0, 17);
+            (14, _, 0 &&& 0x00007FFF) : find(512, 0);
+            (14, _, 0 &&& 0x0000FFFE) : find(512, 1);
+            (14, _, 0 &&& 0x0001FFFC) : find(512, 2);
+            (14, _, 0 &&& 0x0003FFF8) : find(512, 3);
+            (14, _, 0 &&& 0x0003FFF0) : find(512, 4);
+            (14, _, 0 &&& 0x0003FFE0) : find(512, 5);
+            (14, _, 0 &&& 0x0003FFC0) : find(512, 6);
+            (14, _, 0 &&& 0x0003FF80) : find(512, 7);
+            (14, _, 0 &&& 0x0003FF00) : find(512, 8);
+            (14, _, 0 &&& 0x0003FE00) : find(512, 9);
+            (14, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (14, _, 0 &&& 0x0003F800) : find(512, 11);
+            (14, _, 0 &&& 0x0003F000) : find(512, 12);
+            (14, _, 0 &&& 0x0003E000) : find(512, 13);
+            (14, _, 0 &&& 0x0003C000) : find(512, 14);
+            (14, _, 0 &&& 0x00038000) : find(512, 15);
+            (14, _, 0 &&& 0x00030000) : find(512, 16);
+            (14, _, 0 &&& 0x00020000) : find(512, 17);
+            (15, 0 &&& 0x0000FFFF, _) : find(0, 0);
+            (15, 0 &&& 0x0001FFFE, _) : find(0, 1);
+            (15, 0 &&& 0x0003FFFC, _) : find(0, 2);
+            (15, 0 &&& 0x0003FFF8, 0 &&& 0x00000001) : find(0, 3);
+            (15, 0 &&& 0x0003FFF0, 0 &&& 0x00000003) : find(0, 4);
+            (15, 0 &&& 0x0003FFE0, 0 &&& 0x00000007) : find(0, 5);
+            (15, 0 &&& 0x0003FFC0, 0 &&& 0x0000000F) : find(0, 6);
+            (15, 0 &&& 0x0003FF80, 0 &&& 0x0000001F) : find(0, 7);
+            (15, 0 &&& 0x0003FF00, 0 &&& 0x0000003F) : find(0, 8);
+            (15, 0 &&& 0x0003FE00, 0 &&& 0x0000007F) : find(0, 9);
+            (15, 0 &&& 0x0003FC00, 0 &&& 0x000000FF) : find(0, 10);
+            (15, 0 &&& 0x0003F800, 0 &&& 0x000001FF) : find(0, 11);
+            (15, 0 &&& 0x0003F000, 0 &&& 0x000003FF) : find(0, 12);
+            (15, 0 &&& 0x0003E000, 0 &&& 0x000007FF) : find(0, 13);
+            (15, 0 &&& 0x0003C000, 0 &&& 0x00000FFF) : find(0, 14);
+            (15, 0 &&& 0x00038000, 0 &&& 0x00001FFF) : find(0, 15);
+            (15, 0 &&& 0x00030000, 0 &&& 0x00003FFF) : find(0, 16);
+            (15, 0 &&& 0x00020000, 0 &&& 0x00007FFF) : find(0, 17);
+            (15, _, 0 &&& 0x0000FFFF) : find(512, 0);
+            (15, _, 0 &&& 0x0001FFFE) : find(512, 1);
+            (15, _, 0 &&& 0x0003FFFC) : find(512, 2);
+            (15, _, 0 &&& 0x0003FFF8) : find(512, 3);
+            (15, _, 0 &&& 0x0003FFF0) : find(512, 4);
+            (15, _, 0 &&& 0x0003FFE0) : find(512, 5);
+            (15, _, 0 &&& 0x0003FFC0) : find(512, 6);
+            (15, _, 0 &&& 0x0003FF80) : find(512, 7);
+            (15, _, 0 &&& 0x0003FF00) : find(512, 8);
+            (15, _, 0 &&& 0x0003FE00) : find(512, 9);
+            (15, _, 0 &&& 0x0003FC00) : find(512, 10);
+            (15, _, 0 &&& 0x0003F800) : find(512, 11);
+            (15, _, 0 &&& 0x0003F000) : find(512, 12);
+            (15, _, 0 &&& 0x0003E000) : find(512, 13);
+            (15, _, 0 &&& 0x0003C000) : find(512, 14);
+            (15, _, 0 &&& 0x00038000) : find(512, 15);
+            (15, _, 0 &&& 0x00030000) : find(512, 16);
+            (15, _, 0 &&& 0x00020000) : find(512, 17);
+        }
+        size = 540;
+    }
+
+    @hidden action use_up() {
+        meta.edm.amount = EDM_CHUNK - meta.edm.bytes;
+    }
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    // Here in cells, but for the first one.
+    action take_times(bit<8> from_more, bit<8> to_more, bit<8> more) {
+        meta.edm.from_more = from_more;
+        meta.edm.to_more   = to_more;
+        meta.edm.more      = more;
+    }
+
+    table times {
+        key = {
+            meta.edm.round[15:4] : exact @name("units");
+            meta.edm.from_rate : exact;
+            meta.edm.to_rate : exact;
+        }
+        actions = {
+            take_times;
+        }
+        const default_action = take_times(0, 0, 0);
+        size = 1024;
+    }
+
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    @hidden action grant() {
+        turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm.bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    @hidden action locate_by_destination() {
+        meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
+        meta.edm.memory = meta.edm.destination_memory;
+    }
+
+    @hidden action locate_by_source() {
+        meta.edm.cell   = meta.edm.destination_asks + meta.edm.source_asked;
+        meta.edm.memory = meta.edm.source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    @hidden action goes_on() {
+        meta.edm.to        = meta.edm.destination_link;
+        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.from      = meta.edm.source_link;
+        meta.edm.from_rate = meta.edm.source_rate;
+    }
+
+    @hidden action comes_back() {
+        meta.edm.to        = meta.edm.source_link;
+        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.from      = meta.edm.destination_link;
+        meta.edm.from_rate = meta.edm.destination_rate;
+    }
+
+    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    @hidden action look_behind_window() {
+        meta.edm.round = meta.edm.rest - 1009;
+        meta.edm.over  = meta.edm.rest - 1025;
+        meta.edm.rest  = meta.edm.rest - EDM_WINDOW;
+    }
+
+    @hidden action look_at_demand() {
+        meta.edm.round = meta.edm.rest + 15;
+    }
+
+    @hidden action ask_behind_chunk() {
+        meta.edm.asks  = 1;
+        meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.round = min(meta.edm.round, 32w1039);
+    }
+
+    @hidden action ask_for_demand() {
+        meta.edm.asks  = 1;
+        meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.round = min(meta.edm.round, 32w1039);
+    }
+
+    // The controller's: the lane, or the link.
+    @hidden action manage() {
+        meta.edm.cell   = hdr.edm_management.index;
+        meta.edm.answer = hdr.edm_management.index[2:2];
+        meta.edm.to     = hdr.edm_management.index;
+        meta.edm.from   = hdr.edm_management.index;
+    }
+
+    apply {
+        // Which lane, and which way data goes: an answer goes the other way than its request.
+        if (hdr.edm_management.isValid()) {
+            manage();
+        } else {
+            if (meta.edm.kind == EDM_OP_ANSWER) {
+                locate_by_source();
+            } else {
+                locate_by_destination();
+            }
+            if (meta.edm.kind == EDM_OP_REQUEST) {
+                comes_back();
+            } else {
+                goes_on();
+            }
+        }
+        if (meta.edm.kind == EDM_OP_WRITE || meta.edm.kind == EDM_OP_ANSWER) {
+            look_behind_window();
+        } else {
+            look_at_demand();
+        }
+
+        if (color == MeterColor_t.RED) {
+            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.edm.op = EDM_OP_NONE;
+        } else {
+            // touched
+            if (meta.pass == 0 && meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+                meta.edm.expired = touch.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            }
+        }
+        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
+        // the next window.
+        if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
+            ask_for_demand();
+        } else if (meta.edm.full == 1 && meta.edm.over[31:31] == 0) {
+            ask_behind_chunk();
+        }
+        if (meta.edm.asks == 1) {
+            use_up();
+        }
+        if (meta.pass == EDM_PASS_TAKE) {
+            meta.edm.need = meta.edm.bytes; // what goes back if others took its cells
+        }
+        if (meta.edm.asks == 1 && meta.pass == 0) {
+            times.apply();
+        }
+
+        // Where cells are looked for, or which ones are taken.
+        if (meta.pass == 0) {
+            turn_to_page();
+            begun.apply();
+        } else {
+            if (meta.edm.from_last >= EDM_CELLS || meta.edm.to_last >= EDM_CELLS) {
+                meta.edm.base = meta.edm.page;
+            }
+            source_ends.apply();
+            destination_ends.apply();
+            places.apply();
+            meta.edm.to_wait = (int<32>) (meta.edm.start - meta.edm.now);
+            if (meta.edm.page[9:9] == 0) {
+                take_from_even_on();
+            } else {
+                take_from_odd_on();
+            }
+        }
+
+        // *_claimed, *_begin
+        if (meta.pass == EDM_PASS_TAKE) {
+            meta.edm.from_clash = claim_source.execute(meta.edm.from[15:0]);
+        }
+        if (meta.edm.managed == EDM_OP_WRITE_SOURCE && hdr.packet_out.isValid() && hdr.packet_out.egress_port == 0) {
+            meta.edm.from_ahead = write_source.execute(meta.edm.from[15:0]);
+        } else if (meta.pass == EDM_PASS_TAKE) {
+            move_source.execute(meta.edm.from[15:0]);
+        } else {
+            meta.edm.from_ahead = look_at_source.execute(meta.edm.from[15:0]);
+        }
+        if (meta.pass == EDM_PASS_TAKE) {
+            meta.edm.to_clash = claim_destination.execute(meta.edm.to[15:0]);
+        }
+        if (meta.edm.managed == EDM_OP_WRITE_DESTINATION && hdr.packet_out.isValid() && hdr.packet_out.egress_port == 0) {
+            meta.edm.to_ahead = write_destination.execute(meta.edm.to[15:0]);
+        } else if (meta.pass == EDM_PASS_TAKE) {
+            move_destination.execute(meta.edm.to[15:0]);
+        } else {
+            meta.edm.to_ahead = look_at_destination.execute(meta.edm.to[15:0]);
+        }
+        meta.edm.ahead = max(meta.edm.from_ahead, meta.edm.to_ahead);
+
+        // rights
+        if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.from_clash != 0 || meta.edm.to_clash != 0) {
+            meta.edm.held = give_back.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+        } else if (meta.edm.op == EDM_OP_WRITE_RIGHTS) {
+            meta.edm.held = replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+        } else if (meta.pass == 0 && meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                if (meta.edm.expired == 0) {
+                    meta.edm.granted = take_lane.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+                } else {
+                    replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+                    meta.edm.granted = 1;
+                }
+            } else if (meta.edm.end == 1) {
+                meta.edm.granted = replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            } else {
+                meta.edm.granted = ask.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            }
+        }
+        if (meta.pass == 0 && meta.edm.asks == 1 && meta.edm.granted[1:0] == 1) {
+            meta.edm.looks = 1;
+        }
+
+        // What becomes of the frame; of one that looks for cells, that is known in its next pass.
+        if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+            if (meta.edm.memory == 0) {
+                meta.drop = DROP_EDM_NO_MEMORY;
+            } else if (meta.edm.granted == 0) {
+                meta.drop = DROP_EDM_LANE_TAKEN;
+            } else if (meta.edm.from_clash != 0 || meta.edm.to_clash != 0) {
+                meta.drop = DROP_EDM_NO_TIME;
+            } else {
+                ig_tm_md.qid = EDM_CLASS_CONTROL;
+                if (meta.edm.looks == 0) {
+                    demands.count(ig_intr_md.ingress_port);
+                }
+            }
+        } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
+            if (meta.edm.granted == 0) {
+                demoted.count(EDM_DEMOTED_UNCOVERED);
+            } else {
+                ig_tm_md.qid = EDM_CLASS_DATA;
+                if (meta.edm.looks == 0) {
+                    data.count(ig_tm_md.ucast_egress_port);
+                }
+                if (meta.edm.from_clash != 0 || meta.edm.to_clash != 0) {
+                    stalled.count(0);
+                }
+            }
+        } else if (meta.edm.op != EDM_OP_NONE) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+        }
+
+        // What it tells of the cells that it took: a notification goes back, a request goes on, a chunk's head goes back; or what
+        // the controller asked.
+        if (meta.pass == EDM_PASS_TAKE && meta.edm.from_clash == 0 && meta.edm.to_clash == 0) {
+            if (meta.edm.op == EDM_OP_NOTIFY) {
+                grant();
+            } else if (meta.edm.op == EDM_OP_REQUEST) {
+                hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
+            } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
+                meta.edm.start = (bit<32>) meta.edm.to_wait;
+                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+            }
+        } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
+            hdr.edm_management.value = meta.edm.held;
+            reply_to_controller();
+        } else if (meta.edm.op == EDM_OP_READ_SOURCE || meta.edm.op == EDM_OP_WRITE_SOURCE) {
+            hdr.edm_management.value = (bit<32>) meta.edm.from_ahead;
+            reply_to_controller();
+        } else if (meta.edm.op == EDM_OP_READ_DESTINATION || meta.edm.op == EDM_OP_WRITE_DESTINATION) {
+            hdr.edm_management.value = (bit<32>) meta.edm.to_ahead;
+            reply_to_controller();
+        }
+
+        // *_even, *_odd
+        if (meta.pass == 0) {
+            meta.edm.even = meta.edm.page + (bit<32>) meta.edm.ahead;
+            meta.edm.odd  = meta.edm.page + (bit<32>) meta.edm.ahead;
+        } else if (meta.edm.page[9:9] == 0) {
+            meta.edm.even = meta.edm.page;
+            meta.edm.odd  = meta.edm.next_page;
+        } else {
+            meta.edm.even = meta.edm.next_page;
+            meta.edm.odd  = meta.edm.page;
+        }
+        if (meta.edm.op == EDM_OP_WRITE_SOURCE) {
+            clear_source_even.execute(meta.edm.from[15:0]);
+        } else if (meta.pass == 0) {
+            meta.edm.saw_from_even = look_at_source_even.execute(meta.edm.from[15:0]);
+        } else if (meta.edm.from_clash == 0 && meta.edm.to_clash == 0 &&
+            (meta.edm.page[9:9] == 0 || meta.edm.from_last >= EDM_CELLS)) {
+            take_source_even.execute(meta.edm.from[15:0]);
+        }
+        if (meta.edm.op == EDM_OP_WRITE_SOURCE) {
+            clear_source_odd.execute(meta.edm.from[15:0]);
+        } else if (meta.pass == 0) {
+            meta.edm.saw_from_odd = look_at_source_odd.execute(meta.edm.from[15:0]);
+        } else if (meta.edm.from_clash == 0 && meta.edm.to_clash == 0 &&
+            (meta.edm.page[9:9] == 1 || meta.edm.from_last >= EDM_CELLS)) {
+            take_source_odd.execute(meta.edm.from[15:0]);
+        }
+        if (meta.edm.op == EDM_OP_WRITE_DESTINATION) {
+            clear_destination_even.execute(meta.edm.to[15:0]);
+        } else if (meta.pass == 0) {
+            meta.edm.saw_to_even = look_at_destination_even.execute(meta.edm.to[15:0]);
+        } else if (meta.edm.from_clash == 0 && meta.edm.to_clash == 0 &&
+            (meta.edm.page[9:9] == 0 || meta.edm.to_last >= EDM_CELLS)) {
+            take_destination_even.execute(meta.edm.to[15:0]);
+        }
+        if (meta.edm.op == EDM_OP_WRITE_DESTINATION) {
+            clear_destination_odd.execute(meta.edm.to[15:0]);
+        } else if (meta.pass == 0) {
+            meta.edm.saw_to_odd = look_at_destination_odd.execute(meta.edm.to[15:0]);
+        } else if (meta.edm.from_clash == 0 && meta.edm.to_clash == 0 &&
+            (meta.edm.page[9:9] == 1 || meta.edm.to_last >= EDM_CELLS)) {
+            take_destination_odd.execute(meta.edm.to[15:0]);
+        }
+
+        // The first cells that are free at both links; those that have begun are not.
+        if (meta.pass == 0) {
+            if (meta.edm.even[9:9] == 0) {
+                join_from_even_on();
+            } else {
+                join_from_odd_on();
+            }
+            if (meta.edm.ahead == 0) {
+                meta.edm.taken = meta.edm.taken | meta.edm.before;
+            }
+            runs.apply();
+            if (meta.edm.looks == 1) {
+                meta.pass = EDM_PASS_TAKE; ig_dprsr_md.resubmit_type = RESUBMIT;
+            }
+        }
+    }
+}
+
+// Makes grants of heads, and drops what is longer than it was granted as.
+control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+        in egress_intrinsic_metadata_t eg_intr_md,
+        in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+        inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+        inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Chunks that came as granted, and are longer than their header says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
+
+    bit<16> room    = 0;
+    bit<16> missing = 0; // to the shortest frame
+
+    // Lengths are with FCS, and what frames carry from ingress.
+    @hidden action weigh_length() {
+        room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
+        missing = 60 + 6 - eg_intr_md.pkt_length;
+    }
+
+    @hidden action add_headers() {
+        room = room + 46 + 6;
+    }
+
+    // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+    @hidden action turn_head() {
+        mac_addr_t source = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = source;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.id      = hdr.edm_message.id;
+        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+        hdr.edm_control.bytes   = hdr.head.edm_bytes;
+        hdr.edm_control.wait    = hdr.head.edm_wait;
+    }
+
+    apply {
+        if (hdr.head.isValid()) {
+            turn_head();
+            if (hdr.edm_message.kind == EDM_RRES) {
+                hdr.edm_control.answer = 1;
+            } else {
+                hdr.edm_control.answer = 0;
+            }
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+            hdr.edm_message.setInvalid();
+        } else if (hdr.edm_message.isValid()) {
+            weigh_length();
+            add_headers();
+            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && room[15:15] == 1 && missing[15:15] == 1) {
+                too_long.count(0);
+                eg_dprsr_md.drop_ctl = 1;
+            }
+        }
+    }
+}
+
 // Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
 @pa_container_size("ingress", "meta.drop", 8)
 @pa_container_size("ingress", "meta.known", 8)
 @pa_container_size("ingress", "meta.accepted", 8)
-@pa_container_size("ingress", "meta.edm_op", 8)
-@pa_container_size("ingress", "meta.edm_bad", 8)
-@pa_container_size("ingress", "meta.edm_source_memory", 8)
-@pa_container_size("ingress", "meta.edm_source_rate", 8)
-@pa_container_size("ingress", "meta.edm_destination_memory", 8)
-@pa_container_size("ingress", "meta.edm_destination_rate", 8)
-@pa_container_size("ingress", "meta.edm_memory", 8)
-@pa_container_size("ingress", "meta.edm_to_rate", 8)
-@pa_container_size("ingress", "meta.edm_from_rate", 8)
+@pa_container_size("ingress", "meta.edm.op", 8)
+@pa_container_size("ingress", "meta.edm.bad", 8)
+@pa_container_size("ingress", "meta.edm.source_memory", 8)
+@pa_container_size("ingress", "meta.edm.source_rate", 8)
+@pa_container_size("ingress", "meta.edm.destination_memory", 8)
+@pa_container_size("ingress", "meta.edm.destination_rate", 8)
+@pa_container_size("ingress", "meta.edm.memory", 8)
+@pa_container_size("ingress", "meta.edm.to_rate", 8)
+@pa_container_size("ingress", "meta.edm.from_rate", 8)
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -845,16 +2360,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Unless the controller configures a port's meter, everything is green.
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted.
-    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) edm_demoted;
-
-    // Chunks whose message stops, because others took the time for its rest: its host asks again.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_stalled;
-
-    // By port: demands of the port's host that were granted, data that went to it as scheduled.
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_demands;
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_data;
+    Edm() edm;
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
@@ -864,11 +2370,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action accept_source(MirrorId_t edm_session,
         bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
-        meta.edm_source_link   = edm_link;
-        meta.edm_source_asks   = edm_asks;
-        meta.edm_source_asked  = edm_asked;
-        meta.edm_source_memory = edm_memory;
-        meta.edm_source_rate   = edm_rate;
+        meta.edm.source_link   = edm_link;
+        meta.edm.source_asks   = edm_asks;
+        meta.edm.source_asked  = edm_asked;
+        meta.edm.source_memory = edm_memory;
+        meta.edm.source_rate   = edm_rate;
         meta.head_session = edm_session;
         meta.accepted = 1;
     }
@@ -891,11 +2397,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = port;
         meta.known = 1;
         meta.known_port = port;
-        meta.edm_destination_link   = edm_link;
-        meta.edm_destination_asks   = edm_asks;
-        meta.edm_destination_asked  = edm_asked;
-        meta.edm_destination_memory = edm_memory;
-        meta.edm_destination_rate   = edm_rate;
+        meta.edm.destination_link   = edm_link;
+        meta.edm.destination_asks   = edm_asks;
+        meta.edm.destination_asked  = edm_asked;
+        meta.edm.destination_memory = edm_memory;
+        meta.edm.destination_rate   = edm_rate;
     }
 
     table l2_forward {
@@ -908,1228 +2414,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         size = 1024;
-    }
-
-    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
-    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
-    //
-    // What each register guarantees, in the order in which all frames pass them, each at most once:
-    //
-    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
-    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
-    // edm_*_claimed, edm_*_begin, edm_*_even, edm_*_odd
-    //                       a cell of time is granted once at each link; the second pass of a frame takes what the first one saw
-    //
-    // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
-
-    // When the lane's message last went on.
-    // Written by demands, chunks; it wraps as the time does.
-    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
-
-    // Whether a message in this lane has stopped for so long that the lane is free.
-    RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-                result = 1;
-            } else {
-                result = 0;
-            }
-            value = (int<32>) meta.edm_now;
-        }
-    };
-
-    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
-    // Written by demands, chunks, the controller; it never wraps.
-    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
-
-    // A demand's: the lane must be free.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value == 0) {
-                value  = meta.edm_need;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-            value  = meta.edm_need;
-        }
-    };
-
-    // A chunk's. One with more than a window gets none.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value >= meta.edm_need && value <= EDM_WINDOW) {
-                value  = value - meta.edm_amount;
-                result = 1;
-            } else if (value >= meta.edm_need) {
-                value  = value - meta.edm_need;
-                result = 2;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // Of what there is no time for: it is granted nothing. The controller looks by it.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = value |-| meta.edm_need;
-            result = value;
-        }
-    };
-
-    // Which cells of its page have begun when a frame comes.
-    @hidden action edm_look_back(bit<32> begun) {
-        meta.edm_before = begun;
-    }
-
-    @hidden table edm_begun {
-        key = {
-            meta.edm_now[8:0] : range @name("time");
-        }
-        actions = {
-            edm_look_back;
-        }
-        const default_action = edm_look_back(0x0003FFFF);
-        const entries = {
-            0 .. 26 : edm_look_back(0x00000001);
-            27 .. 53 : edm_look_back(0x00000003);
-            54 .. 80 : edm_look_back(0x00000007);
-            81 .. 107 : edm_look_back(0x0000000F);
-            108 .. 134 : edm_look_back(0x0000001F);
-            135 .. 161 : edm_look_back(0x0000003F);
-            162 .. 188 : edm_look_back(0x0000007F);
-            189 .. 215 : edm_look_back(0x000000FF);
-            216 .. 242 : edm_look_back(0x000001FF);
-            243 .. 269 : edm_look_back(0x000003FF);
-            270 .. 296 : edm_look_back(0x000007FF);
-            297 .. 323 : edm_look_back(0x00000FFF);
-            324 .. 350 : edm_look_back(0x00001FFF);
-            351 .. 377 : edm_look_back(0x00003FFF);
-            378 .. 404 : edm_look_back(0x00007FFF);
-            405 .. 431 : edm_look_back(0x0000FFFF);
-            432 .. 458 : edm_look_back(0x0001FFFF);
-            459 .. 485 : edm_look_back(0x0003FFFF);
-        }
-        size = 32;
-    }
-
-    // Each link's calendar, as a source and as a destination: when the page begins before which all cells are taken; and an even
-    // page and an odd one, each with when it begins and a bit for each cell that is taken. Cells are looked for in the page with
-    // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
-    // pages behind these two. So nothing has to be given back or shifted. A frame that takes a cell of a later page moves the
-    // calendar, and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
-
-    // The page of the source link before which all cells are taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_source_begin;
-
-    // How far ahead of the page the calendar begins.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_begin) edm_look_at_source = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-                result = value - (int<32>) meta.edm_page;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // Of a frame that takes cells of the page: what is before `edm_base` is given up.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_begin) edm_move_source = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-                result = value - (int<32>) meta.edm_page;
-            } else {
-                result = 0;
-                value  = (int<32>) meta.edm_base;
-            }
-        }
-    };
-
-    // The controller's. What it was goes back.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_begin) edm_write_source = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-                result = value - (int<32>) meta.edm_page;
-            } else {
-                result = 0;
-            }
-            value = (int<32>) meta.edm_base;
-        }
-    };
-
-    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    Register<pair_t, bit<16>>(PORT_COUNT) edm_source_even;
-
-    // Of the page with which both calendars begin, or of the next one.
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_even) edm_look_at_source_even = {
-        void apply(inout pair_t value, out bit<32> result) {
-            if (value.first - meta.edm_even < 2 * EDM_PAGE) {
-                result = value.second;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_even) edm_take_source_even = {
-        void apply(inout pair_t value, out bit<32> result) {
-            if (value.first == meta.edm_even) {
-                result = value.second;
-                value.second = value.second | meta.edm_from_even;
-            } else {
-                result = 0;
-                value.first = meta.edm_even;
-                value.second = meta.edm_from_even;
-            }
-        }
-    };
-
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_even) edm_clear_source_even = {
-        void apply(inout pair_t value, out bit<32> result) {
-            result = value.second;
-            value.second = 0;
-        }
-    };
-
-    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    Register<pair_t, bit<16>>(PORT_COUNT) edm_source_odd;
-
-    // Of the page with which both calendars begin, or of the next one.
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_odd) edm_look_at_source_odd = {
-        void apply(inout pair_t value, out bit<32> result) {
-            if (value.first - meta.edm_odd < 2 * EDM_PAGE) {
-                result = value.second;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_odd) edm_take_source_odd = {
-        void apply(inout pair_t value, out bit<32> result) {
-            if (value.first == meta.edm_odd) {
-                result = value.second;
-                value.second = value.second | meta.edm_from_odd;
-            } else {
-                result = 0;
-                value.first = meta.edm_odd;
-                value.second = meta.edm_from_odd;
-            }
-        }
-    };
-
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_odd) edm_clear_source_odd = {
-        void apply(inout pair_t value, out bit<32> result) {
-            result = value.second;
-            value.second = 0;
-        }
-    };
-
-    // The page of the destination link before which all cells are taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_begin;
-
-    // How far ahead of the page the calendar begins.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_begin) edm_look_at_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-                result = value - (int<32>) meta.edm_page;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // Of a frame that takes cells of the page: what is before `edm_base` is given up.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_begin) edm_move_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-                result = value - (int<32>) meta.edm_page;
-            } else {
-                result = 0;
-                value  = (int<32>) meta.edm_base;
-            }
-        }
-    };
-
-    // The controller's. What it was goes back.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_begin) edm_write_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-                result = value - (int<32>) meta.edm_page;
-            } else {
-                result = 0;
-            }
-            value = (int<32>) meta.edm_base;
-        }
-    };
-
-    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    Register<pair_t, bit<16>>(PORT_COUNT) edm_destination_even;
-
-    // Of the page with which both calendars begin, or of the next one.
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_even) edm_look_at_destination_even = {
-        void apply(inout pair_t value, out bit<32> result) {
-            if (value.first - meta.edm_even < 2 * EDM_PAGE) {
-                result = value.second;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_even) edm_take_destination_even = {
-        void apply(inout pair_t value, out bit<32> result) {
-            if (value.first == meta.edm_even) {
-                result = value.second;
-                value.second = value.second | meta.edm_to_even;
-            } else {
-                result = 0;
-                value.first = meta.edm_even;
-                value.second = meta.edm_to_even;
-            }
-        }
-    };
-
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_even) edm_clear_destination_even = {
-        void apply(inout pair_t value, out bit<32> result) {
-            result = value.second;
-            value.second = 0;
-        }
-    };
-
-    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    Register<pair_t, bit<16>>(PORT_COUNT) edm_destination_odd;
-
-    // Of the page with which both calendars begin, or of the next one.
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_odd) edm_look_at_destination_odd = {
-        void apply(inout pair_t value, out bit<32> result) {
-            if (value.first - meta.edm_odd < 2 * EDM_PAGE) {
-                result = value.second;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_odd) edm_take_destination_odd = {
-        void apply(inout pair_t value, out bit<32> result) {
-            if (value.first == meta.edm_odd) {
-                result = value.second;
-                value.second = value.second | meta.edm_to_odd;
-            } else {
-                result = 0;
-                value.first = meta.edm_odd;
-                value.second = meta.edm_to_odd;
-            }
-        }
-    };
-
-    RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_odd) edm_clear_destination_odd = {
-        void apply(inout pair_t value, out bit<32> result) {
-            result = value.second;
-            value.second = 0;
-        }
-    };
-
-    // When a frame last took cells of a link's calendar. Who came before that may have looked at it before, so what it found may
-    // be taken: it takes nothing.
-
-    // When a frame last took cells of the source link, plus the time of a pass.
-    // Written by frames that take cells; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_source_claimed;
-
-    RegisterAction<int<32>, bit<16>, bit<8>>(edm_source_claimed) edm_claim_source = {
-        void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.edm_now > 0 && value - (int<32>) meta.edm_now < EDM_PASS_TIME) {
-                result = 1;
-            } else {
-                result = 0;
-                value  = (int<32>) meta.edm_passes_at;
-            }
-        }
-    };
-
-    // When a frame last took cells of the destination link, plus the time of a pass.
-    // Written by frames that take cells; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
-
-    RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
-        void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.edm_now > 0 && value - (int<32>) meta.edm_now < EDM_PASS_TIME) {
-                result = 1;
-            } else {
-                result = 0;
-                value  = (int<32>) meta.edm_passes_at;
-            }
-        }
-    };
-
-    // The first pass: the present page, and the one with which the controller has a calendar begin.
-    @hidden action edm_open_page() {
-        meta.edm_page = meta.edm_now & EDM_PAGES;
-        meta.edm_base = meta.edm_now + meta.edm_to_time;
-    }
-
-    @hidden action edm_turn_to_page() {
-        meta.edm_base = meta.edm_base & EDM_PAGES;
-    }
-
-    // The second one: the pages of the cells that were found, and where these end.
-    @hidden action edm_turn_pages() {
-        meta.edm_next_page = meta.edm_page + EDM_PAGE;
-        meta.edm_base      = meta.edm_page - EDM_PAGE;
-        meta.edm_from_last = meta.edm_place + meta.edm_from_more;
-        meta.edm_to_last   = meta.edm_place + meta.edm_to_more;
-    }
-
-    @hidden action edm_look_before(bit<32> before, bit<32> offset) {
-        meta.edm_before = before;
-        meta.edm_start  = meta.edm_page + offset;
-    }
-
-    @hidden table edm_places {
-        key = {
-            meta.edm_place : exact;
-        }
-        actions = {
-            edm_look_before;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            0 : edm_look_before(0x00000000, 0);
-            1 : edm_look_before(0x00000001, 27);
-            2 : edm_look_before(0x00000003, 54);
-            3 : edm_look_before(0x00000007, 81);
-            4 : edm_look_before(0x0000000F, 108);
-            5 : edm_look_before(0x0000001F, 135);
-            6 : edm_look_before(0x0000003F, 162);
-            7 : edm_look_before(0x0000007F, 189);
-            8 : edm_look_before(0x000000FF, 216);
-            9 : edm_look_before(0x000001FF, 243);
-            10 : edm_look_before(0x000003FF, 270);
-            11 : edm_look_before(0x000007FF, 297);
-            12 : edm_look_before(0x00000FFF, 324);
-            13 : edm_look_before(0x00001FFF, 351);
-            14 : edm_look_before(0x00003FFF, 378);
-            15 : edm_look_before(0x00007FFF, 405);
-            16 : edm_look_before(0x0000FFFF, 432);
-            17 : edm_look_before(0x0001FFFF, 459);
-        }
-        size = 32;
-    }
-
-    @hidden action edm_end_source(bit<32> head, bit<32> tail) {
-        meta.edm_from_head = head;
-        meta.edm_from_tail = tail;
-    }
-
-    @hidden table edm_source_ends {
-        key = {
-            meta.edm_from_last : exact;
-        }
-        actions = {
-            edm_end_source;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            0 : edm_end_source(0x00000001, 0x00000000);
-            1 : edm_end_source(0x00000003, 0x00000000);
-            2 : edm_end_source(0x00000007, 0x00000000);
-            3 : edm_end_source(0x0000000F, 0x00000000);
-            4 : edm_end_source(0x0000001F, 0x00000000);
-            5 : edm_end_source(0x0000003F, 0x00000000);
-            6 : edm_end_source(0x0000007F, 0x00000000);
-            7 : edm_end_source(0x000000FF, 0x00000000);
-            8 : edm_end_source(0x000001FF, 0x00000000);
-            9 : edm_end_source(0x000003FF, 0x00000000);
-            10 : edm_end_source(0x000007FF, 0x00000000);
-            11 : edm_end_source(0x00000FFF, 0x00000000);
-            12 : edm_end_source(0x00001FFF, 0x00000000);
-            13 : edm_end_source(0x00003FFF, 0x00000000);
-            14 : edm_end_source(0x00007FFF, 0x00000000);
-            15 : edm_end_source(0x0000FFFF, 0x00000000);
-            16 : edm_end_source(0x0001FFFF, 0x00000000);
-            17 : edm_end_source(0x0003FFFF, 0x00000000);
-            18 : edm_end_source(0x0003FFFF, 0x00000001);
-            19 : edm_end_source(0x0003FFFF, 0x00000003);
-            20 : edm_end_source(0x0003FFFF, 0x00000007);
-            21 : edm_end_source(0x0003FFFF, 0x0000000F);
-            22 : edm_end_source(0x0003FFFF, 0x0000001F);
-            23 : edm_end_source(0x0003FFFF, 0x0000003F);
-            24 : edm_end_source(0x0003FFFF, 0x0000007F);
-            25 : edm_end_source(0x0003FFFF, 0x000000FF);
-            26 : edm_end_source(0x0003FFFF, 0x000001FF);
-            27 : edm_end_source(0x0003FFFF, 0x000003FF);
-            28 : edm_end_source(0x0003FFFF, 0x000007FF);
-            29 : edm_end_source(0x0003FFFF, 0x00000FFF);
-            30 : edm_end_source(0x0003FFFF, 0x00001FFF);
-            31 : edm_end_source(0x0003FFFF, 0x00003FFF);
-            32 : edm_end_source(0x0003FFFF, 0x00007FFF);
-            33 : edm_end_source(0x0003FFFF, 0x0000FFFF);
-            34 : edm_end_source(0x0003FFFF, 0x0001FFFF);
-        }
-        size = 64;
-    }
-
-    @hidden action edm_end_destination(bit<32> head, bit<32> tail) {
-        meta.edm_to_head = head;
-        meta.edm_to_tail = tail;
-    }
-
-    @hidden table edm_destination_ends {
-        key = {
-            meta.edm_to_last : exact;
-        }
-        actions = {
-            edm_end_destination;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            0 : edm_end_destination(0x00000001, 0x00000000);
-            1 : edm_end_destination(0x00000003, 0x00000000);
-            2 : edm_end_destination(0x00000007, 0x00000000);
-            3 : edm_end_destination(0x0000000F, 0x00000000);
-            4 : edm_end_destination(0x0000001F, 0x00000000);
-            5 : edm_end_destination(0x0000003F, 0x00000000);
-            6 : edm_end_destination(0x0000007F, 0x00000000);
-            7 : edm_end_destination(0x000000FF, 0x00000000);
-            8 : edm_end_destination(0x000001FF, 0x00000000);
-            9 : edm_end_destination(0x000003FF, 0x00000000);
-            10 : edm_end_destination(0x000007FF, 0x00000000);
-            11 : edm_end_destination(0x00000FFF, 0x00000000);
-            12 : edm_end_destination(0x00001FFF, 0x00000000);
-            13 : edm_end_destination(0x00003FFF, 0x00000000);
-            14 : edm_end_destination(0x00007FFF, 0x00000000);
-            15 : edm_end_destination(0x0000FFFF, 0x00000000);
-            16 : edm_end_destination(0x0001FFFF, 0x00000000);
-            17 : edm_end_destination(0x0003FFFF, 0x00000000);
-            18 : edm_end_destination(0x0003FFFF, 0x00000001);
-            19 : edm_end_destination(0x0003FFFF, 0x00000003);
-            20 : edm_end_destination(0x0003FFFF, 0x00000007);
-            21 : edm_end_destination(0x0003FFFF, 0x0000000F);
-            22 : edm_end_destination(0x0003FFFF, 0x0000001F);
-            23 : edm_end_destination(0x0003FFFF, 0x0000003F);
-            24 : edm_end_destination(0x0003FFFF, 0x0000007F);
-            25 : edm_end_destination(0x0003FFFF, 0x000000FF);
-            26 : edm_end_destination(0x0003FFFF, 0x000001FF);
-            27 : edm_end_destination(0x0003FFFF, 0x000003FF);
-            28 : edm_end_destination(0x0003FFFF, 0x000007FF);
-            29 : edm_end_destination(0x0003FFFF, 0x00000FFF);
-            30 : edm_end_destination(0x0003FFFF, 0x00001FFF);
-            31 : edm_end_destination(0x0003FFFF, 0x00003FFF);
-            32 : edm_end_destination(0x0003FFFF, 0x00007FFF);
-            33 : edm_end_destination(0x0003FFFF, 0x0000FFFF);
-            34 : edm_end_destination(0x0003FFFF, 0x0001FFFF);
-        }
-        size = 64;
-    }
-
-    @hidden action edm_take_from_even_on() {
-        meta.edm_from_even = meta.edm_from_head ^ meta.edm_before;
-        meta.edm_from_odd  = meta.edm_from_tail;
-        meta.edm_to_even = meta.edm_to_head ^ meta.edm_before;
-        meta.edm_to_odd  = meta.edm_to_tail;
-    }
-
-    @hidden action edm_take_from_odd_on() {
-        meta.edm_from_odd  = meta.edm_from_head ^ meta.edm_before;
-        meta.edm_from_even = meta.edm_from_tail;
-        meta.edm_to_odd  = meta.edm_to_head ^ meta.edm_before;
-        meta.edm_to_even = meta.edm_to_tail;
-    }
-
-    // What is taken at either link, from the page on with which both calendars begin.
-    @hidden action edm_join_from_even_on() {
-        meta.edm_taken      = meta.edm_saw_from_even | meta.edm_saw_to_even;
-        meta.edm_next_taken = meta.edm_saw_from_odd | meta.edm_saw_to_odd;
-    }
-
-    @hidden action edm_join_from_odd_on() {
-        meta.edm_taken      = meta.edm_saw_from_odd | meta.edm_saw_to_odd;
-        meta.edm_next_taken = meta.edm_saw_from_even | meta.edm_saw_to_even;
-    }
-
-    // The first cells that are free at both links: for each number of cells that may be needed, from each place on. Behind both
-    // pages all are free.
-    @hidden action edm_find(bit<32> page, bit<8> place) {
-        meta.edm_page  = meta.edm_even + page;
-        meta.edm_place = place;
-    }
-
-    @hidden table edm_runs {
-        key = {
-            meta.edm_more       : ternary;
-            meta.edm_taken      : ternary;
-            meta.edm_next_taken : ternary;
-        }
-        actions = {
-            edm_find;
-        }
-        const default_action = edm_find(2 * EDM_PAGE, 0);
-        const entries = {
-            (0, 0 &&& 0x00000001, _) : edm_find(0, 0);
-            (0, 0 &&& 0x00000002, _) : edm_find(0, 1);
-            (0, 0 &&& 0x00000004, _) : edm_find(0, 2);
-            (0, 0 &&& 0x00000008, _) : edm_find(0, 3);
-            (0, 0 &&& 0x00000010, _) : edm_find(0, 4);
-            (0, 0 &&& 0x00000020, _) : edm_find(0, 5);
-            (0, 0 &&& 0x00000040, _) : edm_find(0, 6);
-            (0, 0 &&& 0x00000080, _) : edm_find(0, 7);
-            (0, 0 &&& 0x00000100, _) : edm_find(0, 8);
-            (0, 0 &&& 0x00000200, _) : edm_find(0, 9);
-            (0, 0 &&& 0x00000400, _) : edm_find(0, 10);
-            (0, 0 &&& 0x00000800, _) : edm_find(0, 11);
-            (0, 0 &&& 0x00001000, _) : edm_find(0, 12);
-            (0, 0 &&& 0x00002000, _) : edm_find(0, 13);
-            (0, 0 &&& 0x00004000, _) : edm_find(0, 14);
-            (0, 0 &&& 0x00008000, _) : edm_find(0, 15);
-            (0, 0 &&& 0x00010000, _) : edm_find(0, 16);
-            (0, 0 &&& 0x00020000, _) : edm_find(0, 17);
-            (0, _, 0 &&& 0x00000001) : edm_find(512, 0);
-            (0, _, 0 &&& 0x00000002) : edm_find(512, 1);
-            (0, _, 0 &&& 0x00000004) : edm_find(512, 2);
-            (0, _, 0 &&& 0x00000008) : edm_find(512, 3);
-            (0, _, 0 &&& 0x00000010) : edm_find(512, 4);
-            (0, _, 0 &&& 0x00000020) : edm_find(512, 5);
-            (0, _, 0 &&& 0x00000040) : edm_find(512, 6);
-            (0, _, 0 &&& 0x00000080) : edm_find(512, 7);
-            (0, _, 0 &&& 0x00000100) : edm_find(512, 8);
-            (0, _, 0 &&& 0x00000200) : edm_find(512, 9);
-            (0, _, 0 &&& 0x00000400) : edm_find(512, 10);
-            (0, _, 0 &&& 0x00000800) : edm_find(512, 11);
-            (0, _, 0 &&& 0x00001000) : edm_find(512, 12);
-            (0, _, 0 &&& 0x00002000) : edm_find(512, 13);
-            (0, _, 0 &&& 0x00004000) : edm_find(512, 14);
-            (0, _, 0 &&& 0x00008000) : edm_find(512, 15);
-            (0, _, 0 &&& 0x00010000) : edm_find(512, 16);
-            (0, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (1, 0 &&& 0x00000003, _) : edm_find(0, 0);
-            (1, 0 &&& 0x00000006, _) : edm_find(0, 1);
-            (1, 0 &&& 0x0000000C, _) : edm_find(0, 2);
-            (1, 0 &&& 0x00000018, _) : edm_find(0, 3);
-            (1, 0 &&& 0x00000030, _) : edm_find(0, 4);
-            (1, 0 &&& 0x00000060, _) : edm_find(0, 5);
-            (1, 0 &&& 0x000000C0, _) : edm_find(0, 6);
-            (1, 0 &&& 0x00000180, _) : edm_find(0, 7);
-            (1, 0 &&& 0x00000300, _) : edm_find(0, 8);
-            (1, 0 &&& 0x00000600, _) : edm_find(0, 9);
-            (1, 0 &&& 0x00000C00, _) : edm_find(0, 10);
-            (1, 0 &&& 0x00001800, _) : edm_find(0, 11);
-            (1, 0 &&& 0x00003000, _) : edm_find(0, 12);
-            (1, 0 &&& 0x00006000, _) : edm_find(0, 13);
-            (1, 0 &&& 0x0000C000, _) : edm_find(0, 14);
-            (1, 0 &&& 0x00018000, _) : edm_find(0, 15);
-            (1, 0 &&& 0x00030000, _) : edm_find(0, 16);
-            (1, 0 &&& 0x00020000, 0 &&& 0x00000001) : edm_find(0, 17);
-            (1, _, 0 &&& 0x00000003) : edm_find(512, 0);
-            (1, _, 0 &&& 0x00000006) : edm_find(512, 1);
-            (1, _, 0 &&& 0x0000000C) : edm_find(512, 2);
-            (1, _, 0 &&& 0x00000018) : edm_find(512, 3);
-            (1, _, 0 &&& 0x00000030) : edm_find(512, 4);
-            (1, _, 0 &&& 0x00000060) : edm_find(512, 5);
-            (1, _, 0 &&& 0x000000C0) : edm_find(512, 6);
-            (1, _, 0 &&& 0x00000180) : edm_find(512, 7);
-            (1, _, 0 &&& 0x00000300) : edm_find(512, 8);
-            (1, _, 0 &&& 0x00000600) : edm_find(512, 9);
-            (1, _, 0 &&& 0x00000C00) : edm_find(512, 10);
-            (1, _, 0 &&& 0x00001800) : edm_find(512, 11);
-            (1, _, 0 &&& 0x00003000) : edm_find(512, 12);
-            (1, _, 0 &&& 0x00006000) : edm_find(512, 13);
-            (1, _, 0 &&& 0x0000C000) : edm_find(512, 14);
-            (1, _, 0 &&& 0x00018000) : edm_find(512, 15);
-            (1, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (1, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (2, 0 &&& 0x00000007, _) : edm_find(0, 0);
-            (2, 0 &&& 0x0000000E, _) : edm_find(0, 1);
-            (2, 0 &&& 0x0000001C, _) : edm_find(0, 2);
-            (2, 0 &&& 0x00000038, _) : edm_find(0, 3);
-            (2, 0 &&& 0x00000070, _) : edm_find(0, 4);
-            (2, 0 &&& 0x000000E0, _) : edm_find(0, 5);
-            (2, 0 &&& 0x000001C0, _) : edm_find(0, 6);
-            (2, 0 &&& 0x00000380, _) : edm_find(0, 7);
-            (2, 0 &&& 0x00000700, _) : edm_find(0, 8);
-            (2, 0 &&& 0x00000E00, _) : edm_find(0, 9);
-            (2, 0 &&& 0x00001C00, _) : edm_find(0, 10);
-            (2, 0 &&& 0x00003800, _) : edm_find(0, 11);
-            (2, 0 &&& 0x00007000, _) : edm_find(0, 12);
-            (2, 0 &&& 0x0000E000, _) : edm_find(0, 13);
-            (2, 0 &&& 0x0001C000, _) : edm_find(0, 14);
-            (2, 0 &&& 0x00038000, _) : edm_find(0, 15);
-            (2, 0 &&& 0x00030000, 0 &&& 0x00000001) : edm_find(0, 16);
-            (2, 0 &&& 0x00020000, 0 &&& 0x00000003) : edm_find(0, 17);
-            (2, _, 0 &&& 0x00000007) : edm_find(512, 0);
-            (2, _, 0 &&& 0x0000000E) : edm_find(512, 1);
-            (2, _, 0 &&& 0x0000001C) : edm_find(512, 2);
-            (2, _, 0 &&& 0x00000038) : edm_find(512, 3);
-            (2, _, 0 &&& 0x00000070) : edm_find(512, 4);
-            (2, _, 0 &&& 0x000000E0) : edm_find(512, 5);
-            (2, _, 0 &&& 0x000001C0) : edm_find(512, 6);
-            (2, _, 0 &&& 0x00000380) : edm_find(512, 7);
-            (2, _, 0 &&& 0x00000700) : edm_find(512, 8);
-            (2, _, 0 &&& 0x00000E00) : edm_find(512, 9);
-            (2, _, 0 &&& 0x00001C00) : edm_find(512, 10);
-            (2, _, 0 &&& 0x00003800) : edm_find(512, 11);
-            (2, _, 0 &&& 0x00007000) : edm_find(512, 12);
-            (2, _, 0 &&& 0x0000E000) : edm_find(512, 13);
-            (2, _, 0 &&& 0x0001C000) : edm_find(512, 14);
-            (2, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (2, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (2, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (3, 0 &&& 0x0000000F, _) : edm_find(0, 0);
-            (3, 0 &&& 0x0000001E, _) : edm_find(0, 1);
-            (3, 0 &&& 0x0000003C, _) : edm_find(0, 2);
-            (3, 0 &&& 0x00000078, _) : edm_find(0, 3);
-            (3, 0 &&& 0x000000F0, _) : edm_find(0, 4);
-            (3, 0 &&& 0x000001E0, _) : edm_find(0, 5);
-            (3, 0 &&& 0x000003C0, _) : edm_find(0, 6);
-            (3, 0 &&& 0x00000780, _) : edm_find(0, 7);
-            (3, 0 &&& 0x00000F00, _) : edm_find(0, 8);
-            (3, 0 &&& 0x00001E00, _) : edm_find(0, 9);
-            (3, 0 &&& 0x00003C00, _) : edm_find(0, 10);
-            (3, 0 &&& 0x00007800, _) : edm_find(0, 11);
-            (3, 0 &&& 0x0000F000, _) : edm_find(0, 12);
-            (3, 0 &&& 0x0001E000, _) : edm_find(0, 13);
-            (3, 0 &&& 0x0003C000, _) : edm_find(0, 14);
-            (3, 0 &&& 0x00038000, 0 &&& 0x00000001) : edm_find(0, 15);
-            (3, 0 &&& 0x00030000, 0 &&& 0x00000003) : edm_find(0, 16);
-            (3, 0 &&& 0x00020000, 0 &&& 0x00000007) : edm_find(0, 17);
-            (3, _, 0 &&& 0x0000000F) : edm_find(512, 0);
-            (3, _, 0 &&& 0x0000001E) : edm_find(512, 1);
-            (3, _, 0 &&& 0x0000003C) : edm_find(512, 2);
-            (3, _, 0 &&& 0x00000078) : edm_find(512, 3);
-            (3, _, 0 &&& 0x000000F0) : edm_find(512, 4);
-            (3, _, 0 &&& 0x000001E0) : edm_find(512, 5);
-            (3, _, 0 &&& 0x000003C0) : edm_find(512, 6);
-            (3, _, 0 &&& 0x00000780) : edm_find(512, 7);
-            (3, _, 0 &&& 0x00000F00) : edm_find(512, 8);
-            (3, _, 0 &&& 0x00001E00) : edm_find(512, 9);
-            (3, _, 0 &&& 0x00003C00) : edm_find(512, 10);
-            (3, _, 0 &&& 0x00007800) : edm_find(512, 11);
-            (3, _, 0 &&& 0x0000F000) : edm_find(512, 12);
-            (3, _, 0 &&& 0x0001E000) : edm_find(512, 13);
-            (3, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (3, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (3, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (3, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (5, 0 &&& 0x0000003F, _) : edm_find(0, 0);
-            (5, 0 &&& 0x0000007E, _) : edm_find(0, 1);
-            (5, 0 &&& 0x000000FC, _) : edm_find(0, 2);
-            (5, 0 &&& 0x000001F8, _) : edm_find(0, 3);
-            (5, 0 &&& 0x000003F0, _) : edm_find(0, 4);
-            (5, 0 &&& 0x000007E0, _) : edm_find(0, 5);
-            (5, 0 &&& 0x00000FC0, _) : edm_find(0, 6);
-            (5, 0 &&& 0x00001F80, _) : edm_find(0, 7);
-            (5, 0 &&& 0x00003F00, _) : edm_find(0, 8);
-            (5, 0 &&& 0x00007E00, _) : edm_find(0, 9);
-            (5, 0 &&& 0x0000FC00, _) : edm_find(0, 10);
-            (5, 0 &&& 0x0001F800, _) : edm_find(0, 11);
-            (5, 0 &&& 0x0003F000, _) : edm_find(0, 12);
-            (5, 0 &&& 0x0003E000, 0 &&& 0x00000001) : edm_find(0, 13);
-            (5, 0 &&& 0x0003C000, 0 &&& 0x00000003) : edm_find(0, 14);
-            (5, 0 &&& 0x00038000, 0 &&& 0x00000007) : edm_find(0, 15);
-            (5, 0 &&& 0x00030000, 0 &&& 0x0000000F) : edm_find(0, 16);
-            (5, 0 &&& 0x00020000, 0 &&& 0x0000001F) : edm_find(0, 17);
-            (5, _, 0 &&& 0x0000003F) : edm_find(512, 0);
-            (5, _, 0 &&& 0x0000007E) : edm_find(512, 1);
-            (5, _, 0 &&& 0x000000FC) : edm_find(512, 2);
-            (5, _, 0 &&& 0x000001F8) : edm_find(512, 3);
-            (5, _, 0 &&& 0x000003F0) : edm_find(512, 4);
-            (5, _, 0 &&& 0x000007E0) : edm_find(512, 5);
-            (5, _, 0 &&& 0x00000FC0) : edm_find(512, 6);
-            (5, _, 0 &&& 0x00001F80) : edm_find(512, 7);
-            (5, _, 0 &&& 0x00003F00) : edm_find(512, 8);
-            (5, _, 0 &&& 0x00007E00) : edm_find(512, 9);
-            (5, _, 0 &&& 0x0000FC00) : edm_find(512, 10);
-            (5, _, 0 &&& 0x0001F800) : edm_find(512, 11);
-            (5, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (5, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (5, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (5, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (5, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (5, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (6, 0 &&& 0x0000007F, _) : edm_find(0, 0);
-            (6, 0 &&& 0x000000FE, _) : edm_find(0, 1);
-            (6, 0 &&& 0x000001FC, _) : edm_find(0, 2);
-            (6, 0 &&& 0x000003F8, _) : edm_find(0, 3);
-            (6, 0 &&& 0x000007F0, _) : edm_find(0, 4);
-            (6, 0 &&& 0x00000FE0, _) : edm_find(0, 5);
-            (6, 0 &&& 0x00001FC0, _) : edm_find(0, 6);
-            (6, 0 &&& 0x00003F80, _) : edm_find(0, 7);
-            (6, 0 &&& 0x00007F00, _) : edm_find(0, 8);
-            (6, 0 &&& 0x0000FE00, _) : edm_find(0, 9);
-            (6, 0 &&& 0x0001FC00, _) : edm_find(0, 10);
-            (6, 0 &&& 0x0003F800, _) : edm_find(0, 11);
-            (6, 0 &&& 0x0003F000, 0 &&& 0x00000001) : edm_find(0, 12);
-            (6, 0 &&& 0x0003E000, 0 &&& 0x00000003) : edm_find(0, 13);
-            (6, 0 &&& 0x0003C000, 0 &&& 0x00000007) : edm_find(0, 14);
-            (6, 0 &&& 0x00038000, 0 &&& 0x0000000F) : edm_find(0, 15);
-            (6, 0 &&& 0x00030000, 0 &&& 0x0000001F) : edm_find(0, 16);
-            (6, 0 &&& 0x00020000, 0 &&& 0x0000003F) : edm_find(0, 17);
-            (6, _, 0 &&& 0x0000007F) : edm_find(512, 0);
-            (6, _, 0 &&& 0x000000FE) : edm_find(512, 1);
-            (6, _, 0 &&& 0x000001FC) : edm_find(512, 2);
-            (6, _, 0 &&& 0x000003F8) : edm_find(512, 3);
-            (6, _, 0 &&& 0x000007F0) : edm_find(512, 4);
-            (6, _, 0 &&& 0x00000FE0) : edm_find(512, 5);
-            (6, _, 0 &&& 0x00001FC0) : edm_find(512, 6);
-            (6, _, 0 &&& 0x00003F80) : edm_find(512, 7);
-            (6, _, 0 &&& 0x00007F00) : edm_find(512, 8);
-            (6, _, 0 &&& 0x0000FE00) : edm_find(512, 9);
-            (6, _, 0 &&& 0x0001FC00) : edm_find(512, 10);
-            (6, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (6, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (6, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (6, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (6, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (6, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (6, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (7, 0 &&& 0x000000FF, _) : edm_find(0, 0);
-            (7, 0 &&& 0x000001FE, _) : edm_find(0, 1);
-            (7, 0 &&& 0x000003FC, _) : edm_find(0, 2);
-            (7, 0 &&& 0x000007F8, _) : edm_find(0, 3);
-            (7, 0 &&& 0x00000FF0, _) : edm_find(0, 4);
-            (7, 0 &&& 0x00001FE0, _) : edm_find(0, 5);
-            (7, 0 &&& 0x00003FC0, _) : edm_find(0, 6);
-            (7, 0 &&& 0x00007F80, _) : edm_find(0, 7);
-            (7, 0 &&& 0x0000FF00, _) : edm_find(0, 8);
-            (7, 0 &&& 0x0001FE00, _) : edm_find(0, 9);
-            (7, 0 &&& 0x0003FC00, _) : edm_find(0, 10);
-            (7, 0 &&& 0x0003F800, 0 &&& 0x00000001) : edm_find(0, 11);
-            (7, 0 &&& 0x0003F000, 0 &&& 0x00000003) : edm_find(0, 12);
-            (7, 0 &&& 0x0003E000, 0 &&& 0x00000007) : edm_find(0, 13);
-            (7, 0 &&& 0x0003C000, 0 &&& 0x0000000F) : edm_find(0, 14);
-            (7, 0 &&& 0x00038000, 0 &&& 0x0000001F) : edm_find(0, 15);
-            (7, 0 &&& 0x00030000, 0 &&& 0x0000003F) : edm_find(0, 16);
-            (7, 0 &&& 0x00020000, 0 &&& 0x0000007F) : edm_find(0, 17);
-            (7, _, 0 &&& 0x000000FF) : edm_find(512, 0);
-            (7, _, 0 &&& 0x000001FE) : edm_find(512, 1);
-            (7, _, 0 &&& 0x000003FC) : edm_find(512, 2);
-            (7, _, 0 &&& 0x000007F8) : edm_find(512, 3);
-            (7, _, 0 &&& 0x00000FF0) : edm_find(512, 4);
-            (7, _, 0 &&& 0x00001FE0) : edm_find(512, 5);
-            (7, _, 0 &&& 0x00003FC0) : edm_find(512, 6);
-            (7, _, 0 &&& 0x00007F80) : edm_find(512, 7);
-            (7, _, 0 &&& 0x0000FF00) : edm_find(512, 8);
-            (7, _, 0 &&& 0x0001FE00) : edm_find(512, 9);
-            (7, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (7, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (7, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (7, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (7, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (7, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (7, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (7, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (8, 0 &&& 0x000001FF, _) : edm_find(0, 0);
-            (8, 0 &&& 0x000003FE, _) : edm_find(0, 1);
-            (8, 0 &&& 0x000007FC, _) : edm_find(0, 2);
-            (8, 0 &&& 0x00000FF8, _) : edm_find(0, 3);
-            (8, 0 &&& 0x00001FF0, _) : edm_find(0, 4);
-            (8, 0 &&& 0x00003FE0, _) : edm_find(0, 5);
-            (8, 0 &&& 0x00007FC0, _) : edm_find(0, 6);
-            (8, 0 &&& 0x0000FF80, _) : edm_find(0, 7);
-            (8, 0 &&& 0x0001FF00, _) : edm_find(0, 8);
-            (8, 0 &&& 0x0003FE00, _) : edm_find(0, 9);
-            (8, 0 &&& 0x0003FC00, 0 &&& 0x00000001) : edm_find(0, 10);
-            (8, 0 &&& 0x0003F800, 0 &&& 0x00000003) : edm_find(0, 11);
-            (8, 0 &&& 0x0003F000, 0 &&& 0x00000007) : edm_find(0, 12);
-            (8, 0 &&& 0x0003E000, 0 &&& 0x0000000F) : edm_find(0, 13);
-            (8, 0 &&& 0x0003C000, 0 &&& 0x0000001F) : edm_find(0, 14);
-            (8, 0 &&& 0x00038000, 0 &&& 0x0000003F) : edm_find(0, 15);
-            (8, 0 &&& 0x00030000, 0 &&& 0x0000007F) : edm_find(0, 16);
-            (8, 0 &&& 0x00020000, 0 &&& 0x000000FF) : edm_find(0, 17);
-            (8, _, 0 &&& 0x000001FF) : edm_find(512, 0);
-            (8, _, 0 &&& 0x000003FE) : edm_find(512, 1);
-            (8, _, 0 &&& 0x000007FC) : edm_find(512, 2);
-            (8, _, 0 &&& 0x00000FF8) : edm_find(512, 3);
-            (8, _, 0 &&& 0x00001FF0) : edm_find(512, 4);
-            (8, _, 0 &&& 0x00003FE0) : edm_find(512, 5);
-            (8, _, 0 &&& 0x00007FC0) : edm_find(512, 6);
-            (8, _, 0 &&& 0x0000FF80) : edm_find(512, 7);
-            (8, _, 0 &&& 0x0001FF00) : edm_find(512, 8);
-            (8, _, 0 &&& 0x0003FE00) : edm_find(512, 9);
-            (8, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (8, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (8, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (8, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (8, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (8, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (8, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (8, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (9, 0 &&& 0x000003FF, _) : edm_find(0, 0);
-            (9, 0 &&& 0x000007FE, _) : edm_find(0, 1);
-            (9, 0 &&& 0x00000FFC, _) : edm_find(0, 2);
-            (9, 0 &&& 0x00001FF8, _) : edm_find(0, 3);
-            (9, 0 &&& 0x00003FF0, _) : edm_find(0, 4);
-            (9, 0 &&& 0x00007FE0, _) : edm_find(0, 5);
-            (9, 0 &&& 0x0000FFC0, _) : edm_find(0, 6);
-            (9, 0 &&& 0x0001FF80, _) : edm_find(0, 7);
-            (9, 0 &&& 0x0003FF00, _) : edm_find(0, 8);
-            (9, 0 &&& 0x0003FE00, 0 &&& 0x00000001) : edm_find(0, 9);
-            (9, 0 &&& 0x0003FC00, 0 &&& 0x00000003) : edm_find(0, 10);
-            (9, 0 &&& 0x0003F800, 0 &&& 0x00000007) : edm_find(0, 11);
-            (9, 0 &&& 0x0003F000, 0 &&& 0x0000000F) : edm_find(0, 12);
-            (9, 0 &&& 0x0003E000, 0 &&& 0x0000001F) : edm_find(0, 13);
-            (9, 0 &&& 0x0003C000, 0 &&& 0x0000003F) : edm_find(0, 14);
-            (9, 0 &&& 0x00038000, 0 &&& 0x0000007F) : edm_find(0, 15);
-            (9, 0 &&& 0x00030000, 0 &&& 0x000000FF) : edm_find(0, 16);
-            (9, 0 &&& 0x00020000, 0 &&& 0x000001FF) : edm_find(0, 17);
-            (9, _, 0 &&& 0x000003FF) : edm_find(512, 0);
-            (9, _, 0 &&& 0x000007FE) : edm_find(512, 1);
-            (9, _, 0 &&& 0x00000FFC) : edm_find(512, 2);
-            (9, _, 0 &&& 0x00001FF8) : edm_find(512, 3);
-            (9, _, 0 &&& 0x00003FF0) : edm_find(512, 4);
-            (9, _, 0 &&& 0x00007FE0) : edm_find(512, 5);
-            (9, _, 0 &&& 0x0000FFC0) : edm_find(512, 6);
-            (9, _, 0 &&& 0x0001FF80) : edm_find(512, 7);
-            (9, _, 0 &&& 0x0003FF00) : edm_find(512, 8);
-            (9, _, 0 &&& 0x0003FE00) : edm_find(512, 9);
-            (9, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (9, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (9, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (9, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (9, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (9, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (9, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (9, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (10, 0 &&& 0x000007FF, _) : edm_find(0, 0);
-            (10, 0 &&& 0x00000FFE, _) : edm_find(0, 1);
-            (10, 0 &&& 0x00001FFC, _) : edm_find(0, 2);
-            (10, 0 &&& 0x00003FF8, _) : edm_find(0, 3);
-            (10, 0 &&& 0x00007FF0, _) : edm_find(0, 4);
-            (10, 0 &&& 0x0000FFE0, _) : edm_find(0, 5);
-            (10, 0 &&& 0x0001FFC0, _) : edm_find(0, 6);
-            (10, 0 &&& 0x0003FF80, _) : edm_find(0, 7);
-            (10, 0 &&& 0x0003FF00, 0 &&& 0x00000001) : edm_find(0, 8);
-            (10, 0 &&& 0x0003FE00, 0 &&& 0x00000003) : edm_find(0, 9);
-            (10, 0 &&& 0x0003FC00, 0 &&& 0x00000007) : edm_find(0, 10);
-            (10, 0 &&& 0x0003F800, 0 &&& 0x0000000F) : edm_find(0, 11);
-            (10, 0 &&& 0x0003F000, 0 &&& 0x0000001F) : edm_find(0, 12);
-            (10, 0 &&& 0x0003E000, 0 &&& 0x0000003F) : edm_find(0, 13);
-            (10, 0 &&& 0x0003C000, 0 &&& 0x0000007F) : edm_find(0, 14);
-            (10, 0 &&& 0x00038000, 0 &&& 0x000000FF) : edm_find(0, 15);
-            (10, 0 &&& 0x00030000, 0 &&& 0x000001FF) : edm_find(0, 16);
-            (10, 0 &&& 0x00020000, 0 &&& 0x000003FF) : edm_find(0, 17);
-            (10, _, 0 &&& 0x000007FF) : edm_find(512, 0);
-            (10, _, 0 &&& 0x00000FFE) : edm_find(512, 1);
-            (10, _, 0 &&& 0x00001FFC) : edm_find(512, 2);
-            (10, _, 0 &&& 0x00003FF8) : edm_find(512, 3);
-            (10, _, 0 &&& 0x00007FF0) : edm_find(512, 4);
-            (10, _, 0 &&& 0x0000FFE0) : edm_find(512, 5);
-            (10, _, 0 &&& 0x0001FFC0) : edm_find(512, 6);
-            (10, _, 0 &&& 0x0003FF80) : edm_find(512, 7);
-            (10, _, 0 &&& 0x0003FF00) : edm_find(512, 8);
-            (10, _, 0 &&& 0x0003FE00) : edm_find(512, 9);
-            (10, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (10, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (10, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (10, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (10, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (10, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (10, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (10, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (11, 0 &&& 0x00000FFF, _) : edm_find(0, 0);
-            (11, 0 &&& 0x00001FFE, _) : edm_find(0, 1);
-            (11, 0 &&& 0x00003FFC, _) : edm_find(0, 2);
-            (11, 0 &&& 0x00007FF8, _) : edm_find(0, 3);
-            (11, 0 &&& 0x0000FFF0, _) : edm_find(0, 4);
-            (11, 0 &&& 0x0001FFE0, _) : edm_find(0, 5);
-            (11, 0 &&& 0x0003FFC0, _) : edm_find(0, 6);
-            (11, 0 &&& 0x0003FF80, 0 &&& 0x00000001) : edm_find(0, 7);
-            (11, 0 &&& 0x0003FF00, 0 &&& 0x00000003) : edm_find(0, 8);
-            (11, 0 &&& 0x0003FE00, 0 &&& 0x00000007) : edm_find(0, 9);
-            (11, 0 &&& 0x0003FC00, 0 &&& 0x0000000F) : edm_find(0, 10);
-            (11, 0 &&& 0x0003F800, 0 &&& 0x0000001F) : edm_find(0, 11);
-            (11, 0 &&& 0x0003F000, 0 &&& 0x0000003F) : edm_find(0, 12);
-            (11, 0 &&& 0x0003E000, 0 &&& 0x0000007F) : edm_find(0, 13);
-            (11, 0 &&& 0x0003C000, 0 &&& 0x000000FF) : edm_find(0, 14);
-            (11, 0 &&& 0x00038000, 0 &&& 0x000001FF) : edm_find(0, 15);
-            (11, 0 &&& 0x00030000, 0 &&& 0x000003FF) : edm_find(0, 16);
-            (11, 0 &&& 0x00020000, 0 &&& 0x000007FF) : edm_find(0, 17);
-            (11, _, 0 &&& 0x00000FFF) : edm_find(512, 0);
-            (11, _, 0 &&& 0x00001FFE) : edm_find(512, 1);
-            (11, _, 0 &&& 0x00003FFC) : edm_find(512, 2);
-            (11, _, 0 &&& 0x00007FF8) : edm_find(512, 3);
-            (11, _, 0 &&& 0x0000FFF0) : edm_find(512, 4);
-            (11, _, 0 &&& 0x0001FFE0) : edm_find(512, 5);
-            (11, _, 0 &&& 0x0003FFC0) : edm_find(512, 6);
-            (11, _, 0 &&& 0x0003FF80) : edm_find(512, 7);
-            (11, _, 0 &&& 0x0003FF00) : edm_find(512, 8);
-            (11, _, 0 &&& 0x0003FE00) : edm_find(512, 9);
-            (11, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (11, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (11, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (11, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (11, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (11, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (11, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (11, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (12, 0 &&& 0x00001FFF, _) : edm_find(0, 0);
-            (12, 0 &&& 0x00003FFE, _) : edm_find(0, 1);
-            (12, 0 &&& 0x00007FFC, _) : edm_find(0, 2);
-            (12, 0 &&& 0x0000FFF8, _) : edm_find(0, 3);
-            (12, 0 &&& 0x0001FFF0, _) : edm_find(0, 4);
-            (12, 0 &&& 0x0003FFE0, _) : edm_find(0, 5);
-            (12, 0 &&& 0x0003FFC0, 0 &&& 0x00000001) : edm_find(0, 6);
-            (12, 0 &&& 0x0003FF80, 0 &&& 0x00000003) : edm_find(0, 7);
-            (12, 0 &&& 0x0003FF00, 0 &&& 0x00000007) : edm_find(0, 8);
-            (12, 0 &&& 0x0003FE00, 0 &&& 0x0000000F) : edm_find(0, 9);
-            (12, 0 &&& 0x0003FC00, 0 &&& 0x0000001F) : edm_find(0, 10);
-            (12, 0 &&& 0x0003F800, 0 &&& 0x0000003F) : edm_find(0, 11);
-            (12, 0 &&& 0x0003F000, 0 &&& 0x0000007F) : edm_find(0, 12);
-            (12, 0 &&& 0x0003E000, 0 &&& 0x000000FF) : edm_find(0, 13);
-            (12, 0 &&& 0x0003C000, 0 &&& 0x000001FF) : edm_find(0, 14);
-            (12, 0 &&& 0x00038000, 0 &&& 0x000003FF) : edm_find(0, 15);
-            (12, 0 &&& 0x00030000, 0 &&& 0x000007FF) : edm_find(0, 16);
-            (12, 0 &&& 0x00020000, 0 &&& 0x00000FFF) : edm_find(0, 17);
-            (12, _, 0 &&& 0x00001FFF) : edm_find(512, 0);
-            (12, _, 0 &&& 0x00003FFE) : edm_find(512, 1);
-            (12, _, 0 &&& 0x00007FFC) : edm_find(512, 2);
-            (12, _, 0 &&& 0x0000FFF8) : edm_find(512, 3);
-            (12, _, 0 &&& 0x0001FFF0) : edm_find(512, 4);
-            (12, _, 0 &&& 0x0003FFE0) : edm_find(512, 5);
-            (12, _, 0 &&& 0x0003FFC0) : edm_find(512, 6);
-            (12, _, 0 &&& 0x0003FF80) : edm_find(512, 7);
-            (12, _, 0 &&& 0x0003FF00) : edm_find(512, 8);
-            (12, _, 0 &&& 0x0003FE00) : edm_find(512, 9);
-            (12, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (12, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (12, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (12, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (12, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (12, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (12, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (12, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (13, 0 &&& 0x00003FFF, _) : edm_find(0, 0);
-            (13, 0 &&& 0x00007FFE, _) : edm_find(0, 1);
-            (13, 0 &&& 0x0000FFFC, _) : edm_find(0, 2);
-            (13, 0 &&& 0x0001FFF8, _) : edm_find(0, 3);
-            (13, 0 &&& 0x0003FFF0, _) : edm_find(0, 4);
-            (13, 0 &&& 0x0003FFE0, 0 &&& 0x00000001) : edm_find(0, 5);
-            (13, 0 &&& 0x0003FFC0, 0 &&& 0x00000003) : edm_find(0, 6);
-            (13, 0 &&& 0x0003FF80, 0 &&& 0x00000007) : edm_find(0, 7);
-            (13, 0 &&& 0x0003FF00, 0 &&& 0x0000000F) : edm_find(0, 8);
-            (13, 0 &&& 0x0003FE00, 0 &&& 0x0000001F) : edm_find(0, 9);
-            (13, 0 &&& 0x0003FC00, 0 &&& 0x0000003F) : edm_find(0, 10);
-            (13, 0 &&& 0x0003F800, 0 &&& 0x0000007F) : edm_find(0, 11);
-            (13, 0 &&& 0x0003F000, 0 &&& 0x000000FF) : edm_find(0, 12);
-            (13, 0 &&& 0x0003E000, 0 &&& 0x000001FF) : edm_find(0, 13);
-            (13, 0 &&& 0x0003C000, 0 &&& 0x000003FF) : edm_find(0, 14);
-            (13, 0 &&& 0x00038000, 0 &&& 0x000007FF) : edm_find(0, 15);
-            (13, 0 &&& 0x00030000, 0 &&& 0x00000FFF) : edm_find(0, 16);
-            (13, 0 &&& 0x00020000, 0 &&& 0x00001FFF) : edm_find(0, 17);
-            (13, _, 0 &&& 0x00003FFF) : edm_find(512, 0);
-            (13, _, 0 &&& 0x00007FFE) : edm_find(512, 1);
-            (13, _, 0 &&& 0x0000FFFC) : edm_find(512, 2);
-            (13, _, 0 &&& 0x0001FFF8) : edm_find(512, 3);
-            (13, _, 0 &&& 0x0003FFF0) : edm_find(512, 4);
-            (13, _, 0 &&& 0x0003FFE0) : edm_find(512, 5);
-            (13, _, 0 &&& 0x0003FFC0) : edm_find(512, 6);
-            (13, _, 0 &&& 0x0003FF80) : edm_find(512, 7);
-            (13, _, 0 &&& 0x0003FF00) : edm_find(512, 8);
-            (13, _, 0 &&& 0x0003FE00) : edm_find(512, 9);
-            (13, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (13, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (13, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (13, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (13, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (13, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (13, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (13, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (14, 0 &&& 0x00007FFF, _) : edm_find(0, 0);
-            (14, 0 &&& 0x0000FFFE, _) : edm_find(0, 1);
-            (14, 0 &&& 0x0001FFFC, _) : edm_find(0, 2);
-            (14, 0 &&& 0x0003FFF8, _) : edm_find(0, 3);
-            (14, 0 &&& 0x0003FFF0, 0 &&& 0x00000001) : edm_find(0, 4);
-            (14, 0 &&& 0x0003FFE0, 0 &&& 0x00000003) : edm_find(0, 5);
-            (14, 0 &&& 0x0003FFC0, 0 &&& 0x00000007) : edm_find(0, 6);
-            (14, 0 &&& 0x0003FF80, 0 &&& 0x0000000F) : edm_find(0, 7);
-            (14, 0 &&& 0x0003FF00, 0 &&& 0x0000001F) : edm_find(0, 8);
-            (14, 0 &&& 0x0003FE00, 0 &&& 0x0000003F) : edm_find(0, 9);
-            (14, 0 &&& 0x0003FC00, 0 &&& 0x0000007F) : edm_find(0, 10);
-            (14, 0 &&& 0x0003F800, 0 &&& 0x000000FF) : edm_find(0, 11);
-            (14, 0 &&& 0x0003F000, 0 &&& 0x000001FF) : edm_find(0, 12);
-            (14, 0 &&& 0x0003E000, 0 &&& 0x000003FF) : edm_find(0, 13);
-            (14, 0 &&& 0x0003C000, 0 &&& 0x000007FF) : edm_find(0, 14);
-            (14, 0 &&& 0x00038000, 0 &&& 0x00000FFF) : edm_find(0, 15);
-            (14, 0 &&& 0x00030000, 0 &&& 0x00001FFF) : edm_find(0, 16);
-            (14, 0 &&& 0x00020000, 0 &&& 0x00003FFF) : edm_find(0, 17);
-            (14, _, 0 &&& 0x00007FFF) : edm_find(512, 0);
-            (14, _, 0 &&& 0x0000FFFE) : edm_find(512, 1);
-            (14, _, 0 &&& 0x0001FFFC) : edm_find(512, 2);
-            (14, _, 0 &&& 0x0003FFF8) : edm_find(512, 3);
-            (14, _, 0 &&& 0x0003FFF0) : edm_find(512, 4);
-            (14, _, 0 &&& 0x0003FFE0) : edm_find(512, 5);
-            (14, _, 0 &&& 0x0003FFC0) : edm_find(512, 6);
-            (14, _, 0 &&& 0x0003FF80) : edm_find(512, 7);
-            (14, _, 0 &&& 0x0003FF00) : edm_find(512, 8);
-            (14, _, 0 &&& 0x0003FE00) : edm_find(512, 9);
-            (14, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (14, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (14, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (14, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (14, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (14, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (14, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (14, _, 0 &&& 0x00020000) : edm_find(512, 17);
-            (15, 0 &&& 0x0000FFFF, _) : edm_find(0, 0);
-            (15, 0 &&& 0x0001FFFE, _) : edm_find(0, 1);
-            (15, 0 &&& 0x0003FFFC, _) : edm_find(0, 2);
-            (15, 0 &&& 0x0003FFF8, 0 &&& 0x00000001) : edm_find(0, 3);
-            (15, 0 &&& 0x0003FFF0, 0 &&& 0x00000003) : edm_find(0, 4);
-            (15, 0 &&& 0x0003FFE0, 0 &&& 0x00000007) : edm_find(0, 5);
-            (15, 0 &&& 0x0003FFC0, 0 &&& 0x0000000F) : edm_find(0, 6);
-            (15, 0 &&& 0x0003FF80, 0 &&& 0x0000001F) : edm_find(0, 7);
-            (15, 0 &&& 0x0003FF00, 0 &&& 0x0000003F) : edm_find(0, 8);
-            (15, 0 &&& 0x0003FE00, 0 &&& 0x0000007F) : edm_find(0, 9);
-            (15, 0 &&& 0x0003FC00, 0 &&& 0x000000FF) : edm_find(0, 10);
-            (15, 0 &&& 0x0003F800, 0 &&& 0x000001FF) : edm_find(0, 11);
-            (15, 0 &&& 0x0003F000, 0 &&& 0x000003FF) : edm_find(0, 12);
-            (15, 0 &&& 0x0003E000, 0 &&& 0x000007FF) : edm_find(0, 13);
-            (15, 0 &&& 0x0003C000, 0 &&& 0x00000FFF) : edm_find(0, 14);
-            (15, 0 &&& 0x00038000, 0 &&& 0x00001FFF) : edm_find(0, 15);
-            (15, 0 &&& 0x00030000, 0 &&& 0x00003FFF) : edm_find(0, 16);
-            (15, 0 &&& 0x00020000, 0 &&& 0x00007FFF) : edm_find(0, 17);
-            (15, _, 0 &&& 0x0000FFFF) : edm_find(512, 0);
-            (15, _, 0 &&& 0x0001FFFE) : edm_find(512, 1);
-            (15, _, 0 &&& 0x0003FFFC) : edm_find(512, 2);
-            (15, _, 0 &&& 0x0003FFF8) : edm_find(512, 3);
-            (15, _, 0 &&& 0x0003FFF0) : edm_find(512, 4);
-            (15, _, 0 &&& 0x0003FFE0) : edm_find(512, 5);
-            (15, _, 0 &&& 0x0003FFC0) : edm_find(512, 6);
-            (15, _, 0 &&& 0x0003FF80) : edm_find(512, 7);
-            (15, _, 0 &&& 0x0003FF00) : edm_find(512, 8);
-            (15, _, 0 &&& 0x0003FE00) : edm_find(512, 9);
-            (15, _, 0 &&& 0x0003FC00) : edm_find(512, 10);
-            (15, _, 0 &&& 0x0003F800) : edm_find(512, 11);
-            (15, _, 0 &&& 0x0003F000) : edm_find(512, 12);
-            (15, _, 0 &&& 0x0003E000) : edm_find(512, 13);
-            (15, _, 0 &&& 0x0003C000) : edm_find(512, 14);
-            (15, _, 0 &&& 0x00038000) : edm_find(512, 15);
-            (15, _, 0 &&& 0x00030000) : edm_find(512, 16);
-            (15, _, 0 &&& 0x00020000) : edm_find(512, 17);
-        }
-        size = 540;
-    }
-
-    @hidden action edm_use_up() {
-        meta.edm_amount = EDM_CHUNK - meta.edm_bytes;
-    }
-
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    // Here in cells, but for the first one.
-    action edm_take_times(bit<8> from_more, bit<8> to_more, bit<8> more) {
-        meta.edm_from_more = from_more;
-        meta.edm_to_more   = to_more;
-        meta.edm_more      = more;
-    }
-
-    table edm_times {
-        key = {
-            meta.edm_round[15:4] : exact @name("units");
-            meta.edm_from_rate : exact;
-            meta.edm_to_rate : exact;
-        }
-        actions = {
-            edm_take_times;
-        }
-        const default_action = edm_take_times(0, 0, 0);
-        size = 1024;
-    }
-
-    @hidden action edm_turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The notification goes back as the grant of the message's first bytes.
-    @hidden action edm_grant() {
-        edm_turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm_bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
-        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
-    }
-
-    @hidden action edm_reply_to_controller() {
-        edm_turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
-        ig_tm_md.ucast_egress_port = CPU_PORT;
-    }
-
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    @hidden action edm_locate_by_destination() {
-        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
-        meta.edm_memory = meta.edm_destination_memory;
-    }
-
-    @hidden action edm_locate_by_source() {
-        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
-        meta.edm_memory = meta.edm_source_memory;
-    }
-
-    // Data goes the way of the frame, but answers to requests the other way.
-    @hidden action edm_goes_on() {
-        meta.edm_to        = meta.edm_destination_link;
-        meta.edm_to_rate   = meta.edm_destination_rate;
-        meta.edm_from      = meta.edm_source_link;
-        meta.edm_from_rate = meta.edm_source_rate;
-    }
-
-    @hidden action edm_comes_back() {
-        meta.edm_to        = meta.edm_source_link;
-        meta.edm_to_rate   = meta.edm_source_rate;
-        meta.edm_from      = meta.edm_destination_link;
-        meta.edm_from_rate = meta.edm_destination_rate;
-    }
-
-    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
-    @hidden action edm_look_behind_window() {
-        meta.edm_round = meta.edm_rest - 1009;
-        meta.edm_over  = meta.edm_rest - 1025;
-        meta.edm_rest  = meta.edm_rest - EDM_WINDOW;
-    }
-
-    @hidden action edm_look_at_demand() {
-        meta.edm_round = meta.edm_rest + 15;
-    }
-
-    @hidden action edm_ask_behind_chunk() {
-        meta.edm_asks  = 1;
-        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_round = min(meta.edm_round, 32w1039);
-    }
-
-    @hidden action edm_ask_for_demand() {
-        meta.edm_asks  = 1;
-        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_round = min(meta.edm_round, 32w1039);
-    }
-
-    // The controller's: the lane, or the link.
-    @hidden action edm_manage() {
-        meta.edm_cell   = hdr.edm_management.index;
-        meta.edm_answer = hdr.edm_management.index[2:2];
-        meta.edm_to     = hdr.edm_management.index;
-        meta.edm_from   = hdr.edm_management.index;
     }
 
     // Every refusal ends here: nothing disappears uncounted.
@@ -2180,26 +2464,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // What is computed of a frame whatever becomes of it.
         if (meta.pass == 0) {
-            edm_open_page();
+            // The present page, and the one with which the controller has a calendar begin.
+            meta.edm.page = meta.edm.now & EDM_PAGES;
+            meta.edm.base = meta.edm.now + meta.edm.to_time;
         } else {
-            edm_turn_pages();
+            // The pages of the cells that were found, and where these end.
+            meta.edm.next_page = meta.edm.page + EDM_PAGE;
+            meta.edm.base      = meta.edm.page - EDM_PAGE;
+            meta.edm.from_last = meta.edm.place + meta.edm.from_more;
+            meta.edm.to_last   = meta.edm.place + meta.edm.to_more;
         }
-        meta.edm_passes_at = ig_prsr_md.global_tstamp[31:0];
-        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        meta.edm.passes_at = ig_prsr_md.global_tstamp[31:0];
+        meta.edm.rest  = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
-            meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
-            if (meta.edm_end == 0) {
-                meta.edm_need = (bit<32>) hdr.edm_message.bytes;
+            meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm.end == 0) {
+                meta.edm.need = (bit<32>) hdr.edm_message.bytes;
             }
         }
 
-        if (hdr.ethernet.dstAddr[40:40] == 0) {
+        if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
-                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
                     hdr.ethernet.dstAddr[40:40] == 0 && meta.pass == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
@@ -2207,7 +2497,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
-                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
                     hdr.ethernet.dstAddr[40:40] == 0 && meta.pass == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
@@ -2216,9 +2506,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
-            meta.edm_op = EDM_OP_NONE;
+            meta.edm.op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.edm_op = EDM_OP_NONE;
+            meta.edm.op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -2231,24 +2521,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.edm.kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_bad != 0) {
-                meta.drop = meta.edm_bad;
-                meta.edm_op = EDM_OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.edm.bad != 0) {
+                meta.drop = meta.edm.bad;
+                meta.edm.op = EDM_OP_NONE;
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
                 meta.drop = DROP_SAME_PORT;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (hdr.ethernet.dstAddr[40:40] == 1) {
+                meta.edm.op = EDM_OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.edm_op = EDM_OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
             }
         }
 
@@ -2258,229 +2548,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             hdr.packet_in.setInvalid();
             ig_tm_md.bypass_egress = 1;
         }
-        // Which lane, and which way data goes: an answer goes the other way than its request.
-        if (hdr.edm_management.isValid()) {
-            edm_manage();
-        } else {
-            if (meta.edm_kind == EDM_OP_ANSWER) {
-                edm_locate_by_source();
-            } else {
-                edm_locate_by_destination();
-            }
-            if (meta.edm_kind == EDM_OP_REQUEST) {
-                edm_comes_back();
-            } else {
-                edm_goes_on();
-            }
-        }
-        if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
-            edm_look_behind_window();
-        } else {
-            edm_look_at_demand();
-        }
-
-        if (edm_color == MeterColor_t.RED) {
-            meta.drop = DROP_EDM_CONTROL_METER;
-            meta.edm_op = EDM_OP_NONE;
-        } else {
-            // edm_touched
-            if (meta.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-                meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            }
-        }
-        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
-        // the next window.
-        if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-            edm_ask_for_demand();
-        } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
-            edm_ask_behind_chunk();
-        }
-        if (meta.edm_asks == 1) {
-            edm_use_up();
-        }
-        if (meta.pass == EDM_PASS_TAKE) {
-            meta.edm_need = meta.edm_bytes; // what goes back if others took its cells
-        }
-        if (meta.edm_asks == 1 && meta.pass == 0) {
-            edm_times.apply();
-        }
-
-        // Where cells are looked for, or which ones are taken.
-        if (meta.pass == 0) {
-            edm_turn_to_page();
-            edm_begun.apply();
-        } else {
-            if (meta.edm_from_last >= EDM_CELLS || meta.edm_to_last >= EDM_CELLS) {
-                meta.edm_base = meta.edm_page;
-            }
-            edm_source_ends.apply();
-            edm_destination_ends.apply();
-            edm_places.apply();
-            meta.edm_to_wait = (int<32>) (meta.edm_start - meta.edm_now);
-            if (meta.edm_page[9:9] == 0) {
-                edm_take_from_even_on();
-            } else {
-                edm_take_from_odd_on();
-            }
-        }
-
-        // edm_*_claimed, edm_*_begin
-        if (meta.pass == EDM_PASS_TAKE) {
-            meta.edm_from_clash = edm_claim_source.execute(meta.edm_from[15:0]);
-        }
-        if (meta.edm_managed == EDM_OP_WRITE_SOURCE && hdr.packet_out.isValid() && hdr.packet_out.egress_port == 0) {
-            meta.edm_from_ahead = edm_write_source.execute(meta.edm_from[15:0]);
-        } else if (meta.pass == EDM_PASS_TAKE) {
-            edm_move_source.execute(meta.edm_from[15:0]);
-        } else {
-            meta.edm_from_ahead = edm_look_at_source.execute(meta.edm_from[15:0]);
-        }
-        if (meta.pass == EDM_PASS_TAKE) {
-            meta.edm_to_clash = edm_claim_destination.execute(meta.edm_to[15:0]);
-        }
-        if (meta.edm_managed == EDM_OP_WRITE_DESTINATION && hdr.packet_out.isValid() && hdr.packet_out.egress_port == 0) {
-            meta.edm_to_ahead = edm_write_destination.execute(meta.edm_to[15:0]);
-        } else if (meta.pass == EDM_PASS_TAKE) {
-            edm_move_destination.execute(meta.edm_to[15:0]);
-        } else {
-            meta.edm_to_ahead = edm_look_at_destination.execute(meta.edm_to[15:0]);
-        }
-        meta.edm_ahead = max(meta.edm_from_ahead, meta.edm_to_ahead);
-
-        // edm_rights
-        if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_from_clash != 0 || meta.edm_to_clash != 0) {
-            meta.edm_held = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-        } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            meta.edm_held = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-        } else if (meta.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (meta.edm_expired == 0) {
-                    meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                } else {
-                    edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                    meta.edm_granted = 1;
-                }
-            } else if (meta.edm_end == 1) {
-                meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            } else {
-                meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            }
-        }
-        if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted[1:0] == 1) {
-            meta.edm_looks = 1;
-        }
-
-        // What becomes of the frame; of one that looks for cells, that is known in its next pass.
-        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-            if (meta.edm_memory == 0) {
-                meta.drop = DROP_EDM_NO_MEMORY;
-            } else if (meta.edm_granted == 0) {
-                meta.drop = DROP_EDM_LANE_TAKEN;
-            } else if (meta.edm_from_clash != 0 || meta.edm_to_clash != 0) {
-                meta.drop = DROP_EDM_NO_TIME;
-            } else {
-                ig_tm_md.qid = EDM_CLASS_CONTROL;
-                if (meta.edm_looks == 0) {
-                    edm_demands.count(ig_intr_md.ingress_port);
-                }
-            }
-        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-            if (meta.edm_granted == 0) {
-                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
-            } else {
-                ig_tm_md.qid = EDM_CLASS_DATA;
-                if (meta.edm_looks == 0) {
-                    edm_data.count(ig_tm_md.ucast_egress_port);
-                }
-                if (meta.edm_from_clash != 0 || meta.edm_to_clash != 0) {
-                    edm_stalled.count(0);
-                }
-            }
-        } else if (meta.edm_op != EDM_OP_NONE) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
-        }
-
-        // What it tells of the cells that it took: a notification goes back, a request goes on, a chunk's head goes back; or what
-        // the controller asked.
-        if (meta.pass == EDM_PASS_TAKE && meta.edm_from_clash == 0 && meta.edm_to_clash == 0) {
-            if (meta.edm_op == EDM_OP_NOTIFY) {
-                edm_grant();
-            } else if (meta.edm_op == EDM_OP_REQUEST) {
-                hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
-            } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-                meta.edm_start = (bit<32>) meta.edm_to_wait;
-                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
-            }
-        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            hdr.edm_management.value = meta.edm_held;
-            edm_reply_to_controller();
-        } else if (meta.edm_op == EDM_OP_READ_SOURCE || meta.edm_op == EDM_OP_WRITE_SOURCE) {
-            hdr.edm_management.value = (bit<32>) meta.edm_from_ahead;
-            edm_reply_to_controller();
-        } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-            hdr.edm_management.value = (bit<32>) meta.edm_to_ahead;
-            edm_reply_to_controller();
-        }
-
-        // edm_*_even, edm_*_odd
-        if (meta.pass == 0) {
-            meta.edm_even = meta.edm_page + (bit<32>) meta.edm_ahead;
-            meta.edm_odd  = meta.edm_page + (bit<32>) meta.edm_ahead;
-        } else if (meta.edm_page[9:9] == 0) {
-            meta.edm_even = meta.edm_page;
-            meta.edm_odd  = meta.edm_next_page;
-        } else {
-            meta.edm_even = meta.edm_next_page;
-            meta.edm_odd  = meta.edm_page;
-        }
-        if (meta.edm_op == EDM_OP_WRITE_SOURCE) {
-            edm_clear_source_even.execute(meta.edm_from[15:0]);
-        } else if (meta.pass == 0) {
-            meta.edm_saw_from_even = edm_look_at_source_even.execute(meta.edm_from[15:0]);
-        } else if (meta.edm_from_clash == 0 && meta.edm_to_clash == 0 &&
-            (meta.edm_page[9:9] == 0 || meta.edm_from_last >= EDM_CELLS)) {
-            edm_take_source_even.execute(meta.edm_from[15:0]);
-        }
-        if (meta.edm_op == EDM_OP_WRITE_SOURCE) {
-            edm_clear_source_odd.execute(meta.edm_from[15:0]);
-        } else if (meta.pass == 0) {
-            meta.edm_saw_from_odd = edm_look_at_source_odd.execute(meta.edm_from[15:0]);
-        } else if (meta.edm_from_clash == 0 && meta.edm_to_clash == 0 &&
-            (meta.edm_page[9:9] == 1 || meta.edm_from_last >= EDM_CELLS)) {
-            edm_take_source_odd.execute(meta.edm_from[15:0]);
-        }
-        if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-            edm_clear_destination_even.execute(meta.edm_to[15:0]);
-        } else if (meta.pass == 0) {
-            meta.edm_saw_to_even = edm_look_at_destination_even.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_from_clash == 0 && meta.edm_to_clash == 0 &&
-            (meta.edm_page[9:9] == 0 || meta.edm_to_last >= EDM_CELLS)) {
-            edm_take_destination_even.execute(meta.edm_to[15:0]);
-        }
-        if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-            edm_clear_destination_odd.execute(meta.edm_to[15:0]);
-        } else if (meta.pass == 0) {
-            meta.edm_saw_to_odd = edm_look_at_destination_odd.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_from_clash == 0 && meta.edm_to_clash == 0 &&
-            (meta.edm_page[9:9] == 1 || meta.edm_to_last >= EDM_CELLS)) {
-            edm_take_destination_odd.execute(meta.edm_to[15:0]);
-        }
-
-        // The first cells that are free at both links; those that have begun are not.
-        if (meta.pass == 0) {
-            if (meta.edm_even[9:9] == 0) {
-                edm_join_from_even_on();
-            } else {
-                edm_join_from_odd_on();
-            }
-            if (meta.edm_ahead == 0) {
-                meta.edm_taken = meta.edm_taken | meta.edm_before;
-            }
-            edm_runs.apply();
-            if (meta.edm_looks == 1) {
-                meta.pass = EDM_PASS_TAKE; ig_dprsr_md.resubmit_type = RESUBMIT;
-            }
-        }
+        edm.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md, edm_color);
 
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
             send_best_effort();
@@ -2559,35 +2627,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Chunks that came as granted, and are longer than their header says.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_too_long;
-
-    bit<16> edm_room    = 0;
-    bit<16> edm_padding = 0;
-
-    // Lengths are with FCS, and what frames carry from ingress.
-    @hidden action edm_weigh_length() {
-        edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
-        edm_padding = 60 + 6 - eg_intr_md.pkt_length;
-    }
-
-    @hidden action edm_add_headers() {
-        edm_room = edm_room + 46 + 6;
-    }
-
-    // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
-    @hidden action edm_turn_head() {
-        mac_addr_t source = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = source;
-        hdr.edm_control.setValid();
-        hdr.edm_control.version = EDM_VERSION;
-        hdr.edm_control.kind    = EDM_GRANT;
-        hdr.edm_control.id      = hdr.edm_message.id;
-        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
-        hdr.edm_control.bytes   = hdr.head.edm_bytes;
-        hdr.edm_control.wait    = hdr.head.edm_wait;
-    }
+    EdmEgress() edm;
 
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
@@ -2595,25 +2635,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
             eg_dprsr_md.drop_ctl = 1;
         }
-        if (hdr.head.isValid()) {
-            edm_turn_head();
-            if (hdr.edm_message.kind == EDM_RRES) {
-                hdr.edm_control.answer = 1;
-            } else {
-                hdr.edm_control.answer = 0;
-            }
-            if (hdr.vlan.isValid()) {
-                hdr.vlan.pcp = 7;
-            }
-            hdr.edm_message.setInvalid();
-        } else if (hdr.edm_message.isValid()) {
-            edm_weigh_length();
-            edm_add_headers();
-            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && edm_room[15:15] == 1 && edm_padding[15:15] == 1) {
-                edm_too_long.count(0);
-                eg_dprsr_md.drop_ctl = 1;
-            }
-        }
+        edm.apply(hdr, meta, eg_intr_md, eg_prsr_md, eg_dprsr_md, eg_oport_md);
         if (eg_intr_md.egress_port != CPU_PORT) {
             hdr.packet_in.setInvalid();
         }

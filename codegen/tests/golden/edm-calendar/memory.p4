@@ -45,6 +45,12 @@ const bit<32> DROP_EDM_BAD_TARGET           = 13; // management of a register th
 const bit<32> DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
 const bit<32> DROP_EDM_NO_TIME              = 15; // a demand for which there is no time, and no room to wait
 const bit<32> DROP_REASONS                  = 16; // how many there are
+const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+
+// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
+typedef bit<48> time_t;
+
+const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
@@ -78,19 +84,14 @@ const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
 const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
-// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<32> EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
 const bit<32> EDM_DEMOTED_TOO_LONG  = 1;  // longer than its header says
 const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
 
-// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
-typedef bit<48> time_t;
-
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 32768; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 65536; // after so long without going on, a message gives up its lane
-
-const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
 const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
@@ -187,81 +188,87 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
+// What edm keeps of a frame while ingress handles it.
+struct edm_metadata_t {
+    bit<8>  kind;               // what the frame is: one of EDM_OP
+    bit<8>  op;                 // the same, once it may be
+    bit<32> now;                // when it came
+    bit<32> source_link;        // where the frame comes from
+    bit<32> source_asks;        // the source's first cell as a requester
+    bit<32> source_asked;       // its offset among a requester's cells, as memory
+    bit<8>  source_memory;      // whether it has memory
+    bit<8>  source_rate;        // the number of its rate
+    bit<32> destination_link;   // the same of where the frame goes
+    bit<32> destination_asks;
+    bit<32> destination_asked;
+    bit<8>  destination_memory;
+    bit<8>  destination_rate;
+    bit<16> id;                 // of the message
+    bit<32> cell;               // the lane of the message
+    bit<8>  memory;             // whether the host that is asked has memory
+    bit<32> total;              // bytes of the message
+    bit<32> offset;             // where in the message the chunk starts
+    bit<32> size;               // bytes of the chunk
+    bit<32> slack;              // below 0: the message is too long
+    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
+    @field_list(EDM_COPY) bit<32> bytes;   // what is granted
+    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;             // what it uses up of this
+    int<32> expired;            // whether the lane's message has given it up
+    bit<32> granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> held;               // what a lane held, as the controller asks
+    bit<8>  to_rate;            // the number of the rate of where data goes
+    bit<32> to;                 // where data goes
+    bit<8>  from_rate;          // the same of where data comes from
+    bit<32> from;
+    bit<32> from_time;          // what they take where they come from
+    int<32> from_wait;          // how long until they may leave there
+    bit<32> to_time;            // what the granted bytes take where they go
+    @field_list(EDM_COPY) int<32> to_wait; // how long until they may
+    bit<32> round;              // their length, to be rounded up to units
+    bit<32> copy_session; // by which a copy goes back
+    int<32> early;   // how long before the last of what is granted may leave
+    int<32> lead;    // how far ahead the links are granted that data takes
+    bit<32> behind;  // what of the message is granted and behind the chunk
+    @field_list(EDM_COPY) bit<32> next; // where what is not granted begins
+    bit<32> most;    // what may be granted and behind a chunk
+    int<32> longest; // how far ahead links may be granted where a demand is granted a window
+    bit<8>  stalled; // whether nothing of the message can be granted
+    bit<32> page;       // when the page began from which on cells are looked for, or are taken
+    bit<8>  place;      // the place in it of the first one that is taken
+    bit<32> before;     // cells of the page that come before: have begun, or are before that place
+    bit<8>  from_more;  // cells that are granted behind the first one: where data comes from,
+    bit<8>  to_more;    // where it goes,
+    bit<8>  more;       // and the larger of these
+    int<32> from_ahead; // how far ahead of `page` the source's calendar begins,
+    int<32> to_ahead;   // the destination's,
+    int<32> ahead;      // and the later of these
+    bit<32> base;       // the page with which they are to begin
+    bit<32> even;       // the even page and the odd one that are looked at or taken from
+    bit<32> odd;
+    bit<32> from_even;     // cells to be taken of the source's even page
+    bit<32> saw_from_even; // and those taken already
+    bit<32> from_odd;     // cells to be taken of the source's odd page
+    bit<32> saw_from_odd; // and those taken already
+    bit<32> to_even;     // cells to be taken of the destination's even page
+    bit<32> saw_to_even; // and those taken already
+    bit<32> to_odd;     // cells to be taken of the destination's odd page
+    bit<32> saw_to_odd; // and those taken already
+    bit<64> run;      // where not enough free cells begin
+    bit<32> taken;    // whether they could be taken
+    @field_list(NEXT_PASS) bit<8>  looked; // 0: the first pass; 1: cells were found in the pass before; 2: others took them
+    @field_list(NEXT_PASS) bit<8>  again;  // how often others did
+    @field_list(NEXT_PASS) bit<32> found_page;  // the page of the first of the cells
+    @field_list(NEXT_PASS) bit<8>  found_place; // its place there
+    @field_list(NEXT_PASS) bit<32> found_bytes; // what they are for: as many bytes of the message,
+    @field_list(NEXT_PASS) bit<32> found_next;  // from there on
+}
+
 struct metadata_t {
-    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
-    bit<8>  edm_op;                 // the same, once it may be
-    bit<32> edm_now;                // when it came
-    bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as a requester
-    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  edm_source_memory;      // whether it has memory
-    bit<8>  edm_source_rate;        // the number of its rate
-    bit<32> edm_destination_link;   // the same of where the frame goes
-    bit<32> edm_destination_asks;
-    bit<32> edm_destination_asked;
-    bit<8>  edm_destination_memory;
-    bit<8>  edm_destination_rate;
-    bit<16> edm_id;                 // of the message
-    bit<32> edm_cell;               // the lane of the message
-    bit<8>  edm_memory;             // whether who is asked has memory
-    bit<32> edm_total;              // bytes of the message
-    bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_size;               // bytes of the chunk
-    bit<32> edm_slack;              // below 0: the message is too long
-    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
-    @field_list(EDM_COPY) bit<32> edm_bytes;   // what is granted
-    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this
-    int<32> edm_expired;            // whether the lane's message has given it up
-    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> edm_held;               // what a lane held, as the controller asks
-    bit<8>  edm_to_rate;            // the number of the rate of where data goes
-    bit<32> edm_to;                 // where data goes
-    bit<8>  edm_from_rate;          // the same of where data comes from
-    bit<32> edm_from;
-    bit<32> edm_from_time;          // what they take where they come from
-    int<32> edm_from_wait;          // how long until they may leave there
-    bit<32> edm_to_time;            // what the granted bytes take where they go
-    @field_list(EDM_COPY) int<32> edm_to_wait; // how long until they may
-    bit<32> edm_round;              // their length, to be rounded up to units
+    edm_metadata_t edm;
+    bit<32> drop; // why the frame is dropped
     @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
     @field_list(NEXT_PASS) time_t arrived;      // when that was
-    bit<32> edm_session; // by which a copy goes back
-    int<32> edm_early;   // how long before the last of what is granted may leave
-    int<32> edm_lead;    // how far ahead the links are granted that data takes
-    bit<32> edm_behind;  // what of the message is granted and behind the chunk
-    @field_list(EDM_COPY) bit<32> edm_next; // where what is not granted begins
-    bit<32> edm_most;    // what may be granted and behind a chunk
-    int<32> edm_longest; // how far ahead links may be granted where a demand is granted a window
-    bit<8>  edm_stalled; // whether nothing of the message can be granted
-    bit<32> edm_page;       // when the page began from which on cells are looked for, or are taken
-    bit<8>  edm_place;      // the place in it of the first one that is taken
-    bit<32> edm_before;     // cells of the page that come before: have begun, or are before that place
-    bit<8>  edm_from_more;  // cells that are granted behind the first one: where data comes from,
-    bit<8>  edm_to_more;    // where it goes,
-    bit<8>  edm_more;       // and the larger of these
-    int<32> edm_from_ahead; // how far ahead of `edm_page` the source's calendar begins,
-    int<32> edm_to_ahead;   // the destination's,
-    int<32> edm_ahead;      // and the later of these
-    bit<32> edm_base;       // the page with which they are to begin
-    bit<32> edm_even;       // the even page and the odd one that are looked at or taken from
-    bit<32> edm_odd;
-    bit<32> edm_from_even;     // cells to be taken of the source's even page
-    bit<32> edm_saw_from_even; // and those taken already
-    bit<32> edm_from_odd;     // cells to be taken of the source's odd page
-    bit<32> edm_saw_from_odd; // and those taken already
-    bit<32> edm_to_even;     // cells to be taken of the destination's even page
-    bit<32> edm_saw_to_even; // and those taken already
-    bit<32> edm_to_odd;     // cells to be taken of the destination's odd page
-    bit<32> edm_saw_to_odd; // and those taken already
-    bit<64> edm_run;      // where not enough free cells begin
-    bit<32> edm_taken;    // whether they could be taken
-    @field_list(NEXT_PASS) bit<8>  edm_looked; // 0: the first pass; 1: cells were found in the pass before; 2: others took them
-    @field_list(NEXT_PASS) bit<8>  edm_again;  // how often others did
-    @field_list(NEXT_PASS) bit<32> edm_found_page;  // the page of the first of the cells
-    @field_list(NEXT_PASS) bit<8>  edm_found_place; // its place there
-    @field_list(NEXT_PASS) bit<32> edm_found_bytes; // what they are for: as many bytes of the message,
-    @field_list(NEXT_PASS) bit<32> edm_found_next;  // from there on
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -338,34 +345,34 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
 
     state parse_edm_notify {
         packet.extract(hdr.edm_control);
-        meta.edm_kind  = EDM_OP_NOTIFY;
-        meta.edm_id    = hdr.edm_control.id;
-        meta.edm_total = hdr.edm_control.bytes;
+        meta.edm.kind  = EDM_OP_NOTIFY;
+        meta.edm.id    = hdr.edm_control.id;
+        meta.edm.total = hdr.edm_control.bytes;
         transition accept;
     }
 
     state parse_edm_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_REQUEST;
+        meta.edm.kind = EDM_OP_REQUEST;
         transition parse_edm_message;
     }
 
     state parse_edm_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_WRITE;
+        meta.edm.kind = EDM_OP_WRITE;
         transition parse_edm_message;
     }
 
     state parse_edm_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_ANSWER;
+        meta.edm.kind = EDM_OP_ANSWER;
         transition parse_edm_message;
     }
 
     state parse_edm_message {
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         transition accept;
     }
 
@@ -395,6 +402,792 @@ control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
+// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+control Edm(inout headers_t hdr, inout metadata_t meta,
+        inout standard_metadata_t standard_metadata) {
+    // Frames that lose the class that they claim, by reason.
+    counter(EDM_DEMOTED_REASONS, CounterType.packets_and_bytes) demoted;
+
+    // Chunks whose message stops, because others took the time for its rest: its host asks again.
+    counter(1, CounterType.packets_and_bytes) stalled;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    counter(PORT_COUNT, CounterType.packets_and_bytes) demands;
+    counter(PORT_COUNT, CounterType.packets_and_bytes) data;
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // *_begin, *_even, *_odd
+    //                   a cell of time is granted once at each link; the second pass of a frame takes what the first one saw
+    //
+    // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
+
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
+    @hidden action touch(in bit<32> at, out int<32> result) {
+        int<32> value;
+        touched.read(value, at);
+        if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
+            result = 1;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm.now;
+        touched.write(at, value);
+    }
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    register<bit<32>>(EDM_CELL_COUNT) rights;
+
+    // A demand's: the lane must be free.
+    @hidden action take_lane(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        if (value == 0) {
+            value  = meta.edm.need;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        rights.write(at, value);
+    }
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    @hidden action replace_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        result = value;
+        value  = meta.edm.need;
+        rights.write(at, value);
+    }
+
+    // A chunk's.
+    @hidden action use_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        if (value >= meta.edm.need) {
+            value  = value - meta.edm.amount;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        rights.write(at, value);
+    }
+
+    // Of what there is no time for: it is granted nothing.
+    @hidden action give_back(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        value  = value |-| meta.edm.bytes;
+        result = value;
+        rights.write(at, value);
+    }
+
+    @hidden action look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        result = value;
+        rights.write(at, value);
+    }
+
+    // When what was last granted of the lane's message may leave.
+    // Written by demands and chunks that are granted something; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) due;
+
+    @hidden action set_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        due.read(value, at);
+        value  = (int<32>) meta.edm.now + meta.edm.to_wait;
+        result = value;
+        due.write(at, value);
+    }
+
+    @hidden action look_at_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        due.read(value, at);
+        result = value - (int<32>) meta.edm.now;
+        due.write(at, value);
+    }
+
+    // Which cells of its page have begun when a frame comes.
+    @hidden action look_back(bit<32> cells) {
+        meta.edm.before = cells;
+    }
+
+    @hidden table begun {
+        key = {
+            meta.edm.now[8:0] : range @name("time");
+        }
+        actions = {
+            look_back;
+        }
+        const default_action = look_back(0x0003FFFF);
+        const entries = {
+            0 .. 26 : look_back(0x00000001);
+            27 .. 53 : look_back(0x00000003);
+            54 .. 80 : look_back(0x00000007);
+            81 .. 107 : look_back(0x0000000F);
+            108 .. 134 : look_back(0x0000001F);
+            135 .. 161 : look_back(0x0000003F);
+            162 .. 188 : look_back(0x0000007F);
+            189 .. 215 : look_back(0x000000FF);
+            216 .. 242 : look_back(0x000001FF);
+            243 .. 269 : look_back(0x000003FF);
+            270 .. 296 : look_back(0x000007FF);
+            297 .. 323 : look_back(0x00000FFF);
+            324 .. 350 : look_back(0x00001FFF);
+            351 .. 377 : look_back(0x00003FFF);
+            378 .. 404 : look_back(0x00007FFF);
+            405 .. 431 : look_back(0x0000FFFF);
+            432 .. 458 : look_back(0x0001FFFF);
+            459 .. 485 : look_back(0x0003FFFF);
+        }
+        size = 32;
+    }
+
+    // Each link's calendar, as a source and as a destination: when the page begins before which all cells are taken; and an even
+    // page and an odd one, each with when it begins and a bit for each cell that is taken. Cells are looked for in the page with
+    // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
+    // pages behind these two. So nothing has to be given back or shifted. A frame that takes a cell of a later page moves the
+    // calendar, and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+
+    // The page of the source link before which all cells are taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    register<int<32>>(PORT_COUNT) source_begin;
+
+    // How far ahead of the page the calendar begins.
+    @hidden action look_at_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        source_begin.read(value, at);
+        if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm.page;
+        } else {
+            result = 0;
+        }
+        source_begin.write(at, value);
+    }
+
+    // Of a frame that takes cells of the page: what is before `base` is given up.
+    @hidden action move_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        source_begin.read(value, at);
+        if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm.page;
+        } else {
+            result = 0;
+            value  = (int<32>) meta.edm.base;
+        }
+        source_begin.write(at, value);
+    }
+
+    // The controller's. What it was goes back.
+    @hidden action write_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        source_begin.read(value, at);
+        if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm.page;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm.base;
+        source_begin.write(at, value);
+    }
+
+    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    register<bit<64>>(PORT_COUNT) source_even;
+
+    // Of the page with which both calendars begin, or of the next one.
+    @hidden action look_at_source_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        source_even.read(value, at);
+        if (value[63:32] - meta.edm.even < 2 * EDM_PAGE) {
+            result = value[31:0];
+        } else {
+            result = 0;
+        }
+        source_even.write(at, value);
+    }
+
+    @hidden action take_source_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        source_even.read(value, at);
+        if (value[63:32] == meta.edm.even) {
+            result = value[31:0];
+            value[31:0] = value[31:0] | meta.edm.from_even;
+        } else {
+            result = 0;
+            value[63:32] = meta.edm.even;
+            value[31:0] = meta.edm.from_even;
+        }
+        source_even.write(at, value);
+    }
+
+    @hidden action clear_source_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        source_even.read(value, at);
+        result = value[31:0];
+        value[31:0] = 0;
+        source_even.write(at, value);
+    }
+
+    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    register<bit<64>>(PORT_COUNT) source_odd;
+
+    // Of the page with which both calendars begin, or of the next one.
+    @hidden action look_at_source_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        source_odd.read(value, at);
+        if (value[63:32] - meta.edm.odd < 2 * EDM_PAGE) {
+            result = value[31:0];
+        } else {
+            result = 0;
+        }
+        source_odd.write(at, value);
+    }
+
+    @hidden action take_source_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        source_odd.read(value, at);
+        if (value[63:32] == meta.edm.odd) {
+            result = value[31:0];
+            value[31:0] = value[31:0] | meta.edm.from_odd;
+        } else {
+            result = 0;
+            value[63:32] = meta.edm.odd;
+            value[31:0] = meta.edm.from_odd;
+        }
+        source_odd.write(at, value);
+    }
+
+    @hidden action clear_source_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        source_odd.read(value, at);
+        result = value[31:0];
+        value[31:0] = 0;
+        source_odd.write(at, value);
+    }
+
+    // The page of the destination link before which all cells are taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    register<int<32>>(PORT_COUNT) destination_begin;
+
+    // How far ahead of the page the calendar begins.
+    @hidden action look_at_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        destination_begin.read(value, at);
+        if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm.page;
+        } else {
+            result = 0;
+        }
+        destination_begin.write(at, value);
+    }
+
+    // Of a frame that takes cells of the page: what is before `base` is given up.
+    @hidden action move_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        destination_begin.read(value, at);
+        if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm.page;
+        } else {
+            result = 0;
+            value  = (int<32>) meta.edm.base;
+        }
+        destination_begin.write(at, value);
+    }
+
+    // The controller's. What it was goes back.
+    @hidden action write_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        destination_begin.read(value, at);
+        if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm.page;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm.base;
+        destination_begin.write(at, value);
+    }
+
+    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    register<bit<64>>(PORT_COUNT) destination_even;
+
+    // Of the page with which both calendars begin, or of the next one.
+    @hidden action look_at_destination_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        destination_even.read(value, at);
+        if (value[63:32] - meta.edm.even < 2 * EDM_PAGE) {
+            result = value[31:0];
+        } else {
+            result = 0;
+        }
+        destination_even.write(at, value);
+    }
+
+    @hidden action take_destination_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        destination_even.read(value, at);
+        if (value[63:32] == meta.edm.even) {
+            result = value[31:0];
+            value[31:0] = value[31:0] | meta.edm.to_even;
+        } else {
+            result = 0;
+            value[63:32] = meta.edm.even;
+            value[31:0] = meta.edm.to_even;
+        }
+        destination_even.write(at, value);
+    }
+
+    @hidden action clear_destination_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        destination_even.read(value, at);
+        result = value[31:0];
+        value[31:0] = 0;
+        destination_even.write(at, value);
+    }
+
+    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
+    register<bit<64>>(PORT_COUNT) destination_odd;
+
+    // Of the page with which both calendars begin, or of the next one.
+    @hidden action look_at_destination_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        destination_odd.read(value, at);
+        if (value[63:32] - meta.edm.odd < 2 * EDM_PAGE) {
+            result = value[31:0];
+        } else {
+            result = 0;
+        }
+        destination_odd.write(at, value);
+    }
+
+    @hidden action take_destination_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        destination_odd.read(value, at);
+        if (value[63:32] == meta.edm.odd) {
+            result = value[31:0];
+            value[31:0] = value[31:0] | meta.edm.to_odd;
+        } else {
+            result = 0;
+            value[63:32] = meta.edm.odd;
+            value[31:0] = meta.edm.to_odd;
+        }
+        destination_odd.write(at, value);
+    }
+
+    @hidden action clear_destination_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        destination_odd.read(value, at);
+        result = value[31:0];
+        value[31:0] = 0;
+        destination_odd.write(at, value);
+    }
+
+    // The first cell from which on enough are free at both links.
+    @hidden action find_cells() {
+        bit<32> first = meta.edm.even[9:9] == 0 ?
+            meta.edm.saw_from_even | meta.edm.saw_to_even : meta.edm.saw_from_odd | meta.edm.saw_to_odd;
+        bit<32> second = meta.edm.even[9:9] == 0 ?
+            meta.edm.saw_from_odd | meta.edm.saw_to_odd : meta.edm.saw_from_even | meta.edm.saw_to_even;
+        first = meta.edm.ahead == 0 ? first | meta.edm.before : first;
+        bit<64> taken = (bit<64>) second << 18 | (bit<64>) first;
+        meta.edm.run  = taken;
+        meta.edm.run  = meta.edm.more >= 1 ? meta.edm.run | taken >> 1 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 2 ? meta.edm.run | taken >> 2 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 3 ? meta.edm.run | taken >> 3 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 4 ? meta.edm.run | taken >> 4 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 5 ? meta.edm.run | taken >> 5 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 6 ? meta.edm.run | taken >> 6 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 7 ? meta.edm.run | taken >> 7 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 8 ? meta.edm.run | taken >> 8 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 9 ? meta.edm.run | taken >> 9 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 10 ? meta.edm.run | taken >> 10 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 11 ? meta.edm.run | taken >> 11 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 12 ? meta.edm.run | taken >> 12 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 13 ? meta.edm.run | taken >> 13 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 14 ? meta.edm.run | taken >> 14 : meta.edm.run;
+        meta.edm.run  = meta.edm.more >= 15 ? meta.edm.run | taken >> 15 : meta.edm.run;
+        bit<8> found = 0;
+        found        = meta.edm.run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? found + 32 : found;
+        meta.edm.run = meta.edm.run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? meta.edm.run >> 32 : meta.edm.run;
+        found        = meta.edm.run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? found + 16 : found;
+        meta.edm.run = meta.edm.run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? meta.edm.run >> 16 : meta.edm.run;
+        found        = meta.edm.run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? found + 8 : found;
+        meta.edm.run = meta.edm.run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? meta.edm.run >> 8 : meta.edm.run;
+        found        = meta.edm.run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? found + 4 : found;
+        meta.edm.run = meta.edm.run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? meta.edm.run >> 4 : meta.edm.run;
+        found        = meta.edm.run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? found + 2 : found;
+        meta.edm.run = meta.edm.run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? meta.edm.run >> 2 : meta.edm.run;
+        found        = meta.edm.run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? found + 1 : found;
+        meta.edm.run = meta.edm.run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? meta.edm.run >> 1 : meta.edm.run;
+        found          = meta.edm.run & 1 == 1 ? found + 1 : found;
+        meta.edm.found_page  = meta.edm.even;
+        meta.edm.found_page  = found >= EDM_CELLS ? meta.edm.found_page + EDM_PAGE : meta.edm.found_page;
+        found                = found >= EDM_CELLS ? found - EDM_CELLS : found;
+        meta.edm.found_page  = found >= EDM_CELLS ? meta.edm.found_page + EDM_PAGE : meta.edm.found_page;
+        meta.edm.found_place = found >= EDM_CELLS ? found - EDM_CELLS : found;
+    }
+
+    // Which cells of which pages the found ones are.
+    @hidden action open_pages() {
+        bit<64> from_cells = (64w2 << meta.edm.from_more) - 1 << meta.edm.place;
+        bit<64> to_cells   = (64w2 << meta.edm.to_more) - 1 << meta.edm.place;
+        bit<32> from_head  = (bit<32>) (from_cells & 0x0003FFFF);
+        bit<32> from_tail  = (bit<32>) (from_cells >> 18);
+        bit<32> to_head    = (bit<32>) (to_cells & 0x0003FFFF);
+        bit<32> to_tail    = (bit<32>) (to_cells >> 18);
+        meta.edm.base = from_tail | to_tail == 0 ? meta.edm.page - EDM_PAGE : meta.edm.page;
+        bool even     = meta.edm.page[9:9] == 0;
+        meta.edm.even = even ? meta.edm.page : meta.edm.page + EDM_PAGE;
+        meta.edm.odd  = even ? meta.edm.page + EDM_PAGE : meta.edm.page;
+        meta.edm.from_even = even ? from_head : from_tail;
+        meta.edm.from_odd  = even ? from_tail : from_head;
+        meta.edm.to_even   = even ? to_head : to_tail;
+        meta.edm.to_odd    = even ? to_tail : to_head;
+    }
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    // Here in cells, but for the first one.
+    action take_times(bit<8> from_more, bit<8> to_more, bit<8> more) {
+        meta.edm.from_more = from_more;
+        meta.edm.to_more   = to_more;
+        meta.edm.more      = more;
+    }
+
+    table times {
+        key = {
+            meta.edm.round[15:4] : exact @name("units");
+            meta.edm.from_rate : exact;
+            meta.edm.to_rate : exact;
+        }
+        actions = {
+            take_times;
+        }
+        const default_action = take_times(0, 0, 0);
+        size = 1024;
+    }
+
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    @hidden action grant() {
+        turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm.bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        standard_metadata.egress_spec = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    @hidden action locate_by_destination() {
+        meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
+        meta.edm.memory = meta.edm.destination_memory;
+    }
+
+    @hidden action locate_by_source() {
+        meta.edm.cell   = meta.edm.destination_asks + meta.edm.source_asked;
+        meta.edm.memory = meta.edm.source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    @hidden action goes_on() {
+        meta.edm.to        = meta.edm.destination_link;
+        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.from      = meta.edm.source_link;
+        meta.edm.from_rate = meta.edm.source_rate;
+    }
+
+    @hidden action comes_back() {
+        meta.edm.to        = meta.edm.source_link;
+        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.from      = meta.edm.destination_link;
+        meta.edm.from_rate = meta.edm.destination_rate;
+    }
+
+    apply {
+        time_t arrived = standard_metadata.ingress_global_timestamp;
+        meta.edm.now   = arrived[31:0];
+        meta.edm.rest  = meta.edm.total - meta.edm.offset;
+        meta.edm.page  = meta.edm.looked == 1 ? meta.edm.found_page : meta.edm.now & EDM_PAGES;
+        meta.edm.place = meta.edm.found_place;
+        if (hdr.edm_management.isValid()) {
+            bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
+            if (hdr.edm_management.kind == EDM_MGMT_RESET) {
+                hdr.edm_management.value = 0;
+            }
+            if (hdr.edm_management.target == EDM_TARGET_RIGHTS) {
+                if (hdr.edm_management.index >= EDM_CELL_COUNT) {
+                    meta.drop = DROP_EDM_BAD_INDEX;
+                    return;
+                }
+                meta.edm.need = hdr.edm_management.value;
+                if (reads) {
+                    look_at_rights(hdr.edm_management.index, meta.edm.held);
+                } else {
+                    replace_rights(hdr.edm_management.index, meta.edm.held);
+                }
+                hdr.edm_management.value = meta.edm.held;
+            } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
+                if (hdr.edm_management.index >= PORT_COUNT) {
+                    meta.drop = DROP_EDM_BAD_INDEX;
+                    return;
+                }
+                meta.edm.to_time = hdr.edm_management.value;
+                if (reads) {
+                    look_at_destination(hdr.edm_management.index, meta.edm.to_wait);
+                } else {
+                    meta.edm.base = meta.edm.now + meta.edm.to_time & EDM_PAGES;
+                    clear_destination_even(hdr.edm_management.index, meta.edm.saw_to_even);
+                    clear_destination_odd(hdr.edm_management.index, meta.edm.saw_to_odd);
+                    write_destination(hdr.edm_management.index, meta.edm.to_wait);
+                }
+                hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
+            } else if (hdr.edm_management.target == EDM_TARGET_SOURCE) {
+                if (hdr.edm_management.index >= PORT_COUNT) {
+                    meta.drop = DROP_EDM_BAD_INDEX;
+                    return;
+                }
+                meta.edm.from_time = hdr.edm_management.value;
+                if (reads) {
+                    look_at_source(hdr.edm_management.index, meta.edm.from_wait);
+                } else {
+                    meta.edm.base = meta.edm.now + meta.edm.from_time & EDM_PAGES;
+                    clear_source_even(hdr.edm_management.index, meta.edm.saw_from_even);
+                    clear_source_odd(hdr.edm_management.index, meta.edm.saw_from_odd);
+                    write_source(hdr.edm_management.index, meta.edm.from_wait);
+                }
+                hdr.edm_management.value = (bit<32>) meta.edm.from_wait;
+            } else {
+                meta.drop = DROP_EDM_BAD_TARGET;
+                return;
+            }
+            reply_to_controller();
+            standard_metadata.priority = EDM_CLASS_CONTROL;
+            return;
+        }
+        if (meta.edm.op != EDM_OP_NONE) {
+            if (meta.edm.op == EDM_OP_ANSWER) {
+                locate_by_source();
+            } else {
+                locate_by_destination();
+            }
+            meta.edm.cell[1:0] = meta.edm.id[1:0];
+            if (meta.edm.op == EDM_OP_REQUEST || meta.edm.op == EDM_OP_ANSWER) {
+                meta.edm.cell[2:2] = 1;
+            }
+            if (meta.edm.op == EDM_OP_REQUEST) {
+                comes_back();
+            } else {
+                goes_on();
+            }
+
+            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
+            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
+            // The first cell that is free at both links says that.
+            if (meta.edm.looked != 1) {
+                look_at_source(meta.edm.from, meta.edm.from_ahead);
+                look_at_destination(meta.edm.to, meta.edm.to_ahead);
+                meta.edm.ahead = meta.edm.from_ahead < meta.edm.to_ahead ? meta.edm.to_ahead : meta.edm.from_ahead;
+                meta.edm.even  = meta.edm.page + (bit<32>) meta.edm.ahead;
+                meta.edm.odd   = meta.edm.even;
+                look_at_source_even(meta.edm.from, meta.edm.saw_from_even);
+                look_at_source_odd(meta.edm.from, meta.edm.saw_from_odd);
+                look_at_destination_even(meta.edm.to, meta.edm.saw_to_even);
+                look_at_destination_odd(meta.edm.to, meta.edm.saw_to_odd);
+                begun.apply();
+                find_cells();
+                meta.edm.lead =
+                    (int<32>) (meta.edm.found_page + (bit<32>) meta.edm.found_place * EDM_CELL - meta.edm.now);
+            }
+            if (meta.edm.looked != 0) {
+                // Its first pass found that.
+                meta.edm.bytes = meta.edm.found_bytes;
+                meta.edm.next  = meta.edm.found_next;
+            } else
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                meta.edm.bytes = (meta.edm.total < EDM_WINDOW ? meta.edm.total : EDM_WINDOW);
+                // Of requests none: one that the memory node refuses has taken that node's time.
+                meta.edm.longest = meta.edm.op == EDM_OP_REQUEST ? -32s1 : EDM_WINDOW_AHEAD;
+                if (meta.edm.lead > meta.edm.longest) {
+                    meta.edm.bytes = (meta.edm.total < EDM_CHUNK ? meta.edm.total : EDM_CHUNK);
+                }
+                meta.edm.need  = meta.edm.bytes;
+            } else {
+                meta.edm.need = meta.edm.size;
+                look_at_rights(meta.edm.cell, meta.edm.behind);
+                meta.edm.behind = meta.edm.behind |-| meta.edm.size;
+                meta.edm.next   = meta.edm.offset + meta.edm.size + meta.edm.behind;
+                meta.edm.rest   = meta.edm.total - meta.edm.next;
+                meta.edm.most   = meta.edm.lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
+                // A memory node's clock grants in the order of demands, where the node would let requesters take turns: an
+                // answer gets more only while nothing else is granted, one more chunk at a time.
+                if (meta.edm.op == EDM_OP_ANSWER) {
+                    meta.edm.most = meta.edm.lead > EDM_IDLE ? EDM_CHUNK : meta.edm.behind + 2 * EDM_CHUNK;
+                    meta.edm.most = (meta.edm.most < EDM_WINDOW ? meta.edm.most : EDM_WINDOW);
+                }
+                if (meta.edm.rest[31:31] == 0 && meta.edm.size == EDM_CHUNK) {
+                    meta.edm.most  = meta.edm.most |-| meta.edm.behind;
+                    meta.edm.bytes = (meta.edm.rest < meta.edm.most ? meta.edm.rest : meta.edm.most);
+                }
+                meta.edm.amount = meta.edm.size - meta.edm.bytes;
+                if (meta.edm.size != EDM_CHUNK) {
+                    // It is the last one, whatever there was a right to: short frames take no more of a link.
+                    meta.edm.amount = meta.edm.behind + meta.edm.size;
+                }
+                // What is sent before its time asks for more before its time: at last it is not covered.
+                look_at_due(meta.edm.cell, meta.edm.early);
+                if (meta.edm.behind == 0 && meta.edm.size != 0 &&
+                    meta.edm.early > EDM_CHUNK_AHEAD && meta.edm.early < EDM_HORIZON) {
+                    meta.edm.need = meta.edm.size + 1;
+                }
+                // Its header says how long it is.
+                if (standard_metadata.packet_length > EDM_FRAME_MIN &&
+                    standard_metadata.packet_length > meta.edm.size + EDM_HEADERS) {
+                    meta.edm.need = EDM_NEVER;
+                }
+            }
+            meta.edm.round = meta.edm.bytes + 15;
+            times.apply();
+
+            // touched, rights
+            if (meta.edm.looked != 0) {
+                // Its first pass did that.
+                meta.edm.granted = 1;
+            } else if (meta.edm.memory != 0) {
+                touch(meta.edm.cell, meta.edm.expired);
+                if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                    if (meta.edm.expired == 0) {
+                        take_lane(meta.edm.cell, meta.edm.granted);
+                    } else {
+                        replace_rights(meta.edm.cell, meta.edm.granted);
+                        meta.edm.granted = 1;
+                    }
+                } else if (meta.edm.total == 0 && meta.edm.need == 0) {
+                    // The NULL response: there is nothing behind it.
+                    replace_rights(meta.edm.cell, meta.edm.granted);
+                } else {
+                    use_rights(meta.edm.cell, meta.edm.granted);
+                }
+            }
+
+            // *_begin, *_even, *_odd. The first pass finds cells that are free at both links, the second one takes
+            // them; if another frame took some in between, it looks again.
+            if (meta.edm.granted != 0 && meta.edm.bytes != 0) {
+                if (meta.edm.looked != 1) {
+                    find_cells();
+                    meta.edm.looked = 1;
+                    meta.edm.found_bytes = meta.edm.bytes;
+                    meta.edm.found_next  = meta.edm.next;
+                    resubmit_preserving_field_list(NEXT_PASS);
+                    exit;
+                }
+                open_pages();
+                move_source(meta.edm.from, meta.edm.from_ahead);
+                move_destination(meta.edm.to, meta.edm.to_ahead);
+                meta.edm.taken = meta.edm.from_ahead | meta.edm.to_ahead == 0 ? 32w1 : 32w0;
+                if (meta.edm.taken == 1 && meta.edm.from_even != 0) {
+                    take_source_even(meta.edm.from, meta.edm.saw_from_even);
+                    meta.edm.taken = meta.edm.saw_from_even & meta.edm.from_even == 0 ? 32w1 : 32w0;
+                }
+                if (meta.edm.taken == 1 && meta.edm.from_odd != 0) {
+                    take_source_odd(meta.edm.from, meta.edm.saw_from_odd);
+                    meta.edm.taken = meta.edm.saw_from_odd & meta.edm.from_odd == 0 ? 32w1 : 32w0;
+                }
+                if (meta.edm.taken == 1 && meta.edm.to_even != 0) {
+                    take_destination_even(meta.edm.to, meta.edm.saw_to_even);
+                    meta.edm.taken = meta.edm.saw_to_even & meta.edm.to_even == 0 ? 32w1 : 32w0;
+                }
+                if (meta.edm.taken == 1 && meta.edm.to_odd != 0) {
+                    take_destination_odd(meta.edm.to, meta.edm.saw_to_odd);
+                    meta.edm.taken = meta.edm.saw_to_odd & meta.edm.to_odd == 0 ? 32w1 : 32w0;
+                }
+                if (meta.edm.taken == 0) {
+                    if (meta.edm.again < EDM_PASSES) {
+                        meta.edm.looked = 2;
+                        meta.edm.again  = meta.edm.again + 1;
+                        resubmit_preserving_field_list(NEXT_PASS);
+                        exit;
+                    }
+                    meta.edm.stalled = 1;
+                }
+                meta.edm.to_wait = (int<32>) (meta.edm.page + (bit<32>) meta.edm.place * EDM_CELL - meta.edm.now);
+                if (meta.edm.stalled == 0) {
+                    set_due(meta.edm.cell, meta.edm.early);
+                }
+            }
+            if (meta.edm.stalled != 0) {
+                bit<32> left;
+                give_back(meta.edm.cell, left);
+            }
+
+            // What follows for the frame.
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                if (meta.edm.memory == 0) {
+                    meta.drop = DROP_EDM_NO_MEMORY;
+                } else if (meta.edm.granted == 0) {
+                    meta.drop = DROP_EDM_LANE_TAKEN;
+                } else if (meta.edm.stalled != 0) {
+                    meta.drop = DROP_EDM_NO_TIME;
+                } else {
+                    demands.count((bit<32>) standard_metadata.ingress_port);
+                    if (meta.edm.op == EDM_OP_NOTIFY) {
+                        grant();
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    } else {
+                        // To the memory node this is the grant of its answer's first bytes.
+                        hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
+                        if (hdr.edm_message.kind == EDM_RREQ) {
+                            hdr.edm_message.bytes = meta.edm.bytes[15:0];
+                        }
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    }
+                }
+            } else if (meta.edm.granted == 0) {
+                standard_metadata.priority = PRIORITY_BEST_EFFORT;
+                if (meta.edm.need == EDM_NEVER) {
+                    demoted.count(EDM_DEMOTED_TOO_LONG);
+                } else {
+                    demoted.count(EDM_DEMOTED_UNCOVERED);
+                }
+            } else {
+                data.count((bit<32>) standard_metadata.egress_spec);
+                standard_metadata.priority = EDM_CLASS_DATA;
+                if (meta.edm.stalled != 0) {
+                    stalled.count(0);
+                    meta.edm.bytes = 0;
+                }
+                if (meta.edm.bytes != 0) {
+                    meta.edm.copy_session = EDM_SESSIONS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm.copy_session, EDM_COPY);
+                }
+            }
+        }
+    }
+}
+
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
     counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
@@ -402,16 +1195,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Unless the controller configures a port's meter, everything is green.
     meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
     meter(PORT_COUNT, MeterType.bytes) edm_control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted.
-    counter(EDM_DEMOTED_REASONS, CounterType.packets_and_bytes) edm_demoted;
-
-    // Chunks whose message stops, because others took the time for its rest: its host asks again.
-    counter(1, CounterType.packets_and_bytes) edm_stalled;
-
-    // By port: demands of the port's host that were granted, data that went to it as scheduled.
-    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_demands;
-    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
+    Edm() edm;
 
     // Every refusal goes through here: nothing disappears uncounted.
     @hidden action drop(in bit<32> reason) {
@@ -421,11 +1205,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action accept_source(bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
-        meta.edm_source_link   = edm_link;
-        meta.edm_source_asks   = edm_asks;
-        meta.edm_source_asked  = edm_asked;
-        meta.edm_source_memory = edm_memory;
-        meta.edm_source_rate   = edm_rate;
+        meta.edm.source_link   = edm_link;
+        meta.edm.source_asks   = edm_asks;
+        meta.edm.source_asked  = edm_asked;
+        meta.edm.source_memory = edm_memory;
+        meta.edm.source_rate   = edm_rate;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
@@ -444,11 +1228,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
         standard_metadata.egress_spec = port;
-        meta.edm_destination_link   = edm_link;
-        meta.edm_destination_asks   = edm_asks;
-        meta.edm_destination_asked  = edm_asked;
-        meta.edm_destination_memory = edm_memory;
-        meta.edm_destination_rate   = edm_rate;
+        meta.edm.destination_link   = edm_link;
+        meta.edm.destination_asks   = edm_asks;
+        meta.edm.destination_asked  = edm_asked;
+        meta.edm.destination_memory = edm_memory;
+        meta.edm.destination_rate   = edm_rate;
     }
 
     table l2_forward {
@@ -463,839 +1247,82 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
-    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
-    //
-    // What each register guarantees, in the order in which all frames pass them, each at most once:
-    //
-    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
-    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
-    // edm_*_begin, edm_*_even, edm_*_odd
-    //                       a cell of time is granted once at each link; the second pass of a frame takes what the first one saw
-    //
-    // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
-
-    // When the lane's message last went on.
-    // Written by demands, chunks; it wraps as the time does.
-    register<int<32>>(EDM_CELL_COUNT) edm_touched;
-
-    // Whether a message in this lane has stopped for so long that the lane is free.
-    @hidden action edm_touch(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_touched.read(value, at);
-        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-            result = 1;
-        } else {
-            result = 0;
-        }
-        value = (int<32>) meta.edm_now;
-        edm_touched.write(at, value);
-    }
-
-    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
-    // Written by demands, chunks, the controller; it never wraps.
-    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
-
-    // A demand's: the lane must be free.
-    @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        if (value == 0) {
-            value  = meta.edm_need;
-            result = 1;
-        } else {
-            result = 0;
-        }
-        edm_rights.write(at, value);
-    }
-
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    @hidden action edm_replace_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        value  = meta.edm_need;
-        edm_rights.write(at, value);
-    }
-
-    // A chunk's.
-    @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        if (value >= meta.edm_need) {
-            value  = value - meta.edm_amount;
-            result = 1;
-        } else {
-            result = 0;
-        }
-        edm_rights.write(at, value);
-    }
-
-    // Of what there is no time for: it is granted nothing.
-    @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        value  = value |-| meta.edm_bytes;
-        result = value;
-        edm_rights.write(at, value);
-    }
-
-    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        edm_rights.write(at, value);
-    }
-
-    // When what was last granted of the lane's message may leave.
-    // Written by demands and chunks that are granted something; it wraps as the time does.
-    register<int<32>>(EDM_CELL_COUNT) edm_due;
-
-    @hidden action edm_set_due(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_due.read(value, at);
-        value  = (int<32>) meta.edm_now + meta.edm_to_wait;
-        result = value;
-        edm_due.write(at, value);
-    }
-
-    @hidden action edm_look_at_due(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_due.read(value, at);
-        result = value - (int<32>) meta.edm_now;
-        edm_due.write(at, value);
-    }
-
-    // Which cells of its page have begun when a frame comes.
-    @hidden action edm_look_back(bit<32> begun) {
-        meta.edm_before = begun;
-    }
-
-    @hidden table edm_begun {
-        key = {
-            meta.edm_now[8:0] : range @name("time");
-        }
-        actions = {
-            edm_look_back;
-        }
-        const default_action = edm_look_back(0x0003FFFF);
-        const entries = {
-            0 .. 26 : edm_look_back(0x00000001);
-            27 .. 53 : edm_look_back(0x00000003);
-            54 .. 80 : edm_look_back(0x00000007);
-            81 .. 107 : edm_look_back(0x0000000F);
-            108 .. 134 : edm_look_back(0x0000001F);
-            135 .. 161 : edm_look_back(0x0000003F);
-            162 .. 188 : edm_look_back(0x0000007F);
-            189 .. 215 : edm_look_back(0x000000FF);
-            216 .. 242 : edm_look_back(0x000001FF);
-            243 .. 269 : edm_look_back(0x000003FF);
-            270 .. 296 : edm_look_back(0x000007FF);
-            297 .. 323 : edm_look_back(0x00000FFF);
-            324 .. 350 : edm_look_back(0x00001FFF);
-            351 .. 377 : edm_look_back(0x00003FFF);
-            378 .. 404 : edm_look_back(0x00007FFF);
-            405 .. 431 : edm_look_back(0x0000FFFF);
-            432 .. 458 : edm_look_back(0x0001FFFF);
-            459 .. 485 : edm_look_back(0x0003FFFF);
-        }
-        size = 32;
-    }
-
-    // Each link's calendar, as a source and as a destination: when the page begins before which all cells are taken; and an even
-    // page and an odd one, each with when it begins and a bit for each cell that is taken. Cells are looked for in the page with
-    // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
-    // pages behind these two. So nothing has to be given back or shifted. A frame that takes a cell of a later page moves the
-    // calendar, and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
-
-    // The page of the source link before which all cells are taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    register<int<32>>(PORT_COUNT) edm_source_begin;
-
-    // How far ahead of the page the calendar begins.
-    @hidden action edm_look_at_source(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_source_begin.read(value, at);
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
-        }
-        edm_source_begin.write(at, value);
-    }
-
-    // Of a frame that takes cells of the page: what is before `edm_base` is given up.
-    @hidden action edm_move_source(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_source_begin.read(value, at);
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
-            value  = (int<32>) meta.edm_base;
-        }
-        edm_source_begin.write(at, value);
-    }
-
-    // The controller's. What it was goes back.
-    @hidden action edm_write_source(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_source_begin.read(value, at);
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
-        }
-        value = (int<32>) meta.edm_base;
-        edm_source_begin.write(at, value);
-    }
-
-    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    register<bit<64>>(PORT_COUNT) edm_source_even;
-
-    // Of the page with which both calendars begin, or of the next one.
-    @hidden action edm_look_at_source_even(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_source_even.read(value, at);
-        if (value[63:32] - meta.edm_even < 2 * EDM_PAGE) {
-            result = value[31:0];
-        } else {
-            result = 0;
-        }
-        edm_source_even.write(at, value);
-    }
-
-    @hidden action edm_take_source_even(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_source_even.read(value, at);
-        if (value[63:32] == meta.edm_even) {
-            result = value[31:0];
-            value[31:0] = value[31:0] | meta.edm_from_even;
-        } else {
-            result = 0;
-            value[63:32] = meta.edm_even;
-            value[31:0] = meta.edm_from_even;
-        }
-        edm_source_even.write(at, value);
-    }
-
-    @hidden action edm_clear_source_even(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_source_even.read(value, at);
-        result = value[31:0];
-        value[31:0] = 0;
-        edm_source_even.write(at, value);
-    }
-
-    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    register<bit<64>>(PORT_COUNT) edm_source_odd;
-
-    // Of the page with which both calendars begin, or of the next one.
-    @hidden action edm_look_at_source_odd(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_source_odd.read(value, at);
-        if (value[63:32] - meta.edm_odd < 2 * EDM_PAGE) {
-            result = value[31:0];
-        } else {
-            result = 0;
-        }
-        edm_source_odd.write(at, value);
-    }
-
-    @hidden action edm_take_source_odd(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_source_odd.read(value, at);
-        if (value[63:32] == meta.edm_odd) {
-            result = value[31:0];
-            value[31:0] = value[31:0] | meta.edm_from_odd;
-        } else {
-            result = 0;
-            value[63:32] = meta.edm_odd;
-            value[31:0] = meta.edm_from_odd;
-        }
-        edm_source_odd.write(at, value);
-    }
-
-    @hidden action edm_clear_source_odd(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_source_odd.read(value, at);
-        result = value[31:0];
-        value[31:0] = 0;
-        edm_source_odd.write(at, value);
-    }
-
-    // The page of the destination link before which all cells are taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    register<int<32>>(PORT_COUNT) edm_destination_begin;
-
-    // How far ahead of the page the calendar begins.
-    @hidden action edm_look_at_destination(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_destination_begin.read(value, at);
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
-        }
-        edm_destination_begin.write(at, value);
-    }
-
-    // Of a frame that takes cells of the page: what is before `edm_base` is given up.
-    @hidden action edm_move_destination(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_destination_begin.read(value, at);
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
-            value  = (int<32>) meta.edm_base;
-        }
-        edm_destination_begin.write(at, value);
-    }
-
-    // The controller's. What it was goes back.
-    @hidden action edm_write_destination(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_destination_begin.read(value, at);
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
-        }
-        value = (int<32>) meta.edm_base;
-        edm_destination_begin.write(at, value);
-    }
-
-    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    register<bit<64>>(PORT_COUNT) edm_destination_even;
-
-    // Of the page with which both calendars begin, or of the next one.
-    @hidden action edm_look_at_destination_even(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_destination_even.read(value, at);
-        if (value[63:32] - meta.edm_even < 2 * EDM_PAGE) {
-            result = value[31:0];
-        } else {
-            result = 0;
-        }
-        edm_destination_even.write(at, value);
-    }
-
-    @hidden action edm_take_destination_even(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_destination_even.read(value, at);
-        if (value[63:32] == meta.edm_even) {
-            result = value[31:0];
-            value[31:0] = value[31:0] | meta.edm_to_even;
-        } else {
-            result = 0;
-            value[63:32] = meta.edm_even;
-            value[31:0] = meta.edm_to_even;
-        }
-        edm_destination_even.write(at, value);
-    }
-
-    @hidden action edm_clear_destination_even(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_destination_even.read(value, at);
-        result = value[31:0];
-        value[31:0] = 0;
-        edm_destination_even.write(at, value);
-    }
-
-    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, the controller; it wraps as the time does.
-    register<bit<64>>(PORT_COUNT) edm_destination_odd;
-
-    // Of the page with which both calendars begin, or of the next one.
-    @hidden action edm_look_at_destination_odd(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_destination_odd.read(value, at);
-        if (value[63:32] - meta.edm_odd < 2 * EDM_PAGE) {
-            result = value[31:0];
-        } else {
-            result = 0;
-        }
-        edm_destination_odd.write(at, value);
-    }
-
-    @hidden action edm_take_destination_odd(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_destination_odd.read(value, at);
-        if (value[63:32] == meta.edm_odd) {
-            result = value[31:0];
-            value[31:0] = value[31:0] | meta.edm_to_odd;
-        } else {
-            result = 0;
-            value[63:32] = meta.edm_odd;
-            value[31:0] = meta.edm_to_odd;
-        }
-        edm_destination_odd.write(at, value);
-    }
-
-    @hidden action edm_clear_destination_odd(in bit<32> at, out bit<32> result) {
-        bit<64> value;
-        edm_destination_odd.read(value, at);
-        result = value[31:0];
-        value[31:0] = 0;
-        edm_destination_odd.write(at, value);
-    }
-
-    // The first cell from which on enough are free at both links.
-    @hidden action edm_find_cells() {
-        bit<32> first = meta.edm_even[9:9] == 0 ?
-            meta.edm_saw_from_even | meta.edm_saw_to_even : meta.edm_saw_from_odd | meta.edm_saw_to_odd;
-        bit<32> second = meta.edm_even[9:9] == 0 ?
-            meta.edm_saw_from_odd | meta.edm_saw_to_odd : meta.edm_saw_from_even | meta.edm_saw_to_even;
-        first = meta.edm_ahead == 0 ? first | meta.edm_before : first;
-        bit<64> taken = (bit<64>) second << 18 | (bit<64>) first;
-        meta.edm_run  = taken;
-        meta.edm_run  = meta.edm_more >= 1 ? meta.edm_run | taken >> 1 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 2 ? meta.edm_run | taken >> 2 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 3 ? meta.edm_run | taken >> 3 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 4 ? meta.edm_run | taken >> 4 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 5 ? meta.edm_run | taken >> 5 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 6 ? meta.edm_run | taken >> 6 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 7 ? meta.edm_run | taken >> 7 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 8 ? meta.edm_run | taken >> 8 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 9 ? meta.edm_run | taken >> 9 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 10 ? meta.edm_run | taken >> 10 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 11 ? meta.edm_run | taken >> 11 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 12 ? meta.edm_run | taken >> 12 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 13 ? meta.edm_run | taken >> 13 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 14 ? meta.edm_run | taken >> 14 : meta.edm_run;
-        meta.edm_run  = meta.edm_more >= 15 ? meta.edm_run | taken >> 15 : meta.edm_run;
-        bit<8> found = 0;
-        found        = meta.edm_run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? found + 32 : found;
-        meta.edm_run = meta.edm_run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? meta.edm_run >> 32 : meta.edm_run;
-        found        = meta.edm_run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? found + 16 : found;
-        meta.edm_run = meta.edm_run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? meta.edm_run >> 16 : meta.edm_run;
-        found        = meta.edm_run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? found + 8 : found;
-        meta.edm_run = meta.edm_run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? meta.edm_run >> 8 : meta.edm_run;
-        found        = meta.edm_run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? found + 4 : found;
-        meta.edm_run = meta.edm_run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? meta.edm_run >> 4 : meta.edm_run;
-        found        = meta.edm_run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? found + 2 : found;
-        meta.edm_run = meta.edm_run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? meta.edm_run >> 2 : meta.edm_run;
-        found        = meta.edm_run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? found + 1 : found;
-        meta.edm_run = meta.edm_run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? meta.edm_run >> 1 : meta.edm_run;
-        found          = meta.edm_run & 1 == 1 ? found + 1 : found;
-        meta.edm_found_page  = meta.edm_even;
-        meta.edm_found_page  = found >= EDM_CELLS ? meta.edm_found_page + EDM_PAGE : meta.edm_found_page;
-        found                = found >= EDM_CELLS ? found - EDM_CELLS : found;
-        meta.edm_found_page  = found >= EDM_CELLS ? meta.edm_found_page + EDM_PAGE : meta.edm_found_page;
-        meta.edm_found_place = found >= EDM_CELLS ? found - EDM_CELLS : found;
-    }
-
-    // Which cells of which pages the found ones are.
-    @hidden action edm_open_pages() {
-        bit<64> from_cells = (64w2 << meta.edm_from_more) - 1 << meta.edm_place;
-        bit<64> to_cells   = (64w2 << meta.edm_to_more) - 1 << meta.edm_place;
-        bit<32> from_head  = (bit<32>) (from_cells & 0x0003FFFF);
-        bit<32> from_tail  = (bit<32>) (from_cells >> 18);
-        bit<32> to_head    = (bit<32>) (to_cells & 0x0003FFFF);
-        bit<32> to_tail    = (bit<32>) (to_cells >> 18);
-        meta.edm_base = from_tail | to_tail == 0 ? meta.edm_page - EDM_PAGE : meta.edm_page;
-        bool even     = meta.edm_page[9:9] == 0;
-        meta.edm_even = even ? meta.edm_page : meta.edm_page + EDM_PAGE;
-        meta.edm_odd  = even ? meta.edm_page + EDM_PAGE : meta.edm_page;
-        meta.edm_from_even = even ? from_head : from_tail;
-        meta.edm_from_odd  = even ? from_tail : from_head;
-        meta.edm_to_even   = even ? to_head : to_tail;
-        meta.edm_to_odd    = even ? to_tail : to_head;
-    }
-
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    // Here in cells, but for the first one.
-    action edm_take_times(bit<8> from_more, bit<8> to_more, bit<8> more) {
-        meta.edm_from_more = from_more;
-        meta.edm_to_more   = to_more;
-        meta.edm_more      = more;
-    }
-
-    table edm_times {
-        key = {
-            meta.edm_round[15:4] : exact @name("units");
-            meta.edm_from_rate : exact;
-            meta.edm_to_rate : exact;
-        }
-        actions = {
-            edm_take_times;
-        }
-        const default_action = edm_take_times(0, 0, 0);
-        size = 1024;
-    }
-
-    @hidden action edm_turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The notification goes back as the grant of the message's first bytes.
-    @hidden action edm_grant() {
-        edm_turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm_bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
-        standard_metadata.egress_spec = standard_metadata.ingress_port;
-    }
-
-    @hidden action edm_reply_to_controller() {
-        edm_turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
-        standard_metadata.egress_spec = CPU_PORT;
-    }
-
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    @hidden action edm_locate_by_destination() {
-        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
-        meta.edm_memory = meta.edm_destination_memory;
-    }
-
-    @hidden action edm_locate_by_source() {
-        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
-        meta.edm_memory = meta.edm_source_memory;
-    }
-
-    // Data goes the way of the frame, but answers to requests the other way.
-    @hidden action edm_goes_on() {
-        meta.edm_to        = meta.edm_destination_link;
-        meta.edm_to_rate   = meta.edm_destination_rate;
-        meta.edm_from      = meta.edm_source_link;
-        meta.edm_from_rate = meta.edm_source_rate;
-    }
-
-    @hidden action edm_comes_back() {
-        meta.edm_to        = meta.edm_source_link;
-        meta.edm_to_rate   = meta.edm_source_rate;
-        meta.edm_from      = meta.edm_destination_link;
-        meta.edm_from_rate = meta.edm_destination_rate;
-    }
-
     apply {
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        time_t edm_arrived = standard_metadata.ingress_global_timestamp;
-        meta.edm_now   = edm_arrived[31:0];
-        meta.edm_size  = (bit<32>) hdr.edm_message.bytes;
-        meta.edm_slack = EDM_MESSAGE - meta.edm_total;
-        meta.edm_rest  = meta.edm_total - meta.edm_offset;
-        meta.edm_page  = meta.edm_looked == 1 ? meta.edm_found_page : meta.edm_now & EDM_PAGES;
-        meta.edm_place = meta.edm_found_place;
-        if (standard_metadata.parser_error != error.NoError) {
-            drop(DROP_MALFORMED);
-        }
+        meta.drop = DROP_NONE;
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
-        if (hdr.packet_out.isValid()) {
-            if (hdr.edm_management.isValid()) {
-                bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
-                if (hdr.edm_management.kind == EDM_MGMT_RESET) {
-                    hdr.edm_management.value = 0;
-                }
-                if (hdr.edm_management.target == EDM_TARGET_RIGHTS) {
-                    if (hdr.edm_management.index >= EDM_CELL_COUNT) {
-                        drop(DROP_EDM_BAD_INDEX);
+        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        if (!(hdr.edm_management.isValid() && hdr.packet_out.isValid())) {
+            if (standard_metadata.parser_error != error.NoError) {
+                drop(DROP_MALFORMED);
+            }
+            if (hdr.packet_out.isValid()) {
+                if (hdr.packet_out.egress_port != 0) {
+                    if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
+                        drop(DROP_UNKNOWN_DESTINATION);
                     }
-                    meta.edm_need = hdr.edm_management.value;
-                    if (reads) {
-                        edm_look_at_rights(hdr.edm_management.index, meta.edm_held);
-                    } else {
-                        edm_replace_rights(hdr.edm_management.index, meta.edm_held);
-                    }
-                    hdr.edm_management.value = meta.edm_held;
-                } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
-                    if (hdr.edm_management.index >= PORT_COUNT) {
-                        drop(DROP_EDM_BAD_INDEX);
-                    }
-                    meta.edm_to_time = hdr.edm_management.value;
-                    if (reads) {
-                        edm_look_at_destination(hdr.edm_management.index, meta.edm_to_wait);
-                    } else {
-                        meta.edm_base = meta.edm_now + meta.edm_to_time & EDM_PAGES;
-                        edm_clear_destination_even(hdr.edm_management.index, meta.edm_saw_to_even);
-                        edm_clear_destination_odd(hdr.edm_management.index, meta.edm_saw_to_odd);
-                        edm_write_destination(hdr.edm_management.index, meta.edm_to_wait);
-                    }
-                    hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
-                } else if (hdr.edm_management.target == EDM_TARGET_SOURCE) {
-                    if (hdr.edm_management.index >= PORT_COUNT) {
-                        drop(DROP_EDM_BAD_INDEX);
-                    }
-                    meta.edm_from_time = hdr.edm_management.value;
-                    if (reads) {
-                        edm_look_at_source(hdr.edm_management.index, meta.edm_from_wait);
-                    } else {
-                        meta.edm_base = meta.edm_now + meta.edm_from_time & EDM_PAGES;
-                        edm_clear_source_even(hdr.edm_management.index, meta.edm_saw_from_even);
-                        edm_clear_source_odd(hdr.edm_management.index, meta.edm_saw_from_odd);
-                        edm_write_source(hdr.edm_management.index, meta.edm_from_wait);
-                    }
-                    hdr.edm_management.value = (bit<32>) meta.edm_from_wait;
-                } else {
-                    drop(DROP_EDM_BAD_TARGET);
-                }
-                edm_reply_to_controller();
-                standard_metadata.priority = EDM_CLASS_CONTROL;
-                return;
-            }
-            if (hdr.packet_out.egress_port != 0) {
-                if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
-                    drop(DROP_UNKNOWN_DESTINATION);
-                }
-                standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
-                return;
-            }
-        } else if (source_guard.apply().miss) {
-            drop(DROP_SPOOFED);
-        }
-
-        // What EDM's frames may say is checked before it reaches a register.
-        if (hdr.edm_management.isValid()) {
-            drop(DROP_EDM_MANAGEMENT_FROM_HOST);
-        } else if (hdr.edm_control.isValid() && hdr.edm_control.version != EDM_VERSION) {
-            drop(DROP_EDM_BAD_VERSION);
-        } else if (hdr.edm_control.isValid() && meta.edm_kind == EDM_OP_NONE) {
-            drop(DROP_EDM_BAD_KIND);
-        } else if (meta.edm_kind != EDM_OP_NONE && to_group) {
-            drop(DROP_UNKNOWN_DESTINATION);
-        } else if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-            color = 0;
-            // Once a frame, whatever passes it makes.
-            if (meta.edm_looked == 0) {
-                edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
-            }
-            if (color == V1MODEL_METER_COLOR_RED) {
-                drop(DROP_EDM_CONTROL_METER);
-            } else if (meta.edm_id[1:0] >= EDM_DEMANDS) {
-                drop(DROP_EDM_BAD_LANE);
-            } else if (meta.edm_total == 0 || meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1) {
-                drop(DROP_EDM_BAD_DEMAND);
-            } else if (meta.edm_kind == EDM_OP_REQUEST &&
-                hdr.edm_message.kind == EDM_RMWREQ && meta.edm_total != EDM_WORD) {
-                drop(DROP_EDM_BAD_DEMAND);
-            } else {
-                meta.edm_op = meta.edm_kind;
-            }
-        } else if (meta.edm_kind == EDM_OP_WRITE && (meta.edm_total == 0 || meta.edm_size == 0) ||
-            meta.edm_kind == EDM_OP_ANSWER && (meta.edm_total == 0) != (meta.edm_size == 0)) {
-            // Only an answer may have no bytes: the NULL response, which is of none.
-            drop(DROP_EDM_BAD_DEMAND);
-        } else {
-            meta.edm_op = meta.edm_kind;
-        }
-
-        if (!to_group) {
-            if (l2_forward.apply().miss) {
-                drop(DROP_UNKNOWN_DESTINATION);
-            }
-            if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
-                drop(DROP_SAME_PORT);
-            }
-        }
-
-        if (meta.edm_op != EDM_OP_NONE) {
-            if (meta.edm_op == EDM_OP_ANSWER) {
-                edm_locate_by_source();
-            } else {
-                edm_locate_by_destination();
-            }
-            meta.edm_cell[1:0] = meta.edm_id[1:0];
-            if (meta.edm_op == EDM_OP_REQUEST || meta.edm_op == EDM_OP_ANSWER) {
-                meta.edm_cell[2:2] = 1;
-            }
-            if (meta.edm_op == EDM_OP_REQUEST) {
-                edm_comes_back();
-            } else {
-                edm_goes_on();
-            }
-
-            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
-            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
-            // The first cell that is free at both links says that.
-            if (meta.edm_looked != 1) {
-                edm_look_at_source(meta.edm_from, meta.edm_from_ahead);
-                edm_look_at_destination(meta.edm_to, meta.edm_to_ahead);
-                meta.edm_ahead = meta.edm_from_ahead < meta.edm_to_ahead ? meta.edm_to_ahead : meta.edm_from_ahead;
-                meta.edm_even  = meta.edm_page + (bit<32>) meta.edm_ahead;
-                meta.edm_odd   = meta.edm_even;
-                edm_look_at_source_even(meta.edm_from, meta.edm_saw_from_even);
-                edm_look_at_source_odd(meta.edm_from, meta.edm_saw_from_odd);
-                edm_look_at_destination_even(meta.edm_to, meta.edm_saw_to_even);
-                edm_look_at_destination_odd(meta.edm_to, meta.edm_saw_to_odd);
-                edm_begun.apply();
-                edm_find_cells();
-                meta.edm_lead =
-                    (int<32>) (meta.edm_found_page + (bit<32>) meta.edm_found_place * EDM_CELL - meta.edm_now);
-            }
-            if (meta.edm_looked != 0) {
-                // Its first pass found that.
-                meta.edm_bytes = meta.edm_found_bytes;
-                meta.edm_next  = meta.edm_found_next;
-            } else
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
-                // Of requests none: one that the memory node refuses has taken that node's time.
-                meta.edm_longest = meta.edm_op == EDM_OP_REQUEST ? -32s1 : EDM_WINDOW_AHEAD;
-                if (meta.edm_lead > meta.edm_longest) {
-                    meta.edm_bytes = (meta.edm_total < EDM_CHUNK ? meta.edm_total : EDM_CHUNK);
-                }
-                meta.edm_need  = meta.edm_bytes;
-            } else {
-                meta.edm_need = meta.edm_size;
-                edm_look_at_rights(meta.edm_cell, meta.edm_behind);
-                meta.edm_behind = meta.edm_behind |-| meta.edm_size;
-                meta.edm_next   = meta.edm_offset + meta.edm_size + meta.edm_behind;
-                meta.edm_rest   = meta.edm_total - meta.edm_next;
-                meta.edm_most   = meta.edm_lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
-                // A memory node's clock grants in the order of demands, where the node would let requesters take turns: an
-                // answer gets more only while nothing else is granted, one more chunk at a time.
-                if (meta.edm_op == EDM_OP_ANSWER) {
-                    meta.edm_most = meta.edm_lead > EDM_IDLE ? EDM_CHUNK : meta.edm_behind + 2 * EDM_CHUNK;
-                    meta.edm_most = (meta.edm_most < EDM_WINDOW ? meta.edm_most : EDM_WINDOW);
-                }
-                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
-                    meta.edm_most  = meta.edm_most |-| meta.edm_behind;
-                    meta.edm_bytes = (meta.edm_rest < meta.edm_most ? meta.edm_rest : meta.edm_most);
-                }
-                meta.edm_amount = meta.edm_size - meta.edm_bytes;
-                if (meta.edm_size != EDM_CHUNK) {
-                    // It is the last one, whatever there was a right to: short frames take no more of a link.
-                    meta.edm_amount = meta.edm_behind + meta.edm_size;
-                }
-                // What is sent before its time asks for more before its time: at last it is not covered.
-                edm_look_at_due(meta.edm_cell, meta.edm_early);
-                if (meta.edm_behind == 0 && meta.edm_size != 0 &&
-                    meta.edm_early > EDM_CHUNK_AHEAD && meta.edm_early < EDM_HORIZON) {
-                    meta.edm_need = meta.edm_size + 1;
-                }
-                // Its header says how long it is.
-                if (standard_metadata.packet_length > EDM_FRAME_MIN &&
-                    standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
-                    meta.edm_need = EDM_NEVER;
-                }
-            }
-            meta.edm_round = meta.edm_bytes + 15;
-            edm_times.apply();
-
-            // edm_touched, edm_rights
-            if (meta.edm_looked != 0) {
-                // Its first pass did that.
-                meta.edm_granted = 1;
-            } else if (meta.edm_memory != 0) {
-                edm_touch(meta.edm_cell, meta.edm_expired);
-                if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                    if (meta.edm_expired == 0) {
-                        edm_take_lane(meta.edm_cell, meta.edm_granted);
-                    } else {
-                        edm_replace_rights(meta.edm_cell, meta.edm_granted);
-                        meta.edm_granted = 1;
-                    }
-                } else if (meta.edm_total == 0 && meta.edm_need == 0) {
-                    // The NULL response: there is nothing behind it.
-                    edm_replace_rights(meta.edm_cell, meta.edm_granted);
-                } else {
-                    edm_use_rights(meta.edm_cell, meta.edm_granted);
-                }
-            }
-
-            // edm_*_begin, edm_*_even, edm_*_odd. The first pass finds cells that are free at both links, the second one takes
-            // them; if another frame took some in between, it looks again.
-            if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
-                if (meta.edm_looked != 1) {
-                    edm_find_cells();
-                    meta.edm_looked = 1;
-                    meta.edm_found_bytes = meta.edm_bytes;
-                    meta.edm_found_next  = meta.edm_next;
-                    resubmit_preserving_field_list(NEXT_PASS);
+                    standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
                     return;
                 }
-                edm_open_pages();
-                edm_move_source(meta.edm_from, meta.edm_from_ahead);
-                edm_move_destination(meta.edm_to, meta.edm_to_ahead);
-                meta.edm_taken = meta.edm_from_ahead | meta.edm_to_ahead == 0 ? 32w1 : 32w0;
-                if (meta.edm_taken == 1 && meta.edm_from_even != 0) {
-                    edm_take_source_even(meta.edm_from, meta.edm_saw_from_even);
-                    meta.edm_taken = meta.edm_saw_from_even & meta.edm_from_even == 0 ? 32w1 : 32w0;
-                }
-                if (meta.edm_taken == 1 && meta.edm_from_odd != 0) {
-                    edm_take_source_odd(meta.edm_from, meta.edm_saw_from_odd);
-                    meta.edm_taken = meta.edm_saw_from_odd & meta.edm_from_odd == 0 ? 32w1 : 32w0;
-                }
-                if (meta.edm_taken == 1 && meta.edm_to_even != 0) {
-                    edm_take_destination_even(meta.edm_to, meta.edm_saw_to_even);
-                    meta.edm_taken = meta.edm_saw_to_even & meta.edm_to_even == 0 ? 32w1 : 32w0;
-                }
-                if (meta.edm_taken == 1 && meta.edm_to_odd != 0) {
-                    edm_take_destination_odd(meta.edm_to, meta.edm_saw_to_odd);
-                    meta.edm_taken = meta.edm_saw_to_odd & meta.edm_to_odd == 0 ? 32w1 : 32w0;
-                }
-                if (meta.edm_taken == 0) {
-                    if (meta.edm_again < EDM_PASSES) {
-                        meta.edm_looked = 2;
-                        meta.edm_again  = meta.edm_again + 1;
-                        resubmit_preserving_field_list(NEXT_PASS);
-                        return;
-                    }
-                    meta.edm_stalled = 1;
-                }
-                meta.edm_to_wait = (int<32>) (meta.edm_page + (bit<32>) meta.edm_place * EDM_CELL - meta.edm_now);
-                if (meta.edm_stalled == 0) {
-                    edm_set_due(meta.edm_cell, meta.edm_early);
-                }
-            }
-            if (meta.edm_stalled != 0) {
-                bit<32> left;
-                edm_give_back(meta.edm_cell, left);
+            } else if (source_guard.apply().miss) {
+                drop(DROP_SPOOFED);
             }
 
-            // What follows for the frame.
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (meta.edm_memory == 0) {
-                    drop(DROP_EDM_NO_MEMORY);
-                } else if (meta.edm_granted == 0) {
-                    drop(DROP_EDM_LANE_TAKEN);
-                } else if (meta.edm_stalled != 0) {
-                    drop(DROP_EDM_NO_TIME);
-                } else {
-                    edm_demands.count((bit<32>) standard_metadata.ingress_port);
-                    if (meta.edm_op == EDM_OP_NOTIFY) {
-                        edm_grant();
-                        standard_metadata.priority = EDM_CLASS_CONTROL;
-                    } else {
-                        // To the memory node this is the grant of its answer's first bytes.
-                        hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
-                        if (hdr.edm_message.kind == EDM_RREQ) {
-                            hdr.edm_message.bytes = meta.edm_bytes[15:0];
-                        }
-                        standard_metadata.priority = EDM_CLASS_CONTROL;
-                    }
+            // What EDM's frames may say is checked before it reaches a register.
+            meta.edm.size  = (bit<32>) hdr.edm_message.bytes;
+            meta.edm.slack = EDM_MESSAGE - meta.edm.total;
+            if (hdr.edm_management.isValid()) {
+                drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+            } else if (hdr.edm_control.isValid() && hdr.edm_control.version != EDM_VERSION) {
+                drop(DROP_EDM_BAD_VERSION);
+            } else if (hdr.edm_control.isValid() && meta.edm.kind == EDM_OP_NONE) {
+                drop(DROP_EDM_BAD_KIND);
+            } else if (meta.edm.kind != EDM_OP_NONE && to_group) {
+                drop(DROP_UNKNOWN_DESTINATION);
+            } else if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
+                color = 0;
+                // Once a frame, whatever passes it makes.
+                if (meta.edm.looked == 0) {
+                    edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
                 }
-            } else if (meta.edm_granted == 0) {
-                standard_metadata.priority = PRIORITY_BEST_EFFORT;
-                if (meta.edm_need == EDM_NEVER) {
-                    edm_demoted.count(EDM_DEMOTED_TOO_LONG);
+                if (color == V1MODEL_METER_COLOR_RED) {
+                    drop(DROP_EDM_CONTROL_METER);
+                } else if (meta.edm.id[1:0] >= EDM_DEMANDS) {
+                    drop(DROP_EDM_BAD_LANE);
+                } else if (meta.edm.total == 0 || meta.edm.total[31:31] == 1 || meta.edm.slack[31:31] == 1) {
+                    drop(DROP_EDM_BAD_DEMAND);
+                } else if (meta.edm.kind == EDM_OP_REQUEST &&
+                    hdr.edm_message.kind == EDM_RMWREQ && meta.edm.total != EDM_WORD) {
+                    drop(DROP_EDM_BAD_DEMAND);
                 } else {
-                    edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+                    meta.edm.op = meta.edm.kind;
                 }
+            } else if (meta.edm.kind == EDM_OP_WRITE && (meta.edm.total == 0 || meta.edm.size == 0) ||
+                meta.edm.kind == EDM_OP_ANSWER && (meta.edm.total == 0) != (meta.edm.size == 0)) {
+                // Only an answer may have no bytes: the NULL response, which is of none.
+                drop(DROP_EDM_BAD_DEMAND);
             } else {
-                edm_data.count((bit<32>) standard_metadata.egress_spec);
-                standard_metadata.priority = EDM_CLASS_DATA;
-                if (meta.edm_stalled != 0) {
-                    edm_stalled.count(0);
-                    meta.edm_bytes = 0;
+                meta.edm.op = meta.edm.kind;
+            }
+
+            if (!to_group) {
+                if (l2_forward.apply().miss) {
+                    drop(DROP_UNKNOWN_DESTINATION);
                 }
-                if (meta.edm_bytes != 0) {
-                    meta.edm_session = EDM_SESSIONS + (bit<32>) standard_metadata.ingress_port;
-                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+                if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
+                    drop(DROP_SAME_PORT);
                 }
             }
+        }
+
+        edm.apply(hdr, meta, standard_metadata);
+        if (meta.drop != DROP_NONE) {
+            drop(meta.drop);
         }
         if (standard_metadata.priority == PRIORITY_BEST_EFFORT) {
             best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
@@ -1330,9 +1357,9 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             hdr.edm_control.kind    = EDM_GRANT;
             hdr.edm_control.answer  = hdr.edm_message.kind == EDM_RRES ? 8w1 : 8w0;
             hdr.edm_control.id      = hdr.edm_message.id;
-            hdr.edm_control.offset  = meta.edm_next;
-            hdr.edm_control.bytes   = meta.edm_bytes;
-            hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
+            hdr.edm_control.offset  = meta.edm.next;
+            hdr.edm_control.bytes   = meta.edm.bytes;
+            hdr.edm_control.wait    = (bit<32>) meta.edm.to_wait;
             hdr.edm_message.setInvalid();
         }
         if (standard_metadata.egress_port == CPU_PORT) {

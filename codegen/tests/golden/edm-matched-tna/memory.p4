@@ -53,6 +53,12 @@ const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
 const bit<8>       HEAD      = 0xFF; // the head's mark
 const bit<8>       HEAD_AGAIN = 0xFE; // the same of a frame that came back, and has before it what its last pass left
 
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+const port_t LOOP_PORT = 68; // what is sent by it comes back
+
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
@@ -83,19 +89,13 @@ const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
 const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
-// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
 const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
-
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
-typedef bit<32> time_t;
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
-
-const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
-const port_t LOOP_PORT = 68; // what is sent by it comes back
 
 // What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_MANAGED           = 8;
@@ -226,38 +226,69 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
+// What edm keeps of a frame while ingress handles it.
+struct edm_metadata_t {
+    bit<8>  kind;               // what the frame is: one of EDM_OP
+    bit<8>  op;                 // the same, once it may be
+    time_t  now;                // when it came
+    bit<32> source_link;        // where the frame comes from
+    bit<32> source_asks;        // the source's first cell as a requester
+    bit<32> source_asked;       // its offset among a requester's cells, as memory
+    bit<8>  source_memory;      // whether it has memory
+    bit<8>  source_rate;        // the number of its rate
+    bit<32> destination_link;   // the same of where the frame goes
+    bit<32> destination_asks;
+    bit<32> destination_asked;
+    bit<8>  destination_memory;
+    bit<8>  destination_rate;
+    bit<16> id;                 // of the message
+    bit<32> cell;               // the lane of the message
+    bit<8>  memory;             // whether the host that is asked has memory
+    bit<32> total;              // bytes of the message
+    bit<32> offset;             // where in the message the chunk starts
+    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
+    bit<32> bytes;   // what is granted
+    // The ALU of `rights` reads these two alone, so a demand has other amounts here than a chunk.
+    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;             // what it uses up of this
+    int<32> expired;            // whether the lane's message has given it up
+    bit<32> granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> held;               // what a lane held, as the controller asks
+    bit<8>  to_rate;            // the number of the rate of where data goes
+    bit<32> to;                 // where data goes
+    bit<32> to_time;            // what the granted bytes take where they go
+    int<32> to_wait; // how long until they may
+    bit<32> round;              // their length, to be rounded up to units
+    bit<8>  bad;    // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  answer; // whether its lane is one of answers
+    bit<8>  end;    // whether it is the NULL response: there is nothing behind it
+    bit<8>  full;   // whether it has a full chunk
+    bit<8>  asks;   // whether something is to be granted
+    bit<32> over;   // what is behind the window, but for a byte; below 0: nothing
+    bit<32> start;  // how long the copy's grant has to wait
+    bit<8>  source_host;      // the numbers of the hosts from and to which the frame goes
+    bit<8>  destination_host;
+    bit<16> source_rings;     // the same of their links' rings, and of those where data goes
+    bit<16> destination_rings;
+    bit<16> to_rings;
+    bit<32> waits;  // in which rings demands wait for the destination
+    bit<32> mark;    // the bit of the ring that is marked or not
+    bit<8>  does;   // what the frame does with that
+    bit<8>  copies; // whether its head becomes a grant: its own, or that of one that waited
+    bit<32> count;  // whether there was room in the ring; how many were in it
+    bit<32> at;     // a place there
+    bit<32> who;    // a demand that waits: source, destination, id
+    bit<32> next;   // its offset, a multiple of the window; the lowest bit: whether it is for an answer
+    bit<32> excess; // what a window takes more than the granted bytes
+    bit<32> limit;  // how far ahead the destination's clock may be for another grant
+    bit<32> beyond; // how far it is beyond that
+    bit<32> after;  // when what is granted now would be over
+    mac_addr_t grantee; // the host that gets a grant, and the one that it shares the message with
+    mac_addr_t partner;
+}
+
 struct metadata_t {
-    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
-    bit<8>  edm_op;                 // the same, once it may be
-    time_t  edm_now;                // when it came
-    bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as a requester
-    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  edm_source_memory;      // whether it has memory
-    bit<8>  edm_source_rate;        // the number of its rate
-    bit<32> edm_destination_link;   // the same of where the frame goes
-    bit<32> edm_destination_asks;
-    bit<32> edm_destination_asked;
-    bit<8>  edm_destination_memory;
-    bit<8>  edm_destination_rate;
-    bit<16> edm_id;                 // of the message
-    bit<32> edm_cell;               // the lane of the message
-    bit<8>  edm_memory;             // whether who is asked has memory
-    bit<32> edm_total;              // bytes of the message
-    bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
-    bit<32> edm_bytes;   // what is granted
-    // The ALU of `edm_rights` reads these two alone, so a demand has other amounts here than a chunk.
-    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this
-    int<32> edm_expired;            // whether the lane's message has given it up
-    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> edm_held;               // what a lane held, as the controller asks
-    bit<8>  edm_to_rate;            // the number of the rate of where data goes
-    bit<32> edm_to;                 // where data goes
-    bit<32> edm_to_time;            // what the granted bytes take where they go
-    int<32> edm_to_wait; // how long until they may
-    bit<32> edm_round;              // their length, to be rounded up to units
+    edm_metadata_t edm;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
@@ -266,32 +297,6 @@ struct metadata_t {
     MirrorId_t head_session; // by which the frame's head goes back
     bit<8> head_mark;
     bit<1> again; // whether the frame makes another pass
-    bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
-    bit<1>  edm_answer; // whether its lane is one of answers
-    bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
-    bit<8>  edm_full;   // whether it has a full chunk
-    bit<8>  edm_asks;   // whether something is to be granted
-    bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
-    bit<32> edm_start;  // how long the copy's grant has to wait
-    bit<8>  edm_source_host;      // the numbers of the hosts from and to which the frame goes
-    bit<8>  edm_destination_host;
-    bit<16> edm_source_rings;     // the same of their links' rings, and of those where data goes
-    bit<16> edm_destination_rings;
-    bit<16> edm_to_rings;
-    bit<32> edm_waits;  // in which rings demands wait for the destination
-    bit<32> edm_bit;    // the bit of the ring that is marked or not
-    bit<8>  edm_does;   // what the frame does with that
-    bit<8>  edm_copies; // whether its head becomes a grant: its own, or that of one that waited
-    bit<32> edm_count;  // whether there was room in the ring; how many were in it
-    bit<32> edm_at;     // a place there
-    bit<32> edm_who;    // a demand that waits: source, destination, id
-    bit<32> edm_next;   // its offset, a multiple of the window; the lowest bit: whether it is for an answer
-    bit<32> edm_excess; // what a window takes more than the granted bytes
-    bit<32> edm_limit;  // how far ahead the destination's clock may be for another grant
-    bit<32> edm_beyond; // how far it is beyond that
-    bit<32> edm_after;  // when what is granted now would be over
-    mac_addr_t edm_grantee; // who gets a grant, and with whom it shares the message
-    mac_addr_t edm_partner;
 }
 
 // Precedes a frame that is resubmitted: what a pass leaves, in as many bytes as the device has for it.
@@ -334,61 +339,61 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.known_port = 0;
         meta.accepted = 0;
         // The controller has no link and no memory; its lanes are the first ones.
-        meta.edm_kind          = EDM_OP_NONE;
-        meta.edm_op            = EDM_OP_NONE;
-        meta.edm_bad           = 0;
-        meta.edm_answer        = 0;
-        meta.edm_end           = 0;
-        meta.edm_full          = 0;
-        meta.edm_asks          = 0;
-        meta.edm_total         = 0;
-        meta.edm_offset        = 0;
-        meta.edm_source_link   = 0;
-        meta.edm_source_asks   = 0;
-        meta.edm_source_asked  = 0;
-        meta.edm_source_memory = 0;
-        meta.edm_source_rate   = 0;
-        meta.edm_destination_link   = 0;
-        meta.edm_destination_asks   = 0;
-        meta.edm_destination_asked  = 0;
-        meta.edm_destination_memory = 0;
-        meta.edm_destination_rate   = 0;
-        meta.edm_id            = 0;
-        meta.edm_cell          = 0;
-        meta.edm_memory        = 0;
-        meta.edm_rest          = 0;
-        meta.edm_over          = 0;
-        meta.edm_amount        = 0;
-        meta.edm_expired       = 0;
-        meta.edm_to            = 0;
-        meta.edm_to_rate       = 0;
-        meta.edm_round         = 0;
-        meta.edm_start         = 0;
-        meta.edm_granted       = 0;
-        meta.edm_held          = 0;
-        meta.edm_bytes         = 0;
-        meta.edm_need          = 0;
-        meta.edm_to_time       = 0;
-        meta.edm_to_wait       = 0;
-        meta.edm_source_host   = 0;
-        meta.edm_destination_host = 0;
-        meta.edm_source_rings  = 0;
-        meta.edm_destination_rings = 0;
-        meta.edm_to_rings      = 0;
-        meta.edm_bit           = 0;
-        meta.edm_waits         = 0;
-        meta.edm_does          = 0;
-        meta.edm_copies        = 0;
-        meta.edm_count         = 0;
-        meta.edm_at            = 0;
-        meta.edm_who           = 0;
-        meta.edm_next          = 0;
-        meta.edm_excess        = 0;
-        meta.edm_limit         = 0;
-        meta.edm_beyond        = 0;
-        meta.edm_after         = 0;
-        meta.edm_grantee       = 0;
-        meta.edm_partner       = 0;
+        meta.edm.kind          = EDM_OP_NONE;
+        meta.edm.op            = EDM_OP_NONE;
+        meta.edm.bad           = 0;
+        meta.edm.answer        = 0;
+        meta.edm.end           = 0;
+        meta.edm.full          = 0;
+        meta.edm.asks          = 0;
+        meta.edm.total         = 0;
+        meta.edm.offset        = 0;
+        meta.edm.source_link   = 0;
+        meta.edm.source_asks   = 0;
+        meta.edm.source_asked  = 0;
+        meta.edm.source_memory = 0;
+        meta.edm.source_rate   = 0;
+        meta.edm.destination_link   = 0;
+        meta.edm.destination_asks   = 0;
+        meta.edm.destination_asked  = 0;
+        meta.edm.destination_memory = 0;
+        meta.edm.destination_rate   = 0;
+        meta.edm.id            = 0;
+        meta.edm.cell          = 0;
+        meta.edm.memory        = 0;
+        meta.edm.rest          = 0;
+        meta.edm.over          = 0;
+        meta.edm.amount        = 0;
+        meta.edm.expired       = 0;
+        meta.edm.to            = 0;
+        meta.edm.to_rate       = 0;
+        meta.edm.round         = 0;
+        meta.edm.start         = 0;
+        meta.edm.granted       = 0;
+        meta.edm.held          = 0;
+        meta.edm.bytes         = 0;
+        meta.edm.need          = 0;
+        meta.edm.to_time       = 0;
+        meta.edm.to_wait       = 0;
+        meta.edm.source_host   = 0;
+        meta.edm.destination_host = 0;
+        meta.edm.source_rings  = 0;
+        meta.edm.destination_rings = 0;
+        meta.edm.to_rings      = 0;
+        meta.edm.mark           = 0;
+        meta.edm.waits         = 0;
+        meta.edm.does          = 0;
+        meta.edm.copies        = 0;
+        meta.edm.count         = 0;
+        meta.edm.at            = 0;
+        meta.edm.who           = 0;
+        meta.edm.next          = 0;
+        meta.edm.excess        = 0;
+        meta.edm.limit         = 0;
+        meta.edm.beyond        = 0;
+        meta.edm.after         = 0;
+        meta.edm.grantee       = 0;
+        meta.edm.partner       = 0;
         meta.head_session = 0;
         meta.again = 0;
         // Each pass reads the device's header itself: the parser can't go back to it from a state that has several ways to it.
@@ -406,9 +411,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.advance(PORT_METADATA_SIZE);
         packet.extract(hdr.again);
         packet.extract(hdr.came);
-        meta.edm_now      = hdr.came.arrived;
+        meta.edm.now      = hdr.came.arrived;
         meta.head_mark = HEAD_AGAIN;
-        meta.edm_granted = 1; // the first pass saw to that
+        meta.edm.granted = 1; // the first pass saw to that
         transition select(hdr.came.port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;
@@ -426,7 +431,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.came.edm_left  = 0;
         hdr.came.edm_bytes = 0;
         meta.head_mark = HEAD;
-        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.advance(PORT_METADATA_SIZE);
         hdr.again.setValid();
         hdr.again.pass = 0;
@@ -444,10 +449,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.came.edm_left  = 0;
         hdr.came.edm_bytes = 0;
         meta.head_mark = HEAD;
-        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.extract(hdr.again);
         packet.advance(56);
-        meta.edm_granted = 1; // the first pass saw to that
+        meta.edm.granted = 1; // the first pass saw to that
         transition parse_port;
     }
 
@@ -498,13 +503,13 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_bad_version {
         packet.extract(hdr.edm_control);
-        meta.edm_bad = DROP_EDM_BAD_VERSION;
+        meta.edm.bad = DROP_EDM_BAD_VERSION;
         transition accept;
     }
 
     state parse_edm_bad_kind {
         packet.extract(hdr.edm_control);
-        meta.edm_bad = DROP_EDM_BAD_KIND;
+        meta.edm.bad = DROP_EDM_BAD_KIND;
         transition accept;
     }
 
@@ -517,16 +522,16 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_notify_bad_lane {
         packet.extract(hdr.edm_control);
-        meta.edm_kind = EDM_OP_NOTIFY;
-        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        meta.edm.kind = EDM_OP_NOTIFY;
+        meta.edm.bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
     state parse_edm_notified {
         packet.extract(hdr.edm_control);
-        meta.edm_kind  = EDM_OP_NOTIFY;
-        meta.edm_id    = hdr.edm_control.id;
-        meta.edm_total = hdr.edm_control.bytes;
+        meta.edm.kind  = EDM_OP_NOTIFY;
+        meta.edm.id    = hdr.edm_control.id;
+        meta.edm.total = hdr.edm_control.bytes;
         transition select(hdr.edm_control.bytes) {
             1 .. EDM_MESSAGE : parse_edm_good_notify;
             default          : parse_edm_bad_demand;
@@ -534,7 +539,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_notify {
-        meta.edm_op = EDM_OP_NOTIFY;
+        meta.edm.op = EDM_OP_NOTIFY;
         transition accept;
     }
 
@@ -547,10 +552,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_REQUEST;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
+        meta.edm.kind   = EDM_OP_REQUEST;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
             1 .. EDM_MESSAGE : parse_edm_good_request;
             default          : parse_edm_bad_demand;
@@ -566,10 +571,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_modify_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_REQUEST;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
+        meta.edm.kind   = EDM_OP_REQUEST;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
             EDM_WORD         : parse_edm_good_request;
             default          : parse_edm_bad_demand;
@@ -578,18 +583,18 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_request_bad_lane {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_REQUEST;
-        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        meta.edm.kind = EDM_OP_REQUEST;
+        meta.edm.bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
     state parse_edm_good_request {
-        meta.edm_op = EDM_OP_REQUEST;
+        meta.edm.op = EDM_OP_REQUEST;
         transition accept;
     }
 
     state parse_edm_bad_demand {
-        meta.edm_bad = DROP_EDM_BAD_DEMAND;
+        meta.edm.bad = DROP_EDM_BAD_DEMAND;
         transition accept;
     }
 
@@ -602,11 +607,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part_of_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_WRITE;
-        meta.edm_op     = EDM_OP_WRITE;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_WRITE;
+        meta.edm.op     = EDM_OP_WRITE;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         // The first chunk of a window asks for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _)  : parse_edm_bad_demand;
@@ -624,12 +629,12 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part_of_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_ANSWER;
-        meta.edm_op     = EDM_OP_ANSWER;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_ANSWER;
+        meta.edm.op     = EDM_OP_ANSWER;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         // The first chunk of a window asks for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _)  : parse_edm_bad_demand;
@@ -639,25 +644,25 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_full {
-        meta.edm_full = 1;
+        meta.edm.full = 1;
         transition accept;
     }
 
     // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_WRITE;
-        meta.edm_bad  = DROP_EDM_BAD_DEMAND;
+        meta.edm.kind = EDM_OP_WRITE;
+        meta.edm.bad  = DROP_EDM_BAD_DEMAND;
         transition accept;
     }
 
     state parse_edm_empty_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_ANSWER;
-        meta.edm_op     = EDM_OP_ANSWER;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_ANSWER;
+        meta.edm.op     = EDM_OP_ANSWER;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.offset = hdr.edm_message.offset;
         transition select(hdr.edm_message.bytes) {
             0       : parse_edm_end;
             default : parse_edm_bad_demand;
@@ -666,7 +671,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // The NULL response: there is nothing behind it.
     state parse_edm_end {
-        meta.edm_end = 1;
+        meta.edm.end = 1;
         transition accept;
     }
 
@@ -680,7 +685,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
             default : parse_edm_bad_index;
@@ -689,7 +694,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_read_rights;
             default : parse_edm_bad_index;
@@ -706,9 +711,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -717,9 +722,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -736,7 +741,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -745,7 +750,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -753,33 +758,33 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_read_destination {
-        meta.edm_op = EDM_OP_READ_DESTINATION;
+        meta.edm.op = EDM_OP_READ_DESTINATION;
         transition accept;
     }
 
     state parse_edm_good_write_destination {
-        meta.edm_op = EDM_OP_WRITE_DESTINATION;
+        meta.edm.op = EDM_OP_WRITE_DESTINATION;
         transition accept;
     }
 
     state parse_edm_good_read_rights {
-        meta.edm_op = EDM_OP_READ_RIGHTS;
+        meta.edm.op = EDM_OP_READ_RIGHTS;
         transition accept;
     }
 
     state parse_edm_good_write_rights {
-        meta.edm_op = EDM_OP_WRITE_RIGHTS;
+        meta.edm.op = EDM_OP_WRITE_RIGHTS;
         transition accept;
     }
 
     state parse_edm_bad_target {
         packet.extract(hdr.edm_management);
-        meta.edm_bad = DROP_EDM_BAD_TARGET;
+        meta.edm.bad = DROP_EDM_BAD_TARGET;
         transition accept;
     }
 
     state parse_edm_bad_index {
-        meta.edm_bad = DROP_EDM_BAD_INDEX;
+        meta.edm.bad = DROP_EDM_BAD_INDEX;
         transition accept;
     }
 }
@@ -795,8 +800,8 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
             resubmit.emit<next_pass_t>({ hdr.again.pass, 0 });
         }
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
-            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_grantee, meta.edm_partner,
-                meta.edm_who[15:0], meta.edm_next, meta.edm_bytes, meta.edm_start });
+            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm.grantee, meta.edm.partner,
+                meta.edm.who[15:0], meta.edm.next, meta.edm.bytes, meta.edm.start });
         }
         packet.emit(hdr.again);
         packet.emit(hdr.came);
@@ -810,18 +815,1096 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
+// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+control Edm(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md, in bit<8> color) {
+    // Frames that lose the class that they claim, by reason.
+    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // destination_free  a destination gets granted chunks one after the other
+    // waiting, ring_*
+    //                   demands for which a destination has no time yet wait in its rings, shortest rest first
+    //
+    // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
+
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
+    RegisterAction<int<32>, bit<6>, int<32>>(touched) touch = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm.now;
+        }
+    };
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) rights;
+
+    // A demand's: the lane must be free.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) take_lane = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == 0) {
+                value  = meta.edm.need;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) replace_rights = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = meta.edm.need;
+        }
+    };
+
+    // A chunk's. One with more than a window gets none.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) ask = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm.need && value <= EDM_WINDOW) {
+                value  = value - meta.edm.amount;
+                result = 1;
+            } else if (value >= meta.edm.need) {
+                value  = value - meta.edm.need;
+                result = 2;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // Of what there is no time for: it is granted nothing. The controller looks by it.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) give_back = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value |-| meta.edm.need;
+            result = value;
+        }
+    };
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+    // When the link is next free, as a destination.
+    // Written by what is granted, the frame behind it, the controller; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) destination_free;
+
+    // Reserves time there, unless the link is granted too far ahead: differences are without a sign, so what is in the past is
+    // beyond EDM_HORIZON.
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) reserve_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.now < EDM_AHEAD) {
+                result = value - (int<32>) meta.edm.now;
+                value  = value + (int<32>) meta.edm.to_time;
+            } else if ((bit<32>) value - meta.edm.now < (bit<32>) EDM_HORIZON) {
+                result = EDM_FAR;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm.now + (int<32>) meta.edm.to_time;
+            }
+        }
+    };
+
+    // What a window took too much of it, unless another demand was granted the time behind it meanwhile: then that is lost. The
+    // window's end is in `now` and the excess in `to_time`, since all bodies together read two values.
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) settle_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value == (int<32>) meta.edm.now) {
+                value = value - (int<32>) meta.edm.to_time;
+            }
+            result = value;
+        }
+    };
+
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) look_at_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.now < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm.now;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // The controller's, from now on. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) write_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm.now < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm.now;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm.now + (int<32>) meta.edm.to_time;
+        }
+    };
+
+    // In which of the link's rings demands wait: a bit for each ring.
+    // Written by demands that wait, frames that serve them; it does not count.
+    // Frames pass it before the clock. A demand that finds others there waits as well; one that finds none, and then the link too
+    // far ahead, comes again to set its bit.
+    Register<bit<32>, bit<16>>(PORT_COUNT) waiting;
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(waiting) join_others = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value != 0) {
+                value = value | meta.edm.mark;
+            }
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(waiting) mark_ring = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value | meta.edm.mark;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(waiting) unmark_ring = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value & ~meta.edm.mark;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(waiting) look_at_rings = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    // How many demands wait in each ring, where the next one goes in, and where the next one comes out.
+
+    // How many demands wait in the ring.
+    // Written by demands that wait, frames that serve them; it never wraps.
+    Register<bit<32>, bit<5>>(24) ring_count;
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(ring_count) enter_ring = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value < EDM_RING) {
+                value  = value + 1;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(ring_count) leave_ring = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = value |-| 1;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(ring_count) look_at_ring = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    // Where the next demand goes in.
+    // Written by demands that wait; it wraps at 2^32, a multiple of the ring.
+    Register<bit<32>, bit<5>>(24) ring_tail;
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(ring_tail) move_tail = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = value + 1;
+        }
+    };
+
+    // Where the next demand comes out.
+    // Written by frames that serve demands; it wraps at 2^32, a multiple of the ring.
+    Register<bit<32>, bit<5>>(24) ring_head;
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(ring_head) move_head = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = value + 1;
+        }
+    };
+
+    // The demands: who asks for what, and what of it a window grants.
+
+    // By place in a ring, of the demand that waits there: whose message it is.
+    // Written by the demand; it does not count.
+    Register<bit<32>, bit<9>>(384) ring_who;
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_who) put_who = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.edm.who;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_who) take_who = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    // By place in a ring, of the demand that waits there: where in that the window begins.
+    // Written by the demand; it does not count.
+    Register<bit<32>, bit<9>>(384) ring_offset;
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_offset) put_offset = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.edm.next;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_offset) take_offset = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    // By place in a ring, of the demand that waits there: the window's bytes.
+    // Written by the demand; it does not count.
+    Register<bit<32>, bit<9>>(384) ring_bytes;
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_bytes) put_bytes = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.edm.bytes;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_bytes) take_bytes = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    // The ring of a demand, or of the one that was granted last: a bit of `waiting`.
+    @hidden action in_ring(bit<8> number, bit<32> mask) {
+        hdr.came.edm_class = number;
+        meta.edm.mark         = mask;
+    }
+
+    @hidden table rings {
+        key = {
+            hdr.again.pass             : ternary @name("pass");
+            hdr.came.edm_class : ternary @name("ring");
+            meta.edm.asks  : ternary;
+            meta.edm.over  : ternary;
+        }
+        actions = {
+            in_ring;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_PASS_MARK, 0, _, _) : in_ring(0, 1);
+            (EDM_PASS_UNMARK, 0, _, _) : in_ring(0, 1);
+            (EDM_PASS_REMARK, 0, _, _) : in_ring(0, 1);
+            (EDM_PASS_MARK, 1, _, _) : in_ring(1, 2);
+            (EDM_PASS_UNMARK, 1, _, _) : in_ring(1, 2);
+            (EDM_PASS_REMARK, 1, _, _) : in_ring(1, 2);
+            (EDM_PASS_MARK, 2, _, _) : in_ring(2, 4);
+            (EDM_PASS_UNMARK, 2, _, _) : in_ring(2, 4);
+            (EDM_PASS_REMARK, 2, _, _) : in_ring(2, 4);
+            (EDM_PASS_MARK, 3, _, _) : in_ring(3, 8);
+            (EDM_PASS_UNMARK, 3, _, _) : in_ring(3, 8);
+            (EDM_PASS_REMARK, 3, _, _) : in_ring(3, 8);
+            (EDM_PASS_MARK, 4, _, _) : in_ring(4, 16);
+            (EDM_PASS_UNMARK, 4, _, _) : in_ring(4, 16);
+            (EDM_PASS_REMARK, 4, _, _) : in_ring(4, 16);
+            (EDM_PASS_MARK, 5, _, _) : in_ring(5, 32);
+            (EDM_PASS_UNMARK, 5, _, _) : in_ring(5, 32);
+            (EDM_PASS_REMARK, 5, _, _) : in_ring(5, 32);
+            (_, _, 1, 0 &&& 0xFFFFFC00) : in_ring(0, 1); // of messages with 1024 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFFF000) : in_ring(1, 2); // of messages with 4096 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFFC000) : in_ring(2, 4); // of messages with 16384 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFF0000) : in_ring(3, 8); // of messages with 65536 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFC0000) : in_ring(4, 16); // of messages with 262144 bytes left, or less
+            (_, _, 1, _) : in_ring(5, 32); // of longer messages
+        }
+        size = 64;
+    }
+
+    // The first ring in which a demand waits.
+    @hidden action from_ring(bit<8> number) {
+        hdr.came.edm_class = number;
+    }
+
+    @hidden table first {
+        key = {
+            hdr.again.pass     : ternary @name("pass");
+            meta.edm.waits : ternary;
+        }
+        actions = {
+            from_ring;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_PASS_SERVE, 1 &&& 1) : from_ring(0);
+            (EDM_PASS_MARK, 1 &&& 1) : from_ring(0);
+            (EDM_PASS_SERVE, 2 &&& 2) : from_ring(1);
+            (EDM_PASS_MARK, 2 &&& 2) : from_ring(1);
+            (EDM_PASS_SERVE, 4 &&& 4) : from_ring(2);
+            (EDM_PASS_MARK, 4 &&& 4) : from_ring(2);
+            (EDM_PASS_SERVE, 8 &&& 8) : from_ring(3);
+            (EDM_PASS_MARK, 8 &&& 8) : from_ring(3);
+            (EDM_PASS_SERVE, 16 &&& 16) : from_ring(4);
+            (EDM_PASS_MARK, 16 &&& 16) : from_ring(4);
+            (EDM_PASS_SERVE, 32 &&& 32) : from_ring(5);
+            (EDM_PASS_MARK, 32 &&& 32) : from_ring(5);
+        }
+        size = 16;
+    }
+
+    // A copy of the frame's head becomes a grant. Nothing of the frame is left in it.
+    action to_grantee(mac_addr_t mac, MirrorId_t edm_session) {
+        meta.edm.grantee = mac;
+        meta.head_session = edm_session;
+        meta.edm.start   = (bit<32>) meta.edm.to_wait;
+    }
+
+    table grantees {
+        key = {
+            meta.edm.who[31:24] : exact @name("host");
+        }
+        actions = {
+            to_grantee;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    action about_partner(mac_addr_t mac) {
+        meta.edm.partner = mac;
+    }
+
+    table partners {
+        key = {
+            meta.edm.who[23:16] : exact @name("host");
+        }
+        actions = {
+            about_partner;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // How far the link is beyond what may be granted ahead: below 0, there is room for another demand.
+    @hidden action compare_with_limit() {
+        meta.edm.beyond = (bit<32>) meta.edm.to_wait - meta.edm.limit;
+    }
+
+    @hidden action use_up() {
+        meta.edm.amount = EDM_CHUNK - meta.edm.bytes;
+    }
+
+    // A window's time, for a demand that waits: how much of it the demand takes is known only once it is found.
+    @hidden action serve_window() {
+        meta.edm.round = EDM_WINDOW + 15;
+        hdr.came.edm_bytes = 0;
+        hdr.came.edm_nth   = hdr.came.edm_nth + 1;
+    }
+
+    @hidden action settle_window() {
+        meta.edm.round = hdr.came.edm_bytes + 15;
+    }
+
+    @hidden action settle_times() {
+        meta.edm.now     = hdr.came.edm_left;
+        meta.edm.to_time = meta.edm.excess;
+    }
+
+    // What this frame was granted before there was no time for it.
+    @hidden action take_back() {
+        meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.round = 0;
+    }
+
+    @hidden action ask_for_nothing() {
+        meta.edm.round = 0;
+    }
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action take_times(bit<32> to_time, bit<32> excess, bit<32> limit) {
+        meta.edm.to_time = to_time;
+        meta.edm.excess = excess;
+        meta.edm.limit  = limit;
+    }
+
+    table times {
+        key = {
+            meta.edm.round[15:4] : exact @name("units");
+            meta.edm.to_rate : exact;
+        }
+        actions = {
+            take_times;
+        }
+        const default_action = take_times(0, 0, 0);
+        size = 1024;
+    }
+
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    @hidden action locate_by_destination() {
+        meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
+        meta.edm.memory = meta.edm.destination_memory;
+    }
+
+    @hidden action locate_by_source() {
+        meta.edm.cell   = meta.edm.destination_asks + meta.edm.source_asked;
+        meta.edm.memory = meta.edm.source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    @hidden action goes_on() {
+        meta.edm.to        = meta.edm.destination_link;
+        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.who       = meta.edm.source_host ++ meta.edm.destination_host ++ meta.edm.id;
+        meta.edm.to_rings  = meta.edm.destination_rings;
+    }
+
+    @hidden action comes_back() {
+        meta.edm.to        = meta.edm.source_link;
+        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.who       = meta.edm.destination_host ++ meta.edm.source_host ++ meta.edm.id;
+        meta.edm.to_rings  = meta.edm.source_rings;
+    }
+
+    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    @hidden action look_behind_window() {
+        meta.edm.round = meta.edm.rest - 1009;
+        meta.edm.over  = meta.edm.rest - 1025;
+        meta.edm.rest  = meta.edm.rest - EDM_WINDOW;
+    }
+
+    @hidden action look_at_demand() {
+        meta.edm.round = meta.edm.rest + 15;
+        meta.edm.over  = meta.edm.rest - 1;
+    }
+
+    @hidden action ask_behind_chunk(bit<32> step) {
+        meta.edm.asks  = 1;
+        meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.next  = meta.edm.offset + step;
+        meta.edm.round = min(meta.edm.round, 32w1039);
+    }
+
+    @hidden action ask_for_demand(bit<32> next) {
+        meta.edm.asks  = 1;
+        meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.next  = next;
+        meta.edm.round = min(meta.edm.round, 32w1039);
+    }
+
+    // The controller's: the lane, or the link.
+    @hidden action manage() {
+        meta.edm.cell   = hdr.edm_management.index;
+        meta.edm.answer = hdr.edm_management.index[2:2];
+        meta.edm.to     = hdr.edm_management.index;
+    }
+
+    // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
+    // the next window.
+    @hidden table asked {
+        key = {
+            hdr.again.pass            : ternary @name("pass");
+            meta.edm.kind         : ternary;
+            meta.edm.full         : ternary;
+            meta.edm.over[31:31]  : ternary @name("ends");
+        }
+        actions = {
+            serve_window;
+            settle_window;
+            take_back;
+            ask_for_demand;
+            ask_behind_chunk;
+            ask_for_nothing;
+        }
+        const default_action = ask_for_nothing();
+        const entries = {
+            (EDM_PASS_SERVE, _, _, _)     : serve_window();
+            (EDM_PASS_MARK, _, _, _)      : serve_window();
+            (EDM_PASS_SETTLE, _, _, _)    : settle_window();
+            (EDM_PASS_UNMARK, _, _, _)    : settle_window();
+            (EDM_PASS_GIVE_BACK, _, _, _) : take_back();
+            (EDM_PASS_REMARK, _, _, _)    : ask_for_nothing();
+            (_, EDM_OP_NOTIFY, _, _)      : ask_for_demand(0);
+            (_, EDM_OP_REQUEST, _, _)     : ask_for_demand(1);
+            (_, EDM_OP_WRITE, 1, 0)       : ask_behind_chunk(EDM_WINDOW);
+            (_, EDM_OP_ANSWER, 1, 0)      : ask_behind_chunk(EDM_WINDOW + 1);
+        }
+        size = 16;
+    }
+
+    // What a frame does with its lane's rights.
+    @hidden action look_at_lane() {
+        meta.edm.held = give_back.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+    }
+
+    @hidden action write_lane() {
+        meta.edm.held = replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+    }
+
+    @hidden action take_free_lane() {
+        meta.edm.granted = take_lane.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+    }
+
+    @hidden action take_given_up_lane() {
+        replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+        meta.edm.granted = 1;
+    }
+
+    @hidden action end_message() {
+        meta.edm.granted = replace_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+    }
+
+    @hidden action use_rights() {
+        meta.edm.granted = ask.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+    }
+
+    @hidden table covered {
+        key = {
+            meta.edm.op           : ternary;
+            hdr.again.pass            : ternary @name("pass");
+            meta.edm.memory       : ternary;
+            meta.edm.end          : ternary;
+            meta.edm.expired[0:0] : ternary @name("expired");
+        }
+        actions = {
+            look_at_lane;
+            write_lane;
+            take_free_lane;
+            take_given_up_lane;
+            end_message;
+            use_rights;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_OP_READ_RIGHTS, _, _, _, _)  : look_at_lane();
+            (EDM_OP_WRITE_RIGHTS, _, _, _, _) : write_lane();
+            (_, EDM_PASS_GIVE_BACK, _, _, _)  : look_at_lane();
+            (_, _, 0, _, _)                   : NoAction();
+            (EDM_OP_NOTIFY, 0, _, _, 0)       : take_free_lane();
+            (EDM_OP_REQUEST, 0, _, _, 0)      : take_free_lane();
+            (EDM_OP_NOTIFY, 0, _, _, _)       : take_given_up_lane();
+            (EDM_OP_REQUEST, 0, _, _, _)      : take_given_up_lane();
+            (EDM_OP_WRITE, 0, _, 1, _)        : end_message();
+            (EDM_OP_ANSWER, 0, _, 1, _)       : end_message();
+            (EDM_OP_WRITE, 0, _, _, _)        : use_rights();
+            (EDM_OP_ANSWER, 0, _, _, _)       : use_rights();
+        }
+        size = 16;
+    }
+
+    // What it does with the rings of its destination.
+    @hidden action unmark() {
+        meta.edm.waits = unmark_ring.execute(meta.edm.to[15:0]);
+    }
+
+    @hidden action mark() {
+        meta.edm.waits = mark_ring.execute(meta.edm.to[15:0]);
+    }
+
+    @hidden action join() {
+        meta.edm.waits = join_others.execute(meta.edm.to[15:0]);
+    }
+
+    @hidden action look_for_others() {
+        meta.edm.waits = look_at_rings.execute(meta.edm.to[15:0]);
+    }
+
+    @hidden table others {
+        key = {
+            meta.edm.op      : ternary;
+            hdr.again.pass       : ternary @name("pass");
+            meta.edm.asks    : ternary;
+            meta.edm.granted : ternary;
+        }
+        actions = {
+            unmark;
+            mark;
+            join;
+            look_for_others;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_OP_NONE, _, _, _)        : NoAction();
+            (EDM_OP_MANAGED &&& EDM_OP_MANAGED, _, _, _) : NoAction();
+            (_, _, _, 0)                  : NoAction();
+            (_, EDM_PASS_UNMARK, _, _)    : unmark();
+            (_, EDM_PASS_JOIN, _, _)      : mark();
+            (_, EDM_PASS_MARK, _, _)      : mark();
+            (_, EDM_PASS_REMARK, _, _)    : mark();
+            (_, EDM_PASS_GIVE_BACK, _, _) : NoAction();
+            (_, 0, 1, 1)                  : join();
+            (_, _, _, _)                  : look_for_others();
+        }
+        size = 16;
+    }
+
+    // What it does next, and so with the destination's clock. The controller has no link and no rings: what it asks for itself
+    // waits nowhere, and is refused where there is no time.
+    @hidden action settle_clock() {
+        settle_destination.execute(meta.edm.to[15:0]);
+    }
+
+    @hidden action write_clock() {
+        meta.edm.to_wait = write_destination.execute(meta.edm.to[15:0]);
+    }
+
+    @hidden action look_at_clock(bit<8> does) {
+        meta.edm.does = does;
+        meta.edm.to_wait = look_at_destination.execute(meta.edm.to[15:0]);
+    }
+
+    @hidden action reserve_clock(bit<8> does) {
+        meta.edm.does = does;
+        meta.edm.to_wait = reserve_destination.execute(meta.edm.to[15:0]);
+    }
+
+    @hidden action go_in() {
+        meta.edm.does = EDM_ENTERS;
+    }
+
+    @hidden table clock {
+        key = {
+            meta.edm.op       : ternary;
+            hdr.again.pass        : ternary @name("pass");
+            meta.edm.waits    : ternary;
+            meta.edm.asks     : ternary;
+            meta.edm.granted  : ternary;
+            meta.edm.to[15:0] : ternary @name("link");
+        }
+        actions = {
+            settle_clock;
+            write_clock;
+            look_at_clock;
+            reserve_clock;
+            go_in;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_OP_WRITE_DESTINATION, _, _, _, _, _) : write_clock();
+            (EDM_OP_READ_DESTINATION, _, _, _, _, _)  : look_at_clock(0);
+            (_, EDM_PASS_SETTLE, _, _, _, _)          : settle_clock();
+            (_, EDM_PASS_UNMARK, _, _, _, _)          : settle_clock();
+            (_, 0, 0, 1, 1, _)                        : reserve_clock(EDM_GRANTS);
+            (_, _, 0, _, _, _)                        : NoAction();
+            (_, EDM_PASS_SERVE, _, _, _, _)           : reserve_clock(EDM_SERVES);
+            (_, EDM_PASS_MARK, _, _, _, _)            : reserve_clock(EDM_SERVES);
+            (_, EDM_PASS_JOIN, _, _, _, 0)            : NoAction();
+            (_, EDM_PASS_JOIN, _, _, _, _)            : go_in();
+            (_, 0, _, 1, 1, 0)                        : look_at_clock(EDM_LOOKS);
+            (_, 0, _, 1, 1, _)                        : look_at_clock(EDM_ENTERS);
+            (_, 0, _, _, _, _)                        : look_at_clock(EDM_LOOKS);
+        }
+        size = 16;
+    }
+
+    // What it does with a ring.
+    @hidden action enter() {
+        meta.edm.count = enter_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0]);
+    }
+
+    @hidden action leave() {
+        meta.edm.count = leave_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0]);
+    }
+
+    @hidden action look_for_more() {
+        meta.edm.count = look_at_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0]);
+    }
+
+    @hidden table ring {
+        key = {
+            hdr.again.pass       : ternary @name("pass");
+            meta.edm.does    : ternary;
+            meta.edm.to_wait[31:31] : ternary @name("far");
+        }
+        actions = {
+            enter;
+            leave;
+            look_for_more;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_PASS_UNMARK, _, _)  : look_for_more();
+            (_, EDM_ENTERS, _)       : enter();
+            (_, EDM_SERVES, 1)       : NoAction();
+            (_, EDM_SERVES, _)       : leave();
+        }
+        size = 8;
+    }
+
+    // Another pass, or none; and whose head becomes a grant: that of a chunk its own one, that of any frame the one of a demand
+    // that it found. A second pass is a resubmission, which any behind it can't be.
+    @hidden action second_pass(bit<8> pass) {
+        hdr.again.pass = pass; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
+    @hidden action later_pass(bit<8> pass) {
+        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
+        ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
+    }
+
+    @hidden action grant_and_pass(bit<8> pass) {
+        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
+        ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
+        ig_dprsr_md.mirror_type = COPY_HEAD;
+        meta.edm.copies = EDM_SERVES;
+    }
+
+    @hidden action copy() {
+        ig_dprsr_md.mirror_type = COPY_HEAD;
+        meta.edm.copies = EDM_GRANTS;
+    }
+
+    @hidden table next_pass {
+        key = {
+            hdr.again.pass              : ternary @name("pass");
+            meta.edm.does           : ternary;
+            meta.edm.op             : ternary;
+            meta.edm.count          : ternary;
+            meta.edm.to_wait[31:31] : ternary @name("far");
+            meta.edm.to[15:0]       : ternary @name("link");
+            meta.edm.beyond[31:31]  : ternary @name("room");
+            hdr.vlan.isValid()      : ternary @name("tagged");
+            hdr.packet_out.isValid() : ternary @name("controller");
+            meta.edm.waits          : ternary;
+            hdr.came.edm_nth     : ternary @name("nth");
+        }
+        actions = {
+            second_pass;
+            later_pass;
+            grant_and_pass;
+            copy;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            // The ring is full, or the controller's demand would have to wait.
+            (0, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : second_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : later_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_GRANTS, _, _, 1, 0, _, _, _, _, _)    : second_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_GRANTS, _, _, 1, _, _, _, _, _, _)    : second_pass(EDM_PASS_JOIN);
+            (_, EDM_GRANTS, EDM_OP_WRITE, _, _, _, _, _, _, _, _)  : copy();
+            (_, EDM_GRANTS, EDM_OP_ANSWER, _, _, _, _, _, _, _, _) : copy();
+            (0, EDM_ENTERS, _, _, _, _, 1, true, false, _, _)   : second_pass(EDM_PASS_SERVE);
+            (0, EDM_LOOKS, _, _, _, _, 1, true, false, _, _)    : second_pass(EDM_PASS_SERVE);
+            (_, EDM_SERVES, _, _, 1, _, _, _, _, _, _)    : NoAction();
+            (_, EDM_SERVES, _, 0, _, _, _, _, _, _, _)          : later_pass(EDM_PASS_UNMARK);
+            (_, EDM_SERVES, _, 1, _, _, _, _, _, _, _)          : grant_and_pass(EDM_PASS_UNMARK);
+            (_, EDM_SERVES, _, _, _, _, _, _, _, _, _)          : grant_and_pass(EDM_PASS_SETTLE);
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, 0, _)     : NoAction();
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, EDM_AT_ONCE) : NoAction();
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, _)     : later_pass(EDM_PASS_SERVE);
+            // A demand went in meanwhile.
+            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, EDM_AT_ONCE) : later_pass(EDM_PASS_REMARK);
+            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, _)     : later_pass(EDM_PASS_MARK);
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, 0, _)     : NoAction();
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, EDM_AT_ONCE) : NoAction();
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, _)     : later_pass(EDM_PASS_SERVE);
+        }
+        size = 32;
+    }
+
+    apply {
+        // Which lane, and which way data goes: an answer goes the other way than its request.
+        if (hdr.edm_management.isValid()) {
+            manage();
+        } else {
+            if (meta.edm.kind == EDM_OP_ANSWER) {
+                locate_by_source();
+            } else {
+                locate_by_destination();
+            }
+            if (meta.edm.kind == EDM_OP_REQUEST) {
+                comes_back();
+            } else {
+                goes_on();
+            }
+        }
+        if (meta.edm.kind == EDM_OP_WRITE || meta.edm.kind == EDM_OP_ANSWER) {
+            look_behind_window();
+        } else {
+            look_at_demand();
+        }
+
+        if (color == MeterColor_t.RED) {
+            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.edm.op = EDM_OP_NONE;
+        } else {
+            // touched
+            if (hdr.again.pass == 0 && meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+                meta.edm.expired = touch.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            }
+        }
+        asked.apply();
+        if (!hdr.edm_management.isValid()) {
+            times.apply();
+        }
+        if (meta.edm.asks == 1) {
+            use_up();
+        }
+        rings.apply();
+
+        // rights
+        covered.apply();
+        meta.edm.after = meta.edm.now + meta.edm.to_time;
+        if (hdr.again.pass == EDM_PASS_SETTLE || hdr.again.pass == EDM_PASS_UNMARK) {
+            settle_times();
+        }
+
+        // waiting
+        others.apply();
+
+        // destination_free
+        first.apply();
+        clock.apply();
+        compare_with_limit();
+        if (meta.edm.does == EDM_SERVES) {
+            hdr.came.edm_left = meta.edm.after + (bit<32>) meta.edm.to_wait;
+        }
+
+        // What becomes of the frame, whatever it does; before the rings, or what counts it comes a stage behind them.
+        if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+            if (meta.edm.memory == 0) {
+                meta.drop = DROP_EDM_NO_MEMORY;
+            } else if (meta.edm.granted == 0) {
+                meta.drop = DROP_EDM_LANE_TAKEN;
+            } else {
+                ig_tm_md.qid = EDM_CLASS_CONTROL;
+            }
+        } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
+            if (meta.edm.granted == 0) {
+                demoted.count(EDM_DEMOTED_UNCOVERED);
+            } else {
+                ig_tm_md.qid = EDM_CLASS_DATA;
+            }
+        } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+            hdr.edm_management.value = meta.edm.held;
+            reply_to_controller();
+        } else if (meta.edm.op != EDM_OP_NONE) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+            hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
+            reply_to_controller();
+        }
+
+        // ring_*
+        ring.apply();
+        if (meta.edm.count != 0) {
+            if (meta.edm.does == EDM_ENTERS) {
+                meta.edm.at = move_tail.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0]);
+            } else if (meta.edm.does == EDM_SERVES) {
+                meta.edm.at = move_head.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0]);
+            }
+        }
+        next_pass.apply();
+        if (meta.edm.count != 0) {
+            if (meta.edm.does == EDM_ENTERS) {
+                put_who.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
+            } else if (meta.edm.does == EDM_SERVES) {
+                meta.edm.who = take_who.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
+            }
+        }
+        if (meta.edm.count != 0) {
+            if (meta.edm.does == EDM_ENTERS) {
+                put_offset.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
+            } else if (meta.edm.does == EDM_SERVES) {
+                meta.edm.next = take_offset.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
+            }
+        }
+        if (meta.edm.count != 0) {
+            if (meta.edm.does == EDM_ENTERS) {
+                put_bytes.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
+            } else if (meta.edm.does == EDM_SERVES) {
+                meta.edm.bytes = take_bytes.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
+            }
+        }
+
+        if (meta.edm.copies != 0) {
+            grantees.apply();
+            partners.apply();
+        }
+        if (meta.edm.copies == EDM_SERVES) {
+            hdr.came.edm_bytes = meta.edm.bytes;
+        }
+    }
+}
+
+// What becomes of a frame that needs no other pass: data passes, a demand is granted or waits.
+control EdmReplies(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // Chunks whose message stops, because the ring for its rest is full: its host asks again.
+    @name(".RackIngress.edm.stalled") Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) stalled;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    @name(".RackIngress.edm.demands") Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) demands;
+    @name(".RackIngress.edm.data") Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) data;
+
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    @hidden action grant() {
+        turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm.bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        ig_tm_md.ucast_egress_port = hdr.came.port;
+    }
+
+    apply {
+        if (meta.again == 0 && meta.edm.granted != 0) {
+            if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
+                data.count(ig_tm_md.ucast_egress_port);
+                if (hdr.again.pass == EDM_PASS_GIVE_BACK) {
+                    stalled.count(0);
+                }
+            } else if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                if (hdr.again.pass == EDM_PASS_GIVE_BACK) {
+                    meta.drop = DROP_EDM_NO_TIME;
+                } else {
+                    demands.count(hdr.came.port);
+                    if (meta.edm.op == EDM_OP_NOTIFY) {
+                        if (meta.edm.does == EDM_GRANTS) {
+                            grant();
+                        } else {
+                            meta.drop = DROP_EDM_WAITS;
+                        }
+                    } else if (meta.edm.does == EDM_GRANTS) {
+                        hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
+                    } else {
+                        hdr.edm_message.offset = EDM_LATER;
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Makes grants of heads, and drops what is longer than it was granted as.
+control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+        in egress_intrinsic_metadata_t eg_intr_md,
+        in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+        inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+        inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Chunks that came as granted, and are longer than their header says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
+
+    bit<16> room    = 0;
+    bit<16> missing = 0; // to the shortest frame
+
+    // Lengths are with FCS, and what frames carry from ingress.
+    @hidden action weigh_length() {
+        room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
+        missing = 60 + 6 - eg_intr_md.pkt_length;
+    }
+
+    @hidden action add_headers() {
+        room = room + 46 + 6;
+    }
+
+    // The copy of a frame's head becomes a grant. Nothing of the frame that it was is left.
+    @hidden action turn_head() {
+        hdr.ethernet.dstAddr = hdr.head.edm_grantee;
+        hdr.ethernet.srcAddr = hdr.head.edm_partner;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.id      = hdr.head.edm_id;
+        hdr.edm_control.offset  = hdr.head.edm_offset & 0xFFFFFFFE;
+        hdr.edm_control.bytes   = hdr.head.edm_bytes;
+        hdr.edm_control.wait    = hdr.head.edm_wait;
+        hdr.edm_message.version = 0;
+        hdr.edm_message.kind    = 0;
+        hdr.edm_message.code    = 0;
+        hdr.edm_message.id      = 0;
+        hdr.edm_message.key     = 0;
+        hdr.edm_message.address = 0;
+        hdr.edm_message.total   = 0;
+        hdr.edm_message.offset  = 0;
+        hdr.edm_message.bytes   = 0;
+        hdr.edm_message.start   = 0;
+    }
+
+    apply {
+        if (hdr.head.isValid()) {
+            turn_head();
+            if (hdr.head.edm_offset[0:0] == 1) {
+                hdr.edm_control.answer = 1;
+            } else {
+                hdr.edm_control.answer = 0;
+            }
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+        } else if (hdr.edm_message.isValid()) {
+            weigh_length();
+            add_headers();
+            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && room[15:15] == 1 && missing[15:15] == 1) {
+                too_long.count(0);
+                eg_dprsr_md.drop_ctl = 1;
+            }
+        }
+    }
+}
+
 // Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
 @pa_container_size("ingress", "meta.drop", 8)
 @pa_container_size("ingress", "meta.known", 8)
 @pa_container_size("ingress", "meta.accepted", 8)
-@pa_container_size("ingress", "meta.edm_op", 8)
-@pa_container_size("ingress", "meta.edm_bad", 8)
-@pa_container_size("ingress", "meta.edm_source_memory", 8)
-@pa_container_size("ingress", "meta.edm_source_rate", 8)
-@pa_container_size("ingress", "meta.edm_destination_memory", 8)
-@pa_container_size("ingress", "meta.edm_destination_rate", 8)
-@pa_container_size("ingress", "meta.edm_memory", 8)
-@pa_container_size("ingress", "meta.edm_to_rate", 8)
+@pa_container_size("ingress", "meta.edm.op", 8)
+@pa_container_size("ingress", "meta.edm.bad", 8)
+@pa_container_size("ingress", "meta.edm.source_memory", 8)
+@pa_container_size("ingress", "meta.edm.source_rate", 8)
+@pa_container_size("ingress", "meta.edm.destination_memory", 8)
+@pa_container_size("ingress", "meta.edm.destination_rate", 8)
+@pa_container_size("ingress", "meta.edm.memory", 8)
+@pa_container_size("ingress", "meta.edm.to_rate", 8)
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -832,16 +1915,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Unless the controller configures a port's meter, everything is green.
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted.
-    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) edm_demoted;
-
-    // Chunks whose message stops, because the ring for its rest is full: its host asks again.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_stalled;
-
-    // By port: demands of the port's host that were granted, data that went to it as scheduled.
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_demands;
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_data;
+    Edm() edm;
+    EdmReplies() edm_replies;
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
@@ -851,13 +1926,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action accept_source(bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<8> edm_host, bit<16> edm_rings) {
-        meta.edm_source_link   = edm_link;
-        meta.edm_source_asks   = edm_asks;
-        meta.edm_source_asked  = edm_asked;
-        meta.edm_source_memory = edm_memory;
-        meta.edm_source_rate   = edm_rate;
-        meta.edm_source_host   = edm_host;
-        meta.edm_source_rings  = edm_rings;
+        meta.edm.source_link   = edm_link;
+        meta.edm.source_asks   = edm_asks;
+        meta.edm.source_asked  = edm_asked;
+        meta.edm.source_memory = edm_memory;
+        meta.edm.source_rate   = edm_rate;
+        meta.edm.source_host   = edm_host;
+        meta.edm.source_rings  = edm_rings;
         meta.accepted = 1;
     }
 
@@ -880,13 +1955,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = port;
         meta.known = 1;
         meta.known_port = port;
-        meta.edm_destination_link   = edm_link;
-        meta.edm_destination_asks   = edm_asks;
-        meta.edm_destination_asked  = edm_asked;
-        meta.edm_destination_memory = edm_memory;
-        meta.edm_destination_rate   = edm_rate;
-        meta.edm_destination_host   = edm_host;
-        meta.edm_destination_rings  = edm_rings;
+        meta.edm.destination_link   = edm_link;
+        meta.edm.destination_asks   = edm_asks;
+        meta.edm.destination_asked  = edm_asked;
+        meta.edm.destination_memory = edm_memory;
+        meta.edm.destination_rate   = edm_rate;
+        meta.edm.destination_host   = edm_host;
+        meta.edm.destination_rings  = edm_rings;
     }
 
     table l2_forward {
@@ -899,835 +1974,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         size = 1024;
-    }
-
-    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
-    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
-    //
-    // What each register guarantees, in the order in which all frames pass them, each at most once:
-    //
-    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
-    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
-    // edm_destination_free  a destination gets granted chunks one after the other
-    // edm_waiting, edm_ring_*
-    //                       demands for which a destination has no time yet wait in its rings, shortest rest first
-    //
-    // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
-
-    // When the lane's message last went on.
-    // Written by demands, chunks; it wraps as the time does.
-    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
-
-    // Whether a message in this lane has stopped for so long that the lane is free.
-    RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-                result = 1;
-            } else {
-                result = 0;
-            }
-            value = (int<32>) meta.edm_now;
-        }
-    };
-
-    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
-    // Written by demands, chunks, the controller; it never wraps.
-    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
-
-    // A demand's: the lane must be free.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value == 0) {
-                value  = meta.edm_need;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-            value  = meta.edm_need;
-        }
-    };
-
-    // A chunk's. One with more than a window gets none.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value >= meta.edm_need && value <= EDM_WINDOW) {
-                value  = value - meta.edm_amount;
-                result = 1;
-            } else if (value >= meta.edm_need) {
-                value  = value - meta.edm_need;
-                result = 2;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // Of what there is no time for: it is granted nothing. The controller looks by it.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = value |-| meta.edm_need;
-            result = value;
-        }
-    };
-
-    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
-    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
-    // up to EDM_HORIZON, once.
-    // When the link is next free, as a destination.
-    // Written by what is granted, the frame behind it, the controller; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
-
-    // Reserves time there, unless the link is granted too far ahead: differences are without a sign, so what is in the past is
-    // beyond EDM_HORIZON.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_now < EDM_AHEAD) {
-                result = value - (int<32>) meta.edm_now;
-                value  = value + (int<32>) meta.edm_to_time;
-            } else if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-                result = EDM_FAR;
-            } else {
-                result = 0;
-                value  = (int<32>) meta.edm_now + (int<32>) meta.edm_to_time;
-            }
-        }
-    };
-
-    // What a window took too much of it, unless another demand was granted the time behind it meanwhile: then that is lost. The
-    // window's end is in `edm_now` and the excess in `edm_to_time`, since all bodies together read two values.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_settle_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value == (int<32>) meta.edm_now) {
-                value = value - (int<32>) meta.edm_to_time;
-            }
-            result = value;
-        }
-    };
-
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-                result = value - (int<32>) meta.edm_now;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // The controller's, from now on. What it was goes back.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-                result = value - (int<32>) meta.edm_now;
-            } else {
-                result = 0;
-            }
-            value = (int<32>) meta.edm_now + (int<32>) meta.edm_to_time;
-        }
-    };
-
-    // In which of the link's rings demands wait: a bit for each ring.
-    // Written by demands that wait, frames that serve them; it does not count.
-    // Frames pass it before the clock. A demand that finds others there waits as well; one that finds none, and then the link too
-    // far ahead, comes again to set its bit.
-    Register<bit<32>, bit<16>>(PORT_COUNT) edm_waiting;
-
-    RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_join_others = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value != 0) {
-                value = value | meta.edm_bit;
-            }
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_mark_ring = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = value | meta.edm_bit;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_unmark_ring = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = value & ~meta.edm_bit;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_look_at_rings = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    // How many demands wait in each ring, where the next one goes in, and where the next one comes out.
-
-    // How many demands wait in the ring.
-    // Written by demands that wait, frames that serve them; it never wraps.
-    Register<bit<32>, bit<5>>(24) edm_ring_count;
-
-    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_enter_ring = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value < EDM_RING) {
-                value  = value + 1;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_leave_ring = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-            value  = value |-| 1;
-        }
-    };
-
-    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_look_at_ring = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    // Where the next demand goes in.
-    // Written by demands that wait; it wraps at 2^32, a multiple of the ring.
-    Register<bit<32>, bit<5>>(24) edm_ring_tail;
-
-    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_tail) edm_move_tail = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-            value  = value + 1;
-        }
-    };
-
-    // Where the next demand comes out.
-    // Written by frames that serve demands; it wraps at 2^32, a multiple of the ring.
-    Register<bit<32>, bit<5>>(24) edm_ring_head;
-
-    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_head) edm_move_head = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-            value  = value + 1;
-        }
-    };
-
-    // The demands: who asks for what, and what of it a window grants.
-
-    // By place in a ring, of the demand that waits there: whose message it is.
-    // Written by the demand; it does not count.
-    Register<bit<32>, bit<9>>(384) edm_ring_who;
-
-    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_who) edm_put_who = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.edm_who;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_who) edm_take_who = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    // By place in a ring, of the demand that waits there: where in that the window begins.
-    // Written by the demand; it does not count.
-    Register<bit<32>, bit<9>>(384) edm_ring_offset;
-
-    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_offset) edm_put_offset = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.edm_next;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_offset) edm_take_offset = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    // By place in a ring, of the demand that waits there: the window's bytes.
-    // Written by the demand; it does not count.
-    Register<bit<32>, bit<9>>(384) edm_ring_bytes;
-
-    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_bytes) edm_put_bytes = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.edm_bytes;
-            result = value;
-        }
-    };
-
-    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_bytes) edm_take_bytes = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-        }
-    };
-
-    // The ring of a demand, or of the one that was granted last: a bit of `edm_waiting`.
-    @hidden action edm_in_ring(bit<8> ring, bit<32> mark) {
-        hdr.came.edm_class = ring;
-        meta.edm_bit   = mark;
-    }
-
-    @hidden table edm_rings {
-        key = {
-            hdr.again.pass             : ternary @name("pass");
-            hdr.came.edm_class : ternary @name("ring");
-            meta.edm_asks  : ternary;
-            meta.edm_over  : ternary;
-        }
-        actions = {
-            edm_in_ring;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (EDM_PASS_MARK, 0, _, _) : edm_in_ring(0, 1);
-            (EDM_PASS_UNMARK, 0, _, _) : edm_in_ring(0, 1);
-            (EDM_PASS_REMARK, 0, _, _) : edm_in_ring(0, 1);
-            (EDM_PASS_MARK, 1, _, _) : edm_in_ring(1, 2);
-            (EDM_PASS_UNMARK, 1, _, _) : edm_in_ring(1, 2);
-            (EDM_PASS_REMARK, 1, _, _) : edm_in_ring(1, 2);
-            (EDM_PASS_MARK, 2, _, _) : edm_in_ring(2, 4);
-            (EDM_PASS_UNMARK, 2, _, _) : edm_in_ring(2, 4);
-            (EDM_PASS_REMARK, 2, _, _) : edm_in_ring(2, 4);
-            (EDM_PASS_MARK, 3, _, _) : edm_in_ring(3, 8);
-            (EDM_PASS_UNMARK, 3, _, _) : edm_in_ring(3, 8);
-            (EDM_PASS_REMARK, 3, _, _) : edm_in_ring(3, 8);
-            (EDM_PASS_MARK, 4, _, _) : edm_in_ring(4, 16);
-            (EDM_PASS_UNMARK, 4, _, _) : edm_in_ring(4, 16);
-            (EDM_PASS_REMARK, 4, _, _) : edm_in_ring(4, 16);
-            (EDM_PASS_MARK, 5, _, _) : edm_in_ring(5, 32);
-            (EDM_PASS_UNMARK, 5, _, _) : edm_in_ring(5, 32);
-            (EDM_PASS_REMARK, 5, _, _) : edm_in_ring(5, 32);
-            (_, _, 1, 0 &&& 0xFFFFFC00) : edm_in_ring(0, 1); // of messages with 1024 bytes left, or less
-            (_, _, 1, 0 &&& 0xFFFFF000) : edm_in_ring(1, 2); // of messages with 4096 bytes left, or less
-            (_, _, 1, 0 &&& 0xFFFFC000) : edm_in_ring(2, 4); // of messages with 16384 bytes left, or less
-            (_, _, 1, 0 &&& 0xFFFF0000) : edm_in_ring(3, 8); // of messages with 65536 bytes left, or less
-            (_, _, 1, 0 &&& 0xFFFC0000) : edm_in_ring(4, 16); // of messages with 262144 bytes left, or less
-            (_, _, 1, _) : edm_in_ring(5, 32); // of longer messages
-        }
-        size = 64;
-    }
-
-    // The first ring in which a demand waits.
-    @hidden action edm_from_ring(bit<8> ring) {
-        hdr.came.edm_class = ring;
-    }
-
-    @hidden table edm_first {
-        key = {
-            hdr.again.pass     : ternary @name("pass");
-            meta.edm_waits : ternary;
-        }
-        actions = {
-            edm_from_ring;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (EDM_PASS_SERVE, 1 &&& 1) : edm_from_ring(0);
-            (EDM_PASS_MARK, 1 &&& 1) : edm_from_ring(0);
-            (EDM_PASS_SERVE, 2 &&& 2) : edm_from_ring(1);
-            (EDM_PASS_MARK, 2 &&& 2) : edm_from_ring(1);
-            (EDM_PASS_SERVE, 4 &&& 4) : edm_from_ring(2);
-            (EDM_PASS_MARK, 4 &&& 4) : edm_from_ring(2);
-            (EDM_PASS_SERVE, 8 &&& 8) : edm_from_ring(3);
-            (EDM_PASS_MARK, 8 &&& 8) : edm_from_ring(3);
-            (EDM_PASS_SERVE, 16 &&& 16) : edm_from_ring(4);
-            (EDM_PASS_MARK, 16 &&& 16) : edm_from_ring(4);
-            (EDM_PASS_SERVE, 32 &&& 32) : edm_from_ring(5);
-            (EDM_PASS_MARK, 32 &&& 32) : edm_from_ring(5);
-        }
-        size = 16;
-    }
-
-    // A copy of the frame's head becomes a grant. Nothing of the frame is left in it.
-    action edm_to_grantee(mac_addr_t mac, MirrorId_t edm_session) {
-        meta.edm_grantee = mac;
-        meta.head_session = edm_session;
-        meta.edm_start   = (bit<32>) meta.edm_to_wait;
-    }
-
-    table edm_grantees {
-        key = {
-            meta.edm_who[31:24] : exact @name("host");
-        }
-        actions = {
-            edm_to_grantee;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    action edm_about_partner(mac_addr_t mac) {
-        meta.edm_partner = mac;
-    }
-
-    table edm_partners {
-        key = {
-            meta.edm_who[23:16] : exact @name("host");
-        }
-        actions = {
-            edm_about_partner;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    // How far the link is beyond what may be granted ahead: below 0, there is room for another demand.
-    @hidden action edm_compare_with_limit() {
-        meta.edm_beyond = (bit<32>) meta.edm_to_wait - meta.edm_limit;
-    }
-
-    @hidden action edm_use_up() {
-        meta.edm_amount = EDM_CHUNK - meta.edm_bytes;
-    }
-
-    // A window's time, for a demand that waits: how much of it the demand takes is known only once it is found.
-    @hidden action edm_serve_window() {
-        meta.edm_round = EDM_WINDOW + 15;
-        hdr.came.edm_bytes = 0;
-        hdr.came.edm_nth   = hdr.came.edm_nth + 1;
-    }
-
-    @hidden action edm_settle_window() {
-        meta.edm_round = hdr.came.edm_bytes + 15;
-    }
-
-    @hidden action edm_settle_times() {
-        meta.edm_now     = hdr.came.edm_left;
-        meta.edm_to_time = meta.edm_excess;
-    }
-
-    // What this frame was granted before there was no time for it.
-    @hidden action edm_take_back() {
-        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_round = 0;
-    }
-
-    @hidden action edm_ask_for_nothing() {
-        meta.edm_round = 0;
-    }
-
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    action edm_take_times(bit<32> to_time, bit<32> excess, bit<32> limit) {
-        meta.edm_to_time = to_time;
-        meta.edm_excess = excess;
-        meta.edm_limit  = limit;
-    }
-
-    table edm_times {
-        key = {
-            meta.edm_round[15:4] : exact @name("units");
-            meta.edm_to_rate : exact;
-        }
-        actions = {
-            edm_take_times;
-        }
-        const default_action = edm_take_times(0, 0, 0);
-        size = 1024;
-    }
-
-    @hidden action edm_turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The notification goes back as the grant of the message's first bytes.
-    @hidden action edm_grant() {
-        edm_turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm_bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
-        ig_tm_md.ucast_egress_port = hdr.came.port;
-    }
-
-    @hidden action edm_reply_to_controller() {
-        edm_turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
-        ig_tm_md.ucast_egress_port = CPU_PORT;
-    }
-
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    @hidden action edm_locate_by_destination() {
-        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
-        meta.edm_memory = meta.edm_destination_memory;
-    }
-
-    @hidden action edm_locate_by_source() {
-        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
-        meta.edm_memory = meta.edm_source_memory;
-    }
-
-    // Data goes the way of the frame, but answers to requests the other way.
-    @hidden action edm_goes_on() {
-        meta.edm_to        = meta.edm_destination_link;
-        meta.edm_to_rate   = meta.edm_destination_rate;
-        meta.edm_who       = meta.edm_source_host ++ meta.edm_destination_host ++ meta.edm_id;
-        meta.edm_to_rings  = meta.edm_destination_rings;
-    }
-
-    @hidden action edm_comes_back() {
-        meta.edm_to        = meta.edm_source_link;
-        meta.edm_to_rate   = meta.edm_source_rate;
-        meta.edm_who       = meta.edm_destination_host ++ meta.edm_source_host ++ meta.edm_id;
-        meta.edm_to_rings  = meta.edm_source_rings;
-    }
-
-    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
-    @hidden action edm_look_behind_window() {
-        meta.edm_round = meta.edm_rest - 1009;
-        meta.edm_over  = meta.edm_rest - 1025;
-        meta.edm_rest  = meta.edm_rest - EDM_WINDOW;
-    }
-
-    @hidden action edm_look_at_demand() {
-        meta.edm_round = meta.edm_rest + 15;
-        meta.edm_over  = meta.edm_rest - 1;
-    }
-
-    @hidden action edm_ask_behind_chunk(bit<32> step) {
-        meta.edm_asks  = 1;
-        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_next  = meta.edm_offset + step;
-        meta.edm_round = min(meta.edm_round, 32w1039);
-    }
-
-    @hidden action edm_ask_for_demand(bit<32> next) {
-        meta.edm_asks  = 1;
-        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_next  = next;
-        meta.edm_round = min(meta.edm_round, 32w1039);
-    }
-
-    // The controller's: the lane, or the link.
-    @hidden action edm_manage() {
-        meta.edm_cell   = hdr.edm_management.index;
-        meta.edm_answer = hdr.edm_management.index[2:2];
-        meta.edm_to     = hdr.edm_management.index;
-    }
-
-    // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
-    // the next window.
-    @hidden table edm_asked {
-        key = {
-            hdr.again.pass            : ternary @name("pass");
-            meta.edm_kind         : ternary;
-            meta.edm_full         : ternary;
-            meta.edm_over[31:31]  : ternary @name("ends");
-        }
-        actions = {
-            edm_serve_window;
-            edm_settle_window;
-            edm_take_back;
-            edm_ask_for_demand;
-            edm_ask_behind_chunk;
-            edm_ask_for_nothing;
-        }
-        const default_action = edm_ask_for_nothing();
-        const entries = {
-            (EDM_PASS_SERVE, _, _, _)     : edm_serve_window();
-            (EDM_PASS_MARK, _, _, _)      : edm_serve_window();
-            (EDM_PASS_SETTLE, _, _, _)    : edm_settle_window();
-            (EDM_PASS_UNMARK, _, _, _)    : edm_settle_window();
-            (EDM_PASS_GIVE_BACK, _, _, _) : edm_take_back();
-            (EDM_PASS_REMARK, _, _, _)    : edm_ask_for_nothing();
-            (_, EDM_OP_NOTIFY, _, _)      : edm_ask_for_demand(0);
-            (_, EDM_OP_REQUEST, _, _)     : edm_ask_for_demand(1);
-            (_, EDM_OP_WRITE, 1, 0)       : edm_ask_behind_chunk(EDM_WINDOW);
-            (_, EDM_OP_ANSWER, 1, 0)      : edm_ask_behind_chunk(EDM_WINDOW + 1);
-        }
-        size = 16;
-    }
-
-    // What a frame does with its lane's rights.
-    @hidden action edm_look_at_lane() {
-        meta.edm_held = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-    }
-
-    @hidden action edm_write_lane() {
-        meta.edm_held = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-    }
-
-    @hidden action edm_take_free_lane() {
-        meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-    }
-
-    @hidden action edm_take_given_up_lane() {
-        edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-        meta.edm_granted = 1;
-    }
-
-    @hidden action edm_end_message() {
-        meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-    }
-
-    @hidden action edm_use_rights() {
-        meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-    }
-
-    @hidden table edm_covered {
-        key = {
-            meta.edm_op           : ternary;
-            hdr.again.pass            : ternary @name("pass");
-            meta.edm_memory       : ternary;
-            meta.edm_end          : ternary;
-            meta.edm_expired[0:0] : ternary @name("expired");
-        }
-        actions = {
-            edm_look_at_lane;
-            edm_write_lane;
-            edm_take_free_lane;
-            edm_take_given_up_lane;
-            edm_end_message;
-            edm_use_rights;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (EDM_OP_READ_RIGHTS, _, _, _, _)  : edm_look_at_lane();
-            (EDM_OP_WRITE_RIGHTS, _, _, _, _) : edm_write_lane();
-            (_, EDM_PASS_GIVE_BACK, _, _, _)  : edm_look_at_lane();
-            (_, _, 0, _, _)                   : NoAction();
-            (EDM_OP_NOTIFY, 0, _, _, 0)       : edm_take_free_lane();
-            (EDM_OP_REQUEST, 0, _, _, 0)      : edm_take_free_lane();
-            (EDM_OP_NOTIFY, 0, _, _, _)       : edm_take_given_up_lane();
-            (EDM_OP_REQUEST, 0, _, _, _)      : edm_take_given_up_lane();
-            (EDM_OP_WRITE, 0, _, 1, _)        : edm_end_message();
-            (EDM_OP_ANSWER, 0, _, 1, _)       : edm_end_message();
-            (EDM_OP_WRITE, 0, _, _, _)        : edm_use_rights();
-            (EDM_OP_ANSWER, 0, _, _, _)       : edm_use_rights();
-        }
-        size = 16;
-    }
-
-    // What it does with the rings of its destination.
-    @hidden action edm_unmark() {
-        meta.edm_waits = edm_unmark_ring.execute(meta.edm_to[15:0]);
-    }
-
-    @hidden action edm_mark() {
-        meta.edm_waits = edm_mark_ring.execute(meta.edm_to[15:0]);
-    }
-
-    @hidden action edm_join() {
-        meta.edm_waits = edm_join_others.execute(meta.edm_to[15:0]);
-    }
-
-    @hidden action edm_look_for_others() {
-        meta.edm_waits = edm_look_at_rings.execute(meta.edm_to[15:0]);
-    }
-
-    @hidden table edm_others {
-        key = {
-            meta.edm_op      : ternary;
-            hdr.again.pass       : ternary @name("pass");
-            meta.edm_asks    : ternary;
-            meta.edm_granted : ternary;
-        }
-        actions = {
-            edm_unmark;
-            edm_mark;
-            edm_join;
-            edm_look_for_others;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (EDM_OP_NONE, _, _, _)        : NoAction();
-            (EDM_OP_MANAGED &&& EDM_OP_MANAGED, _, _, _) : NoAction();
-            (_, _, _, 0)                  : NoAction();
-            (_, EDM_PASS_UNMARK, _, _)    : edm_unmark();
-            (_, EDM_PASS_JOIN, _, _)      : edm_mark();
-            (_, EDM_PASS_MARK, _, _)      : edm_mark();
-            (_, EDM_PASS_REMARK, _, _)    : edm_mark();
-            (_, EDM_PASS_GIVE_BACK, _, _) : NoAction();
-            (_, 0, 1, 1)                  : edm_join();
-            (_, _, _, _)                  : edm_look_for_others();
-        }
-        size = 16;
-    }
-
-    // What it does next, and so with the destination's clock. The controller has no link and no rings: what it asks for itself
-    // waits nowhere, and is refused where there is no time.
-    @hidden action edm_settle_clock() {
-        edm_settle_destination.execute(meta.edm_to[15:0]);
-    }
-
-    @hidden action edm_write_clock() {
-        meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
-    }
-
-    @hidden action edm_look_at_clock(bit<8> does) {
-        meta.edm_does = does;
-        meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
-    }
-
-    @hidden action edm_reserve_clock(bit<8> does) {
-        meta.edm_does = does;
-        meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
-    }
-
-    @hidden action edm_go_in() {
-        meta.edm_does = EDM_ENTERS;
-    }
-
-    @hidden table edm_clock {
-        key = {
-            meta.edm_op       : ternary;
-            hdr.again.pass        : ternary @name("pass");
-            meta.edm_waits    : ternary;
-            meta.edm_asks     : ternary;
-            meta.edm_granted  : ternary;
-            meta.edm_to[15:0] : ternary @name("link");
-        }
-        actions = {
-            edm_settle_clock;
-            edm_write_clock;
-            edm_look_at_clock;
-            edm_reserve_clock;
-            edm_go_in;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (EDM_OP_WRITE_DESTINATION, _, _, _, _, _) : edm_write_clock();
-            (EDM_OP_READ_DESTINATION, _, _, _, _, _)  : edm_look_at_clock(0);
-            (_, EDM_PASS_SETTLE, _, _, _, _)          : edm_settle_clock();
-            (_, EDM_PASS_UNMARK, _, _, _, _)          : edm_settle_clock();
-            (_, 0, 0, 1, 1, _)                        : edm_reserve_clock(EDM_GRANTS);
-            (_, _, 0, _, _, _)                        : NoAction();
-            (_, EDM_PASS_SERVE, _, _, _, _)           : edm_reserve_clock(EDM_SERVES);
-            (_, EDM_PASS_MARK, _, _, _, _)            : edm_reserve_clock(EDM_SERVES);
-            (_, EDM_PASS_JOIN, _, _, _, 0)            : NoAction();
-            (_, EDM_PASS_JOIN, _, _, _, _)            : edm_go_in();
-            (_, 0, _, 1, 1, 0)                        : edm_look_at_clock(EDM_LOOKS);
-            (_, 0, _, 1, 1, _)                        : edm_look_at_clock(EDM_ENTERS);
-            (_, 0, _, _, _, _)                        : edm_look_at_clock(EDM_LOOKS);
-        }
-        size = 16;
-    }
-
-    // What it does with a ring.
-    @hidden action edm_enter() {
-        meta.edm_count = edm_enter_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
-    }
-
-    @hidden action edm_leave() {
-        meta.edm_count = edm_leave_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
-    }
-
-    @hidden action edm_look_for_more() {
-        meta.edm_count = edm_look_at_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
-    }
-
-    @hidden table edm_ring {
-        key = {
-            hdr.again.pass       : ternary @name("pass");
-            meta.edm_does    : ternary;
-            meta.edm_to_wait[31:31] : ternary @name("far");
-        }
-        actions = {
-            edm_enter;
-            edm_leave;
-            edm_look_for_more;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            (EDM_PASS_UNMARK, _, _)  : edm_look_for_more();
-            (_, EDM_ENTERS, _)       : edm_enter();
-            (_, EDM_SERVES, 1)       : NoAction();
-            (_, EDM_SERVES, _)       : edm_leave();
-        }
-        size = 8;
-    }
-
-    // Another pass, or none; and whose head becomes a grant: that of a chunk its own one, that of any frame the one of a demand
-    // that it found. A second pass is a resubmission, which any behind it can't be.
-    @hidden action edm_second_pass(bit<8> pass) {
-        hdr.again.pass = pass; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
-    }
-
-    @hidden action edm_later_pass(bit<8> pass) {
-        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
-        ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
-    }
-
-    @hidden action edm_grant_and_pass(bit<8> pass) {
-        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
-        ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
-        ig_dprsr_md.mirror_type = COPY_HEAD;
-        meta.edm_copies = EDM_SERVES;
-    }
-
-    @hidden action edm_copy() {
-        ig_dprsr_md.mirror_type = COPY_HEAD;
-        meta.edm_copies = EDM_GRANTS;
-    }
-
-    @hidden table edm_next_pass {
-        key = {
-            hdr.again.pass              : ternary @name("pass");
-            meta.edm_does           : ternary;
-            meta.edm_op             : ternary;
-            meta.edm_count          : ternary;
-            meta.edm_to_wait[31:31] : ternary @name("far");
-            meta.edm_to[15:0]       : ternary @name("link");
-            meta.edm_beyond[31:31]  : ternary @name("room");
-            hdr.vlan.isValid()      : ternary @name("tagged");
-            hdr.packet_out.isValid() : ternary @name("controller");
-            meta.edm_waits          : ternary;
-            hdr.came.edm_nth     : ternary @name("nth");
-        }
-        actions = {
-            edm_second_pass;
-            edm_later_pass;
-            edm_grant_and_pass;
-            edm_copy;
-            NoAction;
-        }
-        const default_action = NoAction();
-        const entries = {
-            // The ring is full, or the controller's demand would have to wait.
-            (0, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : edm_second_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : edm_later_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_GRANTS, _, _, 1, 0, _, _, _, _, _)    : edm_second_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_GRANTS, _, _, 1, _, _, _, _, _, _)    : edm_second_pass(EDM_PASS_JOIN);
-            (_, EDM_GRANTS, EDM_OP_WRITE, _, _, _, _, _, _, _, _)  : edm_copy();
-            (_, EDM_GRANTS, EDM_OP_ANSWER, _, _, _, _, _, _, _, _) : edm_copy();
-            (0, EDM_ENTERS, _, _, _, _, 1, true, false, _, _)   : edm_second_pass(EDM_PASS_SERVE);
-            (0, EDM_LOOKS, _, _, _, _, 1, true, false, _, _)    : edm_second_pass(EDM_PASS_SERVE);
-            (_, EDM_SERVES, _, _, 1, _, _, _, _, _, _)    : NoAction();
-            (_, EDM_SERVES, _, 0, _, _, _, _, _, _, _)          : edm_later_pass(EDM_PASS_UNMARK);
-            (_, EDM_SERVES, _, 1, _, _, _, _, _, _, _)          : edm_grant_and_pass(EDM_PASS_UNMARK);
-            (_, EDM_SERVES, _, _, _, _, _, _, _, _, _)          : edm_grant_and_pass(EDM_PASS_SETTLE);
-            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, 0, _)     : NoAction();
-            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, EDM_AT_ONCE) : NoAction();
-            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, _)     : edm_later_pass(EDM_PASS_SERVE);
-            // A demand went in meanwhile.
-            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, EDM_AT_ONCE) : edm_later_pass(EDM_PASS_REMARK);
-            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, _)     : edm_later_pass(EDM_PASS_MARK);
-            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, 0, _)     : NoAction();
-            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, EDM_AT_ONCE) : NoAction();
-            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, _)     : edm_later_pass(EDM_PASS_SERVE);
-        }
-        size = 32;
     }
 
     // Every refusal ends here: nothing disappears uncounted.
@@ -1779,21 +2025,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<8> edm_color = MeterColor_t.GREEN;
 
         // What is computed of a frame whatever becomes of it.
-        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        meta.edm.rest  = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
-            meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
-            if (meta.edm_end == 0) {
-                meta.edm_need = (bit<32>) hdr.edm_message.bytes;
+            meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm.end == 0) {
+                meta.edm.need = (bit<32>) hdr.edm_message.bytes;
             }
         }
 
-        if (hdr.ethernet.dstAddr[40:40] == 0) {
+        if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
-                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
                     hdr.ethernet.dstAddr[40:40] == 0 && hdr.again.pass == 0) {
                     edm_color = edm_control_meter.execute(hdr.came.port);
                 }
@@ -1801,7 +2047,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
-                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
                     hdr.ethernet.dstAddr[40:40] == 0 && hdr.again.pass == 0) {
                     edm_color = edm_control_meter.execute(hdr.came.port);
                 }
@@ -1810,9 +2056,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
-            meta.edm_op = EDM_OP_NONE;
+            meta.edm.op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.edm_op = EDM_OP_NONE;
+            meta.edm.op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -1825,24 +2071,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.edm.kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_bad != 0) {
-                meta.drop = meta.edm_bad;
-                meta.edm_op = EDM_OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.edm.bad != 0) {
+                meta.drop = meta.edm.bad;
+                meta.edm.op = EDM_OP_NONE;
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == hdr.came.port) {
                 meta.drop = DROP_SAME_PORT;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (hdr.ethernet.dstAddr[40:40] == 1) {
+                meta.edm.op = EDM_OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.edm_op = EDM_OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
             }
         }
 
@@ -1852,157 +2098,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             hdr.packet_in.setInvalid();
             ig_tm_md.bypass_egress = 1;
         }
-        // Which lane, and which way data goes: an answer goes the other way than its request.
-        if (hdr.edm_management.isValid()) {
-            edm_manage();
-        } else {
-            if (meta.edm_kind == EDM_OP_ANSWER) {
-                edm_locate_by_source();
-            } else {
-                edm_locate_by_destination();
-            }
-            if (meta.edm_kind == EDM_OP_REQUEST) {
-                edm_comes_back();
-            } else {
-                edm_goes_on();
-            }
-        }
-        if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
-            edm_look_behind_window();
-        } else {
-            edm_look_at_demand();
-        }
-
-        if (edm_color == MeterColor_t.RED) {
-            meta.drop = DROP_EDM_CONTROL_METER;
-            meta.edm_op = EDM_OP_NONE;
-        } else {
-            // edm_touched
-            if (hdr.again.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-                meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            }
-        }
-        edm_asked.apply();
-        if (!hdr.edm_management.isValid()) {
-            edm_times.apply();
-        }
-        if (meta.edm_asks == 1) {
-            edm_use_up();
-        }
-        edm_rings.apply();
-
-        // edm_rights
-        edm_covered.apply();
-        meta.edm_after = meta.edm_now + meta.edm_to_time;
-        if (hdr.again.pass == EDM_PASS_SETTLE || hdr.again.pass == EDM_PASS_UNMARK) {
-            edm_settle_times();
-        }
-
-        // edm_waiting
-        edm_others.apply();
-
-        // edm_destination_free
-        edm_first.apply();
-        edm_clock.apply();
-        edm_compare_with_limit();
-        if (meta.edm_does == EDM_SERVES) {
-            hdr.came.edm_left = meta.edm_after + (bit<32>) meta.edm_to_wait;
-        }
-
-        // What becomes of the frame, whatever it does; before the rings, or what counts it comes a stage behind them.
-        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-            if (meta.edm_memory == 0) {
-                meta.drop = DROP_EDM_NO_MEMORY;
-            } else if (meta.edm_granted == 0) {
-                meta.drop = DROP_EDM_LANE_TAKEN;
-            } else {
-                ig_tm_md.qid = EDM_CLASS_CONTROL;
-            }
-        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-            if (meta.edm_granted == 0) {
-                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
-            } else {
-                ig_tm_md.qid = EDM_CLASS_DATA;
-            }
-        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
-            hdr.edm_management.value = meta.edm_held;
-            edm_reply_to_controller();
-        } else if (meta.edm_op != EDM_OP_NONE) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
-            hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
-            edm_reply_to_controller();
-        }
-
-        // edm_ring_*
-        edm_ring.apply();
-        if (meta.edm_count != 0) {
-            if (meta.edm_does == EDM_ENTERS) {
-                meta.edm_at = edm_move_tail.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
-            } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_at = edm_move_head.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
-            }
-        }
-        edm_next_pass.apply();
-        if (meta.edm_count != 0) {
-            if (meta.edm_does == EDM_ENTERS) {
-                edm_put_who.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
-            } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_who = edm_take_who.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
-            }
-        }
-        if (meta.edm_count != 0) {
-            if (meta.edm_does == EDM_ENTERS) {
-                edm_put_offset.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
-            } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_next = edm_take_offset.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
-            }
-        }
-        if (meta.edm_count != 0) {
-            if (meta.edm_does == EDM_ENTERS) {
-                edm_put_bytes.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
-            } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_bytes = edm_take_bytes.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
-            }
-        }
-
-        if (meta.edm_copies != 0) {
-            edm_grantees.apply();
-            edm_partners.apply();
-        }
-        if (meta.edm_copies == EDM_SERVES) {
-            hdr.came.edm_bytes = meta.edm_bytes;
-        }
+        edm.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md, edm_color);
 
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
             send_best_effort();
         }
-        // What becomes of a frame that needs no other pass. A demand that waits is no loss; a request goes on without a grant.
-        if (meta.again == 0 && meta.edm_granted != 0) {
-            if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-                edm_data.count(ig_tm_md.ucast_egress_port);
-                if (hdr.again.pass == EDM_PASS_GIVE_BACK) {
-                    edm_stalled.count(0);
-                }
-            } else if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (hdr.again.pass == EDM_PASS_GIVE_BACK) {
-                    meta.drop = DROP_EDM_NO_TIME;
-                } else {
-                    edm_demands.count(hdr.came.port);
-                    if (meta.edm_op == EDM_OP_NOTIFY) {
-                        if (meta.edm_does == EDM_GRANTS) {
-                            edm_grant();
-                        } else {
-                            meta.drop = DROP_EDM_WAITS;
-                        }
-                    } else if (meta.edm_does == EDM_GRANTS) {
-                        hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
-                    } else {
-                        hdr.edm_message.offset = EDM_LATER;
-                    }
-                }
-            }
-        }
+        edm_replies.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();
         }
@@ -2111,44 +2212,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Chunks that came as granted, and are longer than their header says.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_too_long;
-
-    bit<16> edm_room    = 0;
-    bit<16> edm_padding = 0;
-
-    // Lengths are with FCS, and what frames carry from ingress.
-    @hidden action edm_weigh_length() {
-        edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
-        edm_padding = 60 + 6 - eg_intr_md.pkt_length;
-    }
-
-    @hidden action edm_add_headers() {
-        edm_room = edm_room + 46 + 6;
-    }
-
-    // The copy of a frame's head becomes a grant. Nothing of the frame that it was is left.
-    @hidden action edm_turn_head() {
-        hdr.ethernet.dstAddr = hdr.head.edm_grantee;
-        hdr.ethernet.srcAddr = hdr.head.edm_partner;
-        hdr.edm_control.setValid();
-        hdr.edm_control.version = EDM_VERSION;
-        hdr.edm_control.kind    = EDM_GRANT;
-        hdr.edm_control.id      = hdr.head.edm_id;
-        hdr.edm_control.offset  = hdr.head.edm_offset & 0xFFFFFFFE;
-        hdr.edm_control.bytes   = hdr.head.edm_bytes;
-        hdr.edm_control.wait    = hdr.head.edm_wait;
-        hdr.edm_message.version = 0;
-        hdr.edm_message.kind    = 0;
-        hdr.edm_message.code    = 0;
-        hdr.edm_message.id      = 0;
-        hdr.edm_message.key     = 0;
-        hdr.edm_message.address = 0;
-        hdr.edm_message.total   = 0;
-        hdr.edm_message.offset  = 0;
-        hdr.edm_message.bytes   = 0;
-        hdr.edm_message.start   = 0;
-    }
+    EdmEgress() edm;
 
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
@@ -2156,24 +2220,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
             eg_dprsr_md.drop_ctl = 1;
         }
-        if (hdr.head.isValid()) {
-            edm_turn_head();
-            if (hdr.head.edm_offset[0:0] == 1) {
-                hdr.edm_control.answer = 1;
-            } else {
-                hdr.edm_control.answer = 0;
-            }
-            if (hdr.vlan.isValid()) {
-                hdr.vlan.pcp = 7;
-            }
-        } else if (hdr.edm_message.isValid()) {
-            edm_weigh_length();
-            edm_add_headers();
-            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && edm_room[15:15] == 1 && edm_padding[15:15] == 1) {
-                edm_too_long.count(0);
-                eg_dprsr_md.drop_ctl = 1;
-            }
-        }
+        edm.apply(hdr, meta, eg_intr_md, eg_prsr_md, eg_dprsr_md, eg_oport_md);
         if (eg_intr_md.egress_port != CPU_PORT) {
             hdr.packet_in.setInvalid();
         }

@@ -47,6 +47,10 @@ const bit<32> DROP_EDM_NO_TIME              = 15; // a demand for which there is
 const bit<32> DROP_EDM_WAITS                = 16; // no loss: a notification that waits for its grant
 const bit<32> DROP_EDM_LOOKED               = 17; // no loss: a copy that looked for demands that wait, and found none
 const bit<32> DROP_REASONS                  = 18; // how many there are
+const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+
+// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
+typedef bit<48> time_t;
 
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
@@ -79,13 +83,10 @@ const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
 const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
-// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<32> EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
 const bit<32> EDM_DEMOTED_TOO_LONG  = 1;  // longer than its header says
 const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
-
-// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
-typedef bit<48> time_t;
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
@@ -185,63 +186,69 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
+// What edm keeps of a frame while ingress handles it.
+struct edm_metadata_t {
+    bit<8>  kind;               // what the frame is: one of EDM_OP
+    bit<8>  op;                 // the same, once it may be
+    bit<32> now;                // when it came
+    bit<32> source_link;        // where the frame comes from
+    bit<32> source_asks;        // the source's first cell as a requester
+    bit<32> source_asked;       // its offset among a requester's cells, as memory
+    bit<8>  source_memory;      // whether it has memory
+    bit<8>  source_rate;        // the number of its rate
+    bit<32> destination_link;   // the same of where the frame goes
+    bit<32> destination_asks;
+    bit<32> destination_asked;
+    bit<8>  destination_memory;
+    bit<8>  destination_rate;
+    bit<16> id;                 // of the message
+    bit<32> cell;               // the lane of the message
+    bit<8>  memory;             // whether the host that is asked has memory
+    bit<32> total;              // bytes of the message
+    bit<32> offset;             // where in the message the chunk starts
+    bit<32> size;               // bytes of the chunk
+    bit<32> slack;              // below 0: the message is too long
+    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
+    @field_list(EDM_COPY) bit<32> bytes;   // what is granted
+    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;             // what it uses up of this
+    int<32> expired;            // whether the lane's message has given it up
+    bit<32> granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> held;               // what a lane held, as the controller asks
+    bit<8>  to_rate;            // the number of the rate of where data goes
+    @field_list(EDM_COPY) bit<32> to;                 // where data goes
+    bit<32> to_time;            // what the granted bytes take where they go
+    @field_list(EDM_COPY) int<32> to_wait; // how long until they may
+    bit<32> round;              // their length, to be rounded up to units
+    bit<32> copy_session; // by which a copy goes back
+    int<32> early;   // how long before the last of what is granted may leave
+    int<32> lead;    // how far ahead the links are granted that data takes
+    bit<32> behind;  // what of the message is granted and behind the chunk
+    @field_list(EDM_COPY) bit<32> next; // where what is not granted begins
+    bit<32> most;    // what may be granted and behind a chunk
+    bit<8>  stalled; // whether nothing of the message can be granted
+    bit<16> source_host;      // the numbers of the hosts from and to which the frame goes,
+    bit<16> destination_host;
+    bit<32> hosts;            // and those from and to which data goes
+    bit<32> waiting;          // demands that wait for the destination
+    bit<8>  queued;           // whether the frame's is one of them
+    bit<8>  class;            // its ring
+    bit<8>  entered;          // whether there is room in it
+    bit<32> ring;
+    bit<32> at;               // its place there
+    bit<64> who;              // a demand that waits: source, destination, whether it is for an answer, id
+    bit<64> what;             // its offset and bytes
+    @field_list(EDM_COPY) bit<8>  looks;       // whether a frame's copy goes round, to look for a demand that waits
+    @field_list(EDM_COPY) bit<8>  nth;         // how many it has found
+    @field_list(EDM_COPY) bit<32> window_time; // what a window takes at the destination
+    @field_list(EDM_COPY) bit<32> limit;       // how far ahead its clock may be for another grant
+    @field_list(EDM_COPY) bit<32> excess;      // what the last grant took too much of it,
+    @field_list(EDM_COPY) bit<32> left;        // if the clock is still where that grant left it
+}
+
 struct metadata_t {
-    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
-    bit<8>  edm_op;                 // the same, once it may be
-    bit<32> edm_now;                // when it came
-    bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as a requester
-    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  edm_source_memory;      // whether it has memory
-    bit<8>  edm_source_rate;        // the number of its rate
-    bit<32> edm_destination_link;   // the same of where the frame goes
-    bit<32> edm_destination_asks;
-    bit<32> edm_destination_asked;
-    bit<8>  edm_destination_memory;
-    bit<8>  edm_destination_rate;
-    bit<16> edm_id;                 // of the message
-    bit<32> edm_cell;               // the lane of the message
-    bit<8>  edm_memory;             // whether who is asked has memory
-    bit<32> edm_total;              // bytes of the message
-    bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_size;               // bytes of the chunk
-    bit<32> edm_slack;              // below 0: the message is too long
-    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
-    @field_list(EDM_COPY) bit<32> edm_bytes;   // what is granted
-    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this
-    int<32> edm_expired;            // whether the lane's message has given it up
-    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> edm_held;               // what a lane held, as the controller asks
-    bit<8>  edm_to_rate;            // the number of the rate of where data goes
-    @field_list(EDM_COPY) bit<32> edm_to;                 // where data goes
-    bit<32> edm_to_time;            // what the granted bytes take where they go
-    @field_list(EDM_COPY) int<32> edm_to_wait; // how long until they may
-    bit<32> edm_round;              // their length, to be rounded up to units
-    bit<32> edm_session; // by which a copy goes back
-    int<32> edm_early;   // how long before the last of what is granted may leave
-    int<32> edm_lead;    // how far ahead the links are granted that data takes
-    bit<32> edm_behind;  // what of the message is granted and behind the chunk
-    @field_list(EDM_COPY) bit<32> edm_next; // where what is not granted begins
-    bit<32> edm_most;    // what may be granted and behind a chunk
-    bit<8>  edm_stalled; // whether nothing of the message can be granted
-    bit<16> edm_source_host;      // the numbers of the hosts from and to which the frame goes,
-    bit<16> edm_destination_host;
-    bit<32> edm_hosts;            // and those from and to which data goes
-    bit<32> edm_waiting;          // demands that wait for the destination
-    bit<8>  edm_queued;           // whether the frame's is one of them
-    bit<8>  edm_class;            // its ring
-    bit<8>  edm_entered;          // whether there is room in it
-    bit<32> edm_ring;
-    bit<32> edm_at;               // its place there
-    bit<64> edm_who;              // a demand that waits: source, destination, whether it is for an answer, id
-    bit<64> edm_what;             // its offset and bytes
-    @field_list(EDM_COPY) bit<8>  edm_looks;       // whether a frame's copy goes round, to look for a demand that waits
-    @field_list(EDM_COPY) bit<8>  edm_nth;         // how many it has found
-    @field_list(EDM_COPY) bit<32> edm_window_time; // what a window takes at the destination
-    @field_list(EDM_COPY) bit<32> edm_limit;       // how far ahead its clock may be for another grant
-    @field_list(EDM_COPY) bit<32> edm_excess;      // what the last grant took too much of it,
-    @field_list(EDM_COPY) bit<32> edm_left;        // if the clock is still where that grant left it
+    edm_metadata_t edm;
+    bit<32> drop; // why the frame is dropped
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -297,34 +304,34 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
 
     state parse_edm_notify {
         packet.extract(hdr.edm_control);
-        meta.edm_kind  = EDM_OP_NOTIFY;
-        meta.edm_id    = hdr.edm_control.id;
-        meta.edm_total = hdr.edm_control.bytes;
+        meta.edm.kind  = EDM_OP_NOTIFY;
+        meta.edm.id    = hdr.edm_control.id;
+        meta.edm.total = hdr.edm_control.bytes;
         transition accept;
     }
 
     state parse_edm_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_REQUEST;
+        meta.edm.kind = EDM_OP_REQUEST;
         transition parse_edm_message;
     }
 
     state parse_edm_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_WRITE;
+        meta.edm.kind = EDM_OP_WRITE;
         transition parse_edm_message;
     }
 
     state parse_edm_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_ANSWER;
+        meta.edm.kind = EDM_OP_ANSWER;
         transition parse_edm_message;
     }
 
     state parse_edm_message {
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         transition accept;
     }
 
@@ -354,6 +361,726 @@ control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
+// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+control Edm(inout headers_t hdr, inout metadata_t meta,
+        inout standard_metadata_t standard_metadata) {
+    // Frames that lose the class that they claim, by reason.
+    counter(EDM_DEMOTED_REASONS, CounterType.packets_and_bytes) demoted;
+
+    // Chunks whose message stops, because the ring for its rest is full: its host asks again.
+    counter(1, CounterType.packets_and_bytes) stalled;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    counter(PORT_COUNT, CounterType.packets_and_bytes) demands;
+    counter(PORT_COUNT, CounterType.packets_and_bytes) data;
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // destination_free  a destination gets granted chunks one after the other
+    // waiting_*, ring_*
+    //                   demands for which a destination has no time yet wait in its rings, shortest rest first
+    //
+    // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
+
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
+    @hidden action touch(in bit<32> at, out int<32> result) {
+        int<32> value;
+        touched.read(value, at);
+        if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
+            result = 1;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm.now;
+        touched.write(at, value);
+    }
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    register<bit<32>>(EDM_CELL_COUNT) rights;
+
+    // A demand's: the lane must be free.
+    @hidden action take_lane(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        if (value == 0) {
+            value  = meta.edm.need;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        rights.write(at, value);
+    }
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    @hidden action replace_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        result = value;
+        value  = meta.edm.need;
+        rights.write(at, value);
+    }
+
+    // A chunk's.
+    @hidden action use_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        if (value >= meta.edm.need) {
+            value  = value - meta.edm.amount;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        rights.write(at, value);
+    }
+
+    // Of what there is no time for: it is granted nothing.
+    @hidden action give_back(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        value  = value |-| meta.edm.bytes;
+        result = value;
+        rights.write(at, value);
+    }
+
+    @hidden action look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        result = value;
+        rights.write(at, value);
+    }
+
+    // When what was last granted of the lane's message may leave.
+    // Written by demands and chunks that are granted something; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) due;
+
+    @hidden action set_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        due.read(value, at);
+        value  = (int<32>) meta.edm.now + meta.edm.to_wait;
+        result = value;
+        due.write(at, value);
+    }
+
+    @hidden action look_at_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        due.read(value, at);
+        result = value - (int<32>) meta.edm.now;
+        due.write(at, value);
+    }
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+    // Behind the time, how many demands wait for the link. A demand is granted immediately if no other waits and the link is not
+    // granted too far ahead; otherwise it waits in a ring. Whatever passes towards the destination while there is room has a
+    // copy look for the demand whose message is shortest; how long that takes is known only then, so the copy reserves a
+    // whole window, and the next one gives back what was too much, unless another demand got the time behind it.
+
+    // When the link is next free, as a destination; behind that, how many demands wait for it.
+    // Written by what is granted, demands that wait, copies that serve them, the controller; it wraps as the time does.
+    register<bit<64>>(PORT_COUNT) destination_free;
+
+    @hidden action read_destination(in bit<32> at) {
+        bit<64> both;
+        destination_free.read(both, at);
+        bit<32> excess   = both[63:32] == meta.edm.left ? meta.edm.excess : 32w0;
+        meta.edm.to_wait = (int<32>) (both[63:32] - excess - meta.edm.now);
+        meta.edm.to_wait = meta.edm.to_wait < 0 || meta.edm.to_wait >= EDM_HORIZON ? 32s0 : meta.edm.to_wait;
+        meta.edm.waiting = both[31:0];
+        meta.edm.looks   = meta.edm.waiting != 0 && meta.edm.to_wait < (int<32>) meta.edm.limit ? 8w1 : 8w0;
+    }
+
+    // A demand's. The controller has no link, and what it asks for itself waits nowhere.
+    @hidden action join(in bit<32> at) {
+        read_destination(at);
+        meta.edm.queued  = meta.edm.waiting == 0 && meta.edm.to_wait < (int<32>) meta.edm.limit ? 8w0 : 8w1;
+        meta.edm.waiting = meta.edm.queued == 0 || at == 0 ? 32w0 : meta.edm.waiting + 1;
+        bit<32> free = meta.edm.now + (bit<32>) meta.edm.to_wait + (meta.edm.queued == 0 ? meta.edm.to_time : 32w0);
+        destination_free.write(at, free ++ meta.edm.waiting);
+    }
+
+    // Of a copy that looks for a demand that waits.
+    @hidden action serve(in bit<32> at) {
+        read_destination(at);
+        meta.edm.waiting = meta.edm.looks == 0 ? meta.edm.waiting : meta.edm.waiting - 1;
+        meta.edm.left    = meta.edm.now + (bit<32>) meta.edm.to_wait + (meta.edm.looks == 0 ? 32w0 : meta.edm.window_time);
+        destination_free.write(at, meta.edm.left ++ meta.edm.waiting);
+    }
+
+    // The controller's. Whatever it writes, demands that wait go on waiting.
+    @hidden action look_at_destination(in bit<32> at, out int<32> result) {
+        read_destination(at);
+        result = meta.edm.to_wait;
+    }
+
+    @hidden action write_destination(in bit<32> at, out int<32> result) {
+        read_destination(at);
+        result = meta.edm.to_wait;
+        destination_free.write(at, (meta.edm.now + meta.edm.to_time) ++ meta.edm.waiting);
+    }
+
+    // How many demands wait in the ring of messages with 1024 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) waiting_0;
+
+    // How many demands wait in the ring of messages with 4096 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) waiting_1;
+
+    // How many demands wait in the ring of messages with 16384 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) waiting_2;
+
+    // How many demands wait in the ring of messages with 65536 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) waiting_3;
+
+    // How many demands wait in the ring of messages with 262144 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) waiting_4;
+
+    // How many demands wait in the ring of longer messages.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) waiting_5;
+
+    @hidden action enter_0(in bit<32> at) {
+        bit<32> count;
+        waiting_0.read(count, at);
+        meta.edm.entered = count < EDM_RING ? 8w1 : 8w0;
+        waiting_0.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    @hidden action leave_0(in bit<32> at) {
+        bit<32> count;
+        waiting_0.read(count, at);
+        meta.edm.class = count == 0 ? EDM_RINGS : 8w0;
+        waiting_0.write(at, count |-| 1);
+    }
+
+    @hidden action enter_1(in bit<32> at) {
+        bit<32> count;
+        waiting_1.read(count, at);
+        meta.edm.entered = count < EDM_RING ? 8w1 : 8w0;
+        waiting_1.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    @hidden action leave_1(in bit<32> at) {
+        bit<32> count;
+        waiting_1.read(count, at);
+        meta.edm.class = count == 0 ? EDM_RINGS : 8w1;
+        waiting_1.write(at, count |-| 1);
+    }
+
+    @hidden action enter_2(in bit<32> at) {
+        bit<32> count;
+        waiting_2.read(count, at);
+        meta.edm.entered = count < EDM_RING ? 8w1 : 8w0;
+        waiting_2.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    @hidden action leave_2(in bit<32> at) {
+        bit<32> count;
+        waiting_2.read(count, at);
+        meta.edm.class = count == 0 ? EDM_RINGS : 8w2;
+        waiting_2.write(at, count |-| 1);
+    }
+
+    @hidden action enter_3(in bit<32> at) {
+        bit<32> count;
+        waiting_3.read(count, at);
+        meta.edm.entered = count < EDM_RING ? 8w1 : 8w0;
+        waiting_3.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    @hidden action leave_3(in bit<32> at) {
+        bit<32> count;
+        waiting_3.read(count, at);
+        meta.edm.class = count == 0 ? EDM_RINGS : 8w3;
+        waiting_3.write(at, count |-| 1);
+    }
+
+    @hidden action enter_4(in bit<32> at) {
+        bit<32> count;
+        waiting_4.read(count, at);
+        meta.edm.entered = count < EDM_RING ? 8w1 : 8w0;
+        waiting_4.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    @hidden action leave_4(in bit<32> at) {
+        bit<32> count;
+        waiting_4.read(count, at);
+        meta.edm.class = count == 0 ? EDM_RINGS : 8w4;
+        waiting_4.write(at, count |-| 1);
+    }
+
+    @hidden action enter_5(in bit<32> at) {
+        bit<32> count;
+        waiting_5.read(count, at);
+        meta.edm.entered = count < EDM_RING ? 8w1 : 8w0;
+        waiting_5.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    @hidden action leave_5(in bit<32> at) {
+        bit<32> count;
+        waiting_5.read(count, at);
+        meta.edm.class = count == 0 ? EDM_RINGS : 8w5;
+        waiting_5.write(at, count |-| 1);
+    }
+
+    // Where the next demand goes in.
+    // Written by demands that wait; it wraps at 2^32, a multiple of the ring.
+    register<bit<32>>(24) ring_tail;
+
+    // Where the next demand comes out.
+    // Written by copies that serve demands; it wraps at 2^32, a multiple of the ring.
+    register<bit<32>>(24) ring_head;
+
+    // By place in a ring, of the demand that waits there: whose it is.
+    // Written by the demand; it does not count.
+    register<bit<64>>(384) ring_who;
+
+    // The same: for what.
+    // Written by the demand; it does not count.
+    register<bit<64>>(384) ring_what;
+
+    // The same: what time its window takes.
+    // Written by the demand; it does not count.
+    register<bit<32>>(384) ring_time;
+
+    // The same: its lane.
+    // Written by the demand; it does not count.
+    register<bit<32>>(384) ring_lane;
+
+    @hidden action put_in_ring() {
+        meta.edm.ring = (bit<32>) meta.edm.class << 2 | meta.edm.to;
+        ring_tail.read(meta.edm.at, meta.edm.ring);
+        ring_tail.write(meta.edm.ring, meta.edm.at + 1);
+        meta.edm.at = meta.edm.ring << 4 | meta.edm.at & (EDM_RING - 1);
+        ring_who.write(meta.edm.at, meta.edm.who);
+        ring_what.write(meta.edm.at, meta.edm.what);
+        ring_time.write(meta.edm.at, meta.edm.to_time);
+        ring_lane.write(meta.edm.at, meta.edm.cell);
+    }
+
+    @hidden action take_from_ring() {
+        meta.edm.ring = (bit<32>) meta.edm.class << 2 | meta.edm.to;
+        ring_head.read(meta.edm.at, meta.edm.ring);
+        ring_head.write(meta.edm.ring, meta.edm.at + 1);
+        meta.edm.at = meta.edm.ring << 4 | meta.edm.at & (EDM_RING - 1);
+        ring_who.read(meta.edm.who, meta.edm.at);
+        ring_what.read(meta.edm.what, meta.edm.at);
+        ring_time.read(meta.edm.to_time, meta.edm.at);
+        ring_lane.read(meta.edm.cell, meta.edm.at);
+    }
+
+    // The copy becomes the demand's grant. Nothing of the frame that it was is left.
+    @hidden action grant_waiting() {
+        hdr.vlan.pcp = 7;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.answer  = meta.edm.who[23:16];
+        hdr.edm_control.id      = meta.edm.who[15:0];
+        hdr.edm_control.offset  = meta.edm.what[63:32];
+        hdr.edm_control.bytes   = meta.edm.what[31:0];
+        hdr.edm_control.wait    = (bit<32>) meta.edm.to_wait;
+        hdr.edm_message.setValid();
+        hdr.edm_message.version = 0;
+        hdr.edm_message.kind    = 0;
+        hdr.edm_message.code    = 0;
+        hdr.edm_message.id      = 0;
+        hdr.edm_message.key     = 0;
+        hdr.edm_message.address = 0;
+        hdr.edm_message.total   = 0;
+        hdr.edm_message.offset  = 0;
+        hdr.edm_message.bytes   = 0;
+        hdr.edm_message.start   = 0;
+        standard_metadata.priority = EDM_CLASS_CONTROL;
+    }
+
+    action to_grantee(mac_addr_t mac, port_t port) {
+        hdr.ethernet.dstAddr = mac;
+        standard_metadata.egress_spec = port;
+    }
+
+    table grantees {
+        key = {
+            meta.edm.who[63:48] : exact @name("host");
+        }
+        actions = {
+            to_grantee;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action about_partner(mac_addr_t mac) {
+        hdr.ethernet.srcAddr = mac;
+    }
+
+    table partners {
+        key = {
+            meta.edm.who[47:32] : exact @name("host");
+        }
+        actions = {
+            about_partner;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action take_times(bit<32> to_time, bit<32> window_time, bit<32> limit) {
+        meta.edm.to_time = to_time;
+        meta.edm.window_time = window_time;
+        meta.edm.limit       = limit;
+    }
+
+    table times {
+        key = {
+            meta.edm.round[15:4] : exact @name("units");
+            meta.edm.to_rate : exact;
+        }
+        actions = {
+            take_times;
+        }
+        const default_action = take_times(0, 0, 0);
+        size = 1024;
+    }
+
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    @hidden action grant() {
+        turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm.bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        standard_metadata.egress_spec = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    @hidden action locate_by_destination() {
+        meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
+        meta.edm.memory = meta.edm.destination_memory;
+    }
+
+    @hidden action locate_by_source() {
+        meta.edm.cell   = meta.edm.destination_asks + meta.edm.source_asked;
+        meta.edm.memory = meta.edm.source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    @hidden action goes_on() {
+        meta.edm.to        = meta.edm.destination_link;
+        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.hosts     = meta.edm.source_host ++ meta.edm.destination_host;
+    }
+
+    @hidden action comes_back() {
+        meta.edm.to        = meta.edm.source_link;
+        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.hosts     = meta.edm.destination_host ++ meta.edm.source_host;
+    }
+
+    apply {
+        time_t arrived = standard_metadata.ingress_global_timestamp;
+        meta.edm.now   = arrived[31:0];
+        meta.edm.rest  = meta.edm.total - meta.edm.offset;
+        if (standard_metadata.instance_type == RECIRCULATED) {
+            // A copy that looks for a demand that waits. There may be more, so it sends another one.
+            serve(meta.edm.to);
+            if (meta.edm.looks == 0) {
+                meta.drop = DROP_EDM_LOOKED;
+                return;
+            }
+            meta.edm.class = EDM_RINGS;
+            if (meta.edm.class == EDM_RINGS) {
+                leave_0(meta.edm.to);
+            }
+            if (meta.edm.class == EDM_RINGS) {
+                leave_1(meta.edm.to);
+            }
+            if (meta.edm.class == EDM_RINGS) {
+                leave_2(meta.edm.to);
+            }
+            if (meta.edm.class == EDM_RINGS) {
+                leave_3(meta.edm.to);
+            }
+            if (meta.edm.class == EDM_RINGS) {
+                leave_4(meta.edm.to);
+            }
+            if (meta.edm.class == EDM_RINGS) {
+                leave_5(meta.edm.to);
+            }
+            if (meta.edm.class != EDM_RINGS) {
+                take_from_ring();
+                set_due(meta.edm.cell, meta.edm.early);
+            }
+            meta.edm.excess = meta.edm.window_time - meta.edm.to_time;
+            meta.edm.nth    = meta.edm.nth + 1;
+            if (meta.edm.nth < EDM_AT_ONCE) {
+                meta.edm.copy_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
+                clone_preserving_field_list(CloneType.I2E, meta.edm.copy_session, EDM_COPY);
+            }
+            if (meta.edm.class == EDM_RINGS) {
+                meta.drop = DROP_EDM_LOOKED;
+                return;
+            }
+            grant_waiting();
+            grantees.apply();
+            partners.apply();
+            return;
+        }
+        if (hdr.edm_management.isValid()) {
+            bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
+            if (hdr.edm_management.kind == EDM_MGMT_RESET) {
+                hdr.edm_management.value = 0;
+            }
+            if (hdr.edm_management.target == EDM_TARGET_RIGHTS) {
+                if (hdr.edm_management.index >= EDM_CELL_COUNT) {
+                    meta.drop = DROP_EDM_BAD_INDEX;
+                    return;
+                }
+                meta.edm.need = hdr.edm_management.value;
+                if (reads) {
+                    look_at_rights(hdr.edm_management.index, meta.edm.held);
+                } else {
+                    replace_rights(hdr.edm_management.index, meta.edm.held);
+                }
+                hdr.edm_management.value = meta.edm.held;
+            } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
+                if (hdr.edm_management.index >= PORT_COUNT) {
+                    meta.drop = DROP_EDM_BAD_INDEX;
+                    return;
+                }
+                meta.edm.to_time = hdr.edm_management.value;
+                if (reads) {
+                    look_at_destination(hdr.edm_management.index, meta.edm.to_wait);
+                } else {
+                    write_destination(hdr.edm_management.index, meta.edm.to_wait);
+                }
+                hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
+            } else {
+                meta.drop = DROP_EDM_BAD_TARGET;
+                return;
+            }
+            reply_to_controller();
+            standard_metadata.priority = EDM_CLASS_CONTROL;
+            return;
+        }
+        if (meta.edm.op != EDM_OP_NONE) {
+            if (meta.edm.op == EDM_OP_ANSWER) {
+                locate_by_source();
+            } else {
+                locate_by_destination();
+            }
+            meta.edm.cell[1:0] = meta.edm.id[1:0];
+            if (meta.edm.op == EDM_OP_REQUEST || meta.edm.op == EDM_OP_ANSWER) {
+                meta.edm.cell[2:2] = 1;
+            }
+            if (meta.edm.op == EDM_OP_REQUEST) {
+                comes_back();
+            } else {
+                goes_on();
+            }
+
+            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
+            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
+            look_at_destination(meta.edm.to, meta.edm.lead);
+            meta.edm.lead = meta.edm.waiting != 0 ? EDM_HORIZON : meta.edm.lead;
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                meta.edm.bytes = (meta.edm.total < EDM_WINDOW ? meta.edm.total : EDM_WINDOW);
+                if (meta.edm.lead > EDM_WINDOW_AHEAD) {
+                    meta.edm.bytes = (meta.edm.total < EDM_CHUNK ? meta.edm.total : EDM_CHUNK);
+                }
+                meta.edm.need  = meta.edm.bytes;
+            } else {
+                meta.edm.need = meta.edm.size;
+                look_at_rights(meta.edm.cell, meta.edm.behind);
+                meta.edm.behind = meta.edm.behind |-| meta.edm.size;
+                meta.edm.next   = meta.edm.offset + meta.edm.size + meta.edm.behind;
+                meta.edm.rest   = meta.edm.total - meta.edm.next;
+                meta.edm.most   = meta.edm.lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
+                if (meta.edm.rest[31:31] == 0 && meta.edm.size == EDM_CHUNK) {
+                    meta.edm.most  = meta.edm.most |-| meta.edm.behind;
+                    meta.edm.bytes = (meta.edm.rest < meta.edm.most ? meta.edm.rest : meta.edm.most);
+                }
+                meta.edm.amount = meta.edm.size - meta.edm.bytes;
+                if (meta.edm.size != EDM_CHUNK) {
+                    // It is the last one, whatever there was a right to: short frames take no more of a link.
+                    meta.edm.amount = meta.edm.behind + meta.edm.size;
+                }
+                // What is sent before its time asks for more before its time: at last it is not covered.
+                look_at_due(meta.edm.cell, meta.edm.early);
+                if (meta.edm.behind == 0 && meta.edm.size != 0 &&
+                    meta.edm.early > EDM_CHUNK_AHEAD && meta.edm.early < EDM_HORIZON) {
+                    meta.edm.need = meta.edm.size + 1;
+                }
+                // Its header says how long it is.
+                if (standard_metadata.packet_length > EDM_FRAME_MIN &&
+                    standard_metadata.packet_length > meta.edm.size + EDM_HEADERS) {
+                    meta.edm.need = EDM_NEVER;
+                }
+            }
+            meta.edm.round = meta.edm.bytes + 15;
+            times.apply();
+
+            // touched, rights
+            if (meta.edm.memory != 0) {
+                touch(meta.edm.cell, meta.edm.expired);
+                if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                    if (meta.edm.expired == 0) {
+                        take_lane(meta.edm.cell, meta.edm.granted);
+                    } else {
+                        replace_rights(meta.edm.cell, meta.edm.granted);
+                        meta.edm.granted = 1;
+                    }
+                } else if (meta.edm.total == 0 && meta.edm.need == 0) {
+                    // The NULL response: there is nothing behind it.
+                    replace_rights(meta.edm.cell, meta.edm.granted);
+                } else {
+                    use_rights(meta.edm.cell, meta.edm.granted);
+                }
+            }
+
+            // destination_free, waiting_*, ring_*
+            if (meta.edm.granted != 0 && meta.edm.bytes != 0) {
+                join(meta.edm.to);
+                if (meta.edm.queued != 0 && meta.edm.to == 0) {
+                    meta.edm.stalled = 1;
+                } else if (meta.edm.queued != 0) {
+                    if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                        meta.edm.rest = meta.edm.total;
+                        meta.edm.what = 32w0 ++ meta.edm.bytes;
+                    } else {
+                        meta.edm.what = meta.edm.next ++ meta.edm.bytes;
+                    }
+                    meta.edm.who = meta.edm.hosts ++ 8w0 ++
+                        (meta.edm.op == EDM_OP_REQUEST || meta.edm.op == EDM_OP_ANSWER ? 8w1 : 8w0) ++ meta.edm.id;
+                    if (meta.edm.rest <= 1024) {
+                        meta.edm.class = 0;
+                        enter_0(meta.edm.to);
+                    } else if (meta.edm.rest <= 4096) {
+                        meta.edm.class = 1;
+                        enter_1(meta.edm.to);
+                    } else if (meta.edm.rest <= 16384) {
+                        meta.edm.class = 2;
+                        enter_2(meta.edm.to);
+                    } else if (meta.edm.rest <= 65536) {
+                        meta.edm.class = 3;
+                        enter_3(meta.edm.to);
+                    } else if (meta.edm.rest <= 262144) {
+                        meta.edm.class = 4;
+                        enter_4(meta.edm.to);
+                    } else {
+                        meta.edm.class = 5;
+                        enter_5(meta.edm.to);
+                    }
+                    if (meta.edm.entered != 0) {
+                        put_in_ring();
+                    } else {
+                        meta.edm.stalled = 1;
+                    }
+                    // It may leave when it is granted.
+                    meta.edm.to_wait = EDM_HORIZON - 1;
+                }
+                if (meta.edm.stalled == 0) {
+                    set_due(meta.edm.cell, meta.edm.early);
+                }
+            } else if (meta.edm.granted != 0) {
+                read_destination(meta.edm.to);
+            }
+            if (!hdr.vlan.isValid()) {
+                // Its header would be too short for a grant.
+                meta.edm.looks = 0;
+            }
+            if (meta.edm.stalled != 0) {
+                bit<32> left;
+                give_back(meta.edm.cell, left);
+            }
+
+            // What follows for the frame.
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                if (meta.edm.memory == 0) {
+                    meta.drop = DROP_EDM_NO_MEMORY;
+                } else if (meta.edm.granted == 0) {
+                    meta.drop = DROP_EDM_LANE_TAKEN;
+                } else if (meta.edm.stalled != 0) {
+                    meta.drop = DROP_EDM_NO_TIME;
+                } else {
+                    demands.count((bit<32>) standard_metadata.ingress_port);
+                    if (meta.edm.queued != 0) {
+                        if (meta.edm.looks != 0) {
+                            meta.edm.copy_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
+                            clone_preserving_field_list(CloneType.I2E, meta.edm.copy_session, EDM_COPY);
+                        }
+                        if (meta.edm.op == EDM_OP_NOTIFY) {
+                            meta.drop = DROP_EDM_WAITS;
+                            return;
+                        }
+                        hdr.edm_message.offset = EDM_LATER;
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    } else if (meta.edm.op == EDM_OP_NOTIFY) {
+                        grant();
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    } else {
+                        // To the memory node this is the grant of its answer's first bytes.
+                        hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
+                        if (hdr.edm_message.kind == EDM_RREQ) {
+                            hdr.edm_message.bytes = meta.edm.bytes[15:0];
+                        }
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    }
+                }
+            } else if (meta.edm.granted == 0) {
+                standard_metadata.priority = PRIORITY_BEST_EFFORT;
+                if (meta.edm.need == EDM_NEVER) {
+                    demoted.count(EDM_DEMOTED_TOO_LONG);
+                } else {
+                    demoted.count(EDM_DEMOTED_UNCOVERED);
+                }
+            } else {
+                data.count((bit<32>) standard_metadata.egress_spec);
+                standard_metadata.priority = EDM_CLASS_DATA;
+                if (meta.edm.stalled != 0) {
+                    stalled.count(0);
+                    meta.edm.bytes = 0;
+                }
+                if (meta.edm.looks != 0) {
+                    meta.edm.copy_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm.copy_session, EDM_COPY);
+                } else if (meta.edm.bytes != 0 && meta.edm.queued == 0) {
+                    meta.edm.copy_session = EDM_SESSIONS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm.copy_session, EDM_COPY);
+                }
+            }
+        }
+    }
+}
+
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
     counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
@@ -361,16 +1088,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Unless the controller configures a port's meter, everything is green.
     meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
     meter(PORT_COUNT, MeterType.bytes) edm_control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted.
-    counter(EDM_DEMOTED_REASONS, CounterType.packets_and_bytes) edm_demoted;
-
-    // Chunks whose message stops, because the ring for its rest is full: its host asks again.
-    counter(1, CounterType.packets_and_bytes) edm_stalled;
-
-    // By port: demands of the port's host that were granted, data that went to it as scheduled.
-    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_demands;
-    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
+    Edm() edm;
 
     // Every refusal goes through here: nothing disappears uncounted.
     @hidden action drop(in bit<32> reason) {
@@ -381,12 +1099,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action accept_source(bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<16> edm_host) {
-        meta.edm_source_link   = edm_link;
-        meta.edm_source_asks   = edm_asks;
-        meta.edm_source_asked  = edm_asked;
-        meta.edm_source_memory = edm_memory;
-        meta.edm_source_rate   = edm_rate;
-        meta.edm_source_host   = edm_host;
+        meta.edm.source_link   = edm_link;
+        meta.edm.source_asks   = edm_asks;
+        meta.edm.source_asked  = edm_asked;
+        meta.edm.source_memory = edm_memory;
+        meta.edm.source_rate   = edm_rate;
+        meta.edm.source_host   = edm_host;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
@@ -406,12 +1124,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<16> edm_host) {
         standard_metadata.egress_spec = port;
-        meta.edm_destination_link   = edm_link;
-        meta.edm_destination_asks   = edm_asks;
-        meta.edm_destination_asked  = edm_asked;
-        meta.edm_destination_memory = edm_memory;
-        meta.edm_destination_rate   = edm_rate;
-        meta.edm_destination_host   = edm_host;
+        meta.edm.destination_link   = edm_link;
+        meta.edm.destination_asks   = edm_asks;
+        meta.edm.destination_asked  = edm_asked;
+        meta.edm.destination_memory = edm_memory;
+        meta.edm.destination_rate   = edm_rate;
+        meta.edm.destination_host   = edm_host;
     }
 
     table l2_forward {
@@ -426,767 +1144,78 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
-    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
-    //
-    // What each register guarantees, in the order in which all frames pass them, each at most once:
-    //
-    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
-    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
-    // edm_destination_free  a destination gets granted chunks one after the other
-    // edm_waiting_*, edm_ring_*
-    //                       demands for which a destination has no time yet wait in its rings, shortest rest first
-    //
-    // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
-
-    // When the lane's message last went on.
-    // Written by demands, chunks; it wraps as the time does.
-    register<int<32>>(EDM_CELL_COUNT) edm_touched;
-
-    // Whether a message in this lane has stopped for so long that the lane is free.
-    @hidden action edm_touch(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_touched.read(value, at);
-        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-            result = 1;
-        } else {
-            result = 0;
-        }
-        value = (int<32>) meta.edm_now;
-        edm_touched.write(at, value);
-    }
-
-    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
-    // Written by demands, chunks, the controller; it never wraps.
-    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
-
-    // A demand's: the lane must be free.
-    @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        if (value == 0) {
-            value  = meta.edm_need;
-            result = 1;
-        } else {
-            result = 0;
-        }
-        edm_rights.write(at, value);
-    }
-
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    @hidden action edm_replace_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        value  = meta.edm_need;
-        edm_rights.write(at, value);
-    }
-
-    // A chunk's.
-    @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        if (value >= meta.edm_need) {
-            value  = value - meta.edm_amount;
-            result = 1;
-        } else {
-            result = 0;
-        }
-        edm_rights.write(at, value);
-    }
-
-    // Of what there is no time for: it is granted nothing.
-    @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        value  = value |-| meta.edm_bytes;
-        result = value;
-        edm_rights.write(at, value);
-    }
-
-    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        edm_rights.write(at, value);
-    }
-
-    // When what was last granted of the lane's message may leave.
-    // Written by demands and chunks that are granted something; it wraps as the time does.
-    register<int<32>>(EDM_CELL_COUNT) edm_due;
-
-    @hidden action edm_set_due(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_due.read(value, at);
-        value  = (int<32>) meta.edm_now + meta.edm_to_wait;
-        result = value;
-        edm_due.write(at, value);
-    }
-
-    @hidden action edm_look_at_due(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_due.read(value, at);
-        result = value - (int<32>) meta.edm_now;
-        edm_due.write(at, value);
-    }
-
-    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
-    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
-    // up to EDM_HORIZON, once.
-    // Behind the time, how many demands wait for the link. A demand is granted immediately if no other waits and the link is not
-    // granted too far ahead; otherwise it waits in a ring. Whatever passes towards the destination while there is room has a
-    // copy look for the demand whose message is shortest; how long that takes is known only then, so the copy reserves a
-    // whole window, and the next one gives back what was too much, unless another demand got the time behind it.
-
-    // When the link is next free, as a destination; behind that, how many demands wait for it.
-    // Written by what is granted, demands that wait, copies that serve them, the controller; it wraps as the time does.
-    register<bit<64>>(PORT_COUNT) edm_destination_free;
-
-    @hidden action edm_read_destination(in bit<32> at) {
-        bit<64> both;
-        edm_destination_free.read(both, at);
-        bit<32> excess   = both[63:32] == meta.edm_left ? meta.edm_excess : 32w0;
-        meta.edm_to_wait = (int<32>) (both[63:32] - excess - meta.edm_now);
-        meta.edm_to_wait = meta.edm_to_wait < 0 || meta.edm_to_wait >= EDM_HORIZON ? 32s0 : meta.edm_to_wait;
-        meta.edm_waiting = both[31:0];
-        meta.edm_looks   = meta.edm_waiting != 0 && meta.edm_to_wait < (int<32>) meta.edm_limit ? 8w1 : 8w0;
-    }
-
-    // A demand's. The controller has no link, and what it asks for itself waits nowhere.
-    @hidden action edm_join(in bit<32> at) {
-        edm_read_destination(at);
-        meta.edm_queued  = meta.edm_waiting == 0 && meta.edm_to_wait < (int<32>) meta.edm_limit ? 8w0 : 8w1;
-        meta.edm_waiting = meta.edm_queued == 0 || at == 0 ? 32w0 : meta.edm_waiting + 1;
-        bit<32> free = meta.edm_now + (bit<32>) meta.edm_to_wait + (meta.edm_queued == 0 ? meta.edm_to_time : 32w0);
-        edm_destination_free.write(at, free ++ meta.edm_waiting);
-    }
-
-    // Of a copy that looks for a demand that waits.
-    @hidden action edm_serve(in bit<32> at) {
-        edm_read_destination(at);
-        meta.edm_waiting = meta.edm_looks == 0 ? meta.edm_waiting : meta.edm_waiting - 1;
-        meta.edm_left    = meta.edm_now + (bit<32>) meta.edm_to_wait + (meta.edm_looks == 0 ? 32w0 : meta.edm_window_time);
-        edm_destination_free.write(at, meta.edm_left ++ meta.edm_waiting);
-    }
-
-    // The controller's. Whatever it writes, demands that wait go on waiting.
-    @hidden action edm_look_at_destination(in bit<32> at, out int<32> result) {
-        edm_read_destination(at);
-        result = meta.edm_to_wait;
-    }
-
-    @hidden action edm_write_destination(in bit<32> at, out int<32> result) {
-        edm_read_destination(at);
-        result = meta.edm_to_wait;
-        edm_destination_free.write(at, (meta.edm_now + meta.edm_to_time) ++ meta.edm_waiting);
-    }
-
-    // How many demands wait in the ring of messages with 1024 bytes left, or less.
-    // Written by demands that wait, copies that serve them; it never wraps.
-    register<bit<32>>(4) edm_waiting_0;
-
-    // How many demands wait in the ring of messages with 4096 bytes left, or less.
-    // Written by demands that wait, copies that serve them; it never wraps.
-    register<bit<32>>(4) edm_waiting_1;
-
-    // How many demands wait in the ring of messages with 16384 bytes left, or less.
-    // Written by demands that wait, copies that serve them; it never wraps.
-    register<bit<32>>(4) edm_waiting_2;
-
-    // How many demands wait in the ring of messages with 65536 bytes left, or less.
-    // Written by demands that wait, copies that serve them; it never wraps.
-    register<bit<32>>(4) edm_waiting_3;
-
-    // How many demands wait in the ring of messages with 262144 bytes left, or less.
-    // Written by demands that wait, copies that serve them; it never wraps.
-    register<bit<32>>(4) edm_waiting_4;
-
-    // How many demands wait in the ring of longer messages.
-    // Written by demands that wait, copies that serve them; it never wraps.
-    register<bit<32>>(4) edm_waiting_5;
-
-    @hidden action edm_enter_0(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_0.read(count, at);
-        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
-        edm_waiting_0.write(at, count < EDM_RING ? count + 1 : count);
-    }
-
-    @hidden action edm_leave_0(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_0.read(count, at);
-        meta.edm_class = count == 0 ? EDM_RINGS : 8w0;
-        edm_waiting_0.write(at, count |-| 1);
-    }
-
-    @hidden action edm_enter_1(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_1.read(count, at);
-        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
-        edm_waiting_1.write(at, count < EDM_RING ? count + 1 : count);
-    }
-
-    @hidden action edm_leave_1(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_1.read(count, at);
-        meta.edm_class = count == 0 ? EDM_RINGS : 8w1;
-        edm_waiting_1.write(at, count |-| 1);
-    }
-
-    @hidden action edm_enter_2(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_2.read(count, at);
-        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
-        edm_waiting_2.write(at, count < EDM_RING ? count + 1 : count);
-    }
-
-    @hidden action edm_leave_2(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_2.read(count, at);
-        meta.edm_class = count == 0 ? EDM_RINGS : 8w2;
-        edm_waiting_2.write(at, count |-| 1);
-    }
-
-    @hidden action edm_enter_3(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_3.read(count, at);
-        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
-        edm_waiting_3.write(at, count < EDM_RING ? count + 1 : count);
-    }
-
-    @hidden action edm_leave_3(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_3.read(count, at);
-        meta.edm_class = count == 0 ? EDM_RINGS : 8w3;
-        edm_waiting_3.write(at, count |-| 1);
-    }
-
-    @hidden action edm_enter_4(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_4.read(count, at);
-        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
-        edm_waiting_4.write(at, count < EDM_RING ? count + 1 : count);
-    }
-
-    @hidden action edm_leave_4(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_4.read(count, at);
-        meta.edm_class = count == 0 ? EDM_RINGS : 8w4;
-        edm_waiting_4.write(at, count |-| 1);
-    }
-
-    @hidden action edm_enter_5(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_5.read(count, at);
-        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
-        edm_waiting_5.write(at, count < EDM_RING ? count + 1 : count);
-    }
-
-    @hidden action edm_leave_5(in bit<32> at) {
-        bit<32> count;
-        edm_waiting_5.read(count, at);
-        meta.edm_class = count == 0 ? EDM_RINGS : 8w5;
-        edm_waiting_5.write(at, count |-| 1);
-    }
-
-    // Where the next demand goes in.
-    // Written by demands that wait; it wraps at 2^32, a multiple of the ring.
-    register<bit<32>>(24) edm_ring_tail;
-
-    // Where the next demand comes out.
-    // Written by copies that serve demands; it wraps at 2^32, a multiple of the ring.
-    register<bit<32>>(24) edm_ring_head;
-
-    // By place in a ring, of the demand that waits there: whose it is.
-    // Written by the demand; it does not count.
-    register<bit<64>>(384) edm_ring_who;
-
-    // The same: for what.
-    // Written by the demand; it does not count.
-    register<bit<64>>(384) edm_ring_what;
-
-    // The same: what time its window takes.
-    // Written by the demand; it does not count.
-    register<bit<32>>(384) edm_ring_time;
-
-    // The same: its lane.
-    // Written by the demand; it does not count.
-    register<bit<32>>(384) edm_ring_lane;
-
-    @hidden action edm_put_in_ring() {
-        meta.edm_ring = (bit<32>) meta.edm_class << 2 | meta.edm_to;
-        edm_ring_tail.read(meta.edm_at, meta.edm_ring);
-        edm_ring_tail.write(meta.edm_ring, meta.edm_at + 1);
-        meta.edm_at = meta.edm_ring << 4 | meta.edm_at & (EDM_RING - 1);
-        edm_ring_who.write(meta.edm_at, meta.edm_who);
-        edm_ring_what.write(meta.edm_at, meta.edm_what);
-        edm_ring_time.write(meta.edm_at, meta.edm_to_time);
-        edm_ring_lane.write(meta.edm_at, meta.edm_cell);
-    }
-
-    @hidden action edm_take_from_ring() {
-        meta.edm_ring = (bit<32>) meta.edm_class << 2 | meta.edm_to;
-        edm_ring_head.read(meta.edm_at, meta.edm_ring);
-        edm_ring_head.write(meta.edm_ring, meta.edm_at + 1);
-        meta.edm_at = meta.edm_ring << 4 | meta.edm_at & (EDM_RING - 1);
-        edm_ring_who.read(meta.edm_who, meta.edm_at);
-        edm_ring_what.read(meta.edm_what, meta.edm_at);
-        edm_ring_time.read(meta.edm_to_time, meta.edm_at);
-        edm_ring_lane.read(meta.edm_cell, meta.edm_at);
-    }
-
-    // The copy becomes the demand's grant. Nothing of the frame that it was is left.
-    @hidden action edm_grant_waiting() {
-        hdr.vlan.pcp = 7;
-        hdr.edm_control.setValid();
-        hdr.edm_control.version = EDM_VERSION;
-        hdr.edm_control.kind    = EDM_GRANT;
-        hdr.edm_control.answer  = meta.edm_who[23:16];
-        hdr.edm_control.id      = meta.edm_who[15:0];
-        hdr.edm_control.offset  = meta.edm_what[63:32];
-        hdr.edm_control.bytes   = meta.edm_what[31:0];
-        hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
-        hdr.edm_message.setValid();
-        hdr.edm_message.version = 0;
-        hdr.edm_message.kind    = 0;
-        hdr.edm_message.code    = 0;
-        hdr.edm_message.id      = 0;
-        hdr.edm_message.key     = 0;
-        hdr.edm_message.address = 0;
-        hdr.edm_message.total   = 0;
-        hdr.edm_message.offset  = 0;
-        hdr.edm_message.bytes   = 0;
-        hdr.edm_message.start   = 0;
-        standard_metadata.priority = EDM_CLASS_CONTROL;
-    }
-
-    action edm_to_grantee(mac_addr_t mac, port_t port) {
-        hdr.ethernet.dstAddr = mac;
-        standard_metadata.egress_spec = port;
-    }
-
-    table edm_grantees {
-        key = {
-            meta.edm_who[63:48] : exact @name("host");
-        }
-        actions = {
-            edm_to_grantee;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    action edm_about_partner(mac_addr_t mac) {
-        hdr.ethernet.srcAddr = mac;
-    }
-
-    table edm_partners {
-        key = {
-            meta.edm_who[47:32] : exact @name("host");
-        }
-        actions = {
-            edm_about_partner;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    action edm_take_times(bit<32> to_time, bit<32> window_time, bit<32> limit) {
-        meta.edm_to_time = to_time;
-        meta.edm_window_time = window_time;
-        meta.edm_limit       = limit;
-    }
-
-    table edm_times {
-        key = {
-            meta.edm_round[15:4] : exact @name("units");
-            meta.edm_to_rate : exact;
-        }
-        actions = {
-            edm_take_times;
-        }
-        const default_action = edm_take_times(0, 0, 0);
-        size = 1024;
-    }
-
-    @hidden action edm_turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The notification goes back as the grant of the message's first bytes.
-    @hidden action edm_grant() {
-        edm_turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm_bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
-        standard_metadata.egress_spec = standard_metadata.ingress_port;
-    }
-
-    @hidden action edm_reply_to_controller() {
-        edm_turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
-        standard_metadata.egress_spec = CPU_PORT;
-    }
-
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    @hidden action edm_locate_by_destination() {
-        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
-        meta.edm_memory = meta.edm_destination_memory;
-    }
-
-    @hidden action edm_locate_by_source() {
-        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
-        meta.edm_memory = meta.edm_source_memory;
-    }
-
-    // Data goes the way of the frame, but answers to requests the other way.
-    @hidden action edm_goes_on() {
-        meta.edm_to        = meta.edm_destination_link;
-        meta.edm_to_rate   = meta.edm_destination_rate;
-        meta.edm_hosts     = meta.edm_source_host ++ meta.edm_destination_host;
-    }
-
-    @hidden action edm_comes_back() {
-        meta.edm_to        = meta.edm_source_link;
-        meta.edm_to_rate   = meta.edm_source_rate;
-        meta.edm_hosts     = meta.edm_destination_host ++ meta.edm_source_host;
-    }
-
     apply {
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        time_t edm_arrived = standard_metadata.ingress_global_timestamp;
-        meta.edm_now   = edm_arrived[31:0];
-        meta.edm_size  = (bit<32>) hdr.edm_message.bytes;
-        meta.edm_slack = EDM_MESSAGE - meta.edm_total;
-        meta.edm_rest  = meta.edm_total - meta.edm_offset;
-        if (standard_metadata.instance_type == RECIRCULATED) {
-            // A copy that looks for a demand that waits. There may be more, so it sends another one.
-            edm_serve(meta.edm_to);
-            if (meta.edm_looks == 0) {
-                drop(DROP_EDM_LOOKED);
-            }
-            meta.edm_class = EDM_RINGS;
-            if (meta.edm_class == EDM_RINGS) {
-                edm_leave_0(meta.edm_to);
-            }
-            if (meta.edm_class == EDM_RINGS) {
-                edm_leave_1(meta.edm_to);
-            }
-            if (meta.edm_class == EDM_RINGS) {
-                edm_leave_2(meta.edm_to);
-            }
-            if (meta.edm_class == EDM_RINGS) {
-                edm_leave_3(meta.edm_to);
-            }
-            if (meta.edm_class == EDM_RINGS) {
-                edm_leave_4(meta.edm_to);
-            }
-            if (meta.edm_class == EDM_RINGS) {
-                edm_leave_5(meta.edm_to);
-            }
-            if (meta.edm_class != EDM_RINGS) {
-                edm_take_from_ring();
-                edm_set_due(meta.edm_cell, meta.edm_early);
-            }
-            meta.edm_excess = meta.edm_window_time - meta.edm_to_time;
-            meta.edm_nth    = meta.edm_nth + 1;
-            if (meta.edm_nth < EDM_AT_ONCE) {
-                meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
-                clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
-            }
-            if (meta.edm_class == EDM_RINGS) {
-                drop(DROP_EDM_LOOKED);
-            }
-            edm_grant_waiting();
-            edm_grantees.apply();
-            edm_partners.apply();
-            return;
-        }
-        if (standard_metadata.parser_error != error.NoError) {
-            drop(DROP_MALFORMED);
-        }
+        meta.drop = DROP_NONE;
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
-        if (hdr.packet_out.isValid()) {
-            if (hdr.edm_management.isValid()) {
-                bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
-                if (hdr.edm_management.kind == EDM_MGMT_RESET) {
-                    hdr.edm_management.value = 0;
-                }
-                if (hdr.edm_management.target == EDM_TARGET_RIGHTS) {
-                    if (hdr.edm_management.index >= EDM_CELL_COUNT) {
-                        drop(DROP_EDM_BAD_INDEX);
-                    }
-                    meta.edm_need = hdr.edm_management.value;
-                    if (reads) {
-                        edm_look_at_rights(hdr.edm_management.index, meta.edm_held);
-                    } else {
-                        edm_replace_rights(hdr.edm_management.index, meta.edm_held);
-                    }
-                    hdr.edm_management.value = meta.edm_held;
-                } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
-                    if (hdr.edm_management.index >= PORT_COUNT) {
-                        drop(DROP_EDM_BAD_INDEX);
-                    }
-                    meta.edm_to_time = hdr.edm_management.value;
-                    if (reads) {
-                        edm_look_at_destination(hdr.edm_management.index, meta.edm_to_wait);
-                    } else {
-                        edm_write_destination(hdr.edm_management.index, meta.edm_to_wait);
-                    }
-                    hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
-                } else {
-                    drop(DROP_EDM_BAD_TARGET);
-                }
-                edm_reply_to_controller();
-                standard_metadata.priority = EDM_CLASS_CONTROL;
-                return;
+        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        if (!(hdr.edm_management.isValid() && hdr.packet_out.isValid() || standard_metadata.instance_type == RECIRCULATED)) {
+            if (standard_metadata.parser_error != error.NoError) {
+                drop(DROP_MALFORMED);
             }
-            if (hdr.packet_out.egress_port != 0) {
-                if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
+            if (hdr.packet_out.isValid()) {
+                if (hdr.packet_out.egress_port != 0) {
+                    if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
+                        drop(DROP_UNKNOWN_DESTINATION);
+                    }
+                    standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
+                    return;
+                }
+            } else if (source_guard.apply().miss) {
+                drop(DROP_SPOOFED);
+            }
+
+            // What EDM's frames may say is checked before it reaches a register.
+            meta.edm.size  = (bit<32>) hdr.edm_message.bytes;
+            meta.edm.slack = EDM_MESSAGE - meta.edm.total;
+            if (hdr.edm_management.isValid()) {
+                drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+            } else if (hdr.edm_control.isValid() && hdr.edm_control.version != EDM_VERSION) {
+                drop(DROP_EDM_BAD_VERSION);
+            } else if (hdr.edm_control.isValid() && meta.edm.kind == EDM_OP_NONE) {
+                drop(DROP_EDM_BAD_KIND);
+            } else if (meta.edm.kind != EDM_OP_NONE && to_group) {
+                drop(DROP_UNKNOWN_DESTINATION);
+            } else if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
+                edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                if (color == V1MODEL_METER_COLOR_RED) {
+                    drop(DROP_EDM_CONTROL_METER);
+                } else if (meta.edm.id[1:0] >= EDM_DEMANDS) {
+                    drop(DROP_EDM_BAD_LANE);
+                } else if (meta.edm.total == 0 || meta.edm.total[31:31] == 1 || meta.edm.slack[31:31] == 1) {
+                    drop(DROP_EDM_BAD_DEMAND);
+                } else if (meta.edm.kind == EDM_OP_REQUEST &&
+                    hdr.edm_message.kind == EDM_RMWREQ && meta.edm.total != EDM_WORD) {
+                    drop(DROP_EDM_BAD_DEMAND);
+                } else {
+                    meta.edm.op = meta.edm.kind;
+                }
+            } else if (meta.edm.kind == EDM_OP_WRITE && (meta.edm.total == 0 || meta.edm.size == 0) ||
+                meta.edm.kind == EDM_OP_ANSWER && (meta.edm.total == 0) != (meta.edm.size == 0)) {
+                // Only an answer may have no bytes: the NULL response, which is of none.
+                drop(DROP_EDM_BAD_DEMAND);
+            } else {
+                meta.edm.op = meta.edm.kind;
+            }
+
+            if (!to_group) {
+                if (l2_forward.apply().miss) {
                     drop(DROP_UNKNOWN_DESTINATION);
                 }
-                standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
-                return;
-            }
-        } else if (source_guard.apply().miss) {
-            drop(DROP_SPOOFED);
-        }
-
-        // What EDM's frames may say is checked before it reaches a register.
-        if (hdr.edm_management.isValid()) {
-            drop(DROP_EDM_MANAGEMENT_FROM_HOST);
-        } else if (hdr.edm_control.isValid() && hdr.edm_control.version != EDM_VERSION) {
-            drop(DROP_EDM_BAD_VERSION);
-        } else if (hdr.edm_control.isValid() && meta.edm_kind == EDM_OP_NONE) {
-            drop(DROP_EDM_BAD_KIND);
-        } else if (meta.edm_kind != EDM_OP_NONE && to_group) {
-            drop(DROP_UNKNOWN_DESTINATION);
-        } else if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-            edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
-            if (color == V1MODEL_METER_COLOR_RED) {
-                drop(DROP_EDM_CONTROL_METER);
-            } else if (meta.edm_id[1:0] >= EDM_DEMANDS) {
-                drop(DROP_EDM_BAD_LANE);
-            } else if (meta.edm_total == 0 || meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1) {
-                drop(DROP_EDM_BAD_DEMAND);
-            } else if (meta.edm_kind == EDM_OP_REQUEST &&
-                hdr.edm_message.kind == EDM_RMWREQ && meta.edm_total != EDM_WORD) {
-                drop(DROP_EDM_BAD_DEMAND);
-            } else {
-                meta.edm_op = meta.edm_kind;
-            }
-        } else if (meta.edm_kind == EDM_OP_WRITE && (meta.edm_total == 0 || meta.edm_size == 0) ||
-            meta.edm_kind == EDM_OP_ANSWER && (meta.edm_total == 0) != (meta.edm_size == 0)) {
-            // Only an answer may have no bytes: the NULL response, which is of none.
-            drop(DROP_EDM_BAD_DEMAND);
-        } else {
-            meta.edm_op = meta.edm_kind;
-        }
-
-        if (!to_group) {
-            if (l2_forward.apply().miss) {
-                drop(DROP_UNKNOWN_DESTINATION);
-            }
-            if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
-                drop(DROP_SAME_PORT);
+                if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
+                    drop(DROP_SAME_PORT);
+                }
             }
         }
 
-        if (meta.edm_op != EDM_OP_NONE) {
-            if (meta.edm_op == EDM_OP_ANSWER) {
-                edm_locate_by_source();
-            } else {
-                edm_locate_by_destination();
-            }
-            meta.edm_cell[1:0] = meta.edm_id[1:0];
-            if (meta.edm_op == EDM_OP_REQUEST || meta.edm_op == EDM_OP_ANSWER) {
-                meta.edm_cell[2:2] = 1;
-            }
-            if (meta.edm_op == EDM_OP_REQUEST) {
-                edm_comes_back();
-            } else {
-                edm_goes_on();
-            }
-
-            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
-            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
-            edm_look_at_destination(meta.edm_to, meta.edm_lead);
-            meta.edm_lead = meta.edm_waiting != 0 ? EDM_HORIZON : meta.edm_lead;
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
-                if (meta.edm_lead > EDM_WINDOW_AHEAD) {
-                    meta.edm_bytes = (meta.edm_total < EDM_CHUNK ? meta.edm_total : EDM_CHUNK);
-                }
-                meta.edm_need  = meta.edm_bytes;
-            } else {
-                meta.edm_need = meta.edm_size;
-                edm_look_at_rights(meta.edm_cell, meta.edm_behind);
-                meta.edm_behind = meta.edm_behind |-| meta.edm_size;
-                meta.edm_next   = meta.edm_offset + meta.edm_size + meta.edm_behind;
-                meta.edm_rest   = meta.edm_total - meta.edm_next;
-                meta.edm_most   = meta.edm_lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
-                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
-                    meta.edm_most  = meta.edm_most |-| meta.edm_behind;
-                    meta.edm_bytes = (meta.edm_rest < meta.edm_most ? meta.edm_rest : meta.edm_most);
-                }
-                meta.edm_amount = meta.edm_size - meta.edm_bytes;
-                if (meta.edm_size != EDM_CHUNK) {
-                    // It is the last one, whatever there was a right to: short frames take no more of a link.
-                    meta.edm_amount = meta.edm_behind + meta.edm_size;
-                }
-                // What is sent before its time asks for more before its time: at last it is not covered.
-                edm_look_at_due(meta.edm_cell, meta.edm_early);
-                if (meta.edm_behind == 0 && meta.edm_size != 0 &&
-                    meta.edm_early > EDM_CHUNK_AHEAD && meta.edm_early < EDM_HORIZON) {
-                    meta.edm_need = meta.edm_size + 1;
-                }
-                // Its header says how long it is.
-                if (standard_metadata.packet_length > EDM_FRAME_MIN &&
-                    standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
-                    meta.edm_need = EDM_NEVER;
-                }
-            }
-            meta.edm_round = meta.edm_bytes + 15;
-            edm_times.apply();
-
-            // edm_touched, edm_rights
-            if (meta.edm_memory != 0) {
-                edm_touch(meta.edm_cell, meta.edm_expired);
-                if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                    if (meta.edm_expired == 0) {
-                        edm_take_lane(meta.edm_cell, meta.edm_granted);
-                    } else {
-                        edm_replace_rights(meta.edm_cell, meta.edm_granted);
-                        meta.edm_granted = 1;
-                    }
-                } else if (meta.edm_total == 0 && meta.edm_need == 0) {
-                    // The NULL response: there is nothing behind it.
-                    edm_replace_rights(meta.edm_cell, meta.edm_granted);
-                } else {
-                    edm_use_rights(meta.edm_cell, meta.edm_granted);
-                }
-            }
-
-            // edm_destination_free, edm_waiting_*, edm_ring_*
-            if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
-                edm_join(meta.edm_to);
-                if (meta.edm_queued != 0 && meta.edm_to == 0) {
-                    meta.edm_stalled = 1;
-                } else if (meta.edm_queued != 0) {
-                    if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                        meta.edm_rest = meta.edm_total;
-                        meta.edm_what = 32w0 ++ meta.edm_bytes;
-                    } else {
-                        meta.edm_what = meta.edm_next ++ meta.edm_bytes;
-                    }
-                    meta.edm_who = meta.edm_hosts ++ 8w0 ++
-                        (meta.edm_op == EDM_OP_REQUEST || meta.edm_op == EDM_OP_ANSWER ? 8w1 : 8w0) ++ meta.edm_id;
-                    if (meta.edm_rest <= 1024) {
-                        meta.edm_class = 0;
-                        edm_enter_0(meta.edm_to);
-                    } else if (meta.edm_rest <= 4096) {
-                        meta.edm_class = 1;
-                        edm_enter_1(meta.edm_to);
-                    } else if (meta.edm_rest <= 16384) {
-                        meta.edm_class = 2;
-                        edm_enter_2(meta.edm_to);
-                    } else if (meta.edm_rest <= 65536) {
-                        meta.edm_class = 3;
-                        edm_enter_3(meta.edm_to);
-                    } else if (meta.edm_rest <= 262144) {
-                        meta.edm_class = 4;
-                        edm_enter_4(meta.edm_to);
-                    } else {
-                        meta.edm_class = 5;
-                        edm_enter_5(meta.edm_to);
-                    }
-                    if (meta.edm_entered != 0) {
-                        edm_put_in_ring();
-                    } else {
-                        meta.edm_stalled = 1;
-                    }
-                    // It may leave when it is granted.
-                    meta.edm_to_wait = EDM_HORIZON - 1;
-                }
-                if (meta.edm_stalled == 0) {
-                    edm_set_due(meta.edm_cell, meta.edm_early);
-                }
-            } else if (meta.edm_granted != 0) {
-                edm_read_destination(meta.edm_to);
-            }
-            if (!hdr.vlan.isValid()) {
-                // Its header would be too short for a grant.
-                meta.edm_looks = 0;
-            }
-            if (meta.edm_stalled != 0) {
-                bit<32> left;
-                edm_give_back(meta.edm_cell, left);
-            }
-
-            // What follows for the frame.
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (meta.edm_memory == 0) {
-                    drop(DROP_EDM_NO_MEMORY);
-                } else if (meta.edm_granted == 0) {
-                    drop(DROP_EDM_LANE_TAKEN);
-                } else if (meta.edm_stalled != 0) {
-                    drop(DROP_EDM_NO_TIME);
-                } else {
-                    edm_demands.count((bit<32>) standard_metadata.ingress_port);
-                    if (meta.edm_queued != 0) {
-                        if (meta.edm_looks != 0) {
-                            meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
-                            clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
-                        }
-                        if (meta.edm_op == EDM_OP_NOTIFY) {
-                            drop(DROP_EDM_WAITS);
-                        }
-                        hdr.edm_message.offset = EDM_LATER;
-                        standard_metadata.priority = EDM_CLASS_CONTROL;
-                    } else if (meta.edm_op == EDM_OP_NOTIFY) {
-                        edm_grant();
-                        standard_metadata.priority = EDM_CLASS_CONTROL;
-                    } else {
-                        // To the memory node this is the grant of its answer's first bytes.
-                        hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
-                        if (hdr.edm_message.kind == EDM_RREQ) {
-                            hdr.edm_message.bytes = meta.edm_bytes[15:0];
-                        }
-                        standard_metadata.priority = EDM_CLASS_CONTROL;
-                    }
-                }
-            } else if (meta.edm_granted == 0) {
-                standard_metadata.priority = PRIORITY_BEST_EFFORT;
-                if (meta.edm_need == EDM_NEVER) {
-                    edm_demoted.count(EDM_DEMOTED_TOO_LONG);
-                } else {
-                    edm_demoted.count(EDM_DEMOTED_UNCOVERED);
-                }
-            } else {
-                edm_data.count((bit<32>) standard_metadata.egress_spec);
-                standard_metadata.priority = EDM_CLASS_DATA;
-                if (meta.edm_stalled != 0) {
-                    edm_stalled.count(0);
-                    meta.edm_bytes = 0;
-                }
-                if (meta.edm_looks != 0) {
-                    meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
-                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
-                } else if (meta.edm_bytes != 0 && meta.edm_queued == 0) {
-                    meta.edm_session = EDM_SESSIONS + (bit<32>) standard_metadata.ingress_port;
-                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
-                }
-            }
+        edm.apply(hdr, meta, standard_metadata);
+        if (meta.drop != DROP_NONE) {
+            drop(meta.drop);
         }
         if (standard_metadata.priority == PRIORITY_BEST_EFFORT) {
             best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
@@ -1208,7 +1237,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             standard_metadata.egress_port == standard_metadata.ingress_port) {
             mark_to_drop(standard_metadata);
         }
-        if (standard_metadata.instance_type == INGRESS_CLONE && meta.edm_looks != 0) {
+        if (standard_metadata.instance_type == INGRESS_CLONE && meta.edm.looks != 0) {
             recirculate_preserving_field_list(EDM_COPY);
         } else
         // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
@@ -1224,9 +1253,9 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             hdr.edm_control.kind    = EDM_GRANT;
             hdr.edm_control.answer  = hdr.edm_message.kind == EDM_RRES ? 8w1 : 8w0;
             hdr.edm_control.id      = hdr.edm_message.id;
-            hdr.edm_control.offset  = meta.edm_next;
-            hdr.edm_control.bytes   = meta.edm_bytes;
-            hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
+            hdr.edm_control.offset  = meta.edm.next;
+            hdr.edm_control.bytes   = meta.edm.bytes;
+            hdr.edm_control.wait    = (bit<32>) meta.edm.to_wait;
             hdr.edm_message.setInvalid();
         }
         if (standard_metadata.egress_port == CPU_PORT) {

@@ -66,6 +66,11 @@ const bit<8>  DROP_NONE = 255; // it is not dropped
 const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
 const bit<8>       HEAD      = 0xFF; // the head's mark
 
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
 // What PL2's frames start with: the version and one of the kinds.
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
@@ -106,52 +111,8 @@ const bit<8>  REFUSED_LANE     = 0;  // the lane's reservation has not begun
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
-// What EDM's frames start with: the version and one of the kinds.
-const bit<4> EDM_VERSION    = 1;
-const bit<4> EDM_NOTIFY     = 1;
-const bit<4> EDM_GRANT      = 2;
-const bit<4> EDM_RREQ       = 3;
-const bit<4> EDM_WREQ       = 4;
-const bit<4> EDM_RMWREQ     = 5;
-const bit<4> EDM_RRES       = 6;
-const bit<4> EDM_MGMT_READ  = 8;
-const bit<4> EDM_MGMT_WRITE = 9;
-const bit<4> EDM_MGMT_RESET = 10;
-const bit<4> EDM_MGMT_REPLY = 11;
-
-// Which register a management frame means.
-const bit<8> EDM_TARGET_SOURCE      = 0;
-const bit<8> EDM_TARGET_DESTINATION = 1;
-const bit<8> EDM_TARGET_RIGHTS      = 2;
-
-const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
-const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
-const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
-const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
-const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
-
-// What a frame asks of EDM's registers.
-const bit<8> EDM_OP_NONE    = 0;
-const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
-const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
-const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
-const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
-
-// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
-const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
-const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
-
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
-typedef bit<32> time_t;
-
 // Differences from here up mean a time in the past (see the registers).
 const bit<32> HORIZON = 32w1 << 16;
-
-// EDM's times are the lowest 32 bits of time.
-const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
-const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
-
-const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
 typedef bit<5> cell_t; // the number of a cell, and of a lane
 typedef bit<4> lane_t;
@@ -187,6 +148,45 @@ const bit<32> IN_TIME = 0;
 const bit<32> EARLY   = ~((32w1 << 16) - 1); // the bits that are 0 if it is early: what is further ahead is past
 
 const bit<16> STANDS = 0x8000; // the bit that is 1 if something stands in rights_unsolicited instead of them
+
+// What EDM's frames start with: the version and one of the kinds.
+const bit<4> EDM_VERSION    = 1;
+const bit<4> EDM_NOTIFY     = 1;
+const bit<4> EDM_GRANT      = 2;
+const bit<4> EDM_RREQ       = 3;
+const bit<4> EDM_WREQ       = 4;
+const bit<4> EDM_RMWREQ     = 5;
+const bit<4> EDM_RRES       = 6;
+const bit<4> EDM_MGMT_READ  = 8;
+const bit<4> EDM_MGMT_WRITE = 9;
+const bit<4> EDM_MGMT_RESET = 10;
+const bit<4> EDM_MGMT_REPLY = 11;
+
+// Which register a management frame means.
+const bit<8> EDM_TARGET_SOURCE      = 0;
+const bit<8> EDM_TARGET_DESTINATION = 1;
+const bit<8> EDM_TARGET_RIGHTS      = 2;
+
+const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
+const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+
+// What a frame asks of EDM's registers.
+const bit<8> EDM_OP_NONE    = 0;
+const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
+const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
+const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
+const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
+
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
+const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+
+// EDM's times are the lowest 32 bits of time.
+const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
+const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
 
 // What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
@@ -315,7 +315,8 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-struct metadata_t {
+// What pl2 keeps of a frame while ingress handles it.
+struct pl2_metadata_t {
     bit<8>  op;          // what the frame asks of the registers
     bit<8>  bad;         // why it is refused, as the parser sees it; 0: it is not
     bit<1>  claims;      // whether its VLAN is one of a reservation
@@ -347,41 +348,70 @@ struct metadata_t {
     time_t  closes_out;
     bit<32> window_in;
     bit<32> window_out;
-    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
-    bit<8>  edm_op;                 // the same, once it may be
-    time_t  edm_now;                // when it came
-    bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as a requester
-    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  edm_source_memory;      // whether it has memory
-    bit<8>  edm_source_rate;        // the number of its rate
-    bit<32> edm_destination_link;   // the same of where the frame goes
-    bit<32> edm_destination_asks;
-    bit<32> edm_destination_asked;
-    bit<8>  edm_destination_memory;
-    bit<8>  edm_destination_rate;
-    bit<16> edm_id;                 // of the message
-    bit<32> edm_cell;               // the lane of the message
-    bit<8>  edm_memory;             // whether who is asked has memory
-    bit<32> edm_total;              // bytes of the message
-    bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
-    bit<32> edm_bytes;   // what is granted
-    // The ALU of `edm_rights` reads these two alone, so a demand has other amounts here than a chunk.
-    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this; what a lane may hold that a demand takes
-    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> edm_held;               // what a lane held, as the controller asks
-    bit<8>  edm_to_rate;            // the number of the rate of where data goes
-    bit<32> edm_to;                 // where data goes
-    bit<8>  edm_from_rate;          // the same of where data comes from
-    bit<32> edm_from;
-    bit<32> edm_from_time;          // what they take where they come from
-    int<32> edm_from_wait;          // how long until they may leave there
-    bit<32> edm_to_time;            // what the granted bytes take where they go
-    int<32> edm_to_wait; // how long until they may
-    bit<32> edm_earliest;           // before which the destination has no time for them
-    bit<32> edm_round;              // their length, to be rounded up to units
+    time_t  time_in;     // what is reserved from now at the source: by an RSV, or as the controller writes it
+    time_t  time_out;    // the same at the destination
+    wait_t  limit_in;    // the source's first wait that is longer than t
+    wait_t  limit_out;   // the destination's; of an unsolicited frame, longer than T
+}
+
+// What edm keeps of a frame while ingress handles it.
+struct edm_metadata_t {
+    bit<8>  kind;               // what the frame is: one of EDM_OP
+    bit<8>  op;                 // the same, once it may be
+    time_t  now;                // when it came
+    bit<32> source_link;        // where the frame comes from
+    bit<32> source_asks;        // the source's first cell as a requester
+    bit<32> source_asked;       // its offset among a requester's cells, as memory
+    bit<8>  source_memory;      // whether it has memory
+    bit<8>  source_rate;        // the number of its rate
+    bit<32> destination_link;   // the same of where the frame goes
+    bit<32> destination_asks;
+    bit<32> destination_asked;
+    bit<8>  destination_memory;
+    bit<8>  destination_rate;
+    bit<16> id;                 // of the message
+    bit<32> cell;               // the lane of the message
+    bit<8>  memory;             // whether the host that is asked has memory
+    bit<32> total;              // bytes of the message
+    bit<32> offset;             // where in the message the chunk starts
+    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
+    bit<32> bytes;   // what is granted
+    // The ALU of `rights` reads these two alone, so a demand has other amounts here than a chunk.
+    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;             // what it uses up of this; what a lane may hold that a demand takes
+    bit<32> granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> held;               // what a lane held, as the controller asks
+    bit<8>  to_rate;            // the number of the rate of where data goes
+    bit<32> to;                 // where data goes
+    bit<8>  from_rate;          // the same of where data comes from
+    bit<32> from;
+    bit<32> from_time;          // what they take where they come from
+    int<32> from_wait;          // how long until they may leave there
+    bit<32> to_time;            // what the granted bytes take where they go
+    int<32> to_wait; // how long until they may
+    bit<32> earliest;           // before which the destination has no time for them
+    bit<32> round;              // their length, to be rounded up to units
+    bit<8>  bad;    // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  answer; // whether its lane is one of answers
+    bit<8>  end;    // whether it is the NULL response: there is nothing behind it
+    bit<8>  full;   // whether it has a full chunk
+    bit<8>  asks;   // whether something is to be granted
+    bit<32> over;   // what is behind the window, but for a byte; below 0: nothing
+    bit<32> start;  // how long the copy's grant has to wait
+    bit<8>  claims; // whether the frame claims time
+    bit<8>  long;   // whether that is a window's, or a chunk's
+    bit<32> source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
+    bit<32> destination_chunk_time;
+    bit<32> from_claim; // what it claims of the source's time,
+    bit<8>  from_near; // and whether little was claimed before
+    bit<32> to_claim; // what it claims of the destination's time,
+    bit<8>  to_near; // and whether little was claimed before
+    int<32> spare;  // a chunk without what is behind it
+}
+
+struct metadata_t {
+    pl2_metadata_t pl2;
+    edm_metadata_t edm;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
@@ -390,26 +420,6 @@ struct metadata_t {
     MirrorId_t head_session; // by which the frame's head goes back
     bit<8> head_mark;
     bit<8> pass; // what the pass before left for this one; 0 in the first
-    time_t  time_in;     // what is reserved from now at the source: by an RSV, or as the controller writes it
-    time_t  time_out;    // the same at the destination
-    wait_t  limit_in;    // the source's first wait that is longer than t
-    wait_t  limit_out;   // the destination's; of an unsolicited frame, longer than T
-    bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
-    bit<1>  edm_answer; // whether its lane is one of answers
-    bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
-    bit<8>  edm_full;   // whether it has a full chunk
-    bit<8>  edm_asks;   // whether something is to be granted
-    bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
-    bit<32> edm_start;  // how long the copy's grant has to wait
-    bit<8>  edm_claims; // whether the frame claims time
-    bit<8>  edm_long;   // whether that is a window's, or a chunk's
-    bit<32> edm_source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
-    bit<32> edm_destination_chunk_time;
-    bit<32> edm_from_claim; // what it claims of the source's time,
-    bit<8>  edm_from_near; // and whether little was claimed before
-    bit<32> edm_to_claim; // what it claims of the destination's time,
-    bit<8>  edm_to_near; // and whether little was claimed before
-    int<32> edm_spare;  // a chunk without what is behind it
 }
 
 // Precedes a frame that makes another pass.
@@ -450,92 +460,92 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.known    = 0;
         meta.known_port = 0;
         meta.accepted = 0;
-        // The controller has no link, and its frames no graces.
-        meta.op          = OP_NONE;
-        meta.bad         = 0;
-        meta.claims      = 0;
-        meta.link_in     = 0;
-        meta.link_out    = 0;
-        meta.source      = 3;
-        meta.destination = 0;
-        meta.rate_in     = 0;
-        meta.rate_out    = 0;
-        meta.cell        = 0;
-        meta.half        = 0;
-        meta.hard_half   = 0;
-        meta.holder      = 0;
-        meta.right       = 0;
-        meta.left        = 0;
-        meta.standing    = NOT_ASKED;
-        meta.unsolicited = 0;
-        meta.cover       = COVER_NONE;
-        meta.demoted     = 0;
-        meta.send_wait   = 0;
-        meta.recv_wait   = 0;
-        meta.opens_in  = 0;
-        meta.closes_in = 0;
-        meta.opens_out  = 0;
-        meta.closes_out = 0;
-        meta.window_in = 0;
-        meta.window_out = 0;
-        meta.time_in     = 0;
-        meta.time_out    = 0;
-        meta.limit_in    = 0;
-        meta.limit_out   = 0;
+        // The controller's reservations are those of its port, and its frames have no graces.
+        meta.pl2.op          = OP_NONE;
+        meta.pl2.bad         = 0;
+        meta.pl2.claims      = 0;
+        meta.pl2.link_in     = (link_t) CPU_PORT;
+        meta.pl2.link_out    = 0;
+        meta.pl2.source      = 3;
+        meta.pl2.destination = 0;
+        meta.pl2.rate_in     = 0;
+        meta.pl2.rate_out    = 0;
+        meta.pl2.cell        = 0;
+        meta.pl2.half        = 0;
+        meta.pl2.hard_half   = 0;
+        meta.pl2.holder      = 0;
+        meta.pl2.right       = 0;
+        meta.pl2.left        = 0;
+        meta.pl2.standing    = NOT_ASKED;
+        meta.pl2.unsolicited = 0;
+        meta.pl2.cover       = COVER_NONE;
+        meta.pl2.demoted     = 0;
+        meta.pl2.send_wait   = 0;
+        meta.pl2.recv_wait   = 0;
+        meta.pl2.opens_in  = 0;
+        meta.pl2.closes_in = 0;
+        meta.pl2.opens_out  = 0;
+        meta.pl2.closes_out = 0;
+        meta.pl2.window_in = 0;
+        meta.pl2.window_out = 0;
+        meta.pl2.time_in     = 0;
+        meta.pl2.time_out    = 0;
+        meta.pl2.limit_in    = 0;
+        meta.pl2.limit_out   = 0;
         // The controller has no link and no memory; its lanes are the first ones.
-        meta.edm_kind          = EDM_OP_NONE;
-        meta.edm_op            = EDM_OP_NONE;
-        meta.edm_bad           = 0;
-        meta.edm_answer        = 0;
-        meta.edm_end           = 0;
-        meta.edm_full          = 0;
-        meta.edm_asks          = 0;
-        meta.edm_total         = 0;
-        meta.edm_offset        = 0;
-        meta.edm_source_link   = 0;
-        meta.edm_source_asks   = 0;
-        meta.edm_source_asked  = 0;
-        meta.edm_source_memory = 0;
-        meta.edm_source_rate   = 0;
-        meta.edm_destination_link   = 0;
-        meta.edm_destination_asks   = 0;
-        meta.edm_destination_asked  = 0;
-        meta.edm_destination_memory = 0;
-        meta.edm_destination_rate   = 0;
-        meta.edm_id            = 0;
-        meta.edm_cell          = 0;
-        meta.edm_memory        = 0;
-        meta.edm_rest          = 0;
-        meta.edm_over          = 0;
-        meta.edm_amount        = 0;
-        meta.edm_to            = 0;
-        meta.edm_to_rate       = 0;
-        meta.edm_round         = 0;
-        meta.edm_start         = 0;
+        meta.edm.kind          = EDM_OP_NONE;
+        meta.edm.op            = EDM_OP_NONE;
+        meta.edm.bad           = 0;
+        meta.edm.answer        = 0;
+        meta.edm.end           = 0;
+        meta.edm.full          = 0;
+        meta.edm.asks          = 0;
+        meta.edm.total         = 0;
+        meta.edm.offset        = 0;
+        meta.edm.source_link   = 0;
+        meta.edm.source_asks   = 0;
+        meta.edm.source_asked  = 0;
+        meta.edm.source_memory = 0;
+        meta.edm.source_rate   = 0;
+        meta.edm.destination_link   = 0;
+        meta.edm.destination_asks   = 0;
+        meta.edm.destination_asked  = 0;
+        meta.edm.destination_memory = 0;
+        meta.edm.destination_rate   = 0;
+        meta.edm.id            = 0;
+        meta.edm.cell          = 0;
+        meta.edm.memory        = 0;
+        meta.edm.rest          = 0;
+        meta.edm.over          = 0;
+        meta.edm.amount        = 0;
+        meta.edm.to            = 0;
+        meta.edm.to_rate       = 0;
+        meta.edm.round         = 0;
+        meta.edm.start         = 0;
         meta.head_mark         = 0;
-        meta.edm_granted       = 0;
-        meta.edm_held          = 0;
-        meta.edm_bytes         = 0;
-        meta.edm_need          = 0;
-        meta.edm_to_time       = 0;
-        meta.edm_to_wait       = 0;
-        meta.edm_from_time     = 0;
-        meta.edm_from_wait     = 0;
-        meta.edm_from          = 0;
-        meta.edm_from_rate     = 0;
-        meta.edm_claims        = 0;
-        meta.edm_long          = 0;
-        meta.edm_spare         = 0;
-        meta.edm_source_chunk_time      = 0;
-        meta.edm_destination_chunk_time = 0;
-        meta.edm_from_claim = 0;
-        meta.edm_from_near = 0;
-        meta.edm_to_claim = 0;
-        meta.edm_to_near = 0;
+        meta.edm.granted       = 0;
+        meta.edm.held          = 0;
+        meta.edm.bytes         = 0;
+        meta.edm.need          = 0;
+        meta.edm.to_time       = 0;
+        meta.edm.to_wait       = 0;
+        meta.edm.from_time     = 0;
+        meta.edm.from_wait     = 0;
+        meta.edm.from          = 0;
+        meta.edm.from_rate     = 0;
+        meta.edm.claims        = 0;
+        meta.edm.long          = 0;
+        meta.edm.spare         = 0;
+        meta.edm.source_chunk_time      = 0;
+        meta.edm.destination_chunk_time = 0;
+        meta.edm.from_claim = 0;
+        meta.edm.from_near = 0;
+        meta.edm.to_claim = 0;
+        meta.edm.to_near = 0;
         meta.head_session = 0;
-        meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.pl2.now = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -603,7 +613,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_claim {
-        meta.claims = 1;
+        meta.pl2.claims = 1;
         transition parse_tagged;
     }
 
@@ -635,19 +645,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_management_from_host {
         packet.extract(hdr.pl2_management);
-        meta.bad = DROP_MANAGEMENT_FROM_HOST;
+        meta.pl2.bad = DROP_MANAGEMENT_FROM_HOST;
         transition accept;
     }
 
     state parse_bad_version {
         packet.extract(hdr.pl2_control);
-        meta.bad = DROP_BAD_VERSION;
+        meta.pl2.bad = DROP_BAD_VERSION;
         transition accept;
     }
 
     state parse_bad_kind {
         packet.extract(hdr.pl2_control);
-        meta.bad = DROP_BAD_KIND;
+        meta.pl2.bad = DROP_BAD_KIND;
         transition accept;
     }
 
@@ -661,7 +671,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_bad_demand {
-        meta.bad = DROP_BAD_DEMAND;
+        meta.pl2.bad = DROP_BAD_DEMAND;
         transition accept;
     }
 
@@ -673,7 +683,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_good_reservation {
-        meta.op = OP_RESERVE;
+        meta.pl2.op = OP_RESERVE;
         transition parse_asked;
     }
 
@@ -686,19 +696,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_standing {
-        meta.standing = HAS_SLOTS;
+        meta.pl2.standing = HAS_SLOTS;
         transition accept;
     }
 
     state parse_bad_lane {
-        meta.bad = DROP_BAD_LANE;
+        meta.pl2.bad = DROP_BAD_LANE;
         transition accept;
     }
 
     state parse_read {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
             (0 .. 511, PL2_TARGET_IN)   : parse_read_in;
             (0 .. 511, PL2_TARGET_OUT)  : parse_read_out;
@@ -709,17 +719,17 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_reset {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
         transition parse_written;
     }
 
     state parse_write {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
-        meta.time_in  = hdr.pl2_management.value;
-        meta.time_out = hdr.pl2_management.value;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
+        meta.pl2.time_in  = hdr.pl2_management.value;
+        meta.pl2.time_out = hdr.pl2_management.value;
         transition parse_written;
     }
 
@@ -733,25 +743,25 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_read_in {
-        meta.op      = OP_READ_IN;
+        meta.pl2.op      = OP_READ_IN;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_read_out {
-        meta.op      = OP_READ_OUT;
+        meta.pl2.op      = OP_READ_OUT;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_write_in {
-        meta.op      = OP_WRITE_IN;
+        meta.pl2.op      = OP_WRITE_IN;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_write_out {
-        meta.op      = OP_WRITE_OUT;
+        meta.pl2.op      = OP_WRITE_OUT;
         meta.steered = 1;
         transition accept;
     }
@@ -759,8 +769,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     // The number of a cell among all pairs' is that of the source, of the destination, and of the cell, a byte each.
     state parse_forget {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.destination;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.destination;
+        meta.pl2.source      = hdr.pl2_management.cell[23:16];
+        meta.pl2.destination = hdr.pl2_management.cell[15:8];
         transition select(hdr.pl2_management.index) {
             0 .. 511 : parse_forget_destination;
             default : parse_bad_index;
@@ -782,18 +794,18 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_forgotten {
-        meta.op      = OP_FORGET;
+        meta.pl2.op      = OP_FORGET;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_bad_target {
-        meta.bad = DROP_BAD_TARGET;
+        meta.pl2.bad = DROP_BAD_TARGET;
         transition accept;
     }
 
     state parse_bad_index {
-        meta.bad = DROP_BAD_INDEX;
+        meta.pl2.bad = DROP_BAD_INDEX;
         transition accept;
     }
 
@@ -815,13 +827,13 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_bad_version {
         packet.extract(hdr.edm_control);
-        meta.edm_bad = DROP_EDM_BAD_VERSION;
+        meta.edm.bad = DROP_EDM_BAD_VERSION;
         transition accept;
     }
 
     state parse_edm_bad_kind {
         packet.extract(hdr.edm_control);
-        meta.edm_bad = DROP_EDM_BAD_KIND;
+        meta.edm.bad = DROP_EDM_BAD_KIND;
         transition accept;
     }
 
@@ -834,16 +846,16 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_notify_bad_lane {
         packet.extract(hdr.edm_control);
-        meta.edm_kind = EDM_OP_NOTIFY;
-        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        meta.edm.kind = EDM_OP_NOTIFY;
+        meta.edm.bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
     state parse_edm_notified {
         packet.extract(hdr.edm_control);
-        meta.edm_kind  = EDM_OP_NOTIFY;
-        meta.edm_id    = hdr.edm_control.id;
-        meta.edm_total = hdr.edm_control.bytes;
+        meta.edm.kind  = EDM_OP_NOTIFY;
+        meta.edm.id    = hdr.edm_control.id;
+        meta.edm.total = hdr.edm_control.bytes;
         transition select(hdr.edm_control.bytes) {
             1 .. EDM_CHUNK : parse_edm_short_notify;
             1 .. EDM_MESSAGE : parse_edm_good_notify;
@@ -852,15 +864,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_short_notify {
-        meta.edm_op     = EDM_OP_NOTIFY;
-        meta.edm_claims = 1;
+        meta.edm.op     = EDM_OP_NOTIFY;
+        meta.edm.claims = 1;
         transition accept;
     }
 
     state parse_edm_good_notify {
-        meta.edm_op = EDM_OP_NOTIFY;
-        meta.edm_claims = 1;
-        meta.edm_long   = 1;
+        meta.edm.op = EDM_OP_NOTIFY;
+        meta.edm.claims = 1;
+        meta.edm.long   = 1;
         transition accept;
     }
 
@@ -873,10 +885,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_REQUEST;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
+        meta.edm.kind   = EDM_OP_REQUEST;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
             1 .. EDM_CHUNK   : parse_edm_short_request;
             1 .. EDM_MESSAGE : parse_edm_good_request;
@@ -893,10 +905,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_modify_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_REQUEST;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
+        meta.edm.kind   = EDM_OP_REQUEST;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
             EDM_WORD         : parse_edm_short_request;
             default          : parse_edm_bad_demand;
@@ -905,26 +917,26 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_request_bad_lane {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_REQUEST;
-        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        meta.edm.kind = EDM_OP_REQUEST;
+        meta.edm.bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
     state parse_edm_short_request {
-        meta.edm_op     = EDM_OP_REQUEST;
-        meta.edm_claims = 1;
+        meta.edm.op     = EDM_OP_REQUEST;
+        meta.edm.claims = 1;
         transition accept;
     }
 
     state parse_edm_good_request {
-        meta.edm_op = EDM_OP_REQUEST;
-        meta.edm_claims = 1;
-        meta.edm_long   = 1;
+        meta.edm.op = EDM_OP_REQUEST;
+        meta.edm.claims = 1;
+        meta.edm.long   = 1;
         transition accept;
     }
 
     state parse_edm_bad_demand {
-        meta.edm_bad = DROP_EDM_BAD_DEMAND;
+        meta.edm.bad = DROP_EDM_BAD_DEMAND;
         transition accept;
     }
 
@@ -937,11 +949,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part_of_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_WRITE;
-        meta.edm_op     = EDM_OP_WRITE;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_WRITE;
+        meta.edm.op     = EDM_OP_WRITE;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _) : parse_edm_bad_demand;
@@ -960,12 +972,12 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part_of_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_ANSWER;
-        meta.edm_op     = EDM_OP_ANSWER;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_ANSWER;
+        meta.edm.op     = EDM_OP_ANSWER;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _) : parse_edm_bad_demand;
@@ -976,32 +988,32 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_full {
-        meta.edm_full = 1;
+        meta.edm.full = 1;
         transition accept;
     }
 
     state parse_edm_last {
-        meta.edm_full   = 1;
-        meta.edm_claims = 1;
-        meta.edm_long   = 1;
+        meta.edm.full   = 1;
+        meta.edm.claims = 1;
+        meta.edm.long   = 1;
         transition accept;
     }
 
     // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_WRITE;
-        meta.edm_bad  = DROP_EDM_BAD_DEMAND;
+        meta.edm.kind = EDM_OP_WRITE;
+        meta.edm.bad  = DROP_EDM_BAD_DEMAND;
         transition accept;
     }
 
     state parse_edm_empty_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_ANSWER;
-        meta.edm_op     = EDM_OP_ANSWER;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_ANSWER;
+        meta.edm.op     = EDM_OP_ANSWER;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.offset = hdr.edm_message.offset;
         transition select(hdr.edm_message.bytes) {
             0       : parse_edm_end;
             default : parse_edm_bad_demand;
@@ -1010,7 +1022,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // The NULL response: there is nothing behind it.
     state parse_edm_end {
-        meta.edm_end = 1;
+        meta.edm.end = 1;
         transition accept;
     }
 
@@ -1025,7 +1037,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_source;
             default : parse_edm_bad_index;
@@ -1034,7 +1046,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
             default : parse_edm_bad_index;
@@ -1043,7 +1055,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_read_rights;
             default : parse_edm_bad_index;
@@ -1061,10 +1073,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
             default : parse_edm_bad_index;
@@ -1073,10 +1085,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -1085,10 +1097,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -1106,7 +1118,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
             default : parse_edm_bad_index;
@@ -1115,7 +1127,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -1124,7 +1136,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -1132,46 +1144,46 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_read_source {
-        meta.edm_op = EDM_OP_READ_SOURCE;
+        meta.edm.op = EDM_OP_READ_SOURCE;
         transition accept;
     }
 
     state parse_edm_good_write_source {
-        meta.edm_op = EDM_OP_WRITE_SOURCE;
-        meta.edm_amount = 0xFFFFFFFF; // whatever is there
+        meta.edm.op = EDM_OP_WRITE_SOURCE;
+        meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
 
     state parse_edm_good_read_destination {
-        meta.edm_op = EDM_OP_READ_DESTINATION;
+        meta.edm.op = EDM_OP_READ_DESTINATION;
         transition accept;
     }
 
     state parse_edm_good_write_destination {
-        meta.edm_op = EDM_OP_WRITE_DESTINATION;
-        meta.edm_amount = 0xFFFFFFFF; // whatever is there
+        meta.edm.op = EDM_OP_WRITE_DESTINATION;
+        meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
 
     state parse_edm_good_read_rights {
-        meta.edm_op = EDM_OP_READ_RIGHTS;
+        meta.edm.op = EDM_OP_READ_RIGHTS;
         transition accept;
     }
 
     state parse_edm_good_write_rights {
-        meta.edm_op = EDM_OP_WRITE_RIGHTS;
-        meta.edm_amount = 0xFFFFFFFF; // whatever is there
+        meta.edm.op = EDM_OP_WRITE_RIGHTS;
+        meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
 
     state parse_edm_bad_target {
         packet.extract(hdr.edm_management);
-        meta.edm_bad = DROP_EDM_BAD_TARGET;
+        meta.edm.bad = DROP_EDM_BAD_TARGET;
         transition accept;
     }
 
     state parse_edm_bad_index {
-        meta.edm_bad = DROP_EDM_BAD_INDEX;
+        meta.edm.bad = DROP_EDM_BAD_INDEX;
         transition accept;
     }
 }
@@ -1187,7 +1199,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
             resubmit.emit<next_pass_t>({ meta.pass, 0 });
         }
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
-            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_bytes, meta.edm_start });
+            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm.bytes, meta.edm.start });
         }
         packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
@@ -1200,122 +1212,12 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
-@pa_container_size("ingress", "meta.drop", 8)
-@pa_container_size("ingress", "meta.known", 8)
-@pa_container_size("ingress", "meta.accepted", 8)
-@pa_container_size("ingress", "meta.op", 8)
-@pa_container_size("ingress", "meta.source", 8)
-@pa_container_size("ingress", "meta.destination", 8)
-@pa_container_size("ingress", "meta.rate_in", 8)
-@pa_container_size("ingress", "meta.rate_out", 8)
-@pa_container_size("ingress", "meta.standing", 16)
-@pa_container_size("ingress", "meta.unsolicited", 16)
-@pa_container_size("ingress", "meta.window_in", 32)
-@pa_container_size("ingress", "meta.window_out", 32)
-@pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
-@pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
-@pa_solitary("ingress", "ig_intr_md_for_tm.qid")
-@pa_solitary("ingress", "ig_intr_md_for_tm.bypass_egress")
-@pa_container_size("ingress", "meta.edm_op", 8)
-@pa_container_size("ingress", "meta.edm_bad", 8)
-@pa_container_size("ingress", "meta.edm_source_memory", 8)
-@pa_container_size("ingress", "meta.edm_source_rate", 8)
-@pa_container_size("ingress", "meta.edm_destination_memory", 8)
-@pa_container_size("ingress", "meta.edm_destination_rate", 8)
-@pa_container_size("ingress", "meta.edm_memory", 8)
-@pa_container_size("ingress", "meta.edm_to_rate", 8)
-@pa_container_size("ingress", "meta.edm_from_rate", 8)
-control RackIngress(inout headers_t hdr, inout metadata_t meta,
-                    in ingress_intrinsic_metadata_t ig_intr_md,
-                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
-                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
-                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
-
-    // Unless the controller configures a port's meter, everything is green.
-    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
-    Meter<port_t>(PORT_COUNT, MeterType_t.PACKETS) control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted, or an RSV go without a grant.
-    Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
-    Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
-    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted.
-    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) edm_demoted;
-
-    // By port: demands of the port's host that were granted, data that went to it as scheduled.
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_demands;
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_data;
-
-    bit<8> best_effort_color = MeterColor_t.GREEN;
-
-    @hidden action send_best_effort() {
-        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
-    }
-
-    action accept_source(link_t link, bit<8> source, bit<8> rate,
-        MirrorId_t edm_session,
-        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
-        bit<32> edm_chunk_time) {
-        // Each host has its link's rate, by number: nothing assumes equal rates.
-        meta.link_in  = link;
-        meta.source   = source;
-        meta.rate_in  = rate;
-        meta.edm_source_link   = edm_link;
-        meta.edm_source_asks   = edm_asks;
-        meta.edm_source_asked  = edm_asked;
-        meta.edm_source_memory = edm_memory;
-        meta.edm_source_rate   = edm_rate;
-        meta.edm_source_chunk_time = edm_chunk_time;
-        meta.head_session = edm_session;
-        meta.accepted = 1;
-    }
-
-    // A port speaks for its own host only; the controller's packets don't pass here.
-    table source_guard {
-        key = {
-            ig_intr_md.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
-        }
-        actions = {
-            accept_source;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    action forward(port_t port, link_t link, bit<8> destination, bit<8> rate,
-        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
-        bit<32> edm_chunk_time) {
-        ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
-        meta.link_out    = link;
-        meta.destination = destination;
-        meta.rate_out    = rate;
-        meta.edm_destination_link   = edm_link;
-        meta.edm_destination_asks   = edm_asks;
-        meta.edm_destination_asked  = edm_asked;
-        meta.edm_destination_memory = edm_memory;
-        meta.edm_destination_rate   = edm_rate;
-        meta.edm_destination_chunk_time = edm_chunk_time;
-    }
-
-    table l2_forward {
-        key = {
-            hdr.ethernet.dstAddr : exact;
-        }
-        actions = {
-            forward;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
+// What a frame asks of its lane, in the stage of refusals: one that is refused asks nothing.
+control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
     // The right to the scheduled class. A (source, destination) pair has few lanes, each of them two halves, and every
     // half is a cell here: PL2_CELLS a pair. An RSV names a cell, a data frame does by its VLAN.
     //
@@ -1358,7 +1260,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
             if (value == 0) {
-                value = meta.half;
+                value = meta.pl2.half;
             }
         }
     };
@@ -1366,7 +1268,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // In its second pass whatever held it.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) seize_lane = {
         void apply(inout bit<8> value) {
-            value = meta.half;
+            value = meta.pl2.half;
         }
     };
 
@@ -1375,7 +1277,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) begin_in_lane = {
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
-            if (value == meta.half || value == meta.hard_half) {
+            if (value == meta.pl2.half || value == meta.pl2.hard_half) {
                 value = 0;
             }
         }
@@ -1386,356 +1288,54 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
         void apply(inout bit<8> value) {
             if (value == 0) {
-                value = meta.half | HARD;
+                value = meta.pl2.half | HARD;
             } else {
                 value = value | HARD;
             }
         }
     };
 
-    // Frames that the half may still send in its slots.
-    // Written by RSVs, scheduled frames, the controller; it never wraps.
-    Register<bit<16>, cell_t>(CELL_COUNT) rights;
-
-    // What was left of the half's last reservation is forfeit.
-    RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
-        void apply(inout bit<16> value, out bit<16> result) {
-            result = value;
-            value  = meta.right;
-        }
-    };
-
-    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
-    // 1 if there was one left, as all that a frame takes.
-    RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
-        void apply(inout bit<16> value, out bit<16> result) {
-            result = 0;
-            if (value != 0) {
-                value  = value - 1;
-                result = 1;
-            }
-        }
-    };
-
-    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
-    // Written by RSVs, unsolicited frames, the controller; it never wraps.
-    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
-        void apply(inout int<16> value) {
-            value = (int<16>) meta.right;
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
-        void apply(inout int<16> value) {
-            value = (int<16>) meta.standing;
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
-        void apply(inout int<16> value, out int<16> result) {
-            result = value;
-            if (value > 0) {
-                value = value - 1;
-            }
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
-        void apply(inout int<16> value, out int<16> result) {
-            result = value;
-        }
-    };
-
-    // Either port may be free later than the other: a burst comes too early if it does for one of them, and too late if it does
-    // for both.
-
-    // When the half's burst may begin.
-    // Written by RSVs; it wraps as the time does.
-    Register<int<32>, cell_t>(CELL_COUNT) starts_in;
-
-    RegisterAction<int<32>, cell_t, int<32>>(starts_in) set_start_in = {
-        void apply(inout int<32> value) {
-            value = (int<32>) meta.opens_in + (int<32>) meta.closes_in;
-        }
-    };
-
-    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
-    RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
-        void apply(inout int<32> value, out int<32> result) {
-            result = 0;
-            if (value - (int<32>) meta.opens_in > 0) {
-                result = value - (int<32>) meta.opens_in;
-            } else if (value - (int<32>) meta.closes_in < 0) {
-                result = value - (int<32>) meta.closes_in;
-            }
-        }
-    };
-
-    // When the half's burst may begin.
-    // Written by RSVs; it wraps as the time does.
-    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
-
-    RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
-        void apply(inout int<32> value) {
-            value = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
-        }
-    };
-
-    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
-    RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            result = 0;
-            if (value - (int<32>) meta.opens_out > 0) {
-                result = value - (int<32>) meta.opens_out;
-            } else if (value - (int<32>) meta.closes_out < 0) {
-                result = value - (int<32>) meta.closes_out;
-            }
-        }
-    };
-
-    // The time at which each port is next free, as a source and as a destination.
-    //
-    // Times wrap, so they are never compared directly. A register minus the packet's time, modulo 2^32, is how far the port is
-    // reserved from now if it is below HORIZON; anything else is a time in the past, and the port is free. HORIZON is as short
-    // as lanes permit: they bound what all hosts together can have reserved. A port idle for up to 2^32 - HORIZON units is
-    // free, as it should be; at the next one it may look reserved for up to HORIZON units, and then is free again.
-
-    // When the link is next free, as a source.
-    // Written by RSVs that are granted, the controller; it wraps as the time does.
-    Register<int<32>, link_t>(PORT_COUNT) in_reservation;
-
-    // Returns how far ahead it begins.
-    RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-                value  = (int<32>) meta.now + (int<32>) meta.time_in;
-            } else {
-                result = value - (int<32>) meta.now;
-                value  = value + (int<32>) meta.time_in;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, link_t, int<32>>(in_reservation) look_at_in = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.now;
-            }
-        }
-    };
-
-    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
-    RegisterAction<int<32>, link_t, int<32>>(in_reservation) write_in = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.now;
-            }
-            value = (int<32>) meta.now + (int<32>) meta.time_in;
-        }
-    };
-
-    // When the link is next free, as a destination.
-    // Written by RSVs that are granted, the controller; it wraps as the time does.
-    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
-
-    // Returns how far ahead it begins.
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-                value  = (int<32>) meta.now + (int<32>) meta.time_out;
-            } else {
-                result = value - (int<32>) meta.now;
-                value  = value + (int<32>) meta.time_out;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.now;
-            }
-        }
-    };
-
-    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.now;
-            }
-            value = (int<32>) meta.now + (int<32>) meta.time_out;
-        }
-    };
-
-    // The time that a reservation takes: a target that does not multiply looks it up.
-    action take_time_in(time_t time) {
-        meta.time_in = time;
-    }
-
-    table slots_in {
-        key = {
-            meta.rate_in          : exact;
-            hdr.pl2_control.demand : exact;
-        }
-        actions = {
-            take_time_in;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    // The time that a reservation takes: a target that does not multiply looks it up.
-    action take_time_out(time_t time) {
-        meta.time_out = time;
-    }
-
-    table slots_out {
-        key = {
-            meta.rate_out          : exact;
-            hdr.pl2_control.demand : exact;
-        }
-        actions = {
-            take_time_out;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    action take_limits(wait_t t_in, wait_t t_out) {
-        meta.limit_in  = t_in;
-        meta.limit_out = t_out;
-    }
-
-    action take_threshold(wait_t threshold) {
-        meta.limit_out = threshold;
-    }
-
-    // Waits up to which a burst goes unsolicited (t): the first one beyond.
-    table limits {
-        key = {
-            meta.rate_in  : exact;
-            meta.rate_out : exact;
-        }
-        actions = {
-            take_limits;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    // Reservations up to which unsolicited frames pass (T): the first one beyond.
-    table thresholds {
-        key = {
-            meta.rate_out : exact;
-        }
-        actions = {
-            take_threshold;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
-    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
-    action weigh_start(time_t early, time_t minus_late) {
-        meta.opens_in  = meta.now + early;
-        meta.closes_in = meta.now + minus_late;
-        meta.opens_out  = meta.now + early;
-        meta.closes_out = meta.now + minus_late;
-    }
-
-    table graces {
-        key = {
-            meta.rate_in  : exact;
-            meta.rate_out : exact;
-        }
-        actions = {
-            weigh_start;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    @hidden action turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The RSV itself goes back as the GRT, with both replies filled in: its source address says
-    // which destination it grants.
-    @hidden action grant() {
-        turn_around();
-        hdr.pl2_control.kind = PL2_GRT;
-        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
-    }
-
-    @hidden action reply_to_controller() {
-        turn_around();
-        hdr.pl2_management.kind = PL2_MGMT_REPLY;
-        ig_tm_md.qid = PRIORITY_CONTROL;
-        ig_tm_md.ucast_egress_port = CPU_PORT;
-    }
-
     // What a frame asks of its lane.
     @hidden action take_half() {
-        meta.holder = take_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
+        meta.pl2.holder = take_lane.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0]);
     }
 
     @hidden action seize_half() {
-        seize_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
+        seize_lane.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0]);
     }
 
     @hidden action begin_half(bit<8> op) {
-        meta.op     = op;
-        meta.holder = begin_in_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
+        meta.pl2.op     = op;
+        meta.pl2.holder = begin_in_lane.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0]);
     }
 
     // It came too early.
     @hidden action lock_half() {
-        meta.op      = OP_DEMOTED;
-        meta.demoted = DEMOTED_EARLY;
-        lock_again.execute(meta.source[1:0] ++ meta.destination[1:0]);
+        meta.pl2.op      = OP_DEMOTED;
+        meta.pl2.demoted = DEMOTED_EARLY;
+        lock_again.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0]);
     }
 
     // What the pass before decided: the frame loses its class, or is told so.
     @hidden action demote() {
-        meta.op      = OP_DEMOTED;
-        meta.demoted = meta.pass & ~PASS_DEMOTED;
+        meta.pl2.op      = OP_DEMOTED;
+        meta.pl2.demoted = meta.pass & ~PASS_DEMOTED;
     }
 
     @hidden action grant_nothing() {
-        meta.op = OP_NOT_NOW;
+        meta.pl2.op = OP_NOT_NOW;
     }
 
     // Sent before its grant, welcome only while little is reserved.
     @hidden action leave_half() {
-        meta.op = OP_UNSOLICITED;
+        meta.pl2.op = OP_UNSOLICITED;
     }
 
     // lane_lock
     @hidden table requests {
         key = {
-            meta.op      : ternary;
-            meta.claims  : ternary;
+            meta.pl2.op      : ternary;
+            meta.pl2.claims  : ternary;
             meta.pass    : ternary;
             hdr.vlan.dei : ternary;
         }
@@ -1763,6 +1363,414 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
+    apply {
+        requests.apply();
+    }
+}
+
+// Reservations: an RSV takes slots at both of its ports, and a frame of its burst takes one of them up.
+control Pl2(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // Frames that lose the class that they claim, and RSVs without a grant, by reason.
+    Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
+    Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
+
+    // Frames that the half may still send in its slots.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<bit<16>, cell_t>(CELL_COUNT) rights;
+
+    // What was left of the half's last reservation is forfeit.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = value;
+            value  = meta.pl2.right;
+        }
+    };
+
+    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
+    // 1 if there was one left, as all that a frame takes.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = 0;
+            if (value != 0) {
+                value  = value - 1;
+                result = 1;
+            }
+        }
+    };
+
+    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.pl2.right;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.pl2.standing;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+            if (value > 0) {
+                value = value - 1;
+            }
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+        }
+    };
+
+    // Either port may be free later than the other: a burst comes too early if it does for one of them, and too late if it does
+    // for both.
+
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_in;
+
+    RegisterAction<int<32>, cell_t, int<32>>(starts_in) set_start_in = {
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.pl2.opens_in + (int<32>) meta.pl2.closes_in;
+        }
+    };
+
+    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.pl2.opens_in > 0) {
+                result = value - (int<32>) meta.pl2.opens_in;
+            } else if (value - (int<32>) meta.pl2.closes_in < 0) {
+                result = value - (int<32>) meta.pl2.closes_in;
+            }
+        }
+    };
+
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
+
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.pl2.opens_out + (int<32>) meta.pl2.closes_out;
+        }
+    };
+
+    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.pl2.opens_out > 0) {
+                result = value - (int<32>) meta.pl2.opens_out;
+            } else if (value - (int<32>) meta.pl2.closes_out < 0) {
+                result = value - (int<32>) meta.pl2.closes_out;
+            }
+        }
+    };
+
+    // The time at which each port is next free, as a source and as a destination.
+    //
+    // Times wrap, so they are never compared directly. A register minus the packet's time, modulo 2^32, is how far the port is
+    // reserved from now if it is below HORIZON; anything else is a time in the past, and the port is free. HORIZON is as short
+    // as lanes permit: they bound what all hosts together can have reserved. A port idle for up to 2^32 - HORIZON units is
+    // free, as it should be; at the next one it may look reserved for up to HORIZON units, and then is free again.
+
+    // When the link is next free, as a source.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
+    Register<int<32>, link_t>(PORT_COUNT) in_reservation;
+
+    // Returns how far ahead it begins.
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.pl2.now + (int<32>) meta.pl2.time_in;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+                value  = value + (int<32>) meta.pl2.time_in;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) look_at_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+            }
+        }
+    };
+
+    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) write_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+            }
+            value = (int<32>) meta.pl2.now + (int<32>) meta.pl2.time_in;
+        }
+    };
+
+    // When the link is next free, as a destination.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
+    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
+
+    // Returns how far ahead it begins.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.pl2.now + (int<32>) meta.pl2.time_out;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+                value  = value + (int<32>) meta.pl2.time_out;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+            }
+        }
+    };
+
+    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+            }
+            value = (int<32>) meta.pl2.now + (int<32>) meta.pl2.time_out;
+        }
+    };
+
+    // The time that a reservation takes: a target that does not multiply looks it up.
+    action take_time_in(time_t time) {
+        meta.pl2.time_in = time;
+    }
+
+    table slots_in {
+        key = {
+            meta.pl2.rate_in          : exact;
+            hdr.pl2_control.demand : exact;
+        }
+        actions = {
+            take_time_in;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // The time that a reservation takes: a target that does not multiply looks it up.
+    action take_time_out(time_t time) {
+        meta.pl2.time_out = time;
+    }
+
+    table slots_out {
+        key = {
+            meta.pl2.rate_out          : exact;
+            hdr.pl2_control.demand : exact;
+        }
+        actions = {
+            take_time_out;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action take_limits(wait_t t_in, wait_t t_out) {
+        meta.pl2.limit_in  = t_in;
+        meta.pl2.limit_out = t_out;
+    }
+
+    action take_threshold(wait_t threshold) {
+        meta.pl2.limit_out = threshold;
+    }
+
+    // Waits up to which a burst goes unsolicited (t): the first one beyond.
+    table limits {
+        key = {
+            meta.pl2.rate_in  : exact;
+            meta.pl2.rate_out : exact;
+        }
+        actions = {
+            take_limits;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // Reservations up to which unsolicited frames pass (T): the first one beyond.
+    table thresholds {
+        key = {
+            meta.pl2.rate_out : exact;
+        }
+        actions = {
+            take_threshold;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
+    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
+    action weigh_start(time_t early, time_t minus_late) {
+        meta.pl2.opens_in  = meta.pl2.now + early;
+        meta.pl2.closes_in = meta.pl2.now + minus_late;
+        meta.pl2.opens_out  = meta.pl2.now + early;
+        meta.pl2.closes_out = meta.pl2.now + minus_late;
+    }
+
+    table graces {
+        key = {
+            meta.pl2.rate_in  : exact;
+            meta.pl2.rate_out : exact;
+        }
+        actions = {
+            weigh_start;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    apply {
+        // What the rates of its links say of a frame of PL2.
+        if (hdr.pl2_control.isValid()) {
+            slots_in.apply();
+            slots_out.apply();
+            limits.apply();
+        } else if (meta.pl2.claims == 1 && hdr.vlan.dei == 1) {
+            thresholds.apply();
+        }
+        if (hdr.pl2_control.isValid() || meta.pl2.claims == 1) {
+            graces.apply();
+        }
+
+        // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
+        if (meta.pl2.op == OP_RESERVE && meta.pl2.holder != 0) {
+            meta.pl2.op   = OP_OCCUPIED;
+            meta.pl2.cell = meta.pl2.holder & HELD_CELL; // of the half that holds it
+        } else if (meta.pl2.op == OP_RESERVE) {
+            replace_rights.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+            meta.pl2.opens_in  = meta.pl2.now + meta.pl2.limit_in;
+            meta.pl2.closes_in = (bit<32>) reserve_in.execute(meta.pl2.link_in) - meta.pl2.limit_in;
+            meta.pl2.opens_out = meta.pl2.now + meta.pl2.limit_out;
+            meta.pl2.closes_out = (bit<32>) reserve_out.execute(meta.pl2.link_out) - meta.pl2.limit_out;
+        } else if (meta.pl2.op == OP_FORGET) {
+            meta.pl2.left = replace_rights.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM) {
+            meta.pl2.left = use_rights.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_READ_IN) {
+            meta.pl2.closes_in = (bit<32>) look_at_in.execute(meta.pl2.link_in);
+        } else if (meta.pl2.op == OP_WRITE_IN) {
+            meta.pl2.closes_in = (bit<32>) write_in.execute(meta.pl2.link_in);
+        } else if (meta.pl2.op == OP_UNSOLICITED || meta.pl2.op == OP_READ_OUT) {
+            meta.pl2.closes_out = (bit<32>) look_at_out.execute(meta.pl2.link_out) - meta.pl2.limit_out;
+        } else if (meta.pl2.op == OP_WRITE_OUT) {
+            meta.pl2.closes_out = (bit<32>) write_out.execute(meta.pl2.link_out) - meta.pl2.limit_out;
+        }
+
+        // Waits are known as what they are beyond their limits; the controller's have none.
+        meta.pl2.send_wait = meta.pl2.closes_in + meta.pl2.limit_in;
+        meta.pl2.recv_wait = meta.pl2.closes_out + meta.pl2.limit_out;
+        if (meta.pl2.op == OP_CLAIM) {
+            if (meta.pl2.left != 0) {
+                meta.pl2.cover = COVER_SLOTS;
+            } else if (meta.pl2.holder[7:6] == 2 && meta.pl2.holder[0:0] == meta.pl2.cell[0:0]) {
+                meta.pl2.cover = COVER_LANE;
+            }
+        }
+
+        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
+        if (meta.pl2.op == OP_RESERVE) {
+            if (hdr.pl2_control.unsolicited == 1 &&
+                meta.pl2.closes_in[31:31] == 1 && meta.pl2.closes_out[31:31] == 1) {
+                go_unsolicited.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+            } else {
+                stand.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+            }
+        } else if (meta.pl2.op == OP_FORGET) {
+            stand.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_UNSOLICITED) {
+            meta.pl2.unsolicited =
+                (bit<16>) use_unsolicited.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM) {
+            meta.pl2.unsolicited =
+                (bit<16>) look_unsolicited.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+        }
+
+        // starts: once both ports are free.
+        if (meta.pl2.op == OP_RESERVE) {
+            set_start_in.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+            set_start_out.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM || meta.pl2.op == OP_OCCUPIED) {
+            meta.pl2.window_in =
+                (bit<32>) look_at_start_in.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+            meta.pl2.window_out =
+                (bit<32>) look_at_start_out.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
+        }
+        if (meta.pl2.op == OP_NOT_NOW) {
+            refused.count(REFUSED_LANE);
+        }
+        if (meta.pl2.op == OP_DEMOTED) {
+            demoted.count(meta.pl2.demoted);
+        }
+    }
+}
+
+// What becomes of a frame that asks something.
+control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The RSV itself goes back as the GRT, with both replies filled in: its source address says
+    // which destination it grants.
+    @hidden action grant() {
+        turn_around();
+        hdr.pl2_control.kind = PL2_GRT;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.pl2_management.kind = PL2_MGMT_REPLY;
+        ig_tm_md.qid = PRIORITY_CONTROL;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
     @hidden action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
     }
@@ -1772,8 +1780,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action answer() {
-        hdr.pl2_control.sendWait = meta.send_wait;
-        hdr.pl2_control.recvWait = meta.recv_wait;
+        hdr.pl2_control.sendWait = meta.pl2.send_wait;
+        hdr.pl2_control.recvWait = meta.pl2.recv_wait;
         grant();
         ig_tm_md.qid = PRIORITY_CONTROL;
     }
@@ -1785,17 +1793,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action tell_rights() {
-        hdr.pl2_management.value = 16w0 ++ meta.left;
+        hdr.pl2_management.value = 16w0 ++ meta.pl2.left;
         reply_to_controller();
     }
 
     @hidden action tell_in() {
-        hdr.pl2_management.value = meta.send_wait;
+        hdr.pl2_management.value = meta.pl2.send_wait;
         reply_to_controller();
     }
 
     @hidden action tell_out() {
-        hdr.pl2_management.value = meta.recv_wait;
+        hdr.pl2_management.value = meta.pl2.recv_wait;
         reply_to_controller();
     }
 
@@ -1804,12 +1812,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // faults send does. In that pass it is best effort from the start, so its meter is asked before this table, not behind it.
     @hidden table verdicts {
         key = {
-            meta.op                : ternary;
-            meta.cover             : ternary;
-            meta.unsolicited       : ternary;
-            meta.closes_out[31:31] : ternary @name("within_threshold");
-            meta.window_in : ternary;
-            meta.window_out : ternary;
+            meta.pl2.op                : ternary;
+            meta.pl2.cover             : ternary;
+            meta.pl2.unsolicited       : ternary;
+            meta.pl2.closes_out[31:31] : ternary @name("within_threshold");
+            meta.pl2.window_in : ternary;
+            meta.pl2.window_out : ternary;
         }
         actions = {
             schedule;
@@ -1865,55 +1873,101 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 64;
     }
 
+    apply {
+        if (meta.pl2.op != OP_NONE) {
+            verdicts.apply();
+        }
+    }
+}
+
+// Drops what is longer than its slot.
+control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+        in egress_intrinsic_metadata_t eg_intr_md,
+        in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+        inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+        inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Frames that came as scheduled, and are longer than their slot.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
+
+    bit<16> room = 0;
+
+    @hidden action weigh_length() {
+        room = 1526 + 6 - eg_intr_md.pkt_length;
+    }
+
+    apply {
+        // Its length is known here alone: with FCS, and what it carries from ingress.
+        weigh_length();
+        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1 &&
+            hdr.vlan.isValid() && hdr.vlan.etherType != ETHERTYPE_EDM) {
+            too_long.count(0);
+            eg_dprsr_md.drop_ctl = 1;
+        }
+    }
+}
+
+// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+control Edm(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md, in bit<8> color) {
+    // Frames that lose the class that they claim, by reason.
+    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) demands;
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) data;
+
     // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
     // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
     //
     // What each register guarantees, in the order in which all frames pass them, each at most once:
     //
-    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
-    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
-    // edm_source_free       granted chunks of a source begin one after the other, or later
-    // edm_destination_free  a destination gets granted chunks one after the other
+    // touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // source_free       granted chunks of a source begin one after the other, or later
+    // destination_free  a destination gets granted chunks one after the other
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
 
     // When the lane's message last went on.
     // Written by demands, chunks; it wraps as the time does.
-    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) touched;
 
     // Whether a message in this lane has stopped for so long that the lane is free.
-    RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
+    RegisterAction<int<32>, bit<6>, int<32>>(touched) touch = {
         void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+            if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
                 result = 1;
             } else {
                 result = 0;
             }
-            value = (int<32>) meta.edm_now;
+            value = (int<32>) meta.edm.now;
         }
     };
 
     // A demand's: what a lane may hold that it takes. One that was given up may hold anything.
-    RegisterAction<int<32>, bit<6>, bit<32>>(edm_touched) edm_touch_asked = {
+    RegisterAction<int<32>, bit<6>, bit<32>>(touched) touch_asked = {
         void apply(inout int<32> value, out bit<32> result) {
-            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+            if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
                 result = 0xFFFFFFFF;
             } else {
                 result = 0;
             }
-            value = (int<32>) meta.edm_now;
+            value = (int<32>) meta.edm.now;
         }
     };
 
     // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
     // Written by demands, chunks, the controller; it never wraps.
-    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) rights;
 
     // A demand's: the lane must be free, or given up.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) take_lane = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value <= meta.edm_amount) {
-                value  = meta.edm_need;
+            if (value <= meta.edm.amount) {
+                value  = meta.edm.need;
                 result = 1;
             } else {
                 result = 0;
@@ -1922,10 +1976,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // A chunk's. What is granted behind it is no more than itself.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) use_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value >= meta.edm_need) {
-                value  = value |-| meta.edm_amount;
+            if (value >= meta.edm.need) {
+                value  = value |-| meta.edm.amount;
                 result = 1;
             } else {
                 result = 0;
@@ -1934,13 +1988,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // A full chunk's with more of the message behind it: the last one that was granted asks for more.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) ask = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value == meta.edm_need) {
-                value  = value - meta.edm_amount;
+            if (value == meta.edm.need) {
+                value  = value - meta.edm.amount;
                 result = 1;
-            } else if (value > meta.edm_need) {
-                value  = value - meta.edm_need;
+            } else if (value > meta.edm.need) {
+                value  = value - meta.edm.need;
                 result = 2;
             } else {
                 result = 0;
@@ -1948,12 +2002,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's, which writes if `edm_amount` is no less than what the lane holds.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_manage_rights = {
+    // The controller's, which writes if `amount` is no less than what the lane holds.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) manage_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
-            if (value <= meta.edm_amount) {
-                value = meta.edm_need;
+            if (value <= meta.edm.amount) {
+                value = meta.edm.need;
             }
         }
     };
@@ -1964,38 +2018,38 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Until when the time of the link is claimed, as a source.
     // Written by demands, last chunks of windows; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_source_claimed;
+    Register<int<32>, bit<16>>(PORT_COUNT) source_claimed;
 
-    RegisterAction<int<32>, bit<16>, bit<8>>(edm_source_claimed) edm_claim_source = {
+    RegisterAction<int<32>, bit<16>, bit<8>>(source_claimed) claim_source = {
         void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.edm_now > EDM_CHUNK_AHEAD) {
+            if (value - (int<32>) meta.edm.now > EDM_CHUNK_AHEAD) {
                 result = 0;
             } else {
                 result = 1;
             }
-            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-                value = value + (int<32>) meta.edm_from_claim;
+            if ((bit<32>) value - meta.edm.now < (bit<32>) EDM_HORIZON) {
+                value = value + (int<32>) meta.edm.from_claim;
             } else {
-                value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_claim;
+                value = (int<32>) meta.edm.now + (int<32>) meta.edm.from_claim;
             }
         }
     };
 
     // Until when the time of the link is claimed, as a destination.
     // Written by demands, last chunks of windows; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
+    Register<int<32>, bit<16>>(PORT_COUNT) destination_claimed;
 
-    RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
+    RegisterAction<int<32>, bit<16>, bit<8>>(destination_claimed) claim_destination = {
         void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.edm_now > EDM_CHUNK_AHEAD) {
+            if (value - (int<32>) meta.edm.now > EDM_CHUNK_AHEAD) {
                 result = 0;
             } else {
                 result = 1;
             }
-            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-                value = value + (int<32>) meta.edm_to_claim;
+            if ((bit<32>) value - meta.edm.now < (bit<32>) EDM_HORIZON) {
+                value = value + (int<32>) meta.edm.to_claim;
             } else {
-                value = (int<32>) meta.edm_now + (int<32>) meta.edm_to_claim;
+                value = (int<32>) meta.edm.now + (int<32>) meta.edm.to_claim;
             }
         }
     };
@@ -2006,212 +2060,542 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // When the link is next free, as a source.
     // Written by what is granted, the controller; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_source_free;
+    Register<int<32>, bit<16>>(PORT_COUNT) source_free;
 
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_reserve_source = {
+    RegisterAction<int<32>, bit<16>, int<32>>(source_free) reserve_source = {
         void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
                 result = 0;
-                value  = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
+                value  = (int<32>) meta.edm.now + (int<32>) meta.edm.from_time;
             } else {
-                result = value - (int<32>) meta.edm_now;
-                value  = value + (int<32>) meta.edm_from_time;
+                result = value - (int<32>) meta.edm.now;
+                value  = value + (int<32>) meta.edm.from_time;
             }
         }
     };
 
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_look_at_source = {
+    RegisterAction<int<32>, bit<16>, int<32>>(source_free) look_at_source = {
         void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
                 result = 0;
             } else {
-                result = value - (int<32>) meta.edm_now;
+                result = value - (int<32>) meta.edm.now;
             }
         }
     };
 
     // The controller's, from now on. What it was goes back.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_write_source = {
+    RegisterAction<int<32>, bit<16>, int<32>>(source_free) write_source = {
         void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
                 result = 0;
             } else {
-                result = value - (int<32>) meta.edm_now;
+                result = value - (int<32>) meta.edm.now;
             }
-            value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
+            value = (int<32>) meta.edm.now + (int<32>) meta.edm.from_time;
         }
     };
 
     // When the link is next free, as a destination.
     // Written by what is granted, the controller; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
+    Register<int<32>, bit<16>>(PORT_COUNT) destination_free;
 
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) reserve_destination = {
         void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
                 result = 0;
-                value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+                value  = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
             } else {
-                result = value - (int<32>) meta.edm_earliest;
-                value  = value + (int<32>) meta.edm_to_time;
+                result = value - (int<32>) meta.edm.earliest;
+                value  = value + (int<32>) meta.edm.to_time;
             }
         }
     };
 
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) look_at_destination = {
         void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
                 result = 0;
             } else {
-                result = value - (int<32>) meta.edm_earliest;
+                result = value - (int<32>) meta.edm.earliest;
             }
         }
     };
 
     // The controller's, from now on. What it was goes back.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) write_destination = {
         void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
                 result = 0;
             } else {
-                result = value - (int<32>) meta.edm_earliest;
+                result = value - (int<32>) meta.edm.earliest;
             }
-            value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+            value = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
         }
     };
 
     // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    action edm_take_times(bit<32> from_time, bit<32> to_time) {
-        meta.edm_from_time = from_time;
-        meta.edm_to_time = to_time;
+    action take_times(bit<32> from_time, bit<32> to_time) {
+        meta.edm.from_time = from_time;
+        meta.edm.to_time = to_time;
     }
 
-    table edm_times {
+    table times {
         key = {
-            meta.edm_round[15:4] : exact @name("units");
-            meta.edm_from_rate : exact;
-            meta.edm_to_rate : exact;
+            meta.edm.round[15:4] : exact @name("units");
+            meta.edm.from_rate : exact;
+            meta.edm.to_rate : exact;
         }
         actions = {
-            edm_take_times;
+            take_times;
         }
-        const default_action = edm_take_times(0, 0);
+        const default_action = take_times(0, 0);
         size = 1024;
     }
 
-    @hidden action edm_turn_around() {
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    @hidden action locate_by_destination() {
+        meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
+        meta.edm.memory = meta.edm.destination_memory;
+    }
+
+    @hidden action locate_by_source() {
+        meta.edm.cell   = meta.edm.destination_asks + meta.edm.source_asked;
+        meta.edm.memory = meta.edm.source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    @hidden action goes_on() {
+        meta.edm.to        = meta.edm.destination_link;
+        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.from      = meta.edm.source_link;
+        meta.edm.from_rate = meta.edm.source_rate;
+    }
+
+    @hidden action comes_back() {
+        meta.edm.to        = meta.edm.source_link;
+        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.from      = meta.edm.destination_link;
+        meta.edm.from_rate = meta.edm.destination_rate;
+    }
+
+    // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    @hidden action look_behind_chunk() {
+        meta.edm.spare = 512 - (int<32>) meta.edm.rest;
+        meta.edm.round = meta.edm.rest - 241;
+        meta.edm.over  = meta.edm.rest - 257;
+        meta.edm.rest  = meta.edm.rest - EDM_CHUNK;
+    }
+
+    @hidden action look_at_demand() {
+        meta.edm.round = meta.edm.rest + 15;
+    }
+
+    @hidden action ask_behind_chunk() {
+        meta.edm.asks   = 1;
+        meta.edm.bytes  = min(meta.edm.rest, EDM_CHUNK);
+        meta.edm.amount = EDM_CHUNK |-| meta.edm.rest;
+        meta.edm.round  = min(meta.edm.round, 32w271);
+    }
+
+    @hidden action ask_for_demand() {
+        meta.edm.asks  = 1;
+        meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.round = min(meta.edm.round, 32w1039);
+    }
+
+    @hidden action ask_for_chunk() {
+        meta.edm.asks  = 1;
+        meta.edm.bytes = min(meta.edm.rest, EDM_CHUNK);
+        meta.edm.need  = min(meta.edm.rest, EDM_CHUNK);
+        meta.edm.round = min(meta.edm.round, 32w271);
+    }
+
+    @hidden action ask_for_window() {
+        meta.edm.asks   = 1;
+        meta.edm.bytes  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.amount = (bit<32>) max(meta.edm.spare, EDM_WINDOW_MORE);
+        meta.edm.round  = min(meta.edm.round, 32w1039);
+    }
+
+    @hidden action claim_chunk_on() {
+        meta.edm.from_claim = meta.edm.source_chunk_time;
+        meta.edm.to_claim = meta.edm.destination_chunk_time;
+    }
+
+    @hidden action claim_window_on() {
+        meta.edm.from_claim = meta.edm.source_chunk_time << 2;
+        meta.edm.to_claim = meta.edm.destination_chunk_time << 2;
+    }
+
+    @hidden action claim_chunk_back() {
+        meta.edm.from_claim = meta.edm.destination_chunk_time;
+        meta.edm.to_claim = meta.edm.source_chunk_time;
+    }
+
+    @hidden action claim_window_back() {
+        meta.edm.from_claim = meta.edm.destination_chunk_time << 2;
+        meta.edm.to_claim = meta.edm.source_chunk_time << 2;
+    }
+
+    // The controller's: the lane, or the link.
+    @hidden action manage() {
+        meta.edm.cell   = hdr.edm_management.index;
+        meta.edm.answer = hdr.edm_management.index[2:2];
+        meta.edm.to     = hdr.edm_management.index;
+        meta.edm.from   = hdr.edm_management.index;
+    }
+
+    apply {
+        // Which lane, and which way data goes: an answer goes the other way than its request.
+        if (hdr.edm_management.isValid()) {
+            manage();
+        } else {
+            if (meta.edm.kind == EDM_OP_ANSWER) {
+                locate_by_source();
+            } else {
+                locate_by_destination();
+            }
+            if (meta.edm.kind == EDM_OP_REQUEST) {
+                comes_back();
+            } else {
+                goes_on();
+            }
+        }
+        if (meta.edm.kind == EDM_OP_REQUEST) {
+            if (meta.edm.long == 1) {
+                claim_window_back();
+            } else {
+                claim_chunk_back();
+            }
+        } else {
+            if (meta.edm.long == 1) {
+                claim_window_on();
+            } else {
+                claim_chunk_on();
+            }
+        }
+        if (meta.edm.kind == EDM_OP_WRITE || meta.edm.kind == EDM_OP_ANSWER) {
+            look_behind_chunk();
+        } else {
+            look_at_demand();
+        }
+
+        if (color == MeterColor_t.RED) {
+            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.edm.op = EDM_OP_NONE;
+        } else {
+            // touched
+            if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+                if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
+                    meta.edm.amount = touch_asked.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+                } else {
+                    touch.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+                }
+            }
+            if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0) {
+                meta.edm.from_near = claim_source.execute(meta.edm.from[15:0]);
+            }
+            if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0) {
+                meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
+            }
+        }
+        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the last chunk of
+        // what was granted the next window. At a link that is claimed far ahead a message has one chunk at a time: hosts
+        // with as many messages get equal shares of it.
+        if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
+            if (meta.edm.from_near == 1 && meta.edm.to_near == 1) {
+                ask_for_demand();
+            } else {
+                ask_for_chunk();
+            }
+        } else if (meta.edm.full == 1 && meta.edm.over[31:31] == 0) {
+            if (meta.edm.from_near == 1 && meta.edm.to_near == 1) {
+                ask_for_window();
+            } else {
+                ask_behind_chunk();
+            }
+        }
+        if (meta.edm.asks == 1) {
+            times.apply();
+        }
+
+        // rights
+        if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
+            meta.edm.held = manage_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+        } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                meta.edm.granted = take_lane.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            } else if (meta.edm.asks == 1) {
+                meta.edm.granted = ask.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            } else {
+                meta.edm.granted = use_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            }
+        }
+
+        // What becomes of the frame.
+        if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+            if (meta.edm.memory == 0) {
+                meta.drop = DROP_EDM_NO_MEMORY;
+            } else if (meta.edm.granted == 0) {
+                meta.drop = DROP_EDM_LANE_TAKEN;
+            } else {
+                ig_tm_md.qid = EDM_CLASS_CONTROL;
+                demands.count(ig_intr_md.ingress_port);
+            }
+        } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
+            if (meta.edm.granted == 0) {
+                demoted.count(EDM_DEMOTED_UNCOVERED);
+            } else {
+                ig_tm_md.qid = EDM_CLASS_DATA;
+                data.count(ig_tm_md.ucast_egress_port);
+            }
+        } else if (meta.edm.op != EDM_OP_NONE) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+        }
+
+        // source_free, destination_free
+        if (meta.edm.asks == 1 && meta.edm.granted == 1) {
+            meta.edm.from_wait = reserve_source.execute(meta.edm.from[15:0]);
+        } else if (meta.edm.op == EDM_OP_READ_SOURCE) {
+            meta.edm.from_wait = look_at_source.execute(meta.edm.from[15:0]);
+        } else if (meta.edm.op == EDM_OP_WRITE_SOURCE) {
+            meta.edm.from_wait = write_source.execute(meta.edm.from[15:0]);
+        }
+        meta.edm.earliest = meta.edm.now + (bit<32>) meta.edm.from_wait;
+        if (meta.edm.asks == 1 && meta.edm.granted == 1) {
+            meta.edm.to_wait = reserve_destination.execute(meta.edm.to[15:0]);
+        } else if (meta.edm.op == EDM_OP_READ_DESTINATION) {
+            meta.edm.to_wait = look_at_destination.execute(meta.edm.to[15:0]);
+        } else if (meta.edm.op == EDM_OP_WRITE_DESTINATION) {
+            meta.edm.to_wait = write_destination.execute(meta.edm.to[15:0]);
+        }
+        meta.edm.to_wait = meta.edm.to_wait + meta.edm.from_wait;
+    }
+}
+
+// Reports the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the controller
+// asked.
+control EdmReplies(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    @hidden action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
     }
 
     // The notification goes back as the grant of the message's first bytes.
-    @hidden action edm_grant() {
-        edm_turn_around();
+    @hidden action grant() {
+        turn_around();
         hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm_bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
+        hdr.edm_control.bytes = meta.edm.bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
-    @hidden action edm_reply_to_controller() {
-        edm_turn_around();
+    @hidden action reply_to_controller() {
+        turn_around();
         hdr.edm_management.kind = EDM_MGMT_REPLY;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    @hidden action edm_locate_by_destination() {
-        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
-        meta.edm_memory = meta.edm_destination_memory;
+    apply {
+        if (meta.edm.op == EDM_OP_NOTIFY) {
+            grant();
+        } else if (meta.edm.op == EDM_OP_REQUEST) {
+            hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
+            if (hdr.edm_message.kind == EDM_RREQ) {
+                hdr.edm_message.bytes = meta.edm.bytes[15:0];
+            }
+        } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
+            if (meta.edm.asks == 1 && meta.edm.granted == 1) {
+                meta.edm.start = (bit<32>) meta.edm.to_wait;
+                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+            }
+        } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
+            hdr.edm_management.value = meta.edm.held;
+            reply_to_controller();
+        } else if (meta.edm.op == EDM_OP_READ_SOURCE || meta.edm.op == EDM_OP_WRITE_SOURCE) {
+            hdr.edm_management.value = (bit<32>) meta.edm.from_wait;
+            reply_to_controller();
+        } else if (meta.edm.op == EDM_OP_READ_DESTINATION || meta.edm.op == EDM_OP_WRITE_DESTINATION) {
+            hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
+            reply_to_controller();
+        }
+    }
+}
+
+// Makes grants of heads, and drops what is longer than it was granted as.
+control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+        in egress_intrinsic_metadata_t eg_intr_md,
+        in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+        inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+        inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Chunks that came as granted, and are longer than their header says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
+
+    bit<16> room    = 0;
+    bit<16> missing = 0; // to the shortest frame
+
+    // Lengths are with FCS, and what frames carry from ingress.
+    @hidden action weigh_length() {
+        room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
+        missing = 60 + 6 - eg_intr_md.pkt_length;
     }
 
-    @hidden action edm_locate_by_source() {
-        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
-        meta.edm_memory = meta.edm_source_memory;
+    @hidden action add_headers() {
+        room = room + 46 + 6;
     }
 
-    // Data goes the way of the frame, but answers to requests the other way.
-    @hidden action edm_goes_on() {
-        meta.edm_to        = meta.edm_destination_link;
-        meta.edm_to_rate   = meta.edm_destination_rate;
-        meta.edm_from      = meta.edm_source_link;
-        meta.edm_from_rate = meta.edm_source_rate;
+    // The copy of a chunk's head goes back, as the grant of what follows it.
+    @hidden action turn_head() {
+        mac_addr_t source = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = source;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.id      = hdr.edm_message.id;
+        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_CHUNK;
+        hdr.edm_control.bytes   = hdr.head.edm_bytes;
+        hdr.edm_control.wait    = hdr.head.edm_wait;
     }
 
-    @hidden action edm_comes_back() {
-        meta.edm_to        = meta.edm_source_link;
-        meta.edm_to_rate   = meta.edm_source_rate;
-        meta.edm_from      = meta.edm_destination_link;
-        meta.edm_from_rate = meta.edm_destination_rate;
+    apply {
+        if (hdr.head.isValid()) {
+            turn_head();
+            if (hdr.edm_message.kind == EDM_RRES) {
+                hdr.edm_control.answer = 1;
+            } else {
+                hdr.edm_control.answer = 0;
+            }
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+            hdr.edm_message.setInvalid();
+        } else if (hdr.edm_message.isValid()) {
+            weigh_length();
+            add_headers();
+            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && room[15:15] == 1 && missing[15:15] == 1) {
+                too_long.count(0);
+                eg_dprsr_md.drop_ctl = 1;
+            }
+        }
+    }
+}
+
+// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
+@pa_container_size("ingress", "meta.drop", 8)
+@pa_container_size("ingress", "meta.known", 8)
+@pa_container_size("ingress", "meta.accepted", 8)
+@pa_container_size("ingress", "meta.pl2.op", 8)
+@pa_container_size("ingress", "meta.pl2.source", 8)
+@pa_container_size("ingress", "meta.pl2.destination", 8)
+@pa_container_size("ingress", "meta.pl2.rate_in", 8)
+@pa_container_size("ingress", "meta.pl2.rate_out", 8)
+@pa_container_size("ingress", "meta.pl2.standing", 16)
+@pa_container_size("ingress", "meta.pl2.unsolicited", 16)
+@pa_container_size("ingress", "meta.pl2.window_in", 32)
+@pa_container_size("ingress", "meta.pl2.window_out", 32)
+@pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
+@pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
+@pa_solitary("ingress", "ig_intr_md_for_tm.qid")
+@pa_solitary("ingress", "ig_intr_md_for_tm.bypass_egress")
+@pa_container_size("ingress", "meta.edm.op", 8)
+@pa_container_size("ingress", "meta.edm.bad", 8)
+@pa_container_size("ingress", "meta.edm.source_memory", 8)
+@pa_container_size("ingress", "meta.edm.source_rate", 8)
+@pa_container_size("ingress", "meta.edm.destination_memory", 8)
+@pa_container_size("ingress", "meta.edm.destination_rate", 8)
+@pa_container_size("ingress", "meta.edm.memory", 8)
+@pa_container_size("ingress", "meta.edm.to_rate", 8)
+@pa_container_size("ingress", "meta.edm.from_rate", 8)
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    in ingress_intrinsic_metadata_t ig_intr_md,
+                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
+    Meter<port_t>(PORT_COUNT, MeterType_t.PACKETS) control_meter;
+    Pl2Lanes() pl2_lanes;
+    Pl2() pl2;
+    Pl2Verdicts() pl2_verdicts;
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
+    Edm() edm;
+    EdmReplies() edm_replies;
+
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    @hidden action send_best_effort() {
+        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
-    // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
-    @hidden action edm_look_behind_chunk() {
-        meta.edm_spare = 512 - (int<32>) meta.edm_rest;
-        meta.edm_round = meta.edm_rest - 241;
-        meta.edm_over  = meta.edm_rest - 257;
-        meta.edm_rest  = meta.edm_rest - EDM_CHUNK;
+    action accept_source(link_t link, bit<8> source, bit<8> rate,
+        MirrorId_t edm_session,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<32> edm_chunk_time) {
+        // Each host has its link's rate, by number: nothing assumes equal rates.
+        meta.pl2.link_in  = link;
+        meta.pl2.source   = source;
+        meta.pl2.rate_in  = rate;
+        meta.edm.source_link   = edm_link;
+        meta.edm.source_asks   = edm_asks;
+        meta.edm.source_asked  = edm_asked;
+        meta.edm.source_memory = edm_memory;
+        meta.edm.source_rate   = edm_rate;
+        meta.edm.source_chunk_time = edm_chunk_time;
+        meta.head_session = edm_session;
+        meta.accepted = 1;
     }
 
-    @hidden action edm_look_at_demand() {
-        meta.edm_round = meta.edm_rest + 15;
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            ig_intr_md.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
     }
 
-    @hidden action edm_ask_behind_chunk() {
-        meta.edm_asks   = 1;
-        meta.edm_bytes  = min(meta.edm_rest, EDM_CHUNK);
-        meta.edm_amount = EDM_CHUNK |-| meta.edm_rest;
-        meta.edm_round  = min(meta.edm_round, 32w271);
+    action forward(port_t port, link_t link, bit<8> destination, bit<8> rate,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<32> edm_chunk_time) {
+        ig_tm_md.ucast_egress_port = port;
+        meta.known = 1;
+        meta.known_port = port;
+        meta.pl2.link_out    = link;
+        meta.pl2.destination = destination;
+        meta.pl2.rate_out    = rate;
+        meta.edm.destination_link   = edm_link;
+        meta.edm.destination_asks   = edm_asks;
+        meta.edm.destination_asked  = edm_asked;
+        meta.edm.destination_memory = edm_memory;
+        meta.edm.destination_rate   = edm_rate;
+        meta.edm.destination_chunk_time = edm_chunk_time;
     }
 
-    @hidden action edm_ask_for_demand() {
-        meta.edm_asks  = 1;
-        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_round = min(meta.edm_round, 32w1039);
-    }
-
-    @hidden action edm_ask_for_chunk() {
-        meta.edm_asks  = 1;
-        meta.edm_bytes = min(meta.edm_rest, EDM_CHUNK);
-        meta.edm_need  = min(meta.edm_rest, EDM_CHUNK);
-        meta.edm_round = min(meta.edm_round, 32w271);
-    }
-
-    @hidden action edm_ask_for_window() {
-        meta.edm_asks   = 1;
-        meta.edm_bytes  = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_amount = (bit<32>) max(meta.edm_spare, EDM_WINDOW_MORE);
-        meta.edm_round  = min(meta.edm_round, 32w1039);
-    }
-
-    @hidden action edm_claim_chunk_on() {
-        meta.edm_from_claim = meta.edm_source_chunk_time;
-        meta.edm_to_claim = meta.edm_destination_chunk_time;
-    }
-
-    @hidden action edm_claim_window_on() {
-        meta.edm_from_claim = meta.edm_source_chunk_time << 2;
-        meta.edm_to_claim = meta.edm_destination_chunk_time << 2;
-    }
-
-    @hidden action edm_claim_chunk_back() {
-        meta.edm_from_claim = meta.edm_destination_chunk_time;
-        meta.edm_to_claim = meta.edm_source_chunk_time;
-    }
-
-    @hidden action edm_claim_window_back() {
-        meta.edm_from_claim = meta.edm_destination_chunk_time << 2;
-        meta.edm_to_claim = meta.edm_source_chunk_time << 2;
-    }
-
-    // The controller's: the lane, or the link.
-    @hidden action edm_manage() {
-        meta.edm_cell   = hdr.edm_management.index;
-        meta.edm_answer = hdr.edm_management.index[2:2];
-        meta.edm_to     = hdr.edm_management.index;
-        meta.edm_from   = hdr.edm_management.index;
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
     }
 
     // Every refusal ends here: nothing disappears uncounted.
@@ -2224,9 +2608,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         key = {
             meta.drop         : ternary;
             best_effort_color : ternary;
-            meta.op           : ternary;
-            meta.unsolicited  : ternary;
-            meta.closes_out[31:31] : ternary @name("within_threshold");
+            meta.pl2.op           : ternary;
+            meta.pl2.unsolicited  : ternary;
+            meta.pl2.closes_out[31:31] : ternary @name("within_threshold");
         }
         actions = {
             count_drop;
@@ -2278,38 +2662,40 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
         if (hdr.pl2_control.isValid()) {
-            meta.cell      = hdr.pl2_control.cell;
-            meta.right     = (bit<16>) hdr.pl2_control.demand;
-            meta.half      = hdr.pl2_control.cell | HELD;
+            meta.pl2.cell      = hdr.pl2_control.cell;
+            meta.pl2.right     = (bit<16>) hdr.pl2_control.demand;
+            meta.pl2.half      = hdr.pl2_control.cell | HELD;
         } else if (hdr.pl2_management.isValid()) {
-            meta.cell      = hdr.pl2_management.cell[7:0];
-            meta.half      = hdr.pl2_management.cell[7:0] | HELD;
-            meta.hard_half = hdr.pl2_management.cell[7:0] | HARD;
-            meta.right     = 0;
+            meta.pl2.cell      = hdr.pl2_management.cell[7:0];
+            meta.pl2.half      = hdr.pl2_management.cell[7:0] | HELD;
+            meta.pl2.hard_half = hdr.pl2_management.cell[7:0] | HARD;
+            meta.pl2.right     = 0;
         } else {
-            meta.cell      = hdr.vlan.vid[7:0] - PL2_VID[7:0];
-            meta.half      = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
-            meta.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+            meta.pl2.cell      = hdr.vlan.vid[7:0] - PL2_VID[7:0];
+            meta.pl2.half      = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+            meta.pl2.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+        }
+
+        // Nothing is reserved towards a group.
+        if (meta.pl2.op != OP_NONE && meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 1) {
+            meta.pl2.bad = DROP_UNKNOWN_DESTINATION;
         }
         bit<8> edm_color = MeterColor_t.GREEN;
 
         // What is computed of a frame whatever becomes of it.
-        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        meta.edm.rest  = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
-            if (meta.edm_full == 1) {
-                meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm.full == 1) {
+                meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
             } else {
-                meta.edm_amount = 0xFFFFFFFF; // it is the last one, whatever there was a right to
+                meta.edm.amount = 0xFFFFFFFF; // it is the last one, whatever there was a right to
             }
-            if (meta.edm_end == 0) {
-                meta.edm_need = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm.end == 0) {
+                meta.edm.need = (bit<32>) hdr.edm_message.bytes;
             }
         }
 
-        if (meta.steered == 1) {
-            // Not the one that has the frame's address.
-            meta.destination = hdr.pl2_management.cell[15:8];
-        } else if (hdr.ethernet.dstAddr[40:40] == 0) {
+        if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
@@ -2319,7 +2705,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (hdr.pl2_control.isValid() && meta.pass == 0) {
                     control_color = control_meter.execute(ig_intr_md.ingress_port);
                 }
-                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
                     hdr.ethernet.dstAddr[40:40] == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
@@ -2331,28 +2717,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (hdr.pl2_control.isValid() && meta.pass == 0) {
                     control_color = control_meter.execute(ig_intr_md.ingress_port);
                 }
-                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
                     hdr.ethernet.dstAddr[40:40] == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
-                }
-                // Of a cell that is to be forgotten. What is not of this operation does no harm.
-                if (meta.steered == 1) {
-                    meta.source = hdr.pl2_management.cell[23:16];
-                }
-                // The controller's reservations are those of its port.
-                if (hdr.pl2_control.isValid()) {
-                    meta.link_in = (link_t) CPU_PORT;
                 }
             }
         }
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
-            meta.op   = OP_NONE;
-            meta.edm_op = EDM_OP_NONE;
+            meta.pl2.op   = OP_NONE;
+            meta.edm.op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.op   = OP_NONE;
-            meta.edm_op = EDM_OP_NONE;
+            meta.pl2.op   = OP_NONE;
+            meta.edm.op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -2365,286 +2743,59 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (control_color == MeterColor_t.RED) {
                 meta.drop = DROP_CONTROL_METER;
-                meta.op   = OP_NONE;
-            } else if (meta.bad != 0) {
-                meta.drop = meta.bad;
+                meta.pl2.op   = OP_NONE;
+            } else if (meta.pl2.bad != 0) {
+                meta.drop = meta.pl2.bad;
+                meta.pl2.op   = OP_NONE;
             } else
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.edm.kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_bad != 0) {
-                meta.drop = meta.edm_bad;
-                meta.edm_op = EDM_OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.edm.bad != 0) {
+                meta.drop = meta.edm.bad;
+                meta.edm.op = EDM_OP_NONE;
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
                 meta.drop = DROP_SAME_PORT;
-                meta.op   = OP_NONE;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.op == OP_NONE) {
+                meta.pl2.op   = OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.op   = OP_NONE;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.op != OP_NONE || meta.claims == 1) {
-                requests.apply();
+                meta.pl2.op   = OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.pl2.op != OP_NONE || meta.pl2.claims == 1) {
+                pl2_lanes.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
             }
         }
 
         // A frame for one host of which egress asks nothing passes egress by.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
-            meta.known_port != CPU_PORT && meta.claims == 0 && !hdr.edm_message.isValid()) {
+            meta.known_port != CPU_PORT && meta.pl2.claims == 0 && !hdr.edm_message.isValid()) {
             hdr.packet_in.setInvalid();
             ig_tm_md.bypass_egress = 1;
         }
-        if (hdr.pl2_control.isValid() || hdr.pl2_management.isValid() || meta.claims == 1) {
-            // What the rates of its links say of a frame of PL2.
-            if (hdr.pl2_control.isValid()) {
-                slots_in.apply();
-                slots_out.apply();
-                limits.apply();
-            } else if (meta.claims == 1 && hdr.vlan.dei == 1) {
-                thresholds.apply();
-            }
-            if (hdr.pl2_control.isValid() || meta.claims == 1) {
-                graces.apply();
-            }
-
-            // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
-            if (meta.op == OP_RESERVE && meta.holder != 0) {
-                meta.op   = OP_OCCUPIED;
-                meta.cell = meta.holder & HELD_CELL; // of the half that holds it
-            } else if (meta.op == OP_RESERVE) {
-                replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-                meta.opens_in  = meta.now + meta.limit_in;
-                meta.closes_in = (bit<32>) reserve_in.execute(meta.link_in) - meta.limit_in;
-                meta.opens_out = meta.now + meta.limit_out;
-                meta.closes_out = (bit<32>) reserve_out.execute(meta.link_out) - meta.limit_out;
-            } else if (meta.op == OP_FORGET) {
-                meta.left = replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            } else if (meta.op == OP_CLAIM) {
-                meta.left = use_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            } else if (meta.op == OP_READ_IN) {
-                meta.closes_in = (bit<32>) look_at_in.execute(meta.link_in);
-            } else if (meta.op == OP_WRITE_IN) {
-                meta.closes_in = (bit<32>) write_in.execute(meta.link_in);
-            } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
-                meta.closes_out = (bit<32>) look_at_out.execute(meta.link_out) - meta.limit_out;
-            } else if (meta.op == OP_WRITE_OUT) {
-                meta.closes_out = (bit<32>) write_out.execute(meta.link_out) - meta.limit_out;
-            }
-
-            // Waits are known as what they are beyond their limits; the controller's have none.
-            meta.send_wait = meta.closes_in + meta.limit_in;
-            meta.recv_wait = meta.closes_out + meta.limit_out;
-            if (meta.op == OP_CLAIM) {
-                if (meta.left != 0) {
-                    meta.cover = COVER_SLOTS;
-                } else if (meta.holder[7:6] == 2 && meta.holder[0:0] == meta.cell[0:0]) {
-                    meta.cover = COVER_LANE;
-                }
-            }
-
-            // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
-            if (meta.op == OP_RESERVE) {
-                if (hdr.pl2_control.unsolicited == 1 &&
-                    meta.closes_in[31:31] == 1 && meta.closes_out[31:31] == 1) {
-                    go_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-                } else {
-                    stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-                }
-            } else if (meta.op == OP_FORGET) {
-                stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            } else if (meta.op == OP_UNSOLICITED) {
-                meta.unsolicited =
-                    (bit<16>) use_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            } else if (meta.op == OP_CLAIM) {
-                meta.unsolicited =
-                    (bit<16>) look_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            }
-
-            // starts: once both ports are free.
-            if (meta.op == OP_RESERVE) {
-                set_start_in.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-                set_start_out.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-                meta.window_in =
-                    (bit<32>) look_at_start_in.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-                meta.window_out =
-                    (bit<32>) look_at_start_out.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            }
+        if (hdr.pl2_control.isValid() || hdr.pl2_management.isValid() || meta.pl2.claims == 1) {
+            pl2.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
         } else {
-            // Which lane, and which way data goes: an answer goes the other way than its request.
-            if (hdr.edm_management.isValid()) {
-                edm_manage();
-            } else {
-                if (meta.edm_kind == EDM_OP_ANSWER) {
-                    edm_locate_by_source();
-                } else {
-                    edm_locate_by_destination();
-                }
-                if (meta.edm_kind == EDM_OP_REQUEST) {
-                    edm_comes_back();
-                } else {
-                    edm_goes_on();
-                }
-            }
-            if (meta.edm_kind == EDM_OP_REQUEST) {
-                if (meta.edm_long == 1) {
-                    edm_claim_window_back();
-                } else {
-                    edm_claim_chunk_back();
-                }
-            } else {
-                if (meta.edm_long == 1) {
-                    edm_claim_window_on();
-                } else {
-                    edm_claim_chunk_on();
-                }
-            }
-            if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
-                edm_look_behind_chunk();
-            } else {
-                edm_look_at_demand();
-            }
-
-            if (edm_color == MeterColor_t.RED) {
-                meta.drop = DROP_EDM_CONTROL_METER;
-                meta.edm_op = EDM_OP_NONE;
-            } else {
-                // edm_touched
-                if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-                    if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-                        meta.edm_amount = edm_touch_asked.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                    } else {
-                        edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                    }
-                }
-                if (meta.edm_op != EDM_OP_NONE && meta.edm_claims == 1 && meta.edm_memory != 0) {
-                    meta.edm_from_near = edm_claim_source.execute(meta.edm_from[15:0]);
-                }
-                if (meta.edm_op != EDM_OP_NONE && meta.edm_claims == 1 && meta.edm_memory != 0) {
-                    meta.edm_to_near = edm_claim_destination.execute(meta.edm_to[15:0]);
-                }
-            }
-            // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the last chunk of
-            // what was granted the next window. At a link that is claimed far ahead a message has one chunk at a time: hosts
-            // with as many messages get equal shares of it.
-            if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-                if (meta.edm_from_near == 1 && meta.edm_to_near == 1) {
-                    edm_ask_for_demand();
-                } else {
-                    edm_ask_for_chunk();
-                }
-            } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
-                if (meta.edm_from_near == 1 && meta.edm_to_near == 1) {
-                    edm_ask_for_window();
-                } else {
-                    edm_ask_behind_chunk();
-                }
-            }
-            if (meta.edm_asks == 1) {
-                edm_times.apply();
-            }
-
-            // edm_rights
-            if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-                meta.edm_held = edm_manage_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-                if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                    meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                } else if (meta.edm_asks == 1) {
-                    meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                } else {
-                    meta.edm_granted = edm_use_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                }
-            }
-
-            // What becomes of the frame.
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (meta.edm_memory == 0) {
-                    meta.drop = DROP_EDM_NO_MEMORY;
-                } else if (meta.edm_granted == 0) {
-                    meta.drop = DROP_EDM_LANE_TAKEN;
-                } else {
-                    ig_tm_md.qid = EDM_CLASS_CONTROL;
-                    edm_demands.count(ig_intr_md.ingress_port);
-                }
-            } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-                if (meta.edm_granted == 0) {
-                    edm_demoted.count(EDM_DEMOTED_UNCOVERED);
-                } else {
-                    ig_tm_md.qid = EDM_CLASS_DATA;
-                    edm_data.count(ig_tm_md.ucast_egress_port);
-                }
-            } else if (meta.edm_op != EDM_OP_NONE) {
-                ig_tm_md.qid = EDM_CLASS_CONTROL;
-            }
-
-            // edm_source_free, edm_destination_free
-            if (meta.edm_asks == 1 && meta.edm_granted == 1) {
-                meta.edm_from_wait = edm_reserve_source.execute(meta.edm_from[15:0]);
-            } else if (meta.edm_op == EDM_OP_READ_SOURCE) {
-                meta.edm_from_wait = edm_look_at_source.execute(meta.edm_from[15:0]);
-            } else if (meta.edm_op == EDM_OP_WRITE_SOURCE) {
-                meta.edm_from_wait = edm_write_source.execute(meta.edm_from[15:0]);
-            }
-            meta.edm_earliest = meta.edm_now + (bit<32>) meta.edm_from_wait;
-            if (meta.edm_asks == 1 && meta.edm_granted == 1) {
-                meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
-            } else if (meta.edm_op == EDM_OP_READ_DESTINATION) {
-                meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
-            } else if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-                meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
-            }
-            meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
+            edm.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md, edm_color);
         }
 
-        // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
-        // then the buffer that all share.
-        if (meta.op == OP_DEMOTED || meta.op == OP_NOT_NOW ||
-            (meta.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT)) {
+        // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to itself,
+        // and then the buffer that all share.
+        if (meta.pl2.op == OP_DEMOTED || meta.pl2.op == OP_NOT_NOW ||
+            (meta.pl2.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT)) {
             send_best_effort();
         }
-        if (meta.op != OP_NONE) {
-            verdicts.apply();
-        }
-        if (meta.op == OP_NOT_NOW) {
-            refused.count(REFUSED_LANE);
-        }
-        if (meta.op == OP_DEMOTED) {
-            demoted.count(meta.demoted);
-        }
-        // What it tells of the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the
-        // controller asked.
-        if (meta.edm_op == EDM_OP_NOTIFY) {
-            edm_grant();
-        } else if (meta.edm_op == EDM_OP_REQUEST) {
-            hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
-            if (hdr.edm_message.kind == EDM_RREQ) {
-                hdr.edm_message.bytes = meta.edm_bytes[15:0];
-            }
-        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-            if (meta.edm_asks == 1 && meta.edm_granted == 1) {
-                meta.edm_start = (bit<32>) meta.edm_to_wait;
-                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
-            }
-        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            hdr.edm_management.value = meta.edm_held;
-            edm_reply_to_controller();
-        } else if (meta.edm_op == EDM_OP_READ_SOURCE || meta.edm_op == EDM_OP_WRITE_SOURCE) {
-            hdr.edm_management.value = (bit<32>) meta.edm_from_wait;
-            edm_reply_to_controller();
-        } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-            hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
-            edm_reply_to_controller();
-        }
-        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.op == OP_UNSOLICITED) {
+        pl2_verdicts.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
+        edm_replies.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.pl2.op == OP_UNSOLICITED) {
             refusals.apply();
         }
     }
@@ -2727,43 +2878,8 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Frames that came as scheduled, and are longer than their slot.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
-
-    bit<16> room = 0;
-
-    @hidden action weigh_length() {
-        room = 1526 + 6 - eg_intr_md.pkt_length;
-    }
-    // Chunks that came as granted, and are longer than their header says.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_too_long;
-
-    bit<16> edm_room    = 0;
-    bit<16> edm_padding = 0;
-
-    // Lengths are with FCS, and what frames carry from ingress.
-    @hidden action edm_weigh_length() {
-        edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
-        edm_padding = 60 + 6 - eg_intr_md.pkt_length;
-    }
-
-    @hidden action edm_add_headers() {
-        edm_room = edm_room + 46 + 6;
-    }
-
-    // The copy of a chunk's head goes back, as the grant of what follows it.
-    @hidden action edm_turn_head() {
-        mac_addr_t source = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = source;
-        hdr.edm_control.setValid();
-        hdr.edm_control.version = EDM_VERSION;
-        hdr.edm_control.kind    = EDM_GRANT;
-        hdr.edm_control.id      = hdr.edm_message.id;
-        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_CHUNK;
-        hdr.edm_control.bytes   = hdr.head.edm_bytes;
-        hdr.edm_control.wait    = hdr.head.edm_wait;
-    }
+    Pl2Egress() pl2;
+    EdmEgress() edm;
 
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
@@ -2771,32 +2887,8 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
             eg_dprsr_md.drop_ctl = 1;
         }
-        // Its length is known here alone: with FCS, and what it carries from ingress.
-        weigh_length();
-        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1 &&
-            hdr.vlan.isValid() && hdr.vlan.etherType != ETHERTYPE_EDM) {
-            too_long.count(0);
-            eg_dprsr_md.drop_ctl = 1;
-        }
-        if (hdr.head.isValid()) {
-            edm_turn_head();
-            if (hdr.edm_message.kind == EDM_RRES) {
-                hdr.edm_control.answer = 1;
-            } else {
-                hdr.edm_control.answer = 0;
-            }
-            if (hdr.vlan.isValid()) {
-                hdr.vlan.pcp = 7;
-            }
-            hdr.edm_message.setInvalid();
-        } else if (hdr.edm_message.isValid()) {
-            edm_weigh_length();
-            edm_add_headers();
-            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && edm_room[15:15] == 1 && edm_padding[15:15] == 1) {
-                edm_too_long.count(0);
-                eg_dprsr_md.drop_ctl = 1;
-            }
-        }
+        pl2.apply(hdr, meta, eg_intr_md, eg_prsr_md, eg_dprsr_md, eg_oport_md);
+        edm.apply(hdr, meta, eg_intr_md, eg_prsr_md, eg_dprsr_md, eg_oport_md);
         if (eg_intr_md.egress_port != CPU_PORT) {
             hdr.packet_in.setInvalid();
         }

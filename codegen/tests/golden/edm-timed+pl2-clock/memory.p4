@@ -61,6 +61,12 @@ const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST   = 22; // management from a port ot
 const bit<32> DROP_EDM_BAD_TARGET             = 23; // management of a register that doesn't exist
 const bit<32> DROP_EDM_BAD_INDEX              = 24; // management of a cell that doesn't exist
 const bit<32> DROP_REASONS                    = 25; // how many there are
+const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+
+// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
+typedef bit<48> time_t;
+
+const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 // What PL2's frames start with: the version and one of the kinds.
 const bit<4> PL2_VERSION     = 1;
@@ -104,6 +110,12 @@ const bit<32> REFUSED_LANE     = 0;  // the lane's reservation has not begun
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
+// Differences from here up mean a time in the past (see the registers).
+const time_t HORIZON = 48w1 << 30;
+const time_t PL2_T       = 15; // waits up to which a burst goes unsolicited (t), in slots
+const time_t EARLY_SLOTS = 4; // how much before its start a burst may come, in slots
+const time_t LATE_SLOTS  = 1004; // how much after its start, its own length included
+
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
@@ -136,25 +148,14 @@ const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
 const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
-// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<32> EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
 const bit<32> EDM_DEMOTED_TOO_LONG  = 1;  // longer than its header says
 const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
 
-// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
-typedef bit<48> time_t;
-
-// Differences from here up mean a time in the past (see the registers).
-const time_t HORIZON = 48w1 << 30;
-const time_t PL2_T       = 15; // waits up to which a burst goes unsolicited (t), in slots
-const time_t EARLY_SLOTS = 4; // how much before its start a burst may come, in slots
-const time_t LATE_SLOTS  = 1004; // how much after its start, its own length included
-
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
-
-const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
 const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
@@ -278,7 +279,8 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-struct metadata_t {
+// What pl2 keeps of a frame while ingress handles it.
+struct pl2_metadata_t {
     bit<32> source_cells;      // the first of the source's cells
     bit<32> destination_cells; // the destination's among them
     bit<32> claim;             // the cell of the reservation that the frame is or claims
@@ -295,55 +297,65 @@ struct metadata_t {
     bit<32> right;             // what a reservation gives a right to
     bit<32> left;              // what a cell held
     @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
-    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
-    bit<8>  edm_op;                 // the same, once it may be
-    bit<32> edm_now;                // when it came
-    bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as a requester
-    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  edm_source_memory;      // whether it has memory
-    bit<8>  edm_source_rate;        // the number of its rate
-    bit<32> edm_destination_link;   // the same of where the frame goes
-    bit<32> edm_destination_asks;
-    bit<32> edm_destination_asked;
-    bit<8>  edm_destination_memory;
-    bit<8>  edm_destination_rate;
-    bit<16> edm_id;                 // of the message
-    bit<32> edm_cell;               // the lane of the message
-    bit<8>  edm_memory;             // whether who is asked has memory
-    bit<32> edm_total;              // bytes of the message
-    bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_size;               // bytes of the chunk
-    bit<32> edm_slack;              // below 0: the message is too long
-    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
-    @field_list(EDM_COPY) bit<32> edm_bytes;   // what is granted
-    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this
-    int<32> edm_expired;            // whether the lane's message has given it up
-    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> edm_held;               // what a lane held, as the controller asks
-    bit<8>  edm_to_rate;            // the number of the rate of where data goes
-    bit<32> edm_to;                 // where data goes
-    bit<8>  edm_from_rate;          // the same of where data comes from
-    bit<32> edm_from;
-    bit<32> edm_from_time;          // what they take where they come from
-    int<32> edm_from_wait;          // how long until they may leave there
-    bit<32> edm_to_time;            // what the granted bytes take where they go
-    @field_list(EDM_COPY) int<32> edm_to_wait; // how long until they may
-    bit<32> edm_earliest;           // before which the destination has no time for them
-    bit<32> edm_round;              // their length, to be rounded up to units
-    @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
-    @field_list(NEXT_PASS) time_t arrived;      // when that was
     time_t destination_slot; // a slot at the egress port's rate
     time_t drop_threshold;   // T in time at the egress port's rate
     time_t reserved;         // how far the egress port is reserved
-    bit<32> edm_session; // by which a copy goes back
-    int<32> edm_early;   // how long before the last of what is granted may leave
-    int<32> edm_lead;    // how far ahead the links are granted that data takes
-    bit<32> edm_behind;  // what of the message is granted and behind the chunk
-    @field_list(EDM_COPY) bit<32> edm_next; // where what is not granted begins
-    bit<32> edm_most;    // what may be granted and behind a chunk
-    int<32> edm_longest; // how far ahead links may be granted where a demand is granted a window
+}
+
+// What edm keeps of a frame while ingress handles it.
+struct edm_metadata_t {
+    bit<8>  kind;               // what the frame is: one of EDM_OP
+    bit<8>  op;                 // the same, once it may be
+    bit<32> now;                // when it came
+    bit<32> source_link;        // where the frame comes from
+    bit<32> source_asks;        // the source's first cell as a requester
+    bit<32> source_asked;       // its offset among a requester's cells, as memory
+    bit<8>  source_memory;      // whether it has memory
+    bit<8>  source_rate;        // the number of its rate
+    bit<32> destination_link;   // the same of where the frame goes
+    bit<32> destination_asks;
+    bit<32> destination_asked;
+    bit<8>  destination_memory;
+    bit<8>  destination_rate;
+    bit<16> id;                 // of the message
+    bit<32> cell;               // the lane of the message
+    bit<8>  memory;             // whether the host that is asked has memory
+    bit<32> total;              // bytes of the message
+    bit<32> offset;             // where in the message the chunk starts
+    bit<32> size;               // bytes of the chunk
+    bit<32> slack;              // below 0: the message is too long
+    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
+    @field_list(EDM_COPY) bit<32> bytes;   // what is granted
+    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;             // what it uses up of this
+    int<32> expired;            // whether the lane's message has given it up
+    bit<32> granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> held;               // what a lane held, as the controller asks
+    bit<8>  to_rate;            // the number of the rate of where data goes
+    bit<32> to;                 // where data goes
+    bit<8>  from_rate;          // the same of where data comes from
+    bit<32> from;
+    bit<32> from_time;          // what they take where they come from
+    int<32> from_wait;          // how long until they may leave there
+    bit<32> to_time;            // what the granted bytes take where they go
+    @field_list(EDM_COPY) int<32> to_wait; // how long until they may
+    bit<32> earliest;           // before which the destination has no time for them
+    bit<32> round;              // their length, to be rounded up to units
+    bit<32> copy_session; // by which a copy goes back
+    int<32> early;   // how long before the last of what is granted may leave
+    int<32> lead;    // how far ahead the links are granted that data takes
+    bit<32> behind;  // what of the message is granted and behind the chunk
+    @field_list(EDM_COPY) bit<32> next; // where what is not granted begins
+    bit<32> most;    // what may be granted and behind a chunk
+    int<32> longest; // how far ahead links may be granted where a demand is granted a window
+}
+
+struct metadata_t {
+    pl2_metadata_t pl2;
+    edm_metadata_t edm;
+    bit<32> drop; // why the frame is dropped
+    @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
+    @field_list(NEXT_PASS) time_t arrived;      // when that was
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -445,34 +457,34 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
 
     state parse_edm_notify {
         packet.extract(hdr.edm_control);
-        meta.edm_kind  = EDM_OP_NOTIFY;
-        meta.edm_id    = hdr.edm_control.id;
-        meta.edm_total = hdr.edm_control.bytes;
+        meta.edm.kind  = EDM_OP_NOTIFY;
+        meta.edm.id    = hdr.edm_control.id;
+        meta.edm.total = hdr.edm_control.bytes;
         transition accept;
     }
 
     state parse_edm_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_REQUEST;
+        meta.edm.kind = EDM_OP_REQUEST;
         transition parse_edm_message;
     }
 
     state parse_edm_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_WRITE;
+        meta.edm.kind = EDM_OP_WRITE;
         transition parse_edm_message;
     }
 
     state parse_edm_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_ANSWER;
+        meta.edm.kind = EDM_OP_ANSWER;
         transition parse_edm_message;
     }
 
     state parse_edm_message {
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         transition accept;
     }
 
@@ -504,83 +516,12 @@ control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-control RackIngress(inout headers_t hdr, inout metadata_t meta,
-                    inout standard_metadata_t standard_metadata) {
-    counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
-
-    // Unless the controller configures a port's meter, everything is green.
-    meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
-    meter(PORT_COUNT, MeterType.packets) control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted, or an RSV go without a grant.
+// Reservations: an RSV takes slots at both of its ports, and a frame of its burst takes one of them up.
+control Pl2(inout headers_t hdr, inout metadata_t meta,
+        inout standard_metadata_t standard_metadata) {
+    // Frames that lose the class that they claim, and RSVs without a grant, by reason.
     counter(DEMOTED_REASONS, CounterType.packets_and_bytes) demoted;
     counter(REFUSED_REASONS, CounterType.packets) refused;
-    meter(PORT_COUNT, MeterType.bytes) edm_control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted.
-    counter(EDM_DEMOTED_REASONS, CounterType.packets_and_bytes) edm_demoted;
-
-    // By port: demands of the port's host that were granted, data that went to it as scheduled.
-    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_demands;
-    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
-
-    // Every refusal goes through here: nothing disappears uncounted.
-    @hidden action drop(in bit<32> reason) {
-        drops.count(reason);
-        mark_to_drop(standard_metadata);
-        exit;
-    }
-
-    action accept_source(bit<32> slot, bit<32> cells,
-        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
-        // Slots come with the entries, so each port has its own: nothing assumes equal rates.
-        meta.source_slot  = (time_t) slot;
-        meta.source_cells = cells;
-        meta.edm_source_link   = edm_link;
-        meta.edm_source_asks   = edm_asks;
-        meta.edm_source_asked  = edm_asked;
-        meta.edm_source_memory = edm_memory;
-        meta.edm_source_rate   = edm_rate;
-    }
-
-    // A port speaks for its own host only; the controller's packets don't pass here.
-    table source_guard {
-        key = {
-            standard_metadata.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
-        }
-        actions = {
-            accept_source;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    action forward(port_t port, bit<32> slot, bit<32> drop_threshold, bit<32> cells,
-        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
-        standard_metadata.egress_spec = port;
-        meta.destination_slot         = (time_t) slot;
-        meta.drop_threshold           = (time_t) drop_threshold;
-        meta.destination_cells        = cells;
-        meta.edm_destination_link   = edm_link;
-        meta.edm_destination_asks   = edm_asks;
-        meta.edm_destination_asked  = edm_asked;
-        meta.edm_destination_memory = edm_memory;
-        meta.edm_destination_rate   = edm_rate;
-    }
-
-    table l2_forward {
-        key = {
-            hdr.ethernet.dstAddr : exact;
-        }
-        actions = {
-            forward;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
 
     // The time at which each port is next free, as a source and as a destination. Every
     // read-modify-write is one action, because an action is what the target runs undivided; and no
@@ -608,7 +549,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t ahead = free - now;
         ahead = ahead < HORIZON ? ahead : 48w0;
         hdr.pl2_control.sendWait = (bit<32>) ahead;
-        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.source_slot;
+        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.pl2.source_slot;
         in_reservation.write((bit<32>) standard_metadata.ingress_port, free);
     }
 
@@ -619,7 +560,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t ahead = free - now;
         ahead = ahead < HORIZON ? ahead : 48w0;
         hdr.pl2_control.recvWait = (bit<32>) ahead;
-        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.destination_slot;
+        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.pl2.destination_slot;
         out_reservation.write((bit<32>) standard_metadata.egress_spec, free);
     }
 
@@ -627,7 +568,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t free;
         out_reservation.read(free, (bit<32>) standard_metadata.egress_spec);
         time_t ahead = free - standard_metadata.ingress_global_timestamp;
-        meta.reserved = ahead < HORIZON ? ahead : 48w0;
+        meta.pl2.reserved = ahead < HORIZON ? ahead : 48w0;
     }
 
     // The controller's read, write and reset. Its values are time from now; the one before goes back
@@ -701,28 +642,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // An RSV takes its lane. An occupied lane stays as it is, and `holder` names its half.
     @hidden action take_lane() {
-        lane_lock.read(meta.holder, meta.claim >> 1);
-        meta.occupied = !meta.again && meta.holder != 0;
-        bit<8> next = meta.half;
-        lane_lock.write(meta.claim >> 1, meta.occupied ? meta.holder : next);
+        lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
+        meta.pl2.occupied = !meta.pl2.again && meta.pl2.holder != 0;
+        bit<8> next = meta.pl2.half;
+        lane_lock.write(meta.pl2.claim >> 1, meta.pl2.occupied ? meta.pl2.holder : next);
     }
 
     // A half's first scheduled frame frees the lane for the next reservation.
     @hidden action begin_in_lane() {
-        lane_lock.read(meta.holder, meta.claim >> 1);
-        lane_lock.write(meta.claim >> 1, meta.holder == meta.half ? 8w0 : meta.holder);
+        lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
+        lane_lock.write(meta.pl2.claim >> 1, meta.pl2.holder == meta.pl2.half ? 8w0 : meta.pl2.holder);
     }
 
     // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
     // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
     @hidden action lock_again() {
-        lane_lock.read(meta.holder, meta.claim >> 1);
-        lane_lock.write(meta.claim >> 1, (meta.holder == 0 ? meta.half : meta.holder) | HARD);
+        lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
+        lane_lock.write(meta.pl2.claim >> 1, (meta.pl2.holder == 0 ? meta.pl2.half : meta.pl2.holder) | HARD);
     }
 
     // What a cell held, it holds no more.
     @hidden action void_rights(in bit<32> claim) {
-        rights.read(meta.left, claim);
+        rights.read(meta.pl2.left, claim);
         rights.write(claim, 0);
     }
 
@@ -732,16 +673,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // What was left of the half's last reservation is forfeit.
     @hidden action replace_rights() {
-        meta.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
-        rights.write(meta.claim, meta.right);
+        meta.pl2.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
+        rights.write(meta.pl2.claim, meta.pl2.right);
     }
 
     // Both waits are known: what the half may send unsolicited.
     @hidden action settle_unsolicited() {
-        meta.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
-            (time_t) hdr.pl2_control.sendWait <= meta.source_slot * PL2_T &&
-            (time_t) hdr.pl2_control.recvWait <= meta.destination_slot * PL2_T;
-        rights_unsolicited.write(meta.claim, meta.went_unsolicited ? meta.right :
+        meta.pl2.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
+            (time_t) hdr.pl2_control.sendWait <= meta.pl2.source_slot * PL2_T &&
+            (time_t) hdr.pl2_control.recvWait <= meta.pl2.destination_slot * PL2_T;
+        rights_unsolicited.write(meta.pl2.claim, meta.pl2.went_unsolicited ? meta.pl2.right :
             (hdr.pl2_control.unsolicited == 1 ? HAS_SLOTS : 32w0));
     }
 
@@ -750,19 +691,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<32> length = standard_metadata.packet_length;
         bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
         bit<32> left;
-        rights.read(left, meta.claim);
-        meta.covered = cost <= left;
-        rights.write(meta.claim, meta.covered ? left - cost : left);
+        rights.read(left, meta.pl2.claim);
+        meta.pl2.covered = cost <= left;
+        rights.write(meta.pl2.claim, meta.pl2.covered ? left - cost : left);
     }
 
     @hidden action use_rights_unsolicited() {
         bit<32> length = standard_metadata.packet_length;
         bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
         bit<32> left;
-        rights_unsolicited.read(left, meta.claim);
-        meta.has_slots = left == HAS_SLOTS;
-        meta.covered   = cost <= left && !meta.has_slots;
-        rights_unsolicited.write(meta.claim, meta.covered ? left - cost : left);
+        rights_unsolicited.read(left, meta.pl2.claim);
+        meta.pl2.has_slots = left == HAS_SLOTS;
+        meta.pl2.covered   = cost <= left && !meta.pl2.has_slots;
+        rights_unsolicited.write(meta.pl2.claim, meta.pl2.covered ? left - cost : left);
     }
 
     // When the burst may begin: once both ports are free.
@@ -770,7 +711,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<32> wait = hdr.pl2_control.sendWait < hdr.pl2_control.recvWait ?
             hdr.pl2_control.recvWait : hdr.pl2_control.sendWait;
         time_t start = standard_metadata.ingress_global_timestamp + (time_t) wait;
-        starts.write(meta.claim, (bit<64>) start | (meta.went_unsolicited ? WENT_UNSOLICITED : 64w0));
+        starts.write(meta.pl2.claim, (bit<64>) start | (meta.pl2.went_unsolicited ? WENT_UNSOLICITED : 64w0));
     }
 
     // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
@@ -778,11 +719,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     @hidden action look_at_start(in bit<32> claim) {
         bit<64> start;
         starts.read(start, claim);
-        meta.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
-        meta.went_unsolicited = (start & WENT_UNSOLICITED) != 0;
-        time_t slot = meta.source_slot < meta.destination_slot ? meta.destination_slot : meta.source_slot;
-        meta.early = slot * EARLY_SLOTS;
-        meta.late  = slot * LATE_SLOTS;
+        meta.pl2.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
+        meta.pl2.went_unsolicited = (start & WENT_UNSOLICITED) != 0;
+        time_t slot = meta.pl2.source_slot < meta.pl2.destination_slot ? meta.pl2.destination_slot : meta.pl2.source_slot;
+        meta.pl2.early = slot * EARLY_SLOTS;
+        meta.pl2.late  = slot * LATE_SLOTS;
     }
 
     // The controller takes back what a half holds: exactly this, whatever others reserve in between. Doing it
@@ -790,10 +731,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     @hidden action forget_claim() {
         bit<32> claim = hdr.pl2_management.cell;
         bit<8>  half  = 1 + (bit<8>) (claim & 1);
-        lane_lock.read(meta.holder, claim >> 1);
-        lane_lock.write(claim >> 1, meta.holder & HALVES == half ? 8w0 : meta.holder);
+        lane_lock.read(meta.pl2.holder, claim >> 1);
+        lane_lock.write(claim >> 1, meta.pl2.holder & HALVES == half ? 8w0 : meta.pl2.holder);
         void_rights(claim);
-        hdr.pl2_management.value = meta.left;
+        hdr.pl2_management.value = meta.pl2.left;
     }
 
     @hidden action turn_around() {
@@ -817,430 +758,42 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         standard_metadata.egress_spec = CPU_PORT;
     }
 
-    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
-    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
-    //
-    // What each register guarantees, in the order in which all frames pass them, each at most once:
-    //
-    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
-    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
-    // edm_source_free       granted chunks of a source begin one after the other, or later
-    // edm_destination_free  a destination gets granted chunks one after the other
-    //
-    // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
-
-    // When the lane's message last went on.
-    // Written by demands, chunks; it wraps as the time does.
-    register<int<32>>(EDM_CELL_COUNT) edm_touched;
-
-    // Whether a message in this lane has stopped for so long that the lane is free.
-    @hidden action edm_touch(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_touched.read(value, at);
-        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-            result = 1;
-        } else {
-            result = 0;
-        }
-        value = (int<32>) meta.edm_now;
-        edm_touched.write(at, value);
-    }
-
-    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
-    // Written by demands, chunks, the controller; it never wraps.
-    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
-
-    // A demand's: the lane must be free.
-    @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        if (value == 0) {
-            value  = meta.edm_need;
-            result = 1;
-        } else {
-            result = 0;
-        }
-        edm_rights.write(at, value);
-    }
-
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    @hidden action edm_replace_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        value  = meta.edm_need;
-        edm_rights.write(at, value);
-    }
-
-    // A chunk's.
-    @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        if (value >= meta.edm_need) {
-            value  = value - meta.edm_amount;
-            result = 1;
-        } else {
-            result = 0;
-        }
-        edm_rights.write(at, value);
-    }
-
-    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        edm_rights.write(at, value);
-    }
-
-    // When what was last granted of the lane's message may leave.
-    // Written by demands and chunks that are granted something; it wraps as the time does.
-    register<int<32>>(EDM_CELL_COUNT) edm_due;
-
-    @hidden action edm_set_due(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_due.read(value, at);
-        value  = (int<32>) meta.edm_now + meta.edm_to_wait;
-        result = value;
-        edm_due.write(at, value);
-    }
-
-    @hidden action edm_look_at_due(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_due.read(value, at);
-        result = value - (int<32>) meta.edm_now;
-        edm_due.write(at, value);
-    }
-
-    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
-    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
-    // up to EDM_HORIZON, once.
-
-    // When the link is next free, as a source.
-    // Written by what is granted, the controller; it wraps as the time does.
-    register<int<32>>(PORT_COUNT) edm_source_free;
-
-    @hidden action edm_reserve_source(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_source_free.read(value, at);
-        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-            result = 0;
-            value  = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
-        } else {
-            result = value - (int<32>) meta.edm_now;
-            value  = value + (int<32>) meta.edm_from_time;
-        }
-        edm_source_free.write(at, value);
-    }
-
-    @hidden action edm_look_at_source(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_source_free.read(value, at);
-        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_now;
-        }
-        edm_source_free.write(at, value);
-    }
-
-    // The controller's, from now on. What it was goes back.
-    @hidden action edm_write_source(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_source_free.read(value, at);
-        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_now;
-        }
-        value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
-        edm_source_free.write(at, value);
-    }
-
-    // When the link is next free, as a destination.
-    // Written by what is granted, the controller; it wraps as the time does.
-    register<int<32>>(PORT_COUNT) edm_destination_free;
-
-    @hidden action edm_reserve_destination(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_destination_free.read(value, at);
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-            value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
-            value  = value + (int<32>) meta.edm_to_time;
-        }
-        edm_destination_free.write(at, value);
-    }
-
-    @hidden action edm_look_at_destination(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_destination_free.read(value, at);
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
-        }
-        edm_destination_free.write(at, value);
-    }
-
-    // The controller's, from now on. What it was goes back.
-    @hidden action edm_write_destination(in bit<32> at, out int<32> result) {
-        int<32> value;
-        edm_destination_free.read(value, at);
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
-        }
-        value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
-        edm_destination_free.write(at, value);
-    }
-
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    action edm_take_times(bit<32> from_time, bit<32> to_time) {
-        meta.edm_from_time = from_time;
-        meta.edm_to_time = to_time;
-    }
-
-    table edm_times {
-        key = {
-            meta.edm_round[15:4] : exact @name("units");
-            meta.edm_from_rate : exact;
-            meta.edm_to_rate : exact;
-        }
-        actions = {
-            edm_take_times;
-        }
-        const default_action = edm_take_times(0, 0);
-        size = 1024;
-    }
-
-    @hidden action edm_turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The notification goes back as the grant of the message's first bytes.
-    @hidden action edm_grant() {
-        edm_turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm_bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
-        standard_metadata.egress_spec = standard_metadata.ingress_port;
-    }
-
-    @hidden action edm_reply_to_controller() {
-        edm_turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
-        standard_metadata.egress_spec = CPU_PORT;
-    }
-
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    @hidden action edm_locate_by_destination() {
-        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
-        meta.edm_memory = meta.edm_destination_memory;
-    }
-
-    @hidden action edm_locate_by_source() {
-        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
-        meta.edm_memory = meta.edm_source_memory;
-    }
-
-    // Data goes the way of the frame, but answers to requests the other way.
-    @hidden action edm_goes_on() {
-        meta.edm_to        = meta.edm_destination_link;
-        meta.edm_to_rate   = meta.edm_destination_rate;
-        meta.edm_from      = meta.edm_source_link;
-        meta.edm_from_rate = meta.edm_source_rate;
-    }
-
-    @hidden action edm_comes_back() {
-        meta.edm_to        = meta.edm_source_link;
-        meta.edm_to_rate   = meta.edm_source_rate;
-        meta.edm_from      = meta.edm_destination_link;
-        meta.edm_from_rate = meta.edm_destination_rate;
-    }
-
     apply {
-        bit<2> color;
-
-        standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        time_t edm_arrived = standard_metadata.ingress_global_timestamp;
-        meta.edm_now   = edm_arrived[31:0];
-        meta.edm_size  = (bit<32>) hdr.edm_message.bytes;
-        meta.edm_earliest = meta.edm_now;
-        meta.edm_slack = EDM_MESSAGE - meta.edm_total;
-        meta.edm_rest  = meta.edm_total - meta.edm_offset;
-        if (standard_metadata.parser_error != error.NoError) {
-            drop(DROP_MALFORMED);
-        }
-
-        // Broadcast or multicast.
-        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
-
-        if (hdr.packet_out.isValid()) {
-            if (hdr.pl2_management.isValid()) {
-                if ((bit<32>) hdr.pl2_management.index >= PORT_COUNT) {
-                    drop(DROP_BAD_INDEX);
-                }
-                if (hdr.pl2_management.kind == PL2_MGMT_FORGET) {
-                    if ((bit<32>) hdr.pl2_management.destination >= PORT_COUNT ||
-                        hdr.pl2_management.cell >= CELL_COUNT) {
-                        drop(DROP_BAD_INDEX);
-                    }
-                    forget_claim();
-                    void_rights_unsolicited(hdr.pl2_management.cell);
-                } else if (hdr.pl2_management.target == PL2_TARGET_IN) {
-                    exchange_in();
-                } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
-                    exchange_out();
-                } else {
-                    drop(DROP_BAD_TARGET);
-                }
-                reply_to_controller();
-                return;
-            }
-            if (hdr.edm_management.isValid()) {
-                bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
-                if (hdr.edm_management.kind == EDM_MGMT_RESET) {
-                    hdr.edm_management.value = 0;
-                }
-                if (hdr.edm_management.target == EDM_TARGET_RIGHTS) {
-                    if (hdr.edm_management.index >= EDM_CELL_COUNT) {
-                        drop(DROP_EDM_BAD_INDEX);
-                    }
-                    meta.edm_need = hdr.edm_management.value;
-                    if (reads) {
-                        edm_look_at_rights(hdr.edm_management.index, meta.edm_held);
-                    } else {
-                        edm_replace_rights(hdr.edm_management.index, meta.edm_held);
-                    }
-                    hdr.edm_management.value = meta.edm_held;
-                } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
-                    if (hdr.edm_management.index >= PORT_COUNT) {
-                        drop(DROP_EDM_BAD_INDEX);
-                    }
-                    meta.edm_to_time = hdr.edm_management.value;
-                    if (reads) {
-                        edm_look_at_destination(hdr.edm_management.index, meta.edm_to_wait);
-                    } else {
-                        edm_write_destination(hdr.edm_management.index, meta.edm_to_wait);
-                    }
-                    hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
-                } else if (hdr.edm_management.target == EDM_TARGET_SOURCE) {
-                    if (hdr.edm_management.index >= PORT_COUNT) {
-                        drop(DROP_EDM_BAD_INDEX);
-                    }
-                    meta.edm_from_time = hdr.edm_management.value;
-                    if (reads) {
-                        edm_look_at_source(hdr.edm_management.index, meta.edm_from_wait);
-                    } else {
-                        edm_write_source(hdr.edm_management.index, meta.edm_from_wait);
-                    }
-                    hdr.edm_management.value = (bit<32>) meta.edm_from_wait;
-                } else {
-                    drop(DROP_EDM_BAD_TARGET);
-                }
-                edm_reply_to_controller();
-                standard_metadata.priority = EDM_CLASS_CONTROL;
-                return;
-            }
-            if (hdr.packet_out.egress_port != 0) {
-                if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
-                    drop(DROP_UNKNOWN_DESTINATION);
-                }
-                standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
-                return;
-            }
-            // The controller's own cells.
-            meta.source_cells = 0;
-        } else if (source_guard.apply().miss) {
-            drop(DROP_SPOOFED);
-        }
-
-        // What a reservation may say is checked before it reaches a register.
         if (hdr.pl2_management.isValid()) {
-            drop(DROP_MANAGEMENT_FROM_HOST);
-        }
-        if (hdr.pl2_control.isValid()) {
-            // Once a frame, whatever passes it makes.
-            if (!meta.again) {
-                control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
-                if (color == V1MODEL_METER_COLOR_RED) {
-                    drop(DROP_CONTROL_METER);
-                }
+            if ((bit<32>) hdr.pl2_management.index >= PORT_COUNT) {
+                meta.drop = DROP_BAD_INDEX;
+                return;
             }
-            if (hdr.pl2_control.version != PL2_VERSION) {
-                drop(DROP_BAD_VERSION);
-            }
-            if (hdr.pl2_control.kind != PL2_RSV) {
-                drop(DROP_BAD_KIND);
-            }
-            // Clocks run by themselves: there is nothing to give back.
-            if (hdr.pl2_control.demand == 0 || hdr.pl2_control.demand > PL2_K) {
-                drop(DROP_BAD_DEMAND);
-            }
-            if (hdr.pl2_control.cell >= PL2_CELLS) {
-                drop(DROP_BAD_LANE);
-            }
-            if (to_group) {
-                drop(DROP_UNKNOWN_DESTINATION);
-            }
-        }
-
-        // What EDM's frames may say is checked before it reaches a register.
-        if (hdr.edm_management.isValid()) {
-            drop(DROP_EDM_MANAGEMENT_FROM_HOST);
-        } else if (hdr.edm_control.isValid() && hdr.edm_control.version != EDM_VERSION) {
-            drop(DROP_EDM_BAD_VERSION);
-        } else if (hdr.edm_control.isValid() && meta.edm_kind == EDM_OP_NONE) {
-            drop(DROP_EDM_BAD_KIND);
-        } else if (meta.edm_kind != EDM_OP_NONE && to_group) {
-            drop(DROP_UNKNOWN_DESTINATION);
-        } else if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-            edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
-            if (color == V1MODEL_METER_COLOR_RED) {
-                drop(DROP_EDM_CONTROL_METER);
-            } else if (meta.edm_id[1:0] >= EDM_DEMANDS) {
-                drop(DROP_EDM_BAD_LANE);
-            } else if (meta.edm_total == 0 || meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1) {
-                drop(DROP_EDM_BAD_DEMAND);
-            } else if (meta.edm_kind == EDM_OP_REQUEST &&
-                hdr.edm_message.kind == EDM_RMWREQ && meta.edm_total != EDM_WORD) {
-                drop(DROP_EDM_BAD_DEMAND);
-            } else {
-                meta.edm_op = meta.edm_kind;
-            }
-        } else if (meta.edm_kind == EDM_OP_WRITE && (meta.edm_total == 0 || meta.edm_size == 0) ||
-            meta.edm_kind == EDM_OP_ANSWER && (meta.edm_total == 0) != (meta.edm_size == 0)) {
-            // Only an answer may have no bytes: the NULL response, which is of none.
-            drop(DROP_EDM_BAD_DEMAND);
-        } else {
-            meta.edm_op = meta.edm_kind;
-        }
-
-        if (!to_group) {
-            if (l2_forward.apply().miss) {
-                drop(DROP_UNKNOWN_DESTINATION);
-            }
-            if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
-                drop(DROP_SAME_PORT);
-            }
-        }
-
-        if (hdr.pl2_control.isValid()) {
-            meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) hdr.pl2_control.cell;
-            meta.half  = 1 + (hdr.pl2_control.cell & 1);
-            take_lane();
-            if (meta.occupied) {
-                // The lane's reservation has begun unseen: nothing was sent in its slots.
-                look_at_start(((meta.claim >> 1) << 1) + (bit<32>) ((meta.holder & HALVES) - 1));
-                if (meta.ahead <= meta.early || meta.ahead >= HORIZON) {
-                    meta.again = true;
-                    resubmit_preserving_field_list(NEXT_PASS);
+            if (hdr.pl2_management.kind == PL2_MGMT_FORGET) {
+                if ((bit<32>) hdr.pl2_management.destination >= PORT_COUNT ||
+                    hdr.pl2_management.cell >= CELL_COUNT) {
+                    meta.drop = DROP_BAD_INDEX;
                     return;
+                }
+                forget_claim();
+                void_rights_unsolicited(hdr.pl2_management.cell);
+            } else if (hdr.pl2_management.target == PL2_TARGET_IN) {
+                exchange_in();
+            } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
+                exchange_out();
+            } else {
+                meta.drop = DROP_BAD_TARGET;
+                return;
+            }
+            reply_to_controller();
+            return;
+        }
+        if (hdr.pl2_control.isValid()) {
+            meta.pl2.claim = meta.pl2.source_cells + meta.pl2.destination_cells + (bit<32>) hdr.pl2_control.cell;
+            meta.pl2.half  = 1 + (hdr.pl2_control.cell & 1);
+            take_lane();
+            if (meta.pl2.occupied) {
+                // The lane's reservation has begun unseen: nothing was sent in its slots.
+                look_at_start(((meta.pl2.claim >> 1) << 1) + (bit<32>) ((meta.pl2.holder & HALVES) - 1));
+                if (meta.pl2.ahead <= meta.pl2.early || meta.pl2.ahead >= HORIZON) {
+                    meta.pl2.again = true;
+                    resubmit_preserving_field_list(NEXT_PASS);
+                    exit;
                 }
                 refused.count(REFUSED_LANE);
                 hdr.pl2_control.sendWait = PL2_NOT_NOW;
@@ -1253,36 +806,34 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 set_start();
             }
             grant();
-            // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to
+            // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to
             // itself, and then the buffer that all share.
             if (hdr.pl2_control.recvWait == PL2_NOT_NOW) {
                 standard_metadata.priority = PRIORITY_BEST_EFFORT;
-                best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
-                if (color == V1MODEL_METER_COLOR_RED) {
-                    drop(DROP_BEST_EFFORT_METER);
-                }
             }
             return;
         }
-        if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && !to_group &&
+        if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && hdr.ethernet.dstAddr[40:40] == 0 &&
             hdr.vlan.etherType != ETHERTYPE_EDM) {
             // The frame claims a reservation. Covered and in time, it is scheduled; else demoted to best effort.
             bit<12> cell = hdr.vlan.vid - PL2_VID;
-            meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) cell;
-            meta.half  = 1 + (bit<8>) (cell & 1);
-            if (meta.again) {
+            meta.pl2.claim = meta.pl2.source_cells + meta.pl2.destination_cells + (bit<32>) cell;
+            meta.pl2.half  = 1 + (bit<8>) (cell & 1);
+            if (meta.pl2.again) {
                 lock_again();
                 demoted.count(DEMOTED_EARLY);
             } else if (hdr.vlan.dei == 1) {
                 // Unsolicited: sent before its grant, welcome only while little is reserved.
                 look_at_out();
                 use_rights_unsolicited();
-                if (meta.has_slots) {
-                    drop(DROP_UNSOLICITED_HAS_SLOTS);
+                if (meta.pl2.has_slots) {
+                    meta.drop = DROP_UNSOLICITED_HAS_SLOTS;
+                    return;
                 }
-                if (meta.covered) {
-                    if (meta.reserved > meta.drop_threshold) {
-                        drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+                if (meta.pl2.covered) {
+                    if (meta.pl2.reserved > meta.pl2.drop_threshold) {
+                        meta.drop = DROP_UNSOLICITED_OVER_THRESHOLD;
+                        return;
                     }
                     standard_metadata.priority = PRIORITY_SCHEDULED;
                 } else {
@@ -1291,150 +842,641 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 begin_in_lane();
                 use_rights();
-                if (!meta.covered && meta.holder != meta.half) {
+                if (!meta.pl2.covered && meta.pl2.holder != meta.pl2.half) {
                     demoted.count(DEMOTED_UNCOVERED);
                 } else {
-                    look_at_start(meta.claim);
-                    if (meta.covered && !meta.went_unsolicited && meta.ahead + meta.late <= meta.early + meta.late) {
+                    look_at_start(meta.pl2.claim);
+                    if (meta.pl2.covered && !meta.pl2.went_unsolicited &&
+                        meta.pl2.ahead + meta.pl2.late <= meta.pl2.early + meta.pl2.late) {
                         standard_metadata.priority = PRIORITY_SCHEDULED;
-                    } else if (meta.ahead > meta.early && meta.ahead < HORIZON) {
-                        meta.again = true;
+                    } else if (meta.pl2.ahead > meta.pl2.early && meta.pl2.ahead < HORIZON) {
+                        meta.pl2.again = true;
                         resubmit_preserving_field_list(NEXT_PASS);
-                        return;
+                        exit;
                     } else {
-                        demoted.count(meta.covered && !meta.went_unsolicited ? DEMOTED_LATE : DEMOTED_UNCOVERED);
+                        demoted.count(meta.pl2.covered && !meta.pl2.went_unsolicited ? DEMOTED_LATE : DEMOTED_UNCOVERED);
                     }
                 }
             }
         }
-        if (meta.edm_op != EDM_OP_NONE) {
-            if (meta.edm_op == EDM_OP_ANSWER) {
-                edm_locate_by_source();
-            } else {
-                edm_locate_by_destination();
+    }
+}
+
+// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+control Edm(inout headers_t hdr, inout metadata_t meta,
+        inout standard_metadata_t standard_metadata) {
+    // Frames that lose the class that they claim, by reason.
+    counter(EDM_DEMOTED_REASONS, CounterType.packets_and_bytes) demoted;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    counter(PORT_COUNT, CounterType.packets_and_bytes) demands;
+    counter(PORT_COUNT, CounterType.packets_and_bytes) data;
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // source_free       granted chunks of a source begin one after the other, or later
+    // destination_free  a destination gets granted chunks one after the other
+    //
+    // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
+
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
+    @hidden action touch(in bit<32> at, out int<32> result) {
+        int<32> value;
+        touched.read(value, at);
+        if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
+            result = 1;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm.now;
+        touched.write(at, value);
+    }
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    register<bit<32>>(EDM_CELL_COUNT) rights;
+
+    // A demand's: the lane must be free.
+    @hidden action take_lane(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        if (value == 0) {
+            value  = meta.edm.need;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        rights.write(at, value);
+    }
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    @hidden action replace_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        result = value;
+        value  = meta.edm.need;
+        rights.write(at, value);
+    }
+
+    // A chunk's.
+    @hidden action use_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        if (value >= meta.edm.need) {
+            value  = value - meta.edm.amount;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        rights.write(at, value);
+    }
+
+    @hidden action look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        rights.read(value, at);
+        result = value;
+        rights.write(at, value);
+    }
+
+    // When what was last granted of the lane's message may leave.
+    // Written by demands and chunks that are granted something; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) due;
+
+    @hidden action set_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        due.read(value, at);
+        value  = (int<32>) meta.edm.now + meta.edm.to_wait;
+        result = value;
+        due.write(at, value);
+    }
+
+    @hidden action look_at_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        due.read(value, at);
+        result = value - (int<32>) meta.edm.now;
+        due.write(at, value);
+    }
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+
+    // When the link is next free, as a source.
+    // Written by what is granted, the controller; it wraps as the time does.
+    register<int<32>>(PORT_COUNT) source_free;
+
+    @hidden action reserve_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        source_free.read(value, at);
+        if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
+            result = 0;
+            value  = (int<32>) meta.edm.now + (int<32>) meta.edm.from_time;
+        } else {
+            result = value - (int<32>) meta.edm.now;
+            value  = value + (int<32>) meta.edm.from_time;
+        }
+        source_free.write(at, value);
+    }
+
+    @hidden action look_at_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        source_free.read(value, at);
+        if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm.now;
+        }
+        source_free.write(at, value);
+    }
+
+    // The controller's, from now on. What it was goes back.
+    @hidden action write_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        source_free.read(value, at);
+        if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm.now;
+        }
+        value = (int<32>) meta.edm.now + (int<32>) meta.edm.from_time;
+        source_free.write(at, value);
+    }
+
+    // When the link is next free, as a destination.
+    // Written by what is granted, the controller; it wraps as the time does.
+    register<int<32>>(PORT_COUNT) destination_free;
+
+    @hidden action reserve_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        destination_free.read(value, at);
+        if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
+            result = 0;
+            value  = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
+        } else {
+            result = value - (int<32>) meta.edm.earliest;
+            value  = value + (int<32>) meta.edm.to_time;
+        }
+        destination_free.write(at, value);
+    }
+
+    @hidden action look_at_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        destination_free.read(value, at);
+        if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm.earliest;
+        }
+        destination_free.write(at, value);
+    }
+
+    // The controller's, from now on. What it was goes back.
+    @hidden action write_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        destination_free.read(value, at);
+        if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm.earliest;
+        }
+        value = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
+        destination_free.write(at, value);
+    }
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action take_times(bit<32> from_time, bit<32> to_time) {
+        meta.edm.from_time = from_time;
+        meta.edm.to_time = to_time;
+    }
+
+    table times {
+        key = {
+            meta.edm.round[15:4] : exact @name("units");
+            meta.edm.from_rate : exact;
+            meta.edm.to_rate : exact;
+        }
+        actions = {
+            take_times;
+        }
+        const default_action = take_times(0, 0);
+        size = 1024;
+    }
+
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    @hidden action grant() {
+        turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm.bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        standard_metadata.egress_spec = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    @hidden action locate_by_destination() {
+        meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
+        meta.edm.memory = meta.edm.destination_memory;
+    }
+
+    @hidden action locate_by_source() {
+        meta.edm.cell   = meta.edm.destination_asks + meta.edm.source_asked;
+        meta.edm.memory = meta.edm.source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    @hidden action goes_on() {
+        meta.edm.to        = meta.edm.destination_link;
+        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.from      = meta.edm.source_link;
+        meta.edm.from_rate = meta.edm.source_rate;
+    }
+
+    @hidden action comes_back() {
+        meta.edm.to        = meta.edm.source_link;
+        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.from      = meta.edm.destination_link;
+        meta.edm.from_rate = meta.edm.destination_rate;
+    }
+
+    apply {
+        time_t arrived = standard_metadata.ingress_global_timestamp;
+        meta.edm.now   = arrived[31:0];
+        meta.edm.earliest = meta.edm.now;
+        meta.edm.rest  = meta.edm.total - meta.edm.offset;
+        if (hdr.edm_management.isValid()) {
+            bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
+            if (hdr.edm_management.kind == EDM_MGMT_RESET) {
+                hdr.edm_management.value = 0;
             }
-            meta.edm_cell[1:0] = meta.edm_id[1:0];
-            if (meta.edm_op == EDM_OP_REQUEST || meta.edm_op == EDM_OP_ANSWER) {
-                meta.edm_cell[2:2] = 1;
-            }
-            if (meta.edm_op == EDM_OP_REQUEST) {
-                edm_comes_back();
+            if (hdr.edm_management.target == EDM_TARGET_RIGHTS) {
+                if (hdr.edm_management.index >= EDM_CELL_COUNT) {
+                    meta.drop = DROP_EDM_BAD_INDEX;
+                    return;
+                }
+                meta.edm.need = hdr.edm_management.value;
+                if (reads) {
+                    look_at_rights(hdr.edm_management.index, meta.edm.held);
+                } else {
+                    replace_rights(hdr.edm_management.index, meta.edm.held);
+                }
+                hdr.edm_management.value = meta.edm.held;
+            } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
+                if (hdr.edm_management.index >= PORT_COUNT) {
+                    meta.drop = DROP_EDM_BAD_INDEX;
+                    return;
+                }
+                meta.edm.to_time = hdr.edm_management.value;
+                if (reads) {
+                    look_at_destination(hdr.edm_management.index, meta.edm.to_wait);
+                } else {
+                    write_destination(hdr.edm_management.index, meta.edm.to_wait);
+                }
+                hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
+            } else if (hdr.edm_management.target == EDM_TARGET_SOURCE) {
+                if (hdr.edm_management.index >= PORT_COUNT) {
+                    meta.drop = DROP_EDM_BAD_INDEX;
+                    return;
+                }
+                meta.edm.from_time = hdr.edm_management.value;
+                if (reads) {
+                    look_at_source(hdr.edm_management.index, meta.edm.from_wait);
+                } else {
+                    write_source(hdr.edm_management.index, meta.edm.from_wait);
+                }
+                hdr.edm_management.value = (bit<32>) meta.edm.from_wait;
             } else {
-                edm_goes_on();
+                meta.drop = DROP_EDM_BAD_TARGET;
+                return;
+            }
+            reply_to_controller();
+            standard_metadata.priority = EDM_CLASS_CONTROL;
+            return;
+        }
+        if (meta.edm.op != EDM_OP_NONE) {
+            if (meta.edm.op == EDM_OP_ANSWER) {
+                locate_by_source();
+            } else {
+                locate_by_destination();
+            }
+            meta.edm.cell[1:0] = meta.edm.id[1:0];
+            if (meta.edm.op == EDM_OP_REQUEST || meta.edm.op == EDM_OP_ANSWER) {
+                meta.edm.cell[2:2] = 1;
+            }
+            if (meta.edm.op == EDM_OP_REQUEST) {
+                comes_back();
+            } else {
+                goes_on();
             }
 
             // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
             // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
-            edm_look_at_destination(meta.edm_to, meta.edm_lead);
-            edm_look_at_source(meta.edm_from, meta.edm_from_wait);
-            meta.edm_lead = meta.edm_from_wait > meta.edm_lead ? meta.edm_from_wait : meta.edm_lead;
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
+            look_at_destination(meta.edm.to, meta.edm.lead);
+            look_at_source(meta.edm.from, meta.edm.from_wait);
+            meta.edm.lead = meta.edm.from_wait > meta.edm.lead ? meta.edm.from_wait : meta.edm.lead;
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                meta.edm.bytes = (meta.edm.total < EDM_WINDOW ? meta.edm.total : EDM_WINDOW);
                 // Of requests none: one that the memory node refuses has taken that node's time.
-                meta.edm_longest = meta.edm_op == EDM_OP_REQUEST ? -32s1 : EDM_WINDOW_AHEAD;
-                if (meta.edm_lead > meta.edm_longest) {
-                    meta.edm_bytes = (meta.edm_total < EDM_CHUNK ? meta.edm_total : EDM_CHUNK);
+                meta.edm.longest = meta.edm.op == EDM_OP_REQUEST ? -32s1 : EDM_WINDOW_AHEAD;
+                if (meta.edm.lead > meta.edm.longest) {
+                    meta.edm.bytes = (meta.edm.total < EDM_CHUNK ? meta.edm.total : EDM_CHUNK);
                 }
-                meta.edm_need  = meta.edm_bytes;
+                meta.edm.need  = meta.edm.bytes;
             } else {
-                meta.edm_need = meta.edm_size;
-                edm_look_at_rights(meta.edm_cell, meta.edm_behind);
-                meta.edm_behind = meta.edm_behind |-| meta.edm_size;
-                meta.edm_next   = meta.edm_offset + meta.edm_size + meta.edm_behind;
-                meta.edm_rest   = meta.edm_total - meta.edm_next;
-                meta.edm_most   = meta.edm_lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
+                meta.edm.need = meta.edm.size;
+                look_at_rights(meta.edm.cell, meta.edm.behind);
+                meta.edm.behind = meta.edm.behind |-| meta.edm.size;
+                meta.edm.next   = meta.edm.offset + meta.edm.size + meta.edm.behind;
+                meta.edm.rest   = meta.edm.total - meta.edm.next;
+                meta.edm.most   = meta.edm.lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
                 // A memory node's clock grants in the order of demands, where the node would let requesters take turns: an
                 // answer gets more only while nothing else is granted, one more chunk at a time.
-                if (meta.edm_op == EDM_OP_ANSWER) {
-                    meta.edm_most = meta.edm_lead > EDM_IDLE ? EDM_CHUNK : meta.edm_behind + 2 * EDM_CHUNK;
-                    meta.edm_most = (meta.edm_most < EDM_WINDOW ? meta.edm_most : EDM_WINDOW);
+                if (meta.edm.op == EDM_OP_ANSWER) {
+                    meta.edm.most = meta.edm.lead > EDM_IDLE ? EDM_CHUNK : meta.edm.behind + 2 * EDM_CHUNK;
+                    meta.edm.most = (meta.edm.most < EDM_WINDOW ? meta.edm.most : EDM_WINDOW);
                 }
-                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
-                    meta.edm_most  = meta.edm_most |-| meta.edm_behind;
-                    meta.edm_bytes = (meta.edm_rest < meta.edm_most ? meta.edm_rest : meta.edm_most);
+                if (meta.edm.rest[31:31] == 0 && meta.edm.size == EDM_CHUNK) {
+                    meta.edm.most  = meta.edm.most |-| meta.edm.behind;
+                    meta.edm.bytes = (meta.edm.rest < meta.edm.most ? meta.edm.rest : meta.edm.most);
                 }
-                meta.edm_amount = meta.edm_size - meta.edm_bytes;
-                if (meta.edm_size != EDM_CHUNK) {
+                meta.edm.amount = meta.edm.size - meta.edm.bytes;
+                if (meta.edm.size != EDM_CHUNK) {
                     // It is the last one, whatever there was a right to: short frames take no more of a link.
-                    meta.edm_amount = meta.edm_behind + meta.edm_size;
+                    meta.edm.amount = meta.edm.behind + meta.edm.size;
                 }
                 // What is sent before its time asks for more before its time: at last it is not covered.
-                edm_look_at_due(meta.edm_cell, meta.edm_early);
-                if (meta.edm_behind == 0 && meta.edm_size != 0 &&
-                    meta.edm_early > EDM_CHUNK_AHEAD && meta.edm_early < EDM_HORIZON) {
-                    meta.edm_need = meta.edm_size + 1;
+                look_at_due(meta.edm.cell, meta.edm.early);
+                if (meta.edm.behind == 0 && meta.edm.size != 0 &&
+                    meta.edm.early > EDM_CHUNK_AHEAD && meta.edm.early < EDM_HORIZON) {
+                    meta.edm.need = meta.edm.size + 1;
                 }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
-                    standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
-                    meta.edm_need = EDM_NEVER;
+                    standard_metadata.packet_length > meta.edm.size + EDM_HEADERS) {
+                    meta.edm.need = EDM_NEVER;
                 }
             }
-            meta.edm_round = meta.edm_bytes + 15;
-            edm_times.apply();
+            meta.edm.round = meta.edm.bytes + 15;
+            times.apply();
 
-            // edm_touched, edm_rights
-            if (meta.edm_memory != 0) {
-                edm_touch(meta.edm_cell, meta.edm_expired);
-                if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                    if (meta.edm_expired == 0) {
-                        edm_take_lane(meta.edm_cell, meta.edm_granted);
+            // touched, rights
+            if (meta.edm.memory != 0) {
+                touch(meta.edm.cell, meta.edm.expired);
+                if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                    if (meta.edm.expired == 0) {
+                        take_lane(meta.edm.cell, meta.edm.granted);
                     } else {
-                        edm_replace_rights(meta.edm_cell, meta.edm_granted);
-                        meta.edm_granted = 1;
+                        replace_rights(meta.edm.cell, meta.edm.granted);
+                        meta.edm.granted = 1;
                     }
-                } else if (meta.edm_total == 0 && meta.edm_need == 0) {
+                } else if (meta.edm.total == 0 && meta.edm.need == 0) {
                     // The NULL response: there is nothing behind it.
-                    edm_replace_rights(meta.edm_cell, meta.edm_granted);
+                    replace_rights(meta.edm.cell, meta.edm.granted);
                 } else {
-                    edm_use_rights(meta.edm_cell, meta.edm_granted);
+                    use_rights(meta.edm.cell, meta.edm.granted);
                 }
             }
 
-            // edm_source_free, edm_destination_free
-            if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
-                edm_reserve_source(meta.edm_from, meta.edm_from_wait);
-                meta.edm_earliest = meta.edm_now + (bit<32>) meta.edm_from_wait;
-                edm_reserve_destination(meta.edm_to, meta.edm_to_wait);
-                meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
-                edm_set_due(meta.edm_cell, meta.edm_early);
+            // source_free, destination_free
+            if (meta.edm.granted != 0 && meta.edm.bytes != 0) {
+                reserve_source(meta.edm.from, meta.edm.from_wait);
+                meta.edm.earliest = meta.edm.now + (bit<32>) meta.edm.from_wait;
+                reserve_destination(meta.edm.to, meta.edm.to_wait);
+                meta.edm.to_wait = meta.edm.to_wait + meta.edm.from_wait;
+                set_due(meta.edm.cell, meta.edm.early);
             }
 
             // What follows for the frame.
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (meta.edm_memory == 0) {
-                    drop(DROP_EDM_NO_MEMORY);
-                } else if (meta.edm_granted == 0) {
-                    drop(DROP_EDM_LANE_TAKEN);
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                if (meta.edm.memory == 0) {
+                    meta.drop = DROP_EDM_NO_MEMORY;
+                } else if (meta.edm.granted == 0) {
+                    meta.drop = DROP_EDM_LANE_TAKEN;
                 } else {
-                    edm_demands.count((bit<32>) standard_metadata.ingress_port);
-                    if (meta.edm_op == EDM_OP_NOTIFY) {
-                        edm_grant();
+                    demands.count((bit<32>) standard_metadata.ingress_port);
+                    if (meta.edm.op == EDM_OP_NOTIFY) {
+                        grant();
                         standard_metadata.priority = EDM_CLASS_CONTROL;
                     } else {
                         // To the memory node this is the grant of its answer's first bytes.
-                        hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+                        hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
                         if (hdr.edm_message.kind == EDM_RREQ) {
-                            hdr.edm_message.bytes = meta.edm_bytes[15:0];
+                            hdr.edm_message.bytes = meta.edm.bytes[15:0];
                         }
                         standard_metadata.priority = EDM_CLASS_CONTROL;
                     }
                 }
-            } else if (meta.edm_granted == 0) {
+            } else if (meta.edm.granted == 0) {
                 standard_metadata.priority = PRIORITY_BEST_EFFORT;
-                if (meta.edm_need == EDM_NEVER) {
-                    edm_demoted.count(EDM_DEMOTED_TOO_LONG);
+                if (meta.edm.need == EDM_NEVER) {
+                    demoted.count(EDM_DEMOTED_TOO_LONG);
                 } else {
-                    edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+                    demoted.count(EDM_DEMOTED_UNCOVERED);
                 }
             } else {
-                edm_data.count((bit<32>) standard_metadata.egress_spec);
+                data.count((bit<32>) standard_metadata.egress_spec);
                 standard_metadata.priority = EDM_CLASS_DATA;
-                if (meta.edm_bytes != 0) {
-                    meta.edm_session = EDM_SESSIONS + (bit<32>) standard_metadata.ingress_port;
-                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+                if (meta.edm.bytes != 0) {
+                    meta.edm.copy_session = EDM_SESSIONS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm.copy_session, EDM_COPY);
                 }
             }
+        }
+    }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
+    meter(PORT_COUNT, MeterType.packets) control_meter;
+    Pl2() pl2;
+    meter(PORT_COUNT, MeterType.bytes) edm_control_meter;
+    Edm() edm;
+
+    // Every refusal goes through here: nothing disappears uncounted.
+    @hidden action drop(in bit<32> reason) {
+        drops.count(reason);
+        mark_to_drop(standard_metadata);
+        exit;
+    }
+
+    action accept_source(bit<32> slot, bit<32> cells,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        // Slots come with the entries, so each port has its own: nothing assumes equal rates.
+        meta.pl2.source_slot  = (time_t) slot;
+        meta.pl2.source_cells = cells;
+        meta.edm.source_link   = edm_link;
+        meta.edm.source_asks   = edm_asks;
+        meta.edm.source_asked  = edm_asked;
+        meta.edm.source_memory = edm_memory;
+        meta.edm.source_rate   = edm_rate;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            standard_metadata.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, bit<32> slot, bit<32> drop_threshold, bit<32> cells,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        standard_metadata.egress_spec = port;
+        meta.pl2.destination_slot         = (time_t) slot;
+        meta.pl2.drop_threshold           = (time_t) drop_threshold;
+        meta.pl2.destination_cells        = cells;
+        meta.edm.destination_link   = edm_link;
+        meta.edm.destination_asks   = edm_asks;
+        meta.edm.destination_asked  = edm_asked;
+        meta.edm.destination_memory = edm_memory;
+        meta.edm.destination_rate   = edm_rate;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    apply {
+        bit<2> color;
+
+        standard_metadata.priority = PRIORITY_BEST_EFFORT;
+        meta.drop = DROP_NONE;
+
+        // Broadcast or multicast.
+        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
+
+        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        if (!(hdr.pl2_management.isValid() && hdr.packet_out.isValid() ||
+            hdr.edm_management.isValid() && hdr.packet_out.isValid())) {
+            if (standard_metadata.parser_error != error.NoError) {
+                drop(DROP_MALFORMED);
+            }
+            if (hdr.packet_out.isValid()) {
+                if (hdr.packet_out.egress_port != 0) {
+                    if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
+                        drop(DROP_UNKNOWN_DESTINATION);
+                    }
+                    standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
+                    return;
+                }
+            } else if (source_guard.apply().miss) {
+                drop(DROP_SPOOFED);
+            }
+
+            // What a reservation may say is checked before it reaches a register.
+            if (hdr.pl2_management.isValid()) {
+                drop(DROP_MANAGEMENT_FROM_HOST);
+            }
+            if (hdr.pl2_control.isValid()) {
+                // Once a frame, whatever passes it makes.
+                if (!meta.pl2.again) {
+                    control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                    if (color == V1MODEL_METER_COLOR_RED) {
+                        drop(DROP_CONTROL_METER);
+                    }
+                }
+                if (hdr.pl2_control.version != PL2_VERSION) {
+                    drop(DROP_BAD_VERSION);
+                }
+                if (hdr.pl2_control.kind != PL2_RSV) {
+                    drop(DROP_BAD_KIND);
+                }
+                // Clocks run by themselves: there is nothing to give back.
+                if (hdr.pl2_control.demand == 0 || hdr.pl2_control.demand > PL2_K) {
+                    drop(DROP_BAD_DEMAND);
+                }
+                if (hdr.pl2_control.cell >= PL2_CELLS) {
+                    drop(DROP_BAD_LANE);
+                }
+                if (to_group) {
+                    drop(DROP_UNKNOWN_DESTINATION);
+                }
+            }
+
+            // What EDM's frames may say is checked before it reaches a register.
+            meta.edm.size  = (bit<32>) hdr.edm_message.bytes;
+            meta.edm.slack = EDM_MESSAGE - meta.edm.total;
+            if (hdr.edm_management.isValid()) {
+                drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+            } else if (hdr.edm_control.isValid() && hdr.edm_control.version != EDM_VERSION) {
+                drop(DROP_EDM_BAD_VERSION);
+            } else if (hdr.edm_control.isValid() && meta.edm.kind == EDM_OP_NONE) {
+                drop(DROP_EDM_BAD_KIND);
+            } else if (meta.edm.kind != EDM_OP_NONE && to_group) {
+                drop(DROP_UNKNOWN_DESTINATION);
+            } else if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
+                edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                if (color == V1MODEL_METER_COLOR_RED) {
+                    drop(DROP_EDM_CONTROL_METER);
+                } else if (meta.edm.id[1:0] >= EDM_DEMANDS) {
+                    drop(DROP_EDM_BAD_LANE);
+                } else if (meta.edm.total == 0 || meta.edm.total[31:31] == 1 || meta.edm.slack[31:31] == 1) {
+                    drop(DROP_EDM_BAD_DEMAND);
+                } else if (meta.edm.kind == EDM_OP_REQUEST &&
+                    hdr.edm_message.kind == EDM_RMWREQ && meta.edm.total != EDM_WORD) {
+                    drop(DROP_EDM_BAD_DEMAND);
+                } else {
+                    meta.edm.op = meta.edm.kind;
+                }
+            } else if (meta.edm.kind == EDM_OP_WRITE && (meta.edm.total == 0 || meta.edm.size == 0) ||
+                meta.edm.kind == EDM_OP_ANSWER && (meta.edm.total == 0) != (meta.edm.size == 0)) {
+                // Only an answer may have no bytes: the NULL response, which is of none.
+                drop(DROP_EDM_BAD_DEMAND);
+            } else {
+                meta.edm.op = meta.edm.kind;
+            }
+
+            if (!to_group) {
+                if (l2_forward.apply().miss) {
+                    drop(DROP_UNKNOWN_DESTINATION);
+                }
+                if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
+                    drop(DROP_SAME_PORT);
+                }
+            }
+        }
+
+        pl2.apply(hdr, meta, standard_metadata);
+        edm.apply(hdr, meta, standard_metadata);
+        if (meta.drop != DROP_NONE) {
+            drop(meta.drop);
         }
         if (standard_metadata.priority == PRIORITY_BEST_EFFORT) {
             best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
@@ -1469,9 +1511,9 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             hdr.edm_control.kind    = EDM_GRANT;
             hdr.edm_control.answer  = hdr.edm_message.kind == EDM_RRES ? 8w1 : 8w0;
             hdr.edm_control.id      = hdr.edm_message.id;
-            hdr.edm_control.offset  = meta.edm_next;
-            hdr.edm_control.bytes   = meta.edm_bytes;
-            hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
+            hdr.edm_control.offset  = meta.edm.next;
+            hdr.edm_control.bytes   = meta.edm.bytes;
+            hdr.edm_control.wait    = (bit<32>) meta.edm.to_wait;
             hdr.edm_message.setInvalid();
         }
         if (standard_metadata.egress_port == CPU_PORT) {

@@ -49,6 +49,9 @@ const bit<8>  DROP_NONE = 255; // it is not dropped
 const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
 const bit<8>       HEAD      = 0xFF; // the head's mark
 
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
@@ -80,12 +83,9 @@ const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
 const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
-// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
 const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
-
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
-typedef bit<32> time_t;
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
@@ -184,42 +184,63 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
+// What edm keeps of a frame while ingress handles it.
+struct edm_metadata_t {
+    bit<8>  kind;               // what the frame is: one of EDM_OP
+    bit<8>  op;                 // the same, once it may be
+    time_t  now;                // when it came
+    bit<32> source_link;        // where the frame comes from
+    bit<32> source_asks;        // the source's first cell as a requester
+    bit<32> source_asked;       // its offset among a requester's cells, as memory
+    bit<8>  source_memory;      // whether it has memory
+    bit<8>  source_rate;        // the number of its rate
+    bit<32> destination_link;   // the same of where the frame goes
+    bit<32> destination_asks;
+    bit<32> destination_asked;
+    bit<8>  destination_memory;
+    bit<8>  destination_rate;
+    bit<16> id;                 // of the message
+    bit<32> cell;               // the lane of the message
+    bit<8>  memory;             // whether the host that is asked has memory
+    bit<32> total;              // bytes of the message
+    bit<32> offset;             // where in the message the chunk starts
+    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
+    bit<32> bytes;   // what is granted
+    // The ALU of `rights` reads these two alone, so a demand has other amounts here than a chunk.
+    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;             // what it uses up of this; what a lane may hold that a demand takes
+    bit<32> granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> held;               // what a lane held, as the controller asks
+    bit<8>  to_rate;            // the number of the rate of where data goes
+    bit<32> to;                 // where data goes
+    bit<8>  from_rate;          // the same of where data comes from
+    bit<32> from;
+    bit<32> from_time;          // what they take where they come from
+    int<32> from_wait;          // how long until they may leave there
+    bit<32> to_time;            // what the granted bytes take where they go
+    int<32> to_wait; // how long until they may
+    bit<32> earliest;           // before which the destination has no time for them
+    bit<32> round;              // their length, to be rounded up to units
+    bit<8>  bad;    // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  answer; // whether its lane is one of answers
+    bit<8>  end;    // whether it is the NULL response: there is nothing behind it
+    bit<8>  full;   // whether it has a full chunk
+    bit<8>  asks;   // whether something is to be granted
+    bit<32> over;   // what is behind the window, but for a byte; below 0: nothing
+    bit<32> start;  // how long the copy's grant has to wait
+    bit<8>  claims; // whether the frame claims time
+    bit<8>  long;   // whether that is a window's, or a chunk's
+    bit<32> source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
+    bit<32> destination_chunk_time;
+    bit<32> from_claim; // what it claims of the source's time,
+    bit<8>  from_near; // and whether little was claimed before
+    bit<32> to_claim; // what it claims of the destination's time,
+    bit<8>  to_near; // and whether little was claimed before
+    int<32> spare;  // a chunk without what is behind it
+}
+
 struct metadata_t {
-    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
-    bit<8>  edm_op;                 // the same, once it may be
-    time_t  edm_now;                // when it came
-    bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as a requester
-    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  edm_source_memory;      // whether it has memory
-    bit<8>  edm_source_rate;        // the number of its rate
-    bit<32> edm_destination_link;   // the same of where the frame goes
-    bit<32> edm_destination_asks;
-    bit<32> edm_destination_asked;
-    bit<8>  edm_destination_memory;
-    bit<8>  edm_destination_rate;
-    bit<16> edm_id;                 // of the message
-    bit<32> edm_cell;               // the lane of the message
-    bit<8>  edm_memory;             // whether who is asked has memory
-    bit<32> edm_total;              // bytes of the message
-    bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
-    bit<32> edm_bytes;   // what is granted
-    // The ALU of `edm_rights` reads these two alone, so a demand has other amounts here than a chunk.
-    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this; what a lane may hold that a demand takes
-    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> edm_held;               // what a lane held, as the controller asks
-    bit<8>  edm_to_rate;            // the number of the rate of where data goes
-    bit<32> edm_to;                 // where data goes
-    bit<8>  edm_from_rate;          // the same of where data comes from
-    bit<32> edm_from;
-    bit<32> edm_from_time;          // what they take where they come from
-    int<32> edm_from_wait;          // how long until they may leave there
-    bit<32> edm_to_time;            // what the granted bytes take where they go
-    int<32> edm_to_wait; // how long until they may
-    bit<32> edm_earliest;           // before which the destination has no time for them
-    bit<32> edm_round;              // their length, to be rounded up to units
+    edm_metadata_t edm;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
@@ -227,22 +248,6 @@ struct metadata_t {
     bit<8> accepted; // whether its source may send it
     MirrorId_t head_session; // by which the frame's head goes back
     bit<8> head_mark;
-    bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
-    bit<1>  edm_answer; // whether its lane is one of answers
-    bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
-    bit<8>  edm_full;   // whether it has a full chunk
-    bit<8>  edm_asks;   // whether something is to be granted
-    bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
-    bit<32> edm_start;  // how long the copy's grant has to wait
-    bit<8>  edm_claims; // whether the frame claims time
-    bit<8>  edm_long;   // whether that is a window's, or a chunk's
-    bit<32> edm_source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
-    bit<32> edm_destination_chunk_time;
-    bit<32> edm_from_claim; // what it claims of the source's time,
-    bit<8>  edm_from_near; // and whether little was claimed before
-    bit<32> edm_to_claim; // what it claims of the destination's time,
-    bit<8>  edm_to_near; // and whether little was claimed before
-    int<32> edm_spare;  // a chunk without what is behind it
 }
 
 // Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
@@ -276,58 +281,58 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.known_port = 0;
         meta.accepted = 0;
         // The controller has no link and no memory; its lanes are the first ones.
-        meta.edm_kind          = EDM_OP_NONE;
-        meta.edm_op            = EDM_OP_NONE;
-        meta.edm_bad           = 0;
-        meta.edm_answer        = 0;
-        meta.edm_end           = 0;
-        meta.edm_full          = 0;
-        meta.edm_asks          = 0;
-        meta.edm_total         = 0;
-        meta.edm_offset        = 0;
-        meta.edm_source_link   = 0;
-        meta.edm_source_asks   = 0;
-        meta.edm_source_asked  = 0;
-        meta.edm_source_memory = 0;
-        meta.edm_source_rate   = 0;
-        meta.edm_destination_link   = 0;
-        meta.edm_destination_asks   = 0;
-        meta.edm_destination_asked  = 0;
-        meta.edm_destination_memory = 0;
-        meta.edm_destination_rate   = 0;
-        meta.edm_id            = 0;
-        meta.edm_cell          = 0;
-        meta.edm_memory        = 0;
-        meta.edm_rest          = 0;
-        meta.edm_over          = 0;
-        meta.edm_amount        = 0;
-        meta.edm_to            = 0;
-        meta.edm_to_rate       = 0;
-        meta.edm_round         = 0;
-        meta.edm_start         = 0;
+        meta.edm.kind          = EDM_OP_NONE;
+        meta.edm.op            = EDM_OP_NONE;
+        meta.edm.bad           = 0;
+        meta.edm.answer        = 0;
+        meta.edm.end           = 0;
+        meta.edm.full          = 0;
+        meta.edm.asks          = 0;
+        meta.edm.total         = 0;
+        meta.edm.offset        = 0;
+        meta.edm.source_link   = 0;
+        meta.edm.source_asks   = 0;
+        meta.edm.source_asked  = 0;
+        meta.edm.source_memory = 0;
+        meta.edm.source_rate   = 0;
+        meta.edm.destination_link   = 0;
+        meta.edm.destination_asks   = 0;
+        meta.edm.destination_asked  = 0;
+        meta.edm.destination_memory = 0;
+        meta.edm.destination_rate   = 0;
+        meta.edm.id            = 0;
+        meta.edm.cell          = 0;
+        meta.edm.memory        = 0;
+        meta.edm.rest          = 0;
+        meta.edm.over          = 0;
+        meta.edm.amount        = 0;
+        meta.edm.to            = 0;
+        meta.edm.to_rate       = 0;
+        meta.edm.round         = 0;
+        meta.edm.start         = 0;
         meta.head_mark         = 0;
-        meta.edm_granted       = 0;
-        meta.edm_held          = 0;
-        meta.edm_bytes         = 0;
-        meta.edm_need          = 0;
-        meta.edm_to_time       = 0;
-        meta.edm_to_wait       = 0;
-        meta.edm_from_time     = 0;
-        meta.edm_from_wait     = 0;
-        meta.edm_from          = 0;
-        meta.edm_from_rate     = 0;
-        meta.edm_claims        = 0;
-        meta.edm_long          = 0;
-        meta.edm_spare         = 0;
-        meta.edm_source_chunk_time      = 0;
-        meta.edm_destination_chunk_time = 0;
-        meta.edm_from_claim = 0;
-        meta.edm_from_near = 0;
-        meta.edm_to_claim = 0;
-        meta.edm_to_near = 0;
+        meta.edm.granted       = 0;
+        meta.edm.held          = 0;
+        meta.edm.bytes         = 0;
+        meta.edm.need          = 0;
+        meta.edm.to_time       = 0;
+        meta.edm.to_wait       = 0;
+        meta.edm.from_time     = 0;
+        meta.edm.from_wait     = 0;
+        meta.edm.from          = 0;
+        meta.edm.from_rate     = 0;
+        meta.edm.claims        = 0;
+        meta.edm.long          = 0;
+        meta.edm.spare         = 0;
+        meta.edm.source_chunk_time      = 0;
+        meta.edm.destination_chunk_time = 0;
+        meta.edm.from_claim = 0;
+        meta.edm.from_near = 0;
+        meta.edm.to_claim = 0;
+        meta.edm.to_near = 0;
         meta.head_session = 0;
-        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.advance(PORT_METADATA_SIZE);
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;
@@ -375,13 +380,13 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_bad_version {
         packet.extract(hdr.edm_control);
-        meta.edm_bad = DROP_EDM_BAD_VERSION;
+        meta.edm.bad = DROP_EDM_BAD_VERSION;
         transition accept;
     }
 
     state parse_edm_bad_kind {
         packet.extract(hdr.edm_control);
-        meta.edm_bad = DROP_EDM_BAD_KIND;
+        meta.edm.bad = DROP_EDM_BAD_KIND;
         transition accept;
     }
 
@@ -394,16 +399,16 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_notify_bad_lane {
         packet.extract(hdr.edm_control);
-        meta.edm_kind = EDM_OP_NOTIFY;
-        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        meta.edm.kind = EDM_OP_NOTIFY;
+        meta.edm.bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
     state parse_edm_notified {
         packet.extract(hdr.edm_control);
-        meta.edm_kind  = EDM_OP_NOTIFY;
-        meta.edm_id    = hdr.edm_control.id;
-        meta.edm_total = hdr.edm_control.bytes;
+        meta.edm.kind  = EDM_OP_NOTIFY;
+        meta.edm.id    = hdr.edm_control.id;
+        meta.edm.total = hdr.edm_control.bytes;
         transition select(hdr.edm_control.bytes) {
             1 .. EDM_CHUNK : parse_edm_short_notify;
             1 .. EDM_MESSAGE : parse_edm_good_notify;
@@ -412,15 +417,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_short_notify {
-        meta.edm_op     = EDM_OP_NOTIFY;
-        meta.edm_claims = 1;
+        meta.edm.op     = EDM_OP_NOTIFY;
+        meta.edm.claims = 1;
         transition accept;
     }
 
     state parse_edm_good_notify {
-        meta.edm_op = EDM_OP_NOTIFY;
-        meta.edm_claims = 1;
-        meta.edm_long   = 1;
+        meta.edm.op = EDM_OP_NOTIFY;
+        meta.edm.claims = 1;
+        meta.edm.long   = 1;
         transition accept;
     }
 
@@ -433,10 +438,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_REQUEST;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
+        meta.edm.kind   = EDM_OP_REQUEST;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
             1 .. EDM_CHUNK   : parse_edm_short_request;
             1 .. EDM_MESSAGE : parse_edm_good_request;
@@ -453,10 +458,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_modify_request {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_REQUEST;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
+        meta.edm.kind   = EDM_OP_REQUEST;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
             EDM_WORD         : parse_edm_short_request;
             default          : parse_edm_bad_demand;
@@ -465,26 +470,26 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_request_bad_lane {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_REQUEST;
-        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        meta.edm.kind = EDM_OP_REQUEST;
+        meta.edm.bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
     state parse_edm_short_request {
-        meta.edm_op     = EDM_OP_REQUEST;
-        meta.edm_claims = 1;
+        meta.edm.op     = EDM_OP_REQUEST;
+        meta.edm.claims = 1;
         transition accept;
     }
 
     state parse_edm_good_request {
-        meta.edm_op = EDM_OP_REQUEST;
-        meta.edm_claims = 1;
-        meta.edm_long   = 1;
+        meta.edm.op = EDM_OP_REQUEST;
+        meta.edm.claims = 1;
+        meta.edm.long   = 1;
         transition accept;
     }
 
     state parse_edm_bad_demand {
-        meta.edm_bad = DROP_EDM_BAD_DEMAND;
+        meta.edm.bad = DROP_EDM_BAD_DEMAND;
         transition accept;
     }
 
@@ -497,11 +502,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part_of_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_WRITE;
-        meta.edm_op     = EDM_OP_WRITE;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_WRITE;
+        meta.edm.op     = EDM_OP_WRITE;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _) : parse_edm_bad_demand;
@@ -520,12 +525,12 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part_of_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_ANSWER;
-        meta.edm_op     = EDM_OP_ANSWER;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_total  = hdr.edm_message.total;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_ANSWER;
+        meta.edm.op     = EDM_OP_ANSWER;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.total  = hdr.edm_message.total;
+        meta.edm.offset = hdr.edm_message.offset;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _) : parse_edm_bad_demand;
@@ -536,32 +541,32 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_full {
-        meta.edm_full = 1;
+        meta.edm.full = 1;
         transition accept;
     }
 
     state parse_edm_last {
-        meta.edm_full   = 1;
-        meta.edm_claims = 1;
-        meta.edm_long   = 1;
+        meta.edm.full   = 1;
+        meta.edm.claims = 1;
+        meta.edm.long   = 1;
         transition accept;
     }
 
     // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
-        meta.edm_kind = EDM_OP_WRITE;
-        meta.edm_bad  = DROP_EDM_BAD_DEMAND;
+        meta.edm.kind = EDM_OP_WRITE;
+        meta.edm.bad  = DROP_EDM_BAD_DEMAND;
         transition accept;
     }
 
     state parse_edm_empty_answer {
         packet.extract(hdr.edm_message);
-        meta.edm_kind   = EDM_OP_ANSWER;
-        meta.edm_op     = EDM_OP_ANSWER;
-        meta.edm_answer = 1;
-        meta.edm_id     = hdr.edm_message.id;
-        meta.edm_offset = hdr.edm_message.offset;
+        meta.edm.kind   = EDM_OP_ANSWER;
+        meta.edm.op     = EDM_OP_ANSWER;
+        meta.edm.answer = 1;
+        meta.edm.id     = hdr.edm_message.id;
+        meta.edm.offset = hdr.edm_message.offset;
         transition select(hdr.edm_message.bytes) {
             0       : parse_edm_end;
             default : parse_edm_bad_demand;
@@ -570,7 +575,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // The NULL response: there is nothing behind it.
     state parse_edm_end {
-        meta.edm_end = 1;
+        meta.edm.end = 1;
         transition accept;
     }
 
@@ -585,7 +590,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_source;
             default : parse_edm_bad_index;
@@ -594,7 +599,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
             default : parse_edm_bad_index;
@@ -603,7 +608,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_read_rights;
             default : parse_edm_bad_index;
@@ -621,10 +626,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
             default : parse_edm_bad_index;
@@ -633,10 +638,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -645,10 +650,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need      = hdr.edm_management.value;
+        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -666,7 +671,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_source {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
             default : parse_edm_bad_index;
@@ -675,7 +680,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_destination {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -684,7 +689,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_rights {
         packet.extract(hdr.edm_management);
-        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -692,46 +697,46 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_read_source {
-        meta.edm_op = EDM_OP_READ_SOURCE;
+        meta.edm.op = EDM_OP_READ_SOURCE;
         transition accept;
     }
 
     state parse_edm_good_write_source {
-        meta.edm_op = EDM_OP_WRITE_SOURCE;
-        meta.edm_amount = 0xFFFFFFFF; // whatever is there
+        meta.edm.op = EDM_OP_WRITE_SOURCE;
+        meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
 
     state parse_edm_good_read_destination {
-        meta.edm_op = EDM_OP_READ_DESTINATION;
+        meta.edm.op = EDM_OP_READ_DESTINATION;
         transition accept;
     }
 
     state parse_edm_good_write_destination {
-        meta.edm_op = EDM_OP_WRITE_DESTINATION;
-        meta.edm_amount = 0xFFFFFFFF; // whatever is there
+        meta.edm.op = EDM_OP_WRITE_DESTINATION;
+        meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
 
     state parse_edm_good_read_rights {
-        meta.edm_op = EDM_OP_READ_RIGHTS;
+        meta.edm.op = EDM_OP_READ_RIGHTS;
         transition accept;
     }
 
     state parse_edm_good_write_rights {
-        meta.edm_op = EDM_OP_WRITE_RIGHTS;
-        meta.edm_amount = 0xFFFFFFFF; // whatever is there
+        meta.edm.op = EDM_OP_WRITE_RIGHTS;
+        meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
 
     state parse_edm_bad_target {
         packet.extract(hdr.edm_management);
-        meta.edm_bad = DROP_EDM_BAD_TARGET;
+        meta.edm.bad = DROP_EDM_BAD_TARGET;
         transition accept;
     }
 
     state parse_edm_bad_index {
-        meta.edm_bad = DROP_EDM_BAD_INDEX;
+        meta.edm.bad = DROP_EDM_BAD_INDEX;
         transition accept;
     }
 }
@@ -742,7 +747,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 
     apply {
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
-            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_bytes, meta.edm_start });
+            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm.bytes, meta.edm.start });
         }
         packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
@@ -753,19 +758,601 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
+// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+control Edm(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md, in bit<8> color) {
+    // Frames that lose the class that they claim, by reason.
+    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) demands;
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) data;
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // source_free       granted chunks of a source begin one after the other, or later
+    // destination_free  a destination gets granted chunks one after the other
+    //
+    // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
+
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
+    RegisterAction<int<32>, bit<6>, int<32>>(touched) touch = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm.now;
+        }
+    };
+
+    // A demand's: what a lane may hold that it takes. One that was given up may hold anything.
+    RegisterAction<int<32>, bit<6>, bit<32>>(touched) touch_asked = {
+        void apply(inout int<32> value, out bit<32> result) {
+            if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
+                result = 0xFFFFFFFF;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm.now;
+        }
+    };
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) rights;
+
+    // A demand's: the lane must be free, or given up.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) take_lane = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value <= meta.edm.amount) {
+                value  = meta.edm.need;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // A chunk's. What is granted behind it is no more than itself.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) use_rights = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm.need) {
+                value  = value |-| meta.edm.amount;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // A full chunk's with more of the message behind it: the last one that was granted asks for more.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) ask = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == meta.edm.need) {
+                value  = value - meta.edm.amount;
+                result = 1;
+            } else if (value > meta.edm.need) {
+                value  = value - meta.edm.need;
+                result = 2;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // The controller's, which writes if `amount` is no less than what the lane holds.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(rights) manage_rights = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            if (value <= meta.edm.amount) {
+                value = meta.edm.need;
+            }
+        }
+    };
+
+    // How far ahead a link's time is claimed, before rights to it are known: a demand claims time for a chunk or a window, and
+    // so does the last chunk of a window for the next one. Where a link is claimed further ahead than a chunk takes, they are
+    // granted a chunk.
+
+    // Until when the time of the link is claimed, as a source.
+    // Written by demands, last chunks of windows; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) source_claimed;
+
+    RegisterAction<int<32>, bit<16>, bit<8>>(source_claimed) claim_source = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm.now > EDM_CHUNK_AHEAD) {
+                result = 0;
+            } else {
+                result = 1;
+            }
+            if ((bit<32>) value - meta.edm.now < (bit<32>) EDM_HORIZON) {
+                value = value + (int<32>) meta.edm.from_claim;
+            } else {
+                value = (int<32>) meta.edm.now + (int<32>) meta.edm.from_claim;
+            }
+        }
+    };
+
+    // Until when the time of the link is claimed, as a destination.
+    // Written by demands, last chunks of windows; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) destination_claimed;
+
+    RegisterAction<int<32>, bit<16>, bit<8>>(destination_claimed) claim_destination = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm.now > EDM_CHUNK_AHEAD) {
+                result = 0;
+            } else {
+                result = 1;
+            }
+            if ((bit<32>) value - meta.edm.now < (bit<32>) EDM_HORIZON) {
+                value = value + (int<32>) meta.edm.to_claim;
+            } else {
+                value = (int<32>) meta.edm.now + (int<32>) meta.edm.to_claim;
+            }
+        }
+    };
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+
+    // When the link is next free, as a source.
+    // Written by what is granted, the controller; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) source_free;
+
+    RegisterAction<int<32>, bit<16>, int<32>>(source_free) reserve_source = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.edm.now + (int<32>) meta.edm.from_time;
+            } else {
+                result = value - (int<32>) meta.edm.now;
+                value  = value + (int<32>) meta.edm.from_time;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, bit<16>, int<32>>(source_free) look_at_source = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm.now;
+            }
+        }
+    };
+
+    // The controller's, from now on. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(source_free) write_source = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm.now;
+            }
+            value = (int<32>) meta.edm.now + (int<32>) meta.edm.from_time;
+        }
+    };
+
+    // When the link is next free, as a destination.
+    // Written by what is granted, the controller; it wraps as the time does.
+    Register<int<32>, bit<16>>(PORT_COUNT) destination_free;
+
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) reserve_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
+            } else {
+                result = value - (int<32>) meta.edm.earliest;
+                value  = value + (int<32>) meta.edm.to_time;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) look_at_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm.earliest;
+            }
+        }
+    };
+
+    // The controller's, from now on. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) write_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm.earliest;
+            }
+            value = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
+        }
+    };
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action take_times(bit<32> from_time, bit<32> to_time) {
+        meta.edm.from_time = from_time;
+        meta.edm.to_time = to_time;
+    }
+
+    table times {
+        key = {
+            meta.edm.round[15:4] : exact @name("units");
+            meta.edm.from_rate : exact;
+            meta.edm.to_rate : exact;
+        }
+        actions = {
+            take_times;
+        }
+        const default_action = take_times(0, 0);
+        size = 1024;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    @hidden action locate_by_destination() {
+        meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
+        meta.edm.memory = meta.edm.destination_memory;
+    }
+
+    @hidden action locate_by_source() {
+        meta.edm.cell   = meta.edm.destination_asks + meta.edm.source_asked;
+        meta.edm.memory = meta.edm.source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    @hidden action goes_on() {
+        meta.edm.to        = meta.edm.destination_link;
+        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.from      = meta.edm.source_link;
+        meta.edm.from_rate = meta.edm.source_rate;
+    }
+
+    @hidden action comes_back() {
+        meta.edm.to        = meta.edm.source_link;
+        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.from      = meta.edm.destination_link;
+        meta.edm.from_rate = meta.edm.destination_rate;
+    }
+
+    // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    @hidden action look_behind_chunk() {
+        meta.edm.spare = 512 - (int<32>) meta.edm.rest;
+        meta.edm.round = meta.edm.rest - 241;
+        meta.edm.over  = meta.edm.rest - 257;
+        meta.edm.rest  = meta.edm.rest - EDM_CHUNK;
+    }
+
+    @hidden action look_at_demand() {
+        meta.edm.round = meta.edm.rest + 15;
+    }
+
+    @hidden action ask_behind_chunk() {
+        meta.edm.asks   = 1;
+        meta.edm.bytes  = min(meta.edm.rest, EDM_CHUNK);
+        meta.edm.amount = EDM_CHUNK |-| meta.edm.rest;
+        meta.edm.round  = min(meta.edm.round, 32w271);
+    }
+
+    @hidden action ask_for_demand() {
+        meta.edm.asks  = 1;
+        meta.edm.bytes = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.round = min(meta.edm.round, 32w1039);
+    }
+
+    @hidden action ask_for_chunk() {
+        meta.edm.asks  = 1;
+        meta.edm.bytes = min(meta.edm.rest, EDM_CHUNK);
+        meta.edm.need  = min(meta.edm.rest, EDM_CHUNK);
+        meta.edm.round = min(meta.edm.round, 32w271);
+    }
+
+    @hidden action ask_for_window() {
+        meta.edm.asks   = 1;
+        meta.edm.bytes  = min(meta.edm.rest, EDM_WINDOW);
+        meta.edm.amount = (bit<32>) max(meta.edm.spare, EDM_WINDOW_MORE);
+        meta.edm.round  = min(meta.edm.round, 32w1039);
+    }
+
+    @hidden action claim_chunk_on() {
+        meta.edm.from_claim = meta.edm.source_chunk_time;
+        meta.edm.to_claim = meta.edm.destination_chunk_time;
+    }
+
+    @hidden action claim_window_on() {
+        meta.edm.from_claim = meta.edm.source_chunk_time << 2;
+        meta.edm.to_claim = meta.edm.destination_chunk_time << 2;
+    }
+
+    @hidden action claim_chunk_back() {
+        meta.edm.from_claim = meta.edm.destination_chunk_time;
+        meta.edm.to_claim = meta.edm.source_chunk_time;
+    }
+
+    @hidden action claim_window_back() {
+        meta.edm.from_claim = meta.edm.destination_chunk_time << 2;
+        meta.edm.to_claim = meta.edm.source_chunk_time << 2;
+    }
+
+    // The controller's: the lane, or the link.
+    @hidden action manage() {
+        meta.edm.cell   = hdr.edm_management.index;
+        meta.edm.answer = hdr.edm_management.index[2:2];
+        meta.edm.to     = hdr.edm_management.index;
+        meta.edm.from   = hdr.edm_management.index;
+    }
+
+    apply {
+        // Which lane, and which way data goes: an answer goes the other way than its request.
+        if (hdr.edm_management.isValid()) {
+            manage();
+        } else {
+            if (meta.edm.kind == EDM_OP_ANSWER) {
+                locate_by_source();
+            } else {
+                locate_by_destination();
+            }
+            if (meta.edm.kind == EDM_OP_REQUEST) {
+                comes_back();
+            } else {
+                goes_on();
+            }
+        }
+        if (meta.edm.kind == EDM_OP_REQUEST) {
+            if (meta.edm.long == 1) {
+                claim_window_back();
+            } else {
+                claim_chunk_back();
+            }
+        } else {
+            if (meta.edm.long == 1) {
+                claim_window_on();
+            } else {
+                claim_chunk_on();
+            }
+        }
+        if (meta.edm.kind == EDM_OP_WRITE || meta.edm.kind == EDM_OP_ANSWER) {
+            look_behind_chunk();
+        } else {
+            look_at_demand();
+        }
+
+        if (color == MeterColor_t.RED) {
+            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.edm.op = EDM_OP_NONE;
+        } else {
+            // touched
+            if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+                if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
+                    meta.edm.amount = touch_asked.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+                } else {
+                    touch.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+                }
+            }
+            if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0) {
+                meta.edm.from_near = claim_source.execute(meta.edm.from[15:0]);
+            }
+            if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0) {
+                meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
+            }
+        }
+        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the last chunk of
+        // what was granted the next window. At a link that is claimed far ahead a message has one chunk at a time: hosts
+        // with as many messages get equal shares of it.
+        if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
+            if (meta.edm.from_near == 1 && meta.edm.to_near == 1) {
+                ask_for_demand();
+            } else {
+                ask_for_chunk();
+            }
+        } else if (meta.edm.full == 1 && meta.edm.over[31:31] == 0) {
+            if (meta.edm.from_near == 1 && meta.edm.to_near == 1) {
+                ask_for_window();
+            } else {
+                ask_behind_chunk();
+            }
+        }
+        if (meta.edm.asks == 1) {
+            times.apply();
+        }
+
+        // rights
+        if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
+            meta.edm.held = manage_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+        } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
+            if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+                meta.edm.granted = take_lane.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            } else if (meta.edm.asks == 1) {
+                meta.edm.granted = ask.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            } else {
+                meta.edm.granted = use_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            }
+        }
+
+        // What becomes of the frame.
+        if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
+            if (meta.edm.memory == 0) {
+                meta.drop = DROP_EDM_NO_MEMORY;
+            } else if (meta.edm.granted == 0) {
+                meta.drop = DROP_EDM_LANE_TAKEN;
+            } else {
+                ig_tm_md.qid = EDM_CLASS_CONTROL;
+                demands.count(ig_intr_md.ingress_port);
+            }
+        } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
+            if (meta.edm.granted == 0) {
+                demoted.count(EDM_DEMOTED_UNCOVERED);
+            } else {
+                ig_tm_md.qid = EDM_CLASS_DATA;
+                data.count(ig_tm_md.ucast_egress_port);
+            }
+        } else if (meta.edm.op != EDM_OP_NONE) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+        }
+
+        // source_free, destination_free
+        if (meta.edm.asks == 1 && meta.edm.granted == 1) {
+            meta.edm.from_wait = reserve_source.execute(meta.edm.from[15:0]);
+        } else if (meta.edm.op == EDM_OP_READ_SOURCE) {
+            meta.edm.from_wait = look_at_source.execute(meta.edm.from[15:0]);
+        } else if (meta.edm.op == EDM_OP_WRITE_SOURCE) {
+            meta.edm.from_wait = write_source.execute(meta.edm.from[15:0]);
+        }
+        meta.edm.earliest = meta.edm.now + (bit<32>) meta.edm.from_wait;
+        if (meta.edm.asks == 1 && meta.edm.granted == 1) {
+            meta.edm.to_wait = reserve_destination.execute(meta.edm.to[15:0]);
+        } else if (meta.edm.op == EDM_OP_READ_DESTINATION) {
+            meta.edm.to_wait = look_at_destination.execute(meta.edm.to[15:0]);
+        } else if (meta.edm.op == EDM_OP_WRITE_DESTINATION) {
+            meta.edm.to_wait = write_destination.execute(meta.edm.to[15:0]);
+        }
+        meta.edm.to_wait = meta.edm.to_wait + meta.edm.from_wait;
+    }
+}
+
+// Reports the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the controller
+// asked.
+control EdmReplies(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    @hidden action grant() {
+        turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm.bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    apply {
+        if (meta.edm.op == EDM_OP_NOTIFY) {
+            grant();
+        } else if (meta.edm.op == EDM_OP_REQUEST) {
+            hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
+            if (hdr.edm_message.kind == EDM_RREQ) {
+                hdr.edm_message.bytes = meta.edm.bytes[15:0];
+            }
+        } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
+            if (meta.edm.asks == 1 && meta.edm.granted == 1) {
+                meta.edm.start = (bit<32>) meta.edm.to_wait;
+                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+            }
+        } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
+            hdr.edm_management.value = meta.edm.held;
+            reply_to_controller();
+        } else if (meta.edm.op == EDM_OP_READ_SOURCE || meta.edm.op == EDM_OP_WRITE_SOURCE) {
+            hdr.edm_management.value = (bit<32>) meta.edm.from_wait;
+            reply_to_controller();
+        } else if (meta.edm.op == EDM_OP_READ_DESTINATION || meta.edm.op == EDM_OP_WRITE_DESTINATION) {
+            hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
+            reply_to_controller();
+        }
+    }
+}
+
+// Makes grants of heads, and drops what is longer than it was granted as.
+control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+        in egress_intrinsic_metadata_t eg_intr_md,
+        in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+        inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+        inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Chunks that came as granted, and are longer than their header says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
+
+    bit<16> room    = 0;
+    bit<16> missing = 0; // to the shortest frame
+
+    // Lengths are with FCS, and what frames carry from ingress.
+    @hidden action weigh_length() {
+        room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
+        missing = 60 + 6 - eg_intr_md.pkt_length;
+    }
+
+    @hidden action add_headers() {
+        room = room + 46 + 6;
+    }
+
+    // The copy of a chunk's head goes back, as the grant of what follows it.
+    @hidden action turn_head() {
+        mac_addr_t source = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = source;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.id      = hdr.edm_message.id;
+        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_CHUNK;
+        hdr.edm_control.bytes   = hdr.head.edm_bytes;
+        hdr.edm_control.wait    = hdr.head.edm_wait;
+    }
+
+    apply {
+        if (hdr.head.isValid()) {
+            turn_head();
+            if (hdr.edm_message.kind == EDM_RRES) {
+                hdr.edm_control.answer = 1;
+            } else {
+                hdr.edm_control.answer = 0;
+            }
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+            hdr.edm_message.setInvalid();
+        } else if (hdr.edm_message.isValid()) {
+            weigh_length();
+            add_headers();
+            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && room[15:15] == 1 && missing[15:15] == 1) {
+                too_long.count(0);
+                eg_dprsr_md.drop_ctl = 1;
+            }
+        }
+    }
+}
+
 // Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
 @pa_container_size("ingress", "meta.drop", 8)
 @pa_container_size("ingress", "meta.known", 8)
 @pa_container_size("ingress", "meta.accepted", 8)
-@pa_container_size("ingress", "meta.edm_op", 8)
-@pa_container_size("ingress", "meta.edm_bad", 8)
-@pa_container_size("ingress", "meta.edm_source_memory", 8)
-@pa_container_size("ingress", "meta.edm_source_rate", 8)
-@pa_container_size("ingress", "meta.edm_destination_memory", 8)
-@pa_container_size("ingress", "meta.edm_destination_rate", 8)
-@pa_container_size("ingress", "meta.edm_memory", 8)
-@pa_container_size("ingress", "meta.edm_to_rate", 8)
-@pa_container_size("ingress", "meta.edm_from_rate", 8)
+@pa_container_size("ingress", "meta.edm.op", 8)
+@pa_container_size("ingress", "meta.edm.bad", 8)
+@pa_container_size("ingress", "meta.edm.source_memory", 8)
+@pa_container_size("ingress", "meta.edm.source_rate", 8)
+@pa_container_size("ingress", "meta.edm.destination_memory", 8)
+@pa_container_size("ingress", "meta.edm.destination_rate", 8)
+@pa_container_size("ingress", "meta.edm.memory", 8)
+@pa_container_size("ingress", "meta.edm.to_rate", 8)
+@pa_container_size("ingress", "meta.edm.from_rate", 8)
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -776,13 +1363,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Unless the controller configures a port's meter, everything is green.
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted.
-    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) edm_demoted;
-
-    // By port: demands of the port's host that were granted, data that went to it as scheduled.
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_demands;
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_data;
+    Edm() edm;
+    EdmReplies() edm_replies;
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
@@ -793,12 +1375,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action accept_source(MirrorId_t edm_session,
         bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<32> edm_chunk_time) {
-        meta.edm_source_link   = edm_link;
-        meta.edm_source_asks   = edm_asks;
-        meta.edm_source_asked  = edm_asked;
-        meta.edm_source_memory = edm_memory;
-        meta.edm_source_rate   = edm_rate;
-        meta.edm_source_chunk_time = edm_chunk_time;
+        meta.edm.source_link   = edm_link;
+        meta.edm.source_asks   = edm_asks;
+        meta.edm.source_asked  = edm_asked;
+        meta.edm.source_memory = edm_memory;
+        meta.edm.source_rate   = edm_rate;
+        meta.edm.source_chunk_time = edm_chunk_time;
         meta.head_session = edm_session;
         meta.accepted = 1;
     }
@@ -822,12 +1404,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = port;
         meta.known = 1;
         meta.known_port = port;
-        meta.edm_destination_link   = edm_link;
-        meta.edm_destination_asks   = edm_asks;
-        meta.edm_destination_asked  = edm_asked;
-        meta.edm_destination_memory = edm_memory;
-        meta.edm_destination_rate   = edm_rate;
-        meta.edm_destination_chunk_time = edm_chunk_time;
+        meta.edm.destination_link   = edm_link;
+        meta.edm.destination_asks   = edm_asks;
+        meta.edm.destination_asked  = edm_asked;
+        meta.edm.destination_memory = edm_memory;
+        meta.edm.destination_rate   = edm_rate;
+        meta.edm.destination_chunk_time = edm_chunk_time;
     }
 
     table l2_forward {
@@ -840,355 +1422,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         size = 1024;
-    }
-
-    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
-    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
-    //
-    // What each register guarantees, in the order in which all frames pass them, each at most once:
-    //
-    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
-    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
-    // edm_source_free       granted chunks of a source begin one after the other, or later
-    // edm_destination_free  a destination gets granted chunks one after the other
-    //
-    // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
-
-    // When the lane's message last went on.
-    // Written by demands, chunks; it wraps as the time does.
-    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
-
-    // Whether a message in this lane has stopped for so long that the lane is free.
-    RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-                result = 1;
-            } else {
-                result = 0;
-            }
-            value = (int<32>) meta.edm_now;
-        }
-    };
-
-    // A demand's: what a lane may hold that it takes. One that was given up may hold anything.
-    RegisterAction<int<32>, bit<6>, bit<32>>(edm_touched) edm_touch_asked = {
-        void apply(inout int<32> value, out bit<32> result) {
-            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-                result = 0xFFFFFFFF;
-            } else {
-                result = 0;
-            }
-            value = (int<32>) meta.edm_now;
-        }
-    };
-
-    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
-    // Written by demands, chunks, the controller; it never wraps.
-    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
-
-    // A demand's: the lane must be free, or given up.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value <= meta.edm_amount) {
-                value  = meta.edm_need;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // A chunk's. What is granted behind it is no more than itself.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value >= meta.edm_need) {
-                value  = value |-| meta.edm_amount;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // A full chunk's with more of the message behind it: the last one that was granted asks for more.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value == meta.edm_need) {
-                value  = value - meta.edm_amount;
-                result = 1;
-            } else if (value > meta.edm_need) {
-                value  = value - meta.edm_need;
-                result = 2;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
-    // The controller's, which writes if `edm_amount` is no less than what the lane holds.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_manage_rights = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
-            if (value <= meta.edm_amount) {
-                value = meta.edm_need;
-            }
-        }
-    };
-
-    // How far ahead a link's time is claimed, before rights to it are known: a demand claims time for a chunk or a window, and
-    // so does the last chunk of a window for the next one. Where a link is claimed further ahead than a chunk takes, they are
-    // granted a chunk.
-
-    // Until when the time of the link is claimed, as a source.
-    // Written by demands, last chunks of windows; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_source_claimed;
-
-    RegisterAction<int<32>, bit<16>, bit<8>>(edm_source_claimed) edm_claim_source = {
-        void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.edm_now > EDM_CHUNK_AHEAD) {
-                result = 0;
-            } else {
-                result = 1;
-            }
-            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-                value = value + (int<32>) meta.edm_from_claim;
-            } else {
-                value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_claim;
-            }
-        }
-    };
-
-    // Until when the time of the link is claimed, as a destination.
-    // Written by demands, last chunks of windows; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
-
-    RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
-        void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.edm_now > EDM_CHUNK_AHEAD) {
-                result = 0;
-            } else {
-                result = 1;
-            }
-            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-                value = value + (int<32>) meta.edm_to_claim;
-            } else {
-                value = (int<32>) meta.edm_now + (int<32>) meta.edm_to_claim;
-            }
-        }
-    };
-
-    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
-    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
-    // up to EDM_HORIZON, once.
-
-    // When the link is next free, as a source.
-    // Written by what is granted, the controller; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_source_free;
-
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_reserve_source = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-                result = 0;
-                value  = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
-            } else {
-                result = value - (int<32>) meta.edm_now;
-                value  = value + (int<32>) meta.edm_from_time;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_look_at_source = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.edm_now;
-            }
-        }
-    };
-
-    // The controller's, from now on. What it was goes back.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_write_source = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.edm_now;
-            }
-            value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
-        }
-    };
-
-    // When the link is next free, as a destination.
-    // Written by what is granted, the controller; it wraps as the time does.
-    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
-
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-                result = 0;
-                value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
-            } else {
-                result = value - (int<32>) meta.edm_earliest;
-                value  = value + (int<32>) meta.edm_to_time;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.edm_earliest;
-            }
-        }
-    };
-
-    // The controller's, from now on. What it was goes back.
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.edm_earliest;
-            }
-            value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
-        }
-    };
-
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    action edm_take_times(bit<32> from_time, bit<32> to_time) {
-        meta.edm_from_time = from_time;
-        meta.edm_to_time = to_time;
-    }
-
-    table edm_times {
-        key = {
-            meta.edm_round[15:4] : exact @name("units");
-            meta.edm_from_rate : exact;
-            meta.edm_to_rate : exact;
-        }
-        actions = {
-            edm_take_times;
-        }
-        const default_action = edm_take_times(0, 0);
-        size = 1024;
-    }
-
-    @hidden action edm_turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The notification goes back as the grant of the message's first bytes.
-    @hidden action edm_grant() {
-        edm_turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm_bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
-        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
-    }
-
-    @hidden action edm_reply_to_controller() {
-        edm_turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
-        ig_tm_md.ucast_egress_port = CPU_PORT;
-    }
-
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    @hidden action edm_locate_by_destination() {
-        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
-        meta.edm_memory = meta.edm_destination_memory;
-    }
-
-    @hidden action edm_locate_by_source() {
-        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
-        meta.edm_memory = meta.edm_source_memory;
-    }
-
-    // Data goes the way of the frame, but answers to requests the other way.
-    @hidden action edm_goes_on() {
-        meta.edm_to        = meta.edm_destination_link;
-        meta.edm_to_rate   = meta.edm_destination_rate;
-        meta.edm_from      = meta.edm_source_link;
-        meta.edm_from_rate = meta.edm_source_rate;
-    }
-
-    @hidden action edm_comes_back() {
-        meta.edm_to        = meta.edm_source_link;
-        meta.edm_to_rate   = meta.edm_source_rate;
-        meta.edm_from      = meta.edm_destination_link;
-        meta.edm_from_rate = meta.edm_destination_rate;
-    }
-
-    // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
-    @hidden action edm_look_behind_chunk() {
-        meta.edm_spare = 512 - (int<32>) meta.edm_rest;
-        meta.edm_round = meta.edm_rest - 241;
-        meta.edm_over  = meta.edm_rest - 257;
-        meta.edm_rest  = meta.edm_rest - EDM_CHUNK;
-    }
-
-    @hidden action edm_look_at_demand() {
-        meta.edm_round = meta.edm_rest + 15;
-    }
-
-    @hidden action edm_ask_behind_chunk() {
-        meta.edm_asks   = 1;
-        meta.edm_bytes  = min(meta.edm_rest, EDM_CHUNK);
-        meta.edm_amount = EDM_CHUNK |-| meta.edm_rest;
-        meta.edm_round  = min(meta.edm_round, 32w271);
-    }
-
-    @hidden action edm_ask_for_demand() {
-        meta.edm_asks  = 1;
-        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_round = min(meta.edm_round, 32w1039);
-    }
-
-    @hidden action edm_ask_for_chunk() {
-        meta.edm_asks  = 1;
-        meta.edm_bytes = min(meta.edm_rest, EDM_CHUNK);
-        meta.edm_need  = min(meta.edm_rest, EDM_CHUNK);
-        meta.edm_round = min(meta.edm_round, 32w271);
-    }
-
-    @hidden action edm_ask_for_window() {
-        meta.edm_asks   = 1;
-        meta.edm_bytes  = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_amount = (bit<32>) max(meta.edm_spare, EDM_WINDOW_MORE);
-        meta.edm_round  = min(meta.edm_round, 32w1039);
-    }
-
-    @hidden action edm_claim_chunk_on() {
-        meta.edm_from_claim = meta.edm_source_chunk_time;
-        meta.edm_to_claim = meta.edm_destination_chunk_time;
-    }
-
-    @hidden action edm_claim_window_on() {
-        meta.edm_from_claim = meta.edm_source_chunk_time << 2;
-        meta.edm_to_claim = meta.edm_destination_chunk_time << 2;
-    }
-
-    @hidden action edm_claim_chunk_back() {
-        meta.edm_from_claim = meta.edm_destination_chunk_time;
-        meta.edm_to_claim = meta.edm_source_chunk_time;
-    }
-
-    @hidden action edm_claim_window_back() {
-        meta.edm_from_claim = meta.edm_destination_chunk_time << 2;
-        meta.edm_to_claim = meta.edm_source_chunk_time << 2;
-    }
-
-    // The controller's: the lane, or the link.
-    @hidden action edm_manage() {
-        meta.edm_cell   = hdr.edm_management.index;
-        meta.edm_answer = hdr.edm_management.index[2:2];
-        meta.edm_to     = hdr.edm_management.index;
-        meta.edm_from   = hdr.edm_management.index;
     }
 
     // Every refusal ends here: nothing disappears uncounted.
@@ -1237,25 +1470,25 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<8> edm_color = MeterColor_t.GREEN;
 
         // What is computed of a frame whatever becomes of it.
-        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        meta.edm.rest  = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
-            if (meta.edm_full == 1) {
-                meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm.full == 1) {
+                meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
             } else {
-                meta.edm_amount = 0xFFFFFFFF; // it is the last one, whatever there was a right to
+                meta.edm.amount = 0xFFFFFFFF; // it is the last one, whatever there was a right to
             }
-            if (meta.edm_end == 0) {
-                meta.edm_need = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm.end == 0) {
+                meta.edm.need = (bit<32>) hdr.edm_message.bytes;
             }
         }
 
-        if (hdr.ethernet.dstAddr[40:40] == 0) {
+        if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
-                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
                     hdr.ethernet.dstAddr[40:40] == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
@@ -1263,7 +1496,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
-                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
                     hdr.ethernet.dstAddr[40:40] == 0) {
                     edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
                 }
@@ -1272,9 +1505,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
-            meta.edm_op = EDM_OP_NONE;
+            meta.edm.op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.edm_op = EDM_OP_NONE;
+            meta.edm.op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -1287,24 +1520,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.edm.kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_bad != 0) {
-                meta.drop = meta.edm_bad;
-                meta.edm_op = EDM_OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
+            } else if (meta.edm.bad != 0) {
+                meta.drop = meta.edm.bad;
+                meta.edm.op = EDM_OP_NONE;
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
                 meta.drop = DROP_SAME_PORT;
-                meta.edm_op = EDM_OP_NONE;
-            } else if (hdr.ethernet.dstAddr[40:40] == 1) {
+                meta.edm.op = EDM_OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.edm_op = EDM_OP_NONE;
+                meta.edm.op = EDM_OP_NONE;
             }
         }
 
@@ -1314,158 +1547,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             hdr.packet_in.setInvalid();
             ig_tm_md.bypass_egress = 1;
         }
-        // Which lane, and which way data goes: an answer goes the other way than its request.
-        if (hdr.edm_management.isValid()) {
-            edm_manage();
-        } else {
-            if (meta.edm_kind == EDM_OP_ANSWER) {
-                edm_locate_by_source();
-            } else {
-                edm_locate_by_destination();
-            }
-            if (meta.edm_kind == EDM_OP_REQUEST) {
-                edm_comes_back();
-            } else {
-                edm_goes_on();
-            }
-        }
-        if (meta.edm_kind == EDM_OP_REQUEST) {
-            if (meta.edm_long == 1) {
-                edm_claim_window_back();
-            } else {
-                edm_claim_chunk_back();
-            }
-        } else {
-            if (meta.edm_long == 1) {
-                edm_claim_window_on();
-            } else {
-                edm_claim_chunk_on();
-            }
-        }
-        if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
-            edm_look_behind_chunk();
-        } else {
-            edm_look_at_demand();
-        }
-
-        if (edm_color == MeterColor_t.RED) {
-            meta.drop = DROP_EDM_CONTROL_METER;
-            meta.edm_op = EDM_OP_NONE;
-        } else {
-            // edm_touched
-            if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-                if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-                    meta.edm_amount = edm_touch_asked.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                } else {
-                    edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                }
-            }
-            if (meta.edm_op != EDM_OP_NONE && meta.edm_claims == 1 && meta.edm_memory != 0) {
-                meta.edm_from_near = edm_claim_source.execute(meta.edm_from[15:0]);
-            }
-            if (meta.edm_op != EDM_OP_NONE && meta.edm_claims == 1 && meta.edm_memory != 0) {
-                meta.edm_to_near = edm_claim_destination.execute(meta.edm_to[15:0]);
-            }
-        }
-        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the last chunk of
-        // what was granted the next window. At a link that is claimed far ahead a message has one chunk at a time: hosts
-        // with as many messages get equal shares of it.
-        if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-            if (meta.edm_from_near == 1 && meta.edm_to_near == 1) {
-                edm_ask_for_demand();
-            } else {
-                edm_ask_for_chunk();
-            }
-        } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
-            if (meta.edm_from_near == 1 && meta.edm_to_near == 1) {
-                edm_ask_for_window();
-            } else {
-                edm_ask_behind_chunk();
-            }
-        }
-        if (meta.edm_asks == 1) {
-            edm_times.apply();
-        }
-
-        // edm_rights
-        if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            meta.edm_held = edm_manage_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-        } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            } else if (meta.edm_asks == 1) {
-                meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            } else {
-                meta.edm_granted = edm_use_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            }
-        }
-
-        // What becomes of the frame.
-        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-            if (meta.edm_memory == 0) {
-                meta.drop = DROP_EDM_NO_MEMORY;
-            } else if (meta.edm_granted == 0) {
-                meta.drop = DROP_EDM_LANE_TAKEN;
-            } else {
-                ig_tm_md.qid = EDM_CLASS_CONTROL;
-                edm_demands.count(ig_intr_md.ingress_port);
-            }
-        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-            if (meta.edm_granted == 0) {
-                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
-            } else {
-                ig_tm_md.qid = EDM_CLASS_DATA;
-                edm_data.count(ig_tm_md.ucast_egress_port);
-            }
-        } else if (meta.edm_op != EDM_OP_NONE) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
-        }
-
-        // edm_source_free, edm_destination_free
-        if (meta.edm_asks == 1 && meta.edm_granted == 1) {
-            meta.edm_from_wait = edm_reserve_source.execute(meta.edm_from[15:0]);
-        } else if (meta.edm_op == EDM_OP_READ_SOURCE) {
-            meta.edm_from_wait = edm_look_at_source.execute(meta.edm_from[15:0]);
-        } else if (meta.edm_op == EDM_OP_WRITE_SOURCE) {
-            meta.edm_from_wait = edm_write_source.execute(meta.edm_from[15:0]);
-        }
-        meta.edm_earliest = meta.edm_now + (bit<32>) meta.edm_from_wait;
-        if (meta.edm_asks == 1 && meta.edm_granted == 1) {
-            meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_op == EDM_OP_READ_DESTINATION) {
-            meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-            meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
-        }
-        meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
+        edm.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md, edm_color);
 
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
             send_best_effort();
         }
-        // What it tells of the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the
-        // controller asked.
-        if (meta.edm_op == EDM_OP_NOTIFY) {
-            edm_grant();
-        } else if (meta.edm_op == EDM_OP_REQUEST) {
-            hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
-            if (hdr.edm_message.kind == EDM_RREQ) {
-                hdr.edm_message.bytes = meta.edm_bytes[15:0];
-            }
-        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-            if (meta.edm_asks == 1 && meta.edm_granted == 1) {
-                meta.edm_start = (bit<32>) meta.edm_to_wait;
-                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
-            }
-        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            hdr.edm_management.value = meta.edm_held;
-            edm_reply_to_controller();
-        } else if (meta.edm_op == EDM_OP_READ_SOURCE || meta.edm_op == EDM_OP_WRITE_SOURCE) {
-            hdr.edm_management.value = (bit<32>) meta.edm_from_wait;
-            edm_reply_to_controller();
-        } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-            hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
-            edm_reply_to_controller();
-        }
+        edm_replies.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();
         }
@@ -1540,35 +1627,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Chunks that came as granted, and are longer than their header says.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_too_long;
-
-    bit<16> edm_room    = 0;
-    bit<16> edm_padding = 0;
-
-    // Lengths are with FCS, and what frames carry from ingress.
-    @hidden action edm_weigh_length() {
-        edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
-        edm_padding = 60 + 6 - eg_intr_md.pkt_length;
-    }
-
-    @hidden action edm_add_headers() {
-        edm_room = edm_room + 46 + 6;
-    }
-
-    // The copy of a chunk's head goes back, as the grant of what follows it.
-    @hidden action edm_turn_head() {
-        mac_addr_t source = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = source;
-        hdr.edm_control.setValid();
-        hdr.edm_control.version = EDM_VERSION;
-        hdr.edm_control.kind    = EDM_GRANT;
-        hdr.edm_control.id      = hdr.edm_message.id;
-        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_CHUNK;
-        hdr.edm_control.bytes   = hdr.head.edm_bytes;
-        hdr.edm_control.wait    = hdr.head.edm_wait;
-    }
+    EdmEgress() edm;
 
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
@@ -1576,25 +1635,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
             eg_dprsr_md.drop_ctl = 1;
         }
-        if (hdr.head.isValid()) {
-            edm_turn_head();
-            if (hdr.edm_message.kind == EDM_RRES) {
-                hdr.edm_control.answer = 1;
-            } else {
-                hdr.edm_control.answer = 0;
-            }
-            if (hdr.vlan.isValid()) {
-                hdr.vlan.pcp = 7;
-            }
-            hdr.edm_message.setInvalid();
-        } else if (hdr.edm_message.isValid()) {
-            edm_weigh_length();
-            edm_add_headers();
-            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && edm_room[15:15] == 1 && edm_padding[15:15] == 1) {
-                edm_too_long.count(0);
-                eg_dprsr_md.drop_ctl = 1;
-            }
-        }
+        edm.apply(hdr, meta, eg_intr_md, eg_prsr_md, eg_dprsr_md, eg_oport_md);
         if (eg_intr_md.egress_port != CPU_PORT) {
             hdr.packet_in.setInvalid();
         }

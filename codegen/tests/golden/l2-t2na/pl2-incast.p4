@@ -214,7 +214,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
 
-        if (hdr.ethernet.dstAddr[40:40] == 0) {
+        if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
@@ -241,7 +241,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
                 meta.drop = DROP_SAME_PORT;
-            } else if (hdr.ethernet.dstAddr[40:40] == 1) {
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;

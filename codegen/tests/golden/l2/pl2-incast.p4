@@ -160,13 +160,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        if (standard_metadata.parser_error != error.NoError) {
-            drop(DROP_MALFORMED);
-        }
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
+        if (standard_metadata.parser_error != error.NoError) {
+            drop(DROP_MALFORMED);
+        }
         if (hdr.packet_out.isValid()) {
             if (hdr.packet_out.egress_port != 0) {
                 if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {

@@ -47,6 +47,11 @@ const bit<8>  DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its wa
 const bit<32> DROP_REASONS                    = 15; // how many there are
 const bit<8>  DROP_NONE = 255; // it is not dropped
 
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
 // What PL2's frames start with: the version and one of the kinds.
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
@@ -87,13 +92,8 @@ const bit<8>  REFUSED_LANE     = 0;  // the lane's reservation has not begun
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
-typedef bit<32> time_t;
-
 // Differences from here up mean a time in the past (see the registers).
 const bit<32> HORIZON = 32w1 << 24;
-
-const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
 typedef bit<7> cell_t; // the number of a cell, and of a lane
 typedef bit<6> lane_t;
@@ -202,7 +202,8 @@ struct headers_t {
     pl2_management_t pl2_management;
 }
 
-struct metadata_t {
+// What pl2 keeps of a frame while ingress handles it.
+struct pl2_metadata_t {
     bit<8>  op;          // what the frame asks of the registers
     bit<8>  bad;         // why it is refused, as the parser sees it; 0: it is not
     bit<1>  claims;      // whether its VLAN is one of a reservation
@@ -234,16 +235,20 @@ struct metadata_t {
     time_t  closes_out;
     bit<32> window_in;
     bit<32> window_out;
+    time_t  time_in;     // what is reserved from now at the source: by an RSV, or as the controller writes it
+    time_t  time_out;    // the same at the destination
+    wait_t  limit_in;    // the source's first wait that is longer than t
+    wait_t  limit_out;   // the destination's; of an unsolicited frame, longer than T
+}
+
+struct metadata_t {
+    pl2_metadata_t pl2;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
     port_t known_port; // the port of its destination, wherever the frame goes
     bit<8> accepted; // whether its source may send it
     bit<8> pass; // what the pass before left for this one; 0 in the first
-    time_t  time_in;     // what is reserved from now at the source: by an RSV, or as the controller writes it
-    time_t  time_out;    // the same at the destination
-    wait_t  limit_in;    // the source's first wait that is longer than t
-    wait_t  limit_out;   // the destination's; of an unsolicited frame, longer than T
 }
 
 // Precedes a frame that makes another pass.
@@ -268,39 +273,39 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.known    = 0;
         meta.known_port = 0;
         meta.accepted = 0;
-        // The controller has no link, and its frames no graces.
-        meta.op          = OP_NONE;
-        meta.bad         = 0;
-        meta.claims      = 0;
-        meta.link_in     = 0;
-        meta.link_out    = 0;
-        meta.source      = 6;
-        meta.destination = 0;
-        meta.rate_in     = 0;
-        meta.rate_out    = 0;
-        meta.cell        = 0;
-        meta.half        = 0;
-        meta.hard_half   = 0;
-        meta.holder      = 0;
-        meta.right       = 0;
-        meta.left        = 0;
-        meta.standing    = NOT_ASKED;
-        meta.unsolicited = 0;
-        meta.cover       = COVER_NONE;
-        meta.demoted     = 0;
-        meta.send_wait   = 0;
-        meta.recv_wait   = 0;
-        meta.opens_in  = 0;
-        meta.closes_in = 0;
-        meta.opens_out  = 0;
-        meta.closes_out = 0;
-        meta.window_in = 0;
-        meta.window_out = 0;
-        meta.time_in     = 0;
-        meta.time_out    = 0;
-        meta.limit_in    = 0;
-        meta.limit_out   = 0;
-        meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
+        // The controller's reservations are those of its port, and its frames have no graces.
+        meta.pl2.op          = OP_NONE;
+        meta.pl2.bad         = 0;
+        meta.pl2.claims      = 0;
+        meta.pl2.link_in     = (link_t) CPU_PORT;
+        meta.pl2.link_out    = 0;
+        meta.pl2.source      = 6;
+        meta.pl2.destination = 0;
+        meta.pl2.rate_in     = 0;
+        meta.pl2.rate_out    = 0;
+        meta.pl2.cell        = 0;
+        meta.pl2.half        = 0;
+        meta.pl2.hard_half   = 0;
+        meta.pl2.holder      = 0;
+        meta.pl2.right       = 0;
+        meta.pl2.left        = 0;
+        meta.pl2.standing    = NOT_ASKED;
+        meta.pl2.unsolicited = 0;
+        meta.pl2.cover       = COVER_NONE;
+        meta.pl2.demoted     = 0;
+        meta.pl2.send_wait   = 0;
+        meta.pl2.recv_wait   = 0;
+        meta.pl2.opens_in  = 0;
+        meta.pl2.closes_in = 0;
+        meta.pl2.opens_out  = 0;
+        meta.pl2.closes_out = 0;
+        meta.pl2.window_in = 0;
+        meta.pl2.window_out = 0;
+        meta.pl2.time_in     = 0;
+        meta.pl2.time_out    = 0;
+        meta.pl2.limit_in    = 0;
+        meta.pl2.limit_out   = 0;
+        meta.pl2.now = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -358,7 +363,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // The VLANs of reservations: data claims one, control frames travel there too.
     state parse_reserved {
-        meta.claims = 1;
+        meta.pl2.claims = 1;
         transition parse_tagged;
     }
 
@@ -390,19 +395,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_management_from_host {
         packet.extract(hdr.pl2_management);
-        meta.bad = DROP_MANAGEMENT_FROM_HOST;
+        meta.pl2.bad = DROP_MANAGEMENT_FROM_HOST;
         transition accept;
     }
 
     state parse_bad_version {
         packet.extract(hdr.pl2_control);
-        meta.bad = DROP_BAD_VERSION;
+        meta.pl2.bad = DROP_BAD_VERSION;
         transition accept;
     }
 
     state parse_bad_kind {
         packet.extract(hdr.pl2_control);
-        meta.bad = DROP_BAD_KIND;
+        meta.pl2.bad = DROP_BAD_KIND;
         transition accept;
     }
 
@@ -416,7 +421,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_bad_demand {
-        meta.bad = DROP_BAD_DEMAND;
+        meta.pl2.bad = DROP_BAD_DEMAND;
         transition accept;
     }
 
@@ -428,7 +433,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_good_reservation {
-        meta.op = OP_RESERVE;
+        meta.pl2.op = OP_RESERVE;
         transition parse_asked;
     }
 
@@ -441,19 +446,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_standing {
-        meta.standing = HAS_SLOTS;
+        meta.pl2.standing = HAS_SLOTS;
         transition accept;
     }
 
     state parse_bad_lane {
-        meta.bad = DROP_BAD_LANE;
+        meta.pl2.bad = DROP_BAD_LANE;
         transition accept;
     }
 
     state parse_read {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
             (0 .. 511, PL2_TARGET_IN)   : parse_read_in;
             (0 .. 511, PL2_TARGET_OUT)  : parse_read_out;
@@ -464,17 +469,17 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_reset {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
         transition parse_written;
     }
 
     state parse_write {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
-        meta.time_in  = hdr.pl2_management.value;
-        meta.time_out = hdr.pl2_management.value;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
+        meta.pl2.time_in  = hdr.pl2_management.value;
+        meta.pl2.time_out = hdr.pl2_management.value;
         transition parse_written;
     }
 
@@ -488,25 +493,25 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_read_in {
-        meta.op      = OP_READ_IN;
+        meta.pl2.op      = OP_READ_IN;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_read_out {
-        meta.op      = OP_READ_OUT;
+        meta.pl2.op      = OP_READ_OUT;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_write_in {
-        meta.op      = OP_WRITE_IN;
+        meta.pl2.op      = OP_WRITE_IN;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_write_out {
-        meta.op      = OP_WRITE_OUT;
+        meta.pl2.op      = OP_WRITE_OUT;
         meta.steered = 1;
         transition accept;
     }
@@ -514,8 +519,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     // The number of a cell among all pairs' is that of the source, of the destination, and of the cell, a byte each.
     state parse_forget {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.destination;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.destination;
+        meta.pl2.source      = hdr.pl2_management.cell[23:16];
+        meta.pl2.destination = hdr.pl2_management.cell[15:8];
         transition select(hdr.pl2_management.index) {
             0 .. 511 : parse_forget_destination;
             default : parse_bad_index;
@@ -537,18 +544,18 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_forgotten {
-        meta.op      = OP_FORGET;
+        meta.pl2.op      = OP_FORGET;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_bad_target {
-        meta.bad = DROP_BAD_TARGET;
+        meta.pl2.bad = DROP_BAD_TARGET;
         transition accept;
     }
 
     state parse_bad_index {
-        meta.bad = DROP_BAD_INDEX;
+        meta.pl2.bad = DROP_BAD_INDEX;
         transition accept;
     }
 }
@@ -569,87 +576,12 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
-@pa_container_size("ingress", "meta.drop", 8)
-@pa_container_size("ingress", "meta.known", 8)
-@pa_container_size("ingress", "meta.accepted", 8)
-@pa_container_size("ingress", "meta.op", 8)
-@pa_container_size("ingress", "meta.source", 8)
-@pa_container_size("ingress", "meta.destination", 8)
-@pa_container_size("ingress", "meta.rate_in", 8)
-@pa_container_size("ingress", "meta.rate_out", 8)
-@pa_container_size("ingress", "meta.standing", 16)
-@pa_container_size("ingress", "meta.unsolicited", 16)
-@pa_container_size("ingress", "meta.window_in", 32)
-@pa_container_size("ingress", "meta.window_out", 32)
-@pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
-@pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
-@pa_solitary("ingress", "ig_intr_md_for_tm.qid")
-@pa_solitary("ingress", "ig_intr_md_for_tm.bypass_egress")
-control RackIngress(inout headers_t hdr, inout metadata_t meta,
-                    in ingress_intrinsic_metadata_t ig_intr_md,
-                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
-                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
-                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
-
-    // Unless the controller configures a port's meter, everything is green.
-    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
-    Meter<port_t>(PORT_COUNT, MeterType_t.PACKETS) control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted, or an RSV go without a grant.
-    Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
-    Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
-
-    bit<8> best_effort_color = MeterColor_t.GREEN;
-
-    @hidden action send_best_effort() {
-        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
-    }
-
-    action accept_source(link_t link, bit<8> source, bit<8> rate) {
-        // Each host has its link's rate, by number: nothing assumes equal rates.
-        meta.link_in  = link;
-        meta.source   = source;
-        meta.rate_in  = rate;
-        meta.accepted = 1;
-    }
-
-    // A port speaks for its own host only; the controller's packets don't pass here.
-    table source_guard {
-        key = {
-            ig_intr_md.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
-        }
-        actions = {
-            accept_source;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    action forward(port_t port, link_t link, bit<8> destination, bit<8> rate) {
-        ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
-        meta.link_out    = link;
-        meta.destination = destination;
-        meta.rate_out    = rate;
-    }
-
-    table l2_forward {
-        key = {
-            hdr.ethernet.dstAddr : exact;
-        }
-        actions = {
-            forward;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
+// What a frame asks of its lane, in the stage of refusals: one that is refused asks nothing.
+control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
     // The right to the scheduled class. A (source, destination) pair has few lanes, each of them two halves, and every
     // half is a cell here: PL2_CELLS a pair. An RSV names a cell, a data frame does by its VLAN.
     //
@@ -692,7 +624,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
             if (value == 0) {
-                value = meta.half;
+                value = meta.pl2.half;
             }
         }
     };
@@ -700,7 +632,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // In its second pass whatever held it.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) seize_lane = {
         void apply(inout bit<8> value) {
-            value = meta.half;
+            value = meta.pl2.half;
         }
     };
 
@@ -709,7 +641,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) begin_in_lane = {
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
-            if (value == meta.half || value == meta.hard_half) {
+            if (value == meta.pl2.half || value == meta.pl2.hard_half) {
                 value = 0;
             }
         }
@@ -720,356 +652,54 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
         void apply(inout bit<8> value) {
             if (value == 0) {
-                value = meta.half | HARD;
+                value = meta.pl2.half | HARD;
             } else {
                 value = value | HARD;
             }
         }
     };
 
-    // Frames that the half may still send in its slots.
-    // Written by RSVs, scheduled frames, the controller; it never wraps.
-    Register<bit<16>, cell_t>(CELL_COUNT) rights;
-
-    // What was left of the half's last reservation is forfeit.
-    RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
-        void apply(inout bit<16> value, out bit<16> result) {
-            result = value;
-            value  = meta.right;
-        }
-    };
-
-    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
-    // 1 if there was one left, as all that a frame takes.
-    RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
-        void apply(inout bit<16> value, out bit<16> result) {
-            result = 0;
-            if (value != 0) {
-                value  = value - 1;
-                result = 1;
-            }
-        }
-    };
-
-    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
-    // Written by RSVs, unsolicited frames, the controller; it never wraps.
-    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
-        void apply(inout int<16> value) {
-            value = (int<16>) meta.right;
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
-        void apply(inout int<16> value) {
-            value = (int<16>) meta.standing;
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
-        void apply(inout int<16> value, out int<16> result) {
-            result = value;
-            if (value > 0) {
-                value = value - 1;
-            }
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
-        void apply(inout int<16> value, out int<16> result) {
-            result = value;
-        }
-    };
-
-    // Either port may be free later than the other: a burst comes too early if it does for one of them, and too late if it does
-    // for both.
-
-    // When the half's burst may begin.
-    // Written by RSVs; it wraps as the time does.
-    Register<int<32>, cell_t>(CELL_COUNT) starts_in;
-
-    RegisterAction<int<32>, cell_t, int<32>>(starts_in) set_start_in = {
-        void apply(inout int<32> value) {
-            value = (int<32>) meta.opens_in + (int<32>) meta.closes_in;
-        }
-    };
-
-    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
-    RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
-        void apply(inout int<32> value, out int<32> result) {
-            result = 0;
-            if (value - (int<32>) meta.opens_in > 0) {
-                result = value - (int<32>) meta.opens_in;
-            } else if (value - (int<32>) meta.closes_in < 0) {
-                result = value - (int<32>) meta.closes_in;
-            }
-        }
-    };
-
-    // When the half's burst may begin.
-    // Written by RSVs; it wraps as the time does.
-    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
-
-    RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
-        void apply(inout int<32> value) {
-            value = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
-        }
-    };
-
-    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
-    RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            result = 0;
-            if (value - (int<32>) meta.opens_out > 0) {
-                result = value - (int<32>) meta.opens_out;
-            } else if (value - (int<32>) meta.closes_out < 0) {
-                result = value - (int<32>) meta.closes_out;
-            }
-        }
-    };
-
-    // The time at which each port is next free, as a source and as a destination.
-    //
-    // Times wrap, so they are never compared directly. A register minus the packet's time, modulo 2^32, is how far the port is
-    // reserved from now if it is below HORIZON; anything else is a time in the past, and the port is free. HORIZON is as short
-    // as lanes permit: they bound what all hosts together can have reserved. A port idle for up to 2^32 - HORIZON units is
-    // free, as it should be; at the next one it may look reserved for up to HORIZON units, and then is free again.
-
-    // When the link is next free, as a source.
-    // Written by RSVs that are granted, the controller; it wraps as the time does.
-    Register<int<32>, link_t>(PORT_COUNT) in_reservation;
-
-    // Returns how far ahead it begins.
-    RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-                value  = (int<32>) meta.now + (int<32>) meta.time_in;
-            } else {
-                result = value - (int<32>) meta.now;
-                value  = value + (int<32>) meta.time_in;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, link_t, int<32>>(in_reservation) look_at_in = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.now;
-            }
-        }
-    };
-
-    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
-    RegisterAction<int<32>, link_t, int<32>>(in_reservation) write_in = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.now;
-            }
-            value = (int<32>) meta.now + (int<32>) meta.time_in;
-        }
-    };
-
-    // When the link is next free, as a destination.
-    // Written by RSVs that are granted, the controller; it wraps as the time does.
-    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
-
-    // Returns how far ahead it begins.
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-                value  = (int<32>) meta.now + (int<32>) meta.time_out;
-            } else {
-                result = value - (int<32>) meta.now;
-                value  = value + (int<32>) meta.time_out;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.now;
-            }
-        }
-    };
-
-    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
-                result = 0;
-            } else {
-                result = value - (int<32>) meta.now;
-            }
-            value = (int<32>) meta.now + (int<32>) meta.time_out;
-        }
-    };
-
-    // The time that a reservation takes: a target that does not multiply looks it up.
-    action take_time_in(time_t time) {
-        meta.time_in = time;
-    }
-
-    table slots_in {
-        key = {
-            meta.rate_in          : exact;
-            hdr.pl2_control.demand : exact;
-        }
-        actions = {
-            take_time_in;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    // The time that a reservation takes: a target that does not multiply looks it up.
-    action take_time_out(time_t time) {
-        meta.time_out = time;
-    }
-
-    table slots_out {
-        key = {
-            meta.rate_out          : exact;
-            hdr.pl2_control.demand : exact;
-        }
-        actions = {
-            take_time_out;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    action take_limits(wait_t t_in, wait_t t_out) {
-        meta.limit_in  = t_in;
-        meta.limit_out = t_out;
-    }
-
-    action take_threshold(wait_t threshold) {
-        meta.limit_out = threshold;
-    }
-
-    // Waits up to which a burst goes unsolicited (t): the first one beyond.
-    table limits {
-        key = {
-            meta.rate_in  : exact;
-            meta.rate_out : exact;
-        }
-        actions = {
-            take_limits;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    // Reservations up to which unsolicited frames pass (T): the first one beyond.
-    table thresholds {
-        key = {
-            meta.rate_out : exact;
-        }
-        actions = {
-            take_threshold;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
-    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
-    action weigh_start(time_t early, time_t minus_late) {
-        meta.opens_in  = meta.now + early;
-        meta.closes_in = meta.now + minus_late;
-        meta.opens_out  = meta.now + early;
-        meta.closes_out = meta.now + minus_late;
-    }
-
-    table graces {
-        key = {
-            meta.rate_in  : exact;
-            meta.rate_out : exact;
-        }
-        actions = {
-            weigh_start;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    @hidden action turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The RSV itself goes back as the GRT, with both replies filled in: its source address says
-    // which destination it grants.
-    @hidden action grant() {
-        turn_around();
-        hdr.pl2_control.kind = PL2_GRT;
-        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
-    }
-
-    @hidden action reply_to_controller() {
-        turn_around();
-        hdr.pl2_management.kind = PL2_MGMT_REPLY;
-        ig_tm_md.qid = PRIORITY_CONTROL;
-        ig_tm_md.ucast_egress_port = CPU_PORT;
-    }
-
     // What a frame asks of its lane.
     @hidden action take_half() {
-        meta.holder = take_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+        meta.pl2.holder = take_lane.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
     @hidden action seize_half() {
-        seize_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+        seize_lane.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
     @hidden action begin_half(bit<8> op) {
-        meta.op     = op;
-        meta.holder = begin_in_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+        meta.pl2.op     = op;
+        meta.pl2.holder = begin_in_lane.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
     // It came too early.
     @hidden action lock_half() {
-        meta.op      = OP_DEMOTED;
-        meta.demoted = DEMOTED_EARLY;
-        lock_again.execute(meta.source[2:0] ++ meta.destination[2:0]);
+        meta.pl2.op      = OP_DEMOTED;
+        meta.pl2.demoted = DEMOTED_EARLY;
+        lock_again.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
     // What the pass before decided: the frame loses its class, or is told so.
     @hidden action demote() {
-        meta.op      = OP_DEMOTED;
-        meta.demoted = meta.pass & ~PASS_DEMOTED;
+        meta.pl2.op      = OP_DEMOTED;
+        meta.pl2.demoted = meta.pass & ~PASS_DEMOTED;
     }
 
     @hidden action grant_nothing() {
-        meta.op = OP_NOT_NOW;
+        meta.pl2.op = OP_NOT_NOW;
     }
 
     // Sent before its grant, welcome only while little is reserved.
     @hidden action leave_half() {
-        meta.op = OP_UNSOLICITED;
+        meta.pl2.op = OP_UNSOLICITED;
     }
 
     // lane_lock
     @hidden table requests {
         key = {
-            meta.op      : ternary;
-            meta.claims  : ternary;
+            meta.pl2.op      : ternary;
+            meta.pl2.claims  : ternary;
             meta.pass    : ternary;
             hdr.vlan.dei : ternary;
         }
@@ -1097,6 +727,414 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
+    apply {
+        requests.apply();
+    }
+}
+
+// Reservations: an RSV takes slots at both of its ports, and a frame of its burst takes one of them up.
+control Pl2(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // Frames that lose the class that they claim, and RSVs without a grant, by reason.
+    Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
+    Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
+
+    // Frames that the half may still send in its slots.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<bit<16>, cell_t>(CELL_COUNT) rights;
+
+    // What was left of the half's last reservation is forfeit.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = value;
+            value  = meta.pl2.right;
+        }
+    };
+
+    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
+    // 1 if there was one left, as all that a frame takes.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = 0;
+            if (value != 0) {
+                value  = value - 1;
+                result = 1;
+            }
+        }
+    };
+
+    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.pl2.right;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.pl2.standing;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+            if (value > 0) {
+                value = value - 1;
+            }
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+        }
+    };
+
+    // Either port may be free later than the other: a burst comes too early if it does for one of them, and too late if it does
+    // for both.
+
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_in;
+
+    RegisterAction<int<32>, cell_t, int<32>>(starts_in) set_start_in = {
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.pl2.opens_in + (int<32>) meta.pl2.closes_in;
+        }
+    };
+
+    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.pl2.opens_in > 0) {
+                result = value - (int<32>) meta.pl2.opens_in;
+            } else if (value - (int<32>) meta.pl2.closes_in < 0) {
+                result = value - (int<32>) meta.pl2.closes_in;
+            }
+        }
+    };
+
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
+
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.pl2.opens_out + (int<32>) meta.pl2.closes_out;
+        }
+    };
+
+    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.pl2.opens_out > 0) {
+                result = value - (int<32>) meta.pl2.opens_out;
+            } else if (value - (int<32>) meta.pl2.closes_out < 0) {
+                result = value - (int<32>) meta.pl2.closes_out;
+            }
+        }
+    };
+
+    // The time at which each port is next free, as a source and as a destination.
+    //
+    // Times wrap, so they are never compared directly. A register minus the packet's time, modulo 2^32, is how far the port is
+    // reserved from now if it is below HORIZON; anything else is a time in the past, and the port is free. HORIZON is as short
+    // as lanes permit: they bound what all hosts together can have reserved. A port idle for up to 2^32 - HORIZON units is
+    // free, as it should be; at the next one it may look reserved for up to HORIZON units, and then is free again.
+
+    // When the link is next free, as a source.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
+    Register<int<32>, link_t>(PORT_COUNT) in_reservation;
+
+    // Returns how far ahead it begins.
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.pl2.now + (int<32>) meta.pl2.time_in;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+                value  = value + (int<32>) meta.pl2.time_in;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) look_at_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+            }
+        }
+    };
+
+    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) write_in = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+            }
+            value = (int<32>) meta.pl2.now + (int<32>) meta.pl2.time_in;
+        }
+    };
+
+    // When the link is next free, as a destination.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
+    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
+
+    // Returns how far ahead it begins.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.pl2.now + (int<32>) meta.pl2.time_out;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+                value  = value + (int<32>) meta.pl2.time_out;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+            }
+        }
+    };
+
+    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.pl2.now < 0 || value - (int<32>) meta.pl2.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.pl2.now;
+            }
+            value = (int<32>) meta.pl2.now + (int<32>) meta.pl2.time_out;
+        }
+    };
+
+    // The time that a reservation takes: a target that does not multiply looks it up.
+    action take_time_in(time_t time) {
+        meta.pl2.time_in = time;
+    }
+
+    table slots_in {
+        key = {
+            meta.pl2.rate_in          : exact;
+            hdr.pl2_control.demand : exact;
+        }
+        actions = {
+            take_time_in;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // The time that a reservation takes: a target that does not multiply looks it up.
+    action take_time_out(time_t time) {
+        meta.pl2.time_out = time;
+    }
+
+    table slots_out {
+        key = {
+            meta.pl2.rate_out          : exact;
+            hdr.pl2_control.demand : exact;
+        }
+        actions = {
+            take_time_out;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action take_limits(wait_t t_in, wait_t t_out) {
+        meta.pl2.limit_in  = t_in;
+        meta.pl2.limit_out = t_out;
+    }
+
+    action take_threshold(wait_t threshold) {
+        meta.pl2.limit_out = threshold;
+    }
+
+    // Waits up to which a burst goes unsolicited (t): the first one beyond.
+    table limits {
+        key = {
+            meta.pl2.rate_in  : exact;
+            meta.pl2.rate_out : exact;
+        }
+        actions = {
+            take_limits;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // Reservations up to which unsolicited frames pass (T): the first one beyond.
+    table thresholds {
+        key = {
+            meta.pl2.rate_out : exact;
+        }
+        actions = {
+            take_threshold;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
+    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
+    action weigh_start(time_t early, time_t minus_late) {
+        meta.pl2.opens_in  = meta.pl2.now + early;
+        meta.pl2.closes_in = meta.pl2.now + minus_late;
+        meta.pl2.opens_out  = meta.pl2.now + early;
+        meta.pl2.closes_out = meta.pl2.now + minus_late;
+    }
+
+    table graces {
+        key = {
+            meta.pl2.rate_in  : exact;
+            meta.pl2.rate_out : exact;
+        }
+        actions = {
+            weigh_start;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    apply {
+        // What the rates of its links say of a frame of PL2.
+        if (hdr.pl2_control.isValid()) {
+            slots_in.apply();
+            slots_out.apply();
+            limits.apply();
+        } else if (meta.pl2.claims == 1 && hdr.vlan.dei == 1) {
+            thresholds.apply();
+        }
+        if (hdr.pl2_control.isValid() || meta.pl2.claims == 1) {
+            graces.apply();
+        }
+
+        // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
+        if (meta.pl2.op == OP_RESERVE && meta.pl2.holder != 0) {
+            meta.pl2.op   = OP_OCCUPIED;
+            meta.pl2.cell = meta.pl2.holder & HELD_CELL; // of the half that holds it
+        } else if (meta.pl2.op == OP_RESERVE) {
+            replace_rights.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+            meta.pl2.opens_in  = meta.pl2.now + meta.pl2.limit_in;
+            meta.pl2.closes_in = (bit<32>) reserve_in.execute(meta.pl2.link_in) - meta.pl2.limit_in;
+            meta.pl2.opens_out = meta.pl2.now + meta.pl2.limit_out;
+            meta.pl2.closes_out = (bit<32>) reserve_out.execute(meta.pl2.link_out) - meta.pl2.limit_out;
+        } else if (meta.pl2.op == OP_FORGET) {
+            meta.pl2.left = replace_rights.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM) {
+            meta.pl2.left = use_rights.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_READ_IN) {
+            meta.pl2.closes_in = (bit<32>) look_at_in.execute(meta.pl2.link_in);
+        } else if (meta.pl2.op == OP_WRITE_IN) {
+            meta.pl2.closes_in = (bit<32>) write_in.execute(meta.pl2.link_in);
+        } else if (meta.pl2.op == OP_UNSOLICITED || meta.pl2.op == OP_READ_OUT) {
+            meta.pl2.closes_out = (bit<32>) look_at_out.execute(meta.pl2.link_out) - meta.pl2.limit_out;
+        } else if (meta.pl2.op == OP_WRITE_OUT) {
+            meta.pl2.closes_out = (bit<32>) write_out.execute(meta.pl2.link_out) - meta.pl2.limit_out;
+        }
+
+        // Waits are known as what they are beyond their limits; the controller's have none.
+        meta.pl2.send_wait = meta.pl2.closes_in + meta.pl2.limit_in;
+        meta.pl2.recv_wait = meta.pl2.closes_out + meta.pl2.limit_out;
+        if (meta.pl2.op == OP_CLAIM) {
+            if (meta.pl2.left != 0) {
+                meta.pl2.cover = COVER_SLOTS;
+            } else if (meta.pl2.holder[7:6] == 2 && meta.pl2.holder[0:0] == meta.pl2.cell[0:0]) {
+                meta.pl2.cover = COVER_LANE;
+            }
+        }
+
+        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
+        if (meta.pl2.op == OP_RESERVE) {
+            if (hdr.pl2_control.unsolicited == 1 &&
+                meta.pl2.closes_in[31:31] == 1 && meta.pl2.closes_out[31:31] == 1) {
+                go_unsolicited.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+            } else {
+                stand.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+            }
+        } else if (meta.pl2.op == OP_FORGET) {
+            stand.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_UNSOLICITED) {
+            meta.pl2.unsolicited =
+                (bit<16>) use_unsolicited.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM) {
+            meta.pl2.unsolicited =
+                (bit<16>) look_unsolicited.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        }
+
+        // starts: once both ports are free.
+        if (meta.pl2.op == OP_RESERVE) {
+            set_start_in.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+            set_start_out.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM || meta.pl2.op == OP_OCCUPIED) {
+            meta.pl2.window_in =
+                (bit<32>) look_at_start_in.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+            meta.pl2.window_out =
+                (bit<32>) look_at_start_out.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        }
+        if (meta.pl2.op == OP_NOT_NOW) {
+            refused.count(REFUSED_LANE);
+        }
+        if (meta.pl2.op == OP_DEMOTED) {
+            demoted.count(meta.pl2.demoted);
+        }
+    }
+}
+
+// What becomes of a frame that asks something.
+control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The RSV itself goes back as the GRT, with both replies filled in: its source address says
+    // which destination it grants.
+    @hidden action grant() {
+        turn_around();
+        hdr.pl2_control.kind = PL2_GRT;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.pl2_management.kind = PL2_MGMT_REPLY;
+        ig_tm_md.qid = PRIORITY_CONTROL;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
     @hidden action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
     }
@@ -1106,8 +1144,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action answer() {
-        hdr.pl2_control.sendWait = meta.send_wait;
-        hdr.pl2_control.recvWait = meta.recv_wait;
+        hdr.pl2_control.sendWait = meta.pl2.send_wait;
+        hdr.pl2_control.recvWait = meta.pl2.recv_wait;
         grant();
         ig_tm_md.qid = PRIORITY_CONTROL;
     }
@@ -1119,17 +1157,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action tell_rights() {
-        hdr.pl2_management.value = 16w0 ++ meta.left;
+        hdr.pl2_management.value = 16w0 ++ meta.pl2.left;
         reply_to_controller();
     }
 
     @hidden action tell_in() {
-        hdr.pl2_management.value = meta.send_wait;
+        hdr.pl2_management.value = meta.pl2.send_wait;
         reply_to_controller();
     }
 
     @hidden action tell_out() {
-        hdr.pl2_management.value = meta.recv_wait;
+        hdr.pl2_management.value = meta.pl2.recv_wait;
         reply_to_controller();
     }
 
@@ -1138,12 +1176,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // faults send does. In that pass it is best effort from the start, so its meter is asked before this table, not behind it.
     @hidden table verdicts {
         key = {
-            meta.op                : ternary;
-            meta.cover             : ternary;
-            meta.unsolicited       : ternary;
-            meta.closes_out[31:31] : ternary @name("within_threshold");
-            meta.window_in : ternary;
-            meta.window_out : ternary;
+            meta.pl2.op                : ternary;
+            meta.pl2.cover             : ternary;
+            meta.pl2.unsolicited       : ternary;
+            meta.pl2.closes_out[31:31] : ternary @name("within_threshold");
+            meta.pl2.window_in : ternary;
+            meta.pl2.window_out : ternary;
         }
         actions = {
             schedule;
@@ -1199,6 +1237,118 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 64;
     }
 
+    apply {
+        if (meta.pl2.op != OP_NONE) {
+            verdicts.apply();
+        }
+    }
+}
+
+// Drops what is longer than its slot.
+control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+        in egress_intrinsic_metadata_t eg_intr_md,
+        in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+        inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+        inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Frames that came as scheduled, and are longer than their slot.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
+
+    bit<16> room = 0;
+
+    @hidden action weigh_length() {
+        room = 1526 + 6 - eg_intr_md.pkt_length;
+    }
+
+    apply {
+        // Its length is known here alone: with FCS, and what it carries from ingress.
+        weigh_length();
+        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1) {
+            too_long.count(0);
+            eg_dprsr_md.drop_ctl = 1;
+        }
+    }
+}
+
+// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
+@pa_container_size("ingress", "meta.drop", 8)
+@pa_container_size("ingress", "meta.known", 8)
+@pa_container_size("ingress", "meta.accepted", 8)
+@pa_container_size("ingress", "meta.pl2.op", 8)
+@pa_container_size("ingress", "meta.pl2.source", 8)
+@pa_container_size("ingress", "meta.pl2.destination", 8)
+@pa_container_size("ingress", "meta.pl2.rate_in", 8)
+@pa_container_size("ingress", "meta.pl2.rate_out", 8)
+@pa_container_size("ingress", "meta.pl2.standing", 16)
+@pa_container_size("ingress", "meta.pl2.unsolicited", 16)
+@pa_container_size("ingress", "meta.pl2.window_in", 32)
+@pa_container_size("ingress", "meta.pl2.window_out", 32)
+@pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
+@pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
+@pa_solitary("ingress", "ig_intr_md_for_tm.qid")
+@pa_solitary("ingress", "ig_intr_md_for_tm.bypass_egress")
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    in ingress_intrinsic_metadata_t ig_intr_md,
+                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
+    Meter<port_t>(PORT_COUNT, MeterType_t.PACKETS) control_meter;
+    Pl2Lanes() pl2_lanes;
+    Pl2() pl2;
+    Pl2Verdicts() pl2_verdicts;
+
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    @hidden action send_best_effort() {
+        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+    }
+
+    action accept_source(link_t link, bit<8> source, bit<8> rate) {
+        // Each host has its link's rate, by number: nothing assumes equal rates.
+        meta.pl2.link_in  = link;
+        meta.pl2.source   = source;
+        meta.pl2.rate_in  = rate;
+        meta.accepted = 1;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            ig_intr_md.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, link_t link, bit<8> destination, bit<8> rate) {
+        ig_tm_md.ucast_egress_port = port;
+        meta.known = 1;
+        meta.known_port = port;
+        meta.pl2.link_out    = link;
+        meta.pl2.destination = destination;
+        meta.pl2.rate_out    = rate;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
     // Every refusal ends here: nothing disappears uncounted.
     @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
@@ -1209,9 +1359,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         key = {
             meta.drop         : ternary;
             best_effort_color : ternary;
-            meta.op           : ternary;
-            meta.unsolicited  : ternary;
-            meta.closes_out[31:31] : ternary @name("within_threshold");
+            meta.pl2.op           : ternary;
+            meta.pl2.unsolicited  : ternary;
+            meta.pl2.closes_out[31:31] : ternary @name("within_threshold");
         }
         actions = {
             count_drop;
@@ -1253,24 +1403,26 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
         if (hdr.pl2_control.isValid()) {
-            meta.cell      = hdr.pl2_control.cell;
-            meta.right     = (bit<16>) hdr.pl2_control.demand;
-            meta.half      = hdr.pl2_control.cell | HELD;
+            meta.pl2.cell      = hdr.pl2_control.cell;
+            meta.pl2.right     = (bit<16>) hdr.pl2_control.demand;
+            meta.pl2.half      = hdr.pl2_control.cell | HELD;
         } else if (hdr.pl2_management.isValid()) {
-            meta.cell      = hdr.pl2_management.cell[7:0];
-            meta.half      = hdr.pl2_management.cell[7:0] | HELD;
-            meta.hard_half = hdr.pl2_management.cell[7:0] | HARD;
-            meta.right     = 0;
+            meta.pl2.cell      = hdr.pl2_management.cell[7:0];
+            meta.pl2.half      = hdr.pl2_management.cell[7:0] | HELD;
+            meta.pl2.hard_half = hdr.pl2_management.cell[7:0] | HARD;
+            meta.pl2.right     = 0;
         } else {
-            meta.cell      = hdr.vlan.vid[7:0] - PL2_VID[7:0];
-            meta.half      = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
-            meta.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+            meta.pl2.cell      = hdr.vlan.vid[7:0] - PL2_VID[7:0];
+            meta.pl2.half      = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+            meta.pl2.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
         }
 
-        if (meta.steered == 1) {
-            // Not the one that has the frame's address.
-            meta.destination = hdr.pl2_management.cell[15:8];
-        } else if (hdr.ethernet.dstAddr[40:40] == 0) {
+        // Nothing is reserved towards a group.
+        if (meta.pl2.op != OP_NONE && meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 1) {
+            meta.pl2.bad = DROP_UNKNOWN_DESTINATION;
+        }
+
+        if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
@@ -1288,22 +1440,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (hdr.pl2_control.isValid() && meta.pass == 0) {
                     control_color = control_meter.execute(ig_intr_md.ingress_port);
                 }
-                // Of a cell that is to be forgotten. What is not of this operation does no harm.
-                if (meta.steered == 1) {
-                    meta.source = hdr.pl2_management.cell[23:16];
-                }
-                // The controller's reservations are those of its port.
-                if (hdr.pl2_control.isValid()) {
-                    meta.link_in = (link_t) CPU_PORT;
-                }
             }
         }
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
-            meta.op   = OP_NONE;
+            meta.pl2.op   = OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.op   = OP_NONE;
+            meta.pl2.op   = OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -1316,121 +1460,40 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (control_color == MeterColor_t.RED) {
                 meta.drop = DROP_CONTROL_METER;
-                meta.op   = OP_NONE;
-            } else if (meta.bad != 0) {
-                meta.drop = meta.bad;
+                meta.pl2.op   = OP_NONE;
+            } else if (meta.pl2.bad != 0) {
+                meta.drop = meta.pl2.bad;
+                meta.pl2.op   = OP_NONE;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
                 meta.drop = DROP_SAME_PORT;
-                meta.op   = OP_NONE;
-            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.op == OP_NONE) {
+                meta.pl2.op   = OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.op   = OP_NONE;
-            } else if (meta.op != OP_NONE || meta.claims == 1) {
-                requests.apply();
+                meta.pl2.op   = OP_NONE;
+            } else if (meta.pl2.op != OP_NONE || meta.pl2.claims == 1) {
+                pl2_lanes.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
             }
         }
 
         // A frame for one host of which egress asks nothing passes egress by.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
-            meta.known_port != CPU_PORT && meta.claims == 0) {
+            meta.known_port != CPU_PORT && meta.pl2.claims == 0) {
             hdr.packet_in.setInvalid();
             ig_tm_md.bypass_egress = 1;
         }
-        // What the rates of its links say of a frame of PL2.
-        if (hdr.pl2_control.isValid()) {
-            slots_in.apply();
-            slots_out.apply();
-            limits.apply();
-        } else if (meta.claims == 1 && hdr.vlan.dei == 1) {
-            thresholds.apply();
-        }
-        if (hdr.pl2_control.isValid() || meta.claims == 1) {
-            graces.apply();
-        }
+        pl2.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
 
-        // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
-        if (meta.op == OP_RESERVE && meta.holder != 0) {
-            meta.op   = OP_OCCUPIED;
-            meta.cell = meta.holder & HELD_CELL; // of the half that holds it
-        } else if (meta.op == OP_RESERVE) {
-            replace_rights.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            meta.opens_in  = meta.now + meta.limit_in;
-            meta.closes_in = (bit<32>) reserve_in.execute(meta.link_in) - meta.limit_in;
-            meta.opens_out = meta.now + meta.limit_out;
-            meta.closes_out = (bit<32>) reserve_out.execute(meta.link_out) - meta.limit_out;
-        } else if (meta.op == OP_FORGET) {
-            meta.left = replace_rights.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM) {
-            meta.left = use_rights.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_READ_IN) {
-            meta.closes_in = (bit<32>) look_at_in.execute(meta.link_in);
-        } else if (meta.op == OP_WRITE_IN) {
-            meta.closes_in = (bit<32>) write_in.execute(meta.link_in);
-        } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
-            meta.closes_out = (bit<32>) look_at_out.execute(meta.link_out) - meta.limit_out;
-        } else if (meta.op == OP_WRITE_OUT) {
-            meta.closes_out = (bit<32>) write_out.execute(meta.link_out) - meta.limit_out;
-        }
-
-        // Waits are known as what they are beyond their limits; the controller's have none.
-        meta.send_wait = meta.closes_in + meta.limit_in;
-        meta.recv_wait = meta.closes_out + meta.limit_out;
-        if (meta.op == OP_CLAIM) {
-            if (meta.left != 0) {
-                meta.cover = COVER_SLOTS;
-            } else if (meta.holder[7:6] == 2 && meta.holder[0:0] == meta.cell[0:0]) {
-                meta.cover = COVER_LANE;
-            }
-        }
-
-        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
-        if (meta.op == OP_RESERVE) {
-            if (hdr.pl2_control.unsolicited == 1 &&
-                meta.closes_in[31:31] == 1 && meta.closes_out[31:31] == 1) {
-                go_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            } else {
-                stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            }
-        } else if (meta.op == OP_FORGET) {
-            stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_UNSOLICITED) {
-            meta.unsolicited =
-                (bit<16>) use_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM) {
-            meta.unsolicited =
-                (bit<16>) look_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        }
-
-        // starts: once both ports are free.
-        if (meta.op == OP_RESERVE) {
-            set_start_in.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            set_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-            meta.window_in =
-                (bit<32>) look_at_start_in.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            meta.window_out =
-                (bit<32>) look_at_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        }
-
-        // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
-        // then the buffer that all share.
-        if (meta.op == OP_DEMOTED || meta.op == OP_NOT_NOW ||
-            (meta.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0)) {
+        // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to itself,
+        // and then the buffer that all share.
+        if (meta.pl2.op == OP_DEMOTED || meta.pl2.op == OP_NOT_NOW ||
+            (meta.pl2.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0)) {
             send_best_effort();
         }
-        if (meta.op != OP_NONE) {
-            verdicts.apply();
-        }
-        if (meta.op == OP_NOT_NOW) {
-            refused.count(REFUSED_LANE);
-        }
-        if (meta.op == OP_DEMOTED) {
-            demoted.count(meta.demoted);
-        }
-        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.op == OP_UNSOLICITED) {
+        pl2_verdicts.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.pl2.op == OP_UNSOLICITED) {
             refusals.apply();
         }
     }
@@ -1457,14 +1520,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Frames that came as scheduled, and are longer than their slot.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
-
-    bit<16> room = 0;
-
-    @hidden action weigh_length() {
-        room = 1526 + 6 - eg_intr_md.pkt_length;
-    }
+    Pl2Egress() pl2;
 
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
@@ -1472,12 +1528,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
             eg_dprsr_md.drop_ctl = 1;
         }
-        // Its length is known here alone: with FCS, and what it carries from ingress.
-        weigh_length();
-        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1) {
-            too_long.count(0);
-            eg_dprsr_md.drop_ctl = 1;
-        }
+        pl2.apply(hdr, meta, eg_intr_md, eg_prsr_md, eg_dprsr_md, eg_oport_md);
         if (eg_intr_md.egress_port != CPU_PORT) {
             hdr.packet_in.setInvalid();
         }

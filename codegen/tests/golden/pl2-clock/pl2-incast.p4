@@ -45,6 +45,12 @@ const bit<32> DROP_BAD_TARGET                 = 12; // management of a register 
 const bit<32> DROP_BAD_INDEX                  = 13; // management of a port that doesn't exist
 const bit<32> DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its waits are longer than t: it comes again in its slots
 const bit<32> DROP_REASONS                    = 15; // how many there are
+const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+
+// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
+typedef bit<48> time_t;
+
+const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 // What PL2's frames start with: the version and one of the kinds.
 const bit<4> PL2_VERSION     = 1;
@@ -88,16 +94,11 @@ const bit<32> REFUSED_LANE     = 0;  // the lane's reservation has not begun
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
-// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
-typedef bit<48> time_t;
-
 // Differences from here up mean a time in the past (see the registers).
 const time_t HORIZON = 48w1 << 30;
 const time_t PL2_T       = 15; // waits up to which a burst goes unsolicited (t), in slots
 const time_t EARLY_SLOTS = 4; // how much before its start a burst may come, in slots
 const time_t LATE_SLOTS  = 1004; // how much after its start, its own length included
-
-const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -167,7 +168,8 @@ struct headers_t {
     pl2_management_t pl2_management;
 }
 
-struct metadata_t {
+// What pl2 keeps of a frame while ingress handles it.
+struct pl2_metadata_t {
     bit<32> source_cells;      // the first of the source's cells
     bit<32> destination_cells; // the destination's among them
     bit<32> claim;             // the cell of the reservation that the frame is or claims
@@ -184,11 +186,16 @@ struct metadata_t {
     bit<32> right;             // what a reservation gives a right to
     bit<32> left;              // what a cell held
     @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
-    @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
-    @field_list(NEXT_PASS) time_t arrived;      // when that was
     time_t destination_slot; // a slot at the egress port's rate
     time_t drop_threshold;   // T in time at the egress port's rate
     time_t reserved;         // how far the egress port is reserved
+}
+
+struct metadata_t {
+    pl2_metadata_t pl2;
+    bit<32> drop; // why the frame is dropped
+    @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
+    @field_list(NEXT_PASS) time_t arrived;      // when that was
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -286,63 +293,12 @@ control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-control RackIngress(inout headers_t hdr, inout metadata_t meta,
-                    inout standard_metadata_t standard_metadata) {
-    counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
-
-    // Unless the controller configures a port's meter, everything is green.
-    meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
-    meter(PORT_COUNT, MeterType.packets) control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted, or an RSV go without a grant.
+// Reservations: an RSV takes slots at both of its ports, and a frame of its burst takes one of them up.
+control Pl2(inout headers_t hdr, inout metadata_t meta,
+        inout standard_metadata_t standard_metadata) {
+    // Frames that lose the class that they claim, and RSVs without a grant, by reason.
     counter(DEMOTED_REASONS, CounterType.packets_and_bytes) demoted;
     counter(REFUSED_REASONS, CounterType.packets) refused;
-
-    // Every refusal goes through here: nothing disappears uncounted.
-    @hidden action drop(in bit<32> reason) {
-        drops.count(reason);
-        mark_to_drop(standard_metadata);
-        exit;
-    }
-
-    action accept_source(bit<32> slot, bit<32> cells) {
-        // Slots come with the entries, so each port has its own: nothing assumes equal rates.
-        meta.source_slot  = (time_t) slot;
-        meta.source_cells = cells;
-    }
-
-    // A port speaks for its own host only; the controller's packets don't pass here.
-    table source_guard {
-        key = {
-            standard_metadata.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
-        }
-        actions = {
-            accept_source;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    action forward(port_t port, bit<32> slot, bit<32> drop_threshold, bit<32> cells) {
-        standard_metadata.egress_spec = port;
-        meta.destination_slot         = (time_t) slot;
-        meta.drop_threshold           = (time_t) drop_threshold;
-        meta.destination_cells        = cells;
-    }
-
-    table l2_forward {
-        key = {
-            hdr.ethernet.dstAddr : exact;
-        }
-        actions = {
-            forward;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
 
     // The time at which each port is next free, as a source and as a destination. Every
     // read-modify-write is one action, because an action is what the target runs undivided; and no
@@ -370,7 +326,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t ahead = free - now;
         ahead = ahead < HORIZON ? ahead : 48w0;
         hdr.pl2_control.sendWait = (bit<32>) ahead;
-        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.source_slot;
+        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.pl2.source_slot;
         in_reservation.write((bit<32>) standard_metadata.ingress_port, free);
     }
 
@@ -381,7 +337,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t ahead = free - now;
         ahead = ahead < HORIZON ? ahead : 48w0;
         hdr.pl2_control.recvWait = (bit<32>) ahead;
-        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.destination_slot;
+        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.pl2.destination_slot;
         out_reservation.write((bit<32>) standard_metadata.egress_spec, free);
     }
 
@@ -389,7 +345,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t free;
         out_reservation.read(free, (bit<32>) standard_metadata.egress_spec);
         time_t ahead = free - standard_metadata.ingress_global_timestamp;
-        meta.reserved = ahead < HORIZON ? ahead : 48w0;
+        meta.pl2.reserved = ahead < HORIZON ? ahead : 48w0;
     }
 
     // The controller's read, write and reset. Its values are time from now; the one before goes back
@@ -463,28 +419,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // An RSV takes its lane. An occupied lane stays as it is, and `holder` names its half.
     @hidden action take_lane() {
-        lane_lock.read(meta.holder, meta.claim >> 1);
-        meta.occupied = !meta.again && meta.holder != 0;
-        bit<8> next = meta.half;
-        lane_lock.write(meta.claim >> 1, meta.occupied ? meta.holder : next);
+        lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
+        meta.pl2.occupied = !meta.pl2.again && meta.pl2.holder != 0;
+        bit<8> next = meta.pl2.half;
+        lane_lock.write(meta.pl2.claim >> 1, meta.pl2.occupied ? meta.pl2.holder : next);
     }
 
     // A half's first scheduled frame frees the lane for the next reservation.
     @hidden action begin_in_lane() {
-        lane_lock.read(meta.holder, meta.claim >> 1);
-        lane_lock.write(meta.claim >> 1, meta.holder == meta.half ? 8w0 : meta.holder);
+        lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
+        lane_lock.write(meta.pl2.claim >> 1, meta.pl2.holder == meta.pl2.half ? 8w0 : meta.pl2.holder);
     }
 
     // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
     // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
     @hidden action lock_again() {
-        lane_lock.read(meta.holder, meta.claim >> 1);
-        lane_lock.write(meta.claim >> 1, (meta.holder == 0 ? meta.half : meta.holder) | HARD);
+        lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
+        lane_lock.write(meta.pl2.claim >> 1, (meta.pl2.holder == 0 ? meta.pl2.half : meta.pl2.holder) | HARD);
     }
 
     // What a cell held, it holds no more.
     @hidden action void_rights(in bit<32> claim) {
-        rights.read(meta.left, claim);
+        rights.read(meta.pl2.left, claim);
         rights.write(claim, 0);
     }
 
@@ -494,16 +450,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // What was left of the half's last reservation is forfeit.
     @hidden action replace_rights() {
-        meta.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
-        rights.write(meta.claim, meta.right);
+        meta.pl2.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
+        rights.write(meta.pl2.claim, meta.pl2.right);
     }
 
     // Both waits are known: what the half may send unsolicited.
     @hidden action settle_unsolicited() {
-        meta.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
-            (time_t) hdr.pl2_control.sendWait <= meta.source_slot * PL2_T &&
-            (time_t) hdr.pl2_control.recvWait <= meta.destination_slot * PL2_T;
-        rights_unsolicited.write(meta.claim, meta.went_unsolicited ? meta.right :
+        meta.pl2.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
+            (time_t) hdr.pl2_control.sendWait <= meta.pl2.source_slot * PL2_T &&
+            (time_t) hdr.pl2_control.recvWait <= meta.pl2.destination_slot * PL2_T;
+        rights_unsolicited.write(meta.pl2.claim, meta.pl2.went_unsolicited ? meta.pl2.right :
             (hdr.pl2_control.unsolicited == 1 ? HAS_SLOTS : 32w0));
     }
 
@@ -512,19 +468,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<32> length = standard_metadata.packet_length;
         bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
         bit<32> left;
-        rights.read(left, meta.claim);
-        meta.covered = cost <= left;
-        rights.write(meta.claim, meta.covered ? left - cost : left);
+        rights.read(left, meta.pl2.claim);
+        meta.pl2.covered = cost <= left;
+        rights.write(meta.pl2.claim, meta.pl2.covered ? left - cost : left);
     }
 
     @hidden action use_rights_unsolicited() {
         bit<32> length = standard_metadata.packet_length;
         bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
         bit<32> left;
-        rights_unsolicited.read(left, meta.claim);
-        meta.has_slots = left == HAS_SLOTS;
-        meta.covered   = cost <= left && !meta.has_slots;
-        rights_unsolicited.write(meta.claim, meta.covered ? left - cost : left);
+        rights_unsolicited.read(left, meta.pl2.claim);
+        meta.pl2.has_slots = left == HAS_SLOTS;
+        meta.pl2.covered   = cost <= left && !meta.pl2.has_slots;
+        rights_unsolicited.write(meta.pl2.claim, meta.pl2.covered ? left - cost : left);
     }
 
     // When the burst may begin: once both ports are free.
@@ -532,7 +488,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<32> wait = hdr.pl2_control.sendWait < hdr.pl2_control.recvWait ?
             hdr.pl2_control.recvWait : hdr.pl2_control.sendWait;
         time_t start = standard_metadata.ingress_global_timestamp + (time_t) wait;
-        starts.write(meta.claim, (bit<64>) start | (meta.went_unsolicited ? WENT_UNSOLICITED : 64w0));
+        starts.write(meta.pl2.claim, (bit<64>) start | (meta.pl2.went_unsolicited ? WENT_UNSOLICITED : 64w0));
     }
 
     // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
@@ -540,11 +496,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     @hidden action look_at_start(in bit<32> claim) {
         bit<64> start;
         starts.read(start, claim);
-        meta.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
-        meta.went_unsolicited = (start & WENT_UNSOLICITED) != 0;
-        time_t slot = meta.source_slot < meta.destination_slot ? meta.destination_slot : meta.source_slot;
-        meta.early = slot * EARLY_SLOTS;
-        meta.late  = slot * LATE_SLOTS;
+        meta.pl2.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
+        meta.pl2.went_unsolicited = (start & WENT_UNSOLICITED) != 0;
+        time_t slot = meta.pl2.source_slot < meta.pl2.destination_slot ? meta.pl2.destination_slot : meta.pl2.source_slot;
+        meta.pl2.early = slot * EARLY_SLOTS;
+        meta.pl2.late  = slot * LATE_SLOTS;
     }
 
     // The controller takes back what a half holds: exactly this, whatever others reserve in between. Doing it
@@ -552,10 +508,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     @hidden action forget_claim() {
         bit<32> claim = hdr.pl2_management.cell;
         bit<8>  half  = 1 + (bit<8>) (claim & 1);
-        lane_lock.read(meta.holder, claim >> 1);
-        lane_lock.write(claim >> 1, meta.holder & HALVES == half ? 8w0 : meta.holder);
+        lane_lock.read(meta.pl2.holder, claim >> 1);
+        lane_lock.write(claim >> 1, meta.pl2.holder & HALVES == half ? 8w0 : meta.pl2.holder);
         void_rights(claim);
-        hdr.pl2_management.value = meta.left;
+        hdr.pl2_management.value = meta.pl2.left;
     }
 
     @hidden action turn_around() {
@@ -580,101 +536,41 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        bit<2> color;
-
-        standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        if (standard_metadata.parser_error != error.NoError) {
-            drop(DROP_MALFORMED);
-        }
-
-        // Broadcast or multicast.
-        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
-
-        if (hdr.packet_out.isValid()) {
-            if (hdr.pl2_management.isValid()) {
-                if ((bit<32>) hdr.pl2_management.index >= PORT_COUNT) {
-                    drop(DROP_BAD_INDEX);
-                }
-                if (hdr.pl2_management.kind == PL2_MGMT_FORGET) {
-                    if ((bit<32>) hdr.pl2_management.destination >= PORT_COUNT ||
-                        hdr.pl2_management.cell >= CELL_COUNT) {
-                        drop(DROP_BAD_INDEX);
-                    }
-                    forget_claim();
-                    void_rights_unsolicited(hdr.pl2_management.cell);
-                } else if (hdr.pl2_management.target == PL2_TARGET_IN) {
-                    exchange_in();
-                } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
-                    exchange_out();
-                } else {
-                    drop(DROP_BAD_TARGET);
-                }
-                reply_to_controller();
-                return;
-            }
-            if (hdr.packet_out.egress_port != 0) {
-                if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
-                    drop(DROP_UNKNOWN_DESTINATION);
-                }
-                standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
-                return;
-            }
-            // The controller's own cells.
-            meta.source_cells = 0;
-        } else if (source_guard.apply().miss) {
-            drop(DROP_SPOOFED);
-        }
-
-        // What a reservation may say is checked before it reaches a register.
         if (hdr.pl2_management.isValid()) {
-            drop(DROP_MANAGEMENT_FROM_HOST);
-        }
-        if (hdr.pl2_control.isValid()) {
-            // Once a frame, whatever passes it makes.
-            if (!meta.again) {
-                control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
-                if (color == V1MODEL_METER_COLOR_RED) {
-                    drop(DROP_CONTROL_METER);
-                }
+            if ((bit<32>) hdr.pl2_management.index >= PORT_COUNT) {
+                meta.drop = DROP_BAD_INDEX;
+                return;
             }
-            if (hdr.pl2_control.version != PL2_VERSION) {
-                drop(DROP_BAD_VERSION);
-            }
-            if (hdr.pl2_control.kind != PL2_RSV) {
-                drop(DROP_BAD_KIND);
-            }
-            // Clocks run by themselves: there is nothing to give back.
-            if (hdr.pl2_control.demand == 0 || hdr.pl2_control.demand > PL2_K) {
-                drop(DROP_BAD_DEMAND);
-            }
-            if (hdr.pl2_control.cell >= PL2_CELLS) {
-                drop(DROP_BAD_LANE);
-            }
-            if (to_group) {
-                drop(DROP_UNKNOWN_DESTINATION);
-            }
-        }
-
-        if (!to_group) {
-            if (l2_forward.apply().miss) {
-                drop(DROP_UNKNOWN_DESTINATION);
-            }
-            if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
-                drop(DROP_SAME_PORT);
-            }
-        }
-
-        if (hdr.pl2_control.isValid()) {
-            meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) hdr.pl2_control.cell;
-            meta.half  = 1 + (hdr.pl2_control.cell & 1);
-            take_lane();
-            if (meta.occupied) {
-                // The lane's reservation has begun unseen: nothing was sent in its slots.
-                look_at_start(((meta.claim >> 1) << 1) + (bit<32>) ((meta.holder & HALVES) - 1));
-                if (meta.ahead <= meta.early || meta.ahead >= HORIZON) {
-                    meta.again = true;
-                    resubmit_preserving_field_list(NEXT_PASS);
+            if (hdr.pl2_management.kind == PL2_MGMT_FORGET) {
+                if ((bit<32>) hdr.pl2_management.destination >= PORT_COUNT ||
+                    hdr.pl2_management.cell >= CELL_COUNT) {
+                    meta.drop = DROP_BAD_INDEX;
                     return;
+                }
+                forget_claim();
+                void_rights_unsolicited(hdr.pl2_management.cell);
+            } else if (hdr.pl2_management.target == PL2_TARGET_IN) {
+                exchange_in();
+            } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
+                exchange_out();
+            } else {
+                meta.drop = DROP_BAD_TARGET;
+                return;
+            }
+            reply_to_controller();
+            return;
+        }
+        if (hdr.pl2_control.isValid()) {
+            meta.pl2.claim = meta.pl2.source_cells + meta.pl2.destination_cells + (bit<32>) hdr.pl2_control.cell;
+            meta.pl2.half  = 1 + (hdr.pl2_control.cell & 1);
+            take_lane();
+            if (meta.pl2.occupied) {
+                // The lane's reservation has begun unseen: nothing was sent in its slots.
+                look_at_start(((meta.pl2.claim >> 1) << 1) + (bit<32>) ((meta.pl2.holder & HALVES) - 1));
+                if (meta.pl2.ahead <= meta.pl2.early || meta.pl2.ahead >= HORIZON) {
+                    meta.pl2.again = true;
+                    resubmit_preserving_field_list(NEXT_PASS);
+                    exit;
                 }
                 refused.count(REFUSED_LANE);
                 hdr.pl2_control.sendWait = PL2_NOT_NOW;
@@ -687,35 +583,33 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 set_start();
             }
             grant();
-            // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to
+            // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to
             // itself, and then the buffer that all share.
             if (hdr.pl2_control.recvWait == PL2_NOT_NOW) {
                 standard_metadata.priority = PRIORITY_BEST_EFFORT;
-                best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
-                if (color == V1MODEL_METER_COLOR_RED) {
-                    drop(DROP_BEST_EFFORT_METER);
-                }
             }
             return;
         }
-        if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && !to_group) {
+        if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && hdr.ethernet.dstAddr[40:40] == 0) {
             // The frame claims a reservation. Covered and in time, it is scheduled; else demoted to best effort.
             bit<12> cell = hdr.vlan.vid - PL2_VID;
-            meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) cell;
-            meta.half  = 1 + (bit<8>) (cell & 1);
-            if (meta.again) {
+            meta.pl2.claim = meta.pl2.source_cells + meta.pl2.destination_cells + (bit<32>) cell;
+            meta.pl2.half  = 1 + (bit<8>) (cell & 1);
+            if (meta.pl2.again) {
                 lock_again();
                 demoted.count(DEMOTED_EARLY);
             } else if (hdr.vlan.dei == 1) {
                 // Unsolicited: sent before its grant, welcome only while little is reserved.
                 look_at_out();
                 use_rights_unsolicited();
-                if (meta.has_slots) {
-                    drop(DROP_UNSOLICITED_HAS_SLOTS);
+                if (meta.pl2.has_slots) {
+                    meta.drop = DROP_UNSOLICITED_HAS_SLOTS;
+                    return;
                 }
-                if (meta.covered) {
-                    if (meta.reserved > meta.drop_threshold) {
-                        drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+                if (meta.pl2.covered) {
+                    if (meta.pl2.reserved > meta.pl2.drop_threshold) {
+                        meta.drop = DROP_UNSOLICITED_OVER_THRESHOLD;
+                        return;
                     }
                     standard_metadata.priority = PRIORITY_SCHEDULED;
                 } else {
@@ -724,21 +618,150 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 begin_in_lane();
                 use_rights();
-                if (!meta.covered && meta.holder != meta.half) {
+                if (!meta.pl2.covered && meta.pl2.holder != meta.pl2.half) {
                     demoted.count(DEMOTED_UNCOVERED);
                 } else {
-                    look_at_start(meta.claim);
-                    if (meta.covered && !meta.went_unsolicited && meta.ahead + meta.late <= meta.early + meta.late) {
+                    look_at_start(meta.pl2.claim);
+                    if (meta.pl2.covered && !meta.pl2.went_unsolicited &&
+                        meta.pl2.ahead + meta.pl2.late <= meta.pl2.early + meta.pl2.late) {
                         standard_metadata.priority = PRIORITY_SCHEDULED;
-                    } else if (meta.ahead > meta.early && meta.ahead < HORIZON) {
-                        meta.again = true;
+                    } else if (meta.pl2.ahead > meta.pl2.early && meta.pl2.ahead < HORIZON) {
+                        meta.pl2.again = true;
                         resubmit_preserving_field_list(NEXT_PASS);
-                        return;
+                        exit;
                     } else {
-                        demoted.count(meta.covered && !meta.went_unsolicited ? DEMOTED_LATE : DEMOTED_UNCOVERED);
+                        demoted.count(meta.pl2.covered && !meta.pl2.went_unsolicited ? DEMOTED_LATE : DEMOTED_UNCOVERED);
                     }
                 }
             }
+        }
+    }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
+    meter(PORT_COUNT, MeterType.packets) control_meter;
+    Pl2() pl2;
+
+    // Every refusal goes through here: nothing disappears uncounted.
+    @hidden action drop(in bit<32> reason) {
+        drops.count(reason);
+        mark_to_drop(standard_metadata);
+        exit;
+    }
+
+    action accept_source(bit<32> slot, bit<32> cells) {
+        // Slots come with the entries, so each port has its own: nothing assumes equal rates.
+        meta.pl2.source_slot  = (time_t) slot;
+        meta.pl2.source_cells = cells;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            standard_metadata.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, bit<32> slot, bit<32> drop_threshold, bit<32> cells) {
+        standard_metadata.egress_spec = port;
+        meta.pl2.destination_slot         = (time_t) slot;
+        meta.pl2.drop_threshold           = (time_t) drop_threshold;
+        meta.pl2.destination_cells        = cells;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    apply {
+        bit<2> color;
+
+        standard_metadata.priority = PRIORITY_BEST_EFFORT;
+        meta.drop = DROP_NONE;
+
+        // Broadcast or multicast.
+        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
+
+        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        if (!(hdr.pl2_management.isValid() && hdr.packet_out.isValid())) {
+            if (standard_metadata.parser_error != error.NoError) {
+                drop(DROP_MALFORMED);
+            }
+            if (hdr.packet_out.isValid()) {
+                if (hdr.packet_out.egress_port != 0) {
+                    if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
+                        drop(DROP_UNKNOWN_DESTINATION);
+                    }
+                    standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
+                    return;
+                }
+            } else if (source_guard.apply().miss) {
+                drop(DROP_SPOOFED);
+            }
+
+            // What a reservation may say is checked before it reaches a register.
+            if (hdr.pl2_management.isValid()) {
+                drop(DROP_MANAGEMENT_FROM_HOST);
+            }
+            if (hdr.pl2_control.isValid()) {
+                // Once a frame, whatever passes it makes.
+                if (!meta.pl2.again) {
+                    control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                    if (color == V1MODEL_METER_COLOR_RED) {
+                        drop(DROP_CONTROL_METER);
+                    }
+                }
+                if (hdr.pl2_control.version != PL2_VERSION) {
+                    drop(DROP_BAD_VERSION);
+                }
+                if (hdr.pl2_control.kind != PL2_RSV) {
+                    drop(DROP_BAD_KIND);
+                }
+                // Clocks run by themselves: there is nothing to give back.
+                if (hdr.pl2_control.demand == 0 || hdr.pl2_control.demand > PL2_K) {
+                    drop(DROP_BAD_DEMAND);
+                }
+                if (hdr.pl2_control.cell >= PL2_CELLS) {
+                    drop(DROP_BAD_LANE);
+                }
+                if (to_group) {
+                    drop(DROP_UNKNOWN_DESTINATION);
+                }
+            }
+
+            if (!to_group) {
+                if (l2_forward.apply().miss) {
+                    drop(DROP_UNKNOWN_DESTINATION);
+                }
+                if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
+                    drop(DROP_SAME_PORT);
+                }
+            }
+        }
+
+        pl2.apply(hdr, meta, standard_metadata);
+        if (meta.drop != DROP_NONE) {
+            drop(meta.drop);
         }
         if (standard_metadata.priority == PRIORITY_BEST_EFFORT) {
             best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);

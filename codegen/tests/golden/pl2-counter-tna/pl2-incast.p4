@@ -47,6 +47,12 @@ const bit<8>  DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its wa
 const bit<32> DROP_REASONS                    = 15; // how many there are
 const bit<8>  DROP_NONE = 255; // it is not dropped
 
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+const port_t LOOP_PORT = 68; // what is sent by it comes back
+
 // What PL2's frames start with: the version and one of the kinds.
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
@@ -89,14 +95,8 @@ const bit<8>  REFUSED_LANE     = 0;  // the lane's reservation has not begun
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
-typedef bit<32> time_t;
-
 // Differences from here up mean a time in the past (see the registers).
 const bit<32> HORIZON = 32w1 << 23;
-
-const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
-const port_t LOOP_PORT = 68; // what is sent by it comes back
 
 typedef bit<7> cell_t; // the number of a cell, and of a lane
 typedef bit<6> lane_t;
@@ -222,7 +222,8 @@ struct headers_t {
     pl2_management_t pl2_management;
 }
 
-struct metadata_t {
+// What pl2 keeps of a frame while ingress handles it.
+struct pl2_metadata_t {
     bit<8>  op;          // what the frame asks of the registers
     bit<8>  bad;         // why it is refused, as the parser sees it; 0: it is not
     bit<1>  claims;      // whether its VLAN is one of a reservation
@@ -251,17 +252,21 @@ struct metadata_t {
     time_t  opens_out;
     time_t  closes_out;
     bit<32> window_out;
+    wait_t  over_in;     // below 0: the source's wait is up to t
+    wait_t  over_out;    // the destination's; of an unsolicited frame, up to T
+    wait_t  added;       // what is added to the ports' counters, besides what is taken off
+    bit<8>  then;        // what another pass of an RSV is for
+    wait_t  wait;        // the longer one
+}
+
+struct metadata_t {
+    pl2_metadata_t pl2;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
     port_t known_port; // the port of its destination, wherever the frame goes
     bit<8> accepted; // whether its source may send it
     bit<1> again; // whether the frame makes another pass
-    wait_t  over_in;     // below 0: the source's wait is up to t
-    wait_t  over_out;    // the destination's; of an unsolicited frame, up to T
-    wait_t  added;       // what is added to the ports' counters, besides what is taken off
-    bit<8>  then;        // what another pass of an RSV is for
-    wait_t  wait;        // the longer one
 }
 
 // Precedes a frame that is resubmitted: what a pass leaves, in as many bytes as the device has for it.
@@ -285,36 +290,36 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.known    = 0;
         meta.known_port = 0;
         meta.accepted = 0;
-        // The controller has no link, and its frames no graces.
-        meta.op          = OP_NONE;
-        meta.bad         = 0;
-        meta.claims      = 0;
-        meta.link_in     = 0;
-        meta.link_out    = 0;
-        meta.source      = 6;
-        meta.destination = 0;
-        meta.rate_in     = 0;
-        meta.rate_out    = 0;
-        meta.cell        = 0;
-        meta.half        = 0;
-        meta.hard_half   = 0;
-        meta.holder      = 0;
-        meta.right       = 0;
-        meta.left        = 0;
-        meta.standing    = NOT_ASKED;
-        meta.unsolicited = 0;
-        meta.cover       = COVER_NONE;
-        meta.demoted     = 0;
-        meta.send_wait   = 0;
-        meta.recv_wait   = 0;
-        meta.opens_out  = 0;
-        meta.closes_out = 0;
-        meta.window_out = 0;
-        meta.over_in     = 0;
-        meta.over_out    = 0;
-        meta.added       = 0;
-        meta.then        = 0;
-        meta.wait        = 0;
+        // The controller's reservations are those of its port, and its frames have no graces.
+        meta.pl2.op          = OP_NONE;
+        meta.pl2.bad         = 0;
+        meta.pl2.claims      = 0;
+        meta.pl2.link_in     = (link_t) CPU_PORT;
+        meta.pl2.link_out    = 0;
+        meta.pl2.source      = 6;
+        meta.pl2.destination = 0;
+        meta.pl2.rate_in     = 0;
+        meta.pl2.rate_out    = 0;
+        meta.pl2.cell        = 0;
+        meta.pl2.half        = 0;
+        meta.pl2.hard_half   = 0;
+        meta.pl2.holder      = 0;
+        meta.pl2.right       = 0;
+        meta.pl2.left        = 0;
+        meta.pl2.standing    = NOT_ASKED;
+        meta.pl2.unsolicited = 0;
+        meta.pl2.cover       = COVER_NONE;
+        meta.pl2.demoted     = 0;
+        meta.pl2.send_wait   = 0;
+        meta.pl2.recv_wait   = 0;
+        meta.pl2.opens_out  = 0;
+        meta.pl2.closes_out = 0;
+        meta.pl2.window_out = 0;
+        meta.pl2.over_in     = 0;
+        meta.pl2.over_out    = 0;
+        meta.pl2.added       = 0;
+        meta.pl2.then        = 0;
+        meta.pl2.wait        = 0;
         meta.again = 0;
         // Each pass reads the device's header itself: the parser can't go back to it from a state that has several ways to it.
         // No host is at this port, so only what this program has sent comes by it.
@@ -331,7 +336,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.advance(PORT_METADATA_SIZE);
         packet.extract(hdr.again);
         packet.extract(hdr.came);
-        meta.now = hdr.came.arrived;
+        meta.pl2.now = hdr.came.arrived;
         transition select(hdr.came.port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;
@@ -344,7 +349,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.came.unused  = 0;
         hdr.came.port    = ig_intr_md.ingress_port;
         hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.pl2.now = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.advance(PORT_METADATA_SIZE);
         hdr.again.setValid();
         hdr.again.pass = 0;
@@ -357,7 +362,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.came.unused  = 0;
         hdr.came.port    = ig_intr_md.ingress_port;
         hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.pl2.now = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.extract(hdr.again);
         packet.advance(56);
         transition parse_port;
@@ -401,7 +406,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // The VLANs of reservations: data claims one, control frames travel there too.
     state parse_reserved {
-        meta.claims = 1;
+        meta.pl2.claims = 1;
         transition parse_tagged;
     }
 
@@ -433,19 +438,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_management_from_host {
         packet.extract(hdr.pl2_management);
-        meta.bad = DROP_MANAGEMENT_FROM_HOST;
+        meta.pl2.bad = DROP_MANAGEMENT_FROM_HOST;
         transition accept;
     }
 
     state parse_bad_version {
         packet.extract(hdr.pl2_control);
-        meta.bad = DROP_BAD_VERSION;
+        meta.pl2.bad = DROP_BAD_VERSION;
         transition accept;
     }
 
     state parse_bad_kind {
         packet.extract(hdr.pl2_control);
-        meta.bad = DROP_BAD_KIND;
+        meta.pl2.bad = DROP_BAD_KIND;
         transition accept;
     }
 
@@ -460,7 +465,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_bad_demand {
-        meta.bad = DROP_BAD_DEMAND;
+        meta.pl2.bad = DROP_BAD_DEMAND;
         transition accept;
     }
 
@@ -472,7 +477,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_good_reservation {
-        meta.op = OP_RESERVE;
+        meta.pl2.op = OP_RESERVE;
         transition parse_asked;
     }
 
@@ -484,7 +489,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_good_release {
-        meta.op = OP_RELEASE;
+        meta.pl2.op = OP_RELEASE;
         transition parse_asked;
     }
 
@@ -497,19 +502,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_standing {
-        meta.standing = HAS_SLOTS;
+        meta.pl2.standing = HAS_SLOTS;
         transition accept;
     }
 
     state parse_bad_lane {
-        meta.bad = DROP_BAD_LANE;
+        meta.pl2.bad = DROP_BAD_LANE;
         transition accept;
     }
 
     state parse_read {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
             (0 .. 511, PL2_TARGET_IN)   : parse_read_in;
             (0 .. 511, PL2_TARGET_OUT)  : parse_read_out;
@@ -520,8 +525,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_reset {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
         transition parse_written;
     }
 
@@ -534,18 +539,18 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_value {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
-        meta.added    = hdr.pl2_management.value[15:0];
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
+        meta.pl2.added    = hdr.pl2_management.value[15:0];
         transition parse_written;
     }
 
     // More than a register can tell from less than nothing.
     state parse_most {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.index;
-        meta.added    = 16383;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.index;
+        meta.pl2.added    = 16383;
         transition parse_written;
     }
 
@@ -559,25 +564,25 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_read_in {
-        meta.op      = OP_READ_IN;
+        meta.pl2.op      = OP_READ_IN;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_read_out {
-        meta.op      = OP_READ_OUT;
+        meta.pl2.op      = OP_READ_OUT;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_write_in {
-        meta.op      = OP_WRITE_IN;
+        meta.pl2.op      = OP_WRITE_IN;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_write_out {
-        meta.op      = OP_WRITE_OUT;
+        meta.pl2.op      = OP_WRITE_OUT;
         meta.steered = 1;
         transition accept;
     }
@@ -585,8 +590,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     // The number of a cell among all pairs' is that of the source, of the destination, and of the cell, a byte each.
     state parse_forget {
         packet.extract(hdr.pl2_management);
-        meta.link_in  = hdr.pl2_management.index;
-        meta.link_out = hdr.pl2_management.destination;
+        meta.pl2.link_in  = hdr.pl2_management.index;
+        meta.pl2.link_out = hdr.pl2_management.destination;
+        meta.pl2.source      = hdr.pl2_management.cell[23:16];
+        meta.pl2.destination = hdr.pl2_management.cell[15:8];
         transition select(hdr.pl2_management.index) {
             0 .. 511 : parse_forget_destination;
             default : parse_bad_index;
@@ -608,18 +615,18 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_forgotten {
-        meta.op      = OP_FORGET;
+        meta.pl2.op      = OP_FORGET;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_bad_target {
-        meta.bad = DROP_BAD_TARGET;
+        meta.pl2.bad = DROP_BAD_TARGET;
         transition accept;
     }
 
     state parse_bad_index {
-        meta.bad = DROP_BAD_INDEX;
+        meta.pl2.bad = DROP_BAD_INDEX;
         transition accept;
     }
 }
@@ -643,86 +650,12 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
-@pa_container_size("ingress", "meta.drop", 8)
-@pa_container_size("ingress", "meta.known", 8)
-@pa_container_size("ingress", "meta.accepted", 8)
-@pa_container_size("ingress", "meta.op", 8)
-@pa_container_size("ingress", "meta.source", 8)
-@pa_container_size("ingress", "meta.destination", 8)
-@pa_container_size("ingress", "meta.rate_in", 8)
-@pa_container_size("ingress", "meta.rate_out", 8)
-@pa_container_size("ingress", "meta.standing", 16)
-@pa_container_size("ingress", "meta.unsolicited", 16)
-@pa_container_size("ingress", "meta.window_out", 32)
-@pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
-@pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
-@pa_solitary("ingress", "ig_intr_md_for_tm.qid")
-@pa_solitary("ingress", "ig_intr_md_for_tm.bypass_egress")
-control RackIngress(inout headers_t hdr, inout metadata_t meta,
-                    in ingress_intrinsic_metadata_t ig_intr_md,
-                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
-                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
-                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
-
-    // Unless the controller configures a port's meter, everything is green.
-    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
-    Meter<port_t>(PORT_COUNT, MeterType_t.PACKETS) control_meter;
-
-    // Nor does a frame lose the class that it claims uncounted, or an RSV go without a grant.
-    Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
-    Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
-
-    bit<8> best_effort_color = MeterColor_t.GREEN;
-
-    @hidden action send_best_effort() {
-        best_effort_color = best_effort_meter.execute(hdr.came.port);
-    }
-
-    action accept_source(link_t link, bit<8> source, bit<8> rate) {
-        // Each host has its link's rate, by number: nothing assumes equal rates.
-        meta.link_in  = link;
-        meta.source   = source;
-        meta.rate_in  = rate;
-        meta.accepted = 1;
-    }
-
-    // A port speaks for its own host only; the controller's packets don't pass here.
-    table source_guard {
-        key = {
-            hdr.came.port : exact @name("ig_intr_md.ingress_port");
-            hdr.ethernet.srcAddr           : exact;
-        }
-        actions = {
-            accept_source;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
-    action forward(port_t port, link_t link, bit<8> destination, bit<8> rate) {
-        ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
-        meta.link_out    = link;
-        meta.destination = destination;
-        meta.rate_out    = rate;
-    }
-
-    table l2_forward {
-        key = {
-            hdr.ethernet.dstAddr : exact;
-        }
-        actions = {
-            forward;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 1024;
-    }
-
+// What a frame asks of its lane, in the stage of refusals: one that is refused asks nothing.
+control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
     // The right to the scheduled class. A (source, destination) pair has few lanes, each of them two halves, and every
     // half is a cell here: PL2_CELLS a pair. An RSV names a cell, a data frame does by its VLAN.
     //
@@ -765,7 +698,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
             if (value == 0) {
-                value = meta.half;
+                value = meta.pl2.half;
             }
         }
     };
@@ -773,7 +706,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // In its second pass whatever held it.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) seize_lane = {
         void apply(inout bit<8> value) {
-            value = meta.half;
+            value = meta.pl2.half;
         }
     };
 
@@ -782,7 +715,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) begin_in_lane = {
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
-            if (value == meta.half || value == meta.hard_half) {
+            if (value == meta.pl2.half || value == meta.pl2.hard_half) {
                 value = 0;
             }
         }
@@ -793,288 +726,62 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
         void apply(inout bit<8> value) {
             if (value == 0) {
-                value = meta.half | HARD;
+                value = meta.pl2.half | HARD;
             } else {
                 value = value | HARD;
             }
         }
     };
 
-    // Frames that the half may still send in its slots.
-    // Written by RSVs, scheduled frames, the controller; it never wraps.
-    Register<bit<16>, cell_t>(CELL_COUNT) rights;
-
-    // What was left of the half's last reservation is forfeit.
-    RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
-        void apply(inout bit<16> value, out bit<16> result) {
-            result = value;
-            value  = meta.right;
-        }
-    };
-
-    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
-    // 1 if there was one left, as all that a frame takes.
-    RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
-        void apply(inout bit<16> value, out bit<16> result) {
-            result = 0;
-            if (value != 0) {
-                value  = value - 1;
-                result = 1;
-            }
-        }
-    };
-
-    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
-    // Written by RSVs, unsolicited frames, the controller; it never wraps.
-    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
-        void apply(inout int<16> value) {
-            value = (int<16>) meta.right;
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
-        void apply(inout int<16> value) {
-            value = (int<16>) meta.standing;
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
-        void apply(inout int<16> value, out int<16> result) {
-            result = value;
-            if (value > 0) {
-                value = value - 1;
-            }
-        }
-    };
-
-    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
-        void apply(inout int<16> value, out int<16> result) {
-            result = value;
-        }
-    };
-
-    // When the half's burst may begin.
-    // Written by RSVs; it wraps as the time does.
-    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
-
-    RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
-        void apply(inout int<32> value) {
-            value = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
-        }
-    };
-
-    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
-    RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
-        void apply(inout int<32> value, out int<32> result) {
-            result = 0;
-            if (value - (int<32>) meta.opens_out > 0) {
-                result = value - (int<32>) meta.opens_out;
-            } else if (value - (int<32>) meta.closes_out < 0) {
-                result = value - (int<32>) meta.closes_out;
-            }
-        }
-    };
-
-    // What is added to a link's slots stands in its cells' `rights`, and only what stands there is taken off.
-
-    // Slots reserved at the link, as a source: the sum of `rights` over its cells, always.
-    // Written by RSVs, scheduled frames, the controller; it never wraps.
-    Register<wait_t, link_t>(PORT_COUNT) in_reservation;
-
-    // A reservation first gives back what its cell still held, is told what is left, and then takes its own: the difference is
-    // what is added.
-    RegisterAction<wait_t, link_t, wait_t>(in_reservation) reserve_in = {
-        void apply(inout wait_t value, out wait_t result) {
-            if (value < meta.left) {
-                result = 0;
-                value  = meta.left + meta.added;
-            } else {
-                result = value - meta.left;
-                value  = value + meta.added;
-            }
-        }
-    };
-
-    // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
-    RegisterAction<wait_t, link_t, wait_t>(in_reservation) take_off_in = {
-        void apply(inout wait_t value) {
-            value = value |-| meta.left;
-        }
-    };
-
-    RegisterAction<wait_t, link_t, wait_t>(in_reservation) look_at_in = {
-        void apply(inout wait_t value, out wait_t result) {
-            result = value;
-        }
-    };
-
-    // The controller's write and reset: the value before goes back in the frame.
-    RegisterAction<wait_t, link_t, wait_t>(in_reservation) write_in = {
-        void apply(inout wait_t value, out wait_t result) {
-            result = value;
-            value  = meta.added;
-        }
-    };
-
-    // Slots reserved at the link, as a destination: the sum of `rights` over its cells, always.
-    // Written by RSVs, scheduled frames, the controller; it never wraps.
-    Register<wait_t, link_t>(PORT_COUNT) out_reservation;
-
-    // A reservation first gives back what its cell still held, is told what is left, and then takes its own: the difference is
-    // what is added.
-    RegisterAction<wait_t, link_t, wait_t>(out_reservation) reserve_out = {
-        void apply(inout wait_t value, out wait_t result) {
-            if (value < meta.left) {
-                result = 0;
-                value  = meta.left + meta.added;
-            } else {
-                result = value - meta.left;
-                value  = value + meta.added;
-            }
-        }
-    };
-
-    // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
-    RegisterAction<wait_t, link_t, wait_t>(out_reservation) take_off_out = {
-        void apply(inout wait_t value) {
-            value = value |-| meta.left;
-        }
-    };
-
-    RegisterAction<wait_t, link_t, wait_t>(out_reservation) look_at_out = {
-        void apply(inout wait_t value, out wait_t result) {
-            result = value;
-        }
-    };
-
-    // The controller's write and reset: the value before goes back in the frame.
-    RegisterAction<wait_t, link_t, wait_t>(out_reservation) write_out = {
-        void apply(inout wait_t value, out wait_t result) {
-            result = value;
-            value  = meta.added;
-        }
-    };
-
-    // The time of the slots before a reservation: a target that does not multiply looks it up. Longer waits than there are
-    // lanes for are the controller's.
-    action take_wait(time_t time) {
-        meta.closes_out = time;
-    }
-
-    table waits {
-        key = {
-            meta.wait : exact;
-        }
-        actions = {
-            take_wait;
-        }
-        const default_action = take_wait(HORIZON - 2);
-        size = 1024;
-    }
-
-    @hidden action weigh_waits() {
-        meta.opens_out = meta.now;
-        meta.wait      = max(meta.send_wait, meta.recv_wait);
-        meta.over_in   = meta.send_wait - (PL2_T + 1);
-        meta.over_out  = meta.recv_wait - (PL2_T + 1);
-    }
-
-    @hidden action weigh_threshold() {
-        meta.over_out = meta.recv_wait - (PL2_DROP_THRESHOLD + 1);
-    }
-
-    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
-    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
-    action weigh_start(time_t early, time_t minus_late) {
-        meta.opens_out  = meta.now + early;
-        meta.closes_out = meta.now + minus_late;
-    }
-
-    table graces {
-        key = {
-            meta.rate_in  : exact;
-            meta.rate_out : exact;
-        }
-        actions = {
-            weigh_start;
-            @defaultonly NoAction;
-        }
-        const default_action = NoAction();
-        size = 256;
-    }
-
-    @hidden action turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
-    }
-
-    // The RSV itself goes back as the GRT, with both replies filled in: its source address says
-    // which destination it grants.
-    @hidden action grant() {
-        turn_around();
-        hdr.pl2_control.kind = PL2_GRT;
-        ig_tm_md.ucast_egress_port = hdr.came.port;
-    }
-
-    @hidden action reply_to_controller() {
-        turn_around();
-        hdr.pl2_management.kind = PL2_MGMT_REPLY;
-        ig_tm_md.qid = PRIORITY_CONTROL;
-        ig_tm_md.ucast_egress_port = CPU_PORT;
-    }
-
     // What a frame asks of its lane.
     @hidden action take_half() {
-        meta.holder = take_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+        meta.pl2.holder = take_lane.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
     @hidden action seize_half() {
-        seize_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+        seize_lane.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
     @hidden action begin_half(bit<8> op) {
-        meta.op     = op;
-        meta.holder = begin_in_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+        meta.pl2.op     = op;
+        meta.pl2.holder = begin_in_lane.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
     // It came too early.
     @hidden action lock_half() {
-        meta.op      = OP_DEMOTED;
-        meta.demoted = DEMOTED_EARLY;
-        lock_again.execute(meta.source[2:0] ++ meta.destination[2:0]);
+        meta.pl2.op      = OP_DEMOTED;
+        meta.pl2.demoted = DEMOTED_EARLY;
+        lock_again.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
     // What the pass before decided: the frame loses its class, or is told so.
     @hidden action demote() {
-        meta.op      = OP_DEMOTED;
-        meta.demoted = hdr.again.pass & ~PASS_DEMOTED;
+        meta.pl2.op      = OP_DEMOTED;
+        meta.pl2.demoted = hdr.again.pass & ~PASS_DEMOTED;
     }
 
     @hidden action grant_nothing() {
-        meta.op = OP_NOT_NOW;
+        meta.pl2.op = OP_NOT_NOW;
     }
 
     // Sent before its grant, welcome only while little is reserved.
     @hidden action leave_half() {
-        meta.op = OP_UNSOLICITED;
+        meta.pl2.op = OP_UNSOLICITED;
     }
 
     // The lane's other half never sent: what it holds is given back, and then looked at the RSV again.
     @hidden action end_other_half() {
-        meta.op       = OP_ENDED;
-        meta.cell     = meta.cell ^ 1;
-        meta.right    = 0;
-        meta.standing = NOT_ASKED;
+        meta.pl2.op       = OP_ENDED;
+        meta.pl2.cell     = meta.pl2.cell ^ 1;
+        meta.pl2.right    = 0;
+        meta.pl2.standing = NOT_ASKED;
     }
 
     // lane_lock
     @hidden table requests {
         key = {
-            meta.op      : ternary;
-            meta.claims  : ternary;
+            meta.pl2.op      : ternary;
+            meta.pl2.claims  : ternary;
             hdr.again.pass : ternary @name("pass");
             hdr.vlan.dei : ternary;
         }
@@ -1106,6 +813,352 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
+    apply {
+        requests.apply();
+    }
+}
+
+// Reservations: an RSV takes slots at both of its ports, and a frame of its burst takes one of them up.
+control Pl2(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // Frames that lose the class that they claim, and RSVs without a grant, by reason.
+    Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
+    Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
+
+    // Frames that the half may still send in its slots.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<bit<16>, cell_t>(CELL_COUNT) rights;
+
+    // What was left of the half's last reservation is forfeit.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = value;
+            value  = meta.pl2.right;
+        }
+    };
+
+    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
+    // 1 if there was one left, as all that a frame takes.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = 0;
+            if (value != 0) {
+                value  = value - 1;
+                result = 1;
+            }
+        }
+    };
+
+    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.pl2.right;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.pl2.standing;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+            if (value > 0) {
+                value = value - 1;
+            }
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+        }
+    };
+
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
+
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.pl2.opens_out + (int<32>) meta.pl2.closes_out;
+        }
+    };
+
+    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.pl2.opens_out > 0) {
+                result = value - (int<32>) meta.pl2.opens_out;
+            } else if (value - (int<32>) meta.pl2.closes_out < 0) {
+                result = value - (int<32>) meta.pl2.closes_out;
+            }
+        }
+    };
+
+    // What is added to a link's slots stands in its cells' `rights`, and only what stands there is taken off.
+
+    // Slots reserved at the link, as a source: the sum of `rights` over its cells, always.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<wait_t, link_t>(PORT_COUNT) in_reservation;
+
+    // A reservation first gives back what its cell still held, is told what is left, and then takes its own: the difference is
+    // what is added.
+    RegisterAction<wait_t, link_t, wait_t>(in_reservation) reserve_in = {
+        void apply(inout wait_t value, out wait_t result) {
+            if (value < meta.pl2.left) {
+                result = 0;
+                value  = meta.pl2.left + meta.pl2.added;
+            } else {
+                result = value - meta.pl2.left;
+                value  = value + meta.pl2.added;
+            }
+        }
+    };
+
+    // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
+    RegisterAction<wait_t, link_t, wait_t>(in_reservation) take_off_in = {
+        void apply(inout wait_t value) {
+            value = value |-| meta.pl2.left;
+        }
+    };
+
+    RegisterAction<wait_t, link_t, wait_t>(in_reservation) look_at_in = {
+        void apply(inout wait_t value, out wait_t result) {
+            result = value;
+        }
+    };
+
+    // The controller's write and reset: the value before goes back in the frame.
+    RegisterAction<wait_t, link_t, wait_t>(in_reservation) write_in = {
+        void apply(inout wait_t value, out wait_t result) {
+            result = value;
+            value  = meta.pl2.added;
+        }
+    };
+
+    // Slots reserved at the link, as a destination: the sum of `rights` over its cells, always.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<wait_t, link_t>(PORT_COUNT) out_reservation;
+
+    // A reservation first gives back what its cell still held, is told what is left, and then takes its own: the difference is
+    // what is added.
+    RegisterAction<wait_t, link_t, wait_t>(out_reservation) reserve_out = {
+        void apply(inout wait_t value, out wait_t result) {
+            if (value < meta.pl2.left) {
+                result = 0;
+                value  = meta.pl2.left + meta.pl2.added;
+            } else {
+                result = value - meta.pl2.left;
+                value  = value + meta.pl2.added;
+            }
+        }
+    };
+
+    // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
+    RegisterAction<wait_t, link_t, wait_t>(out_reservation) take_off_out = {
+        void apply(inout wait_t value) {
+            value = value |-| meta.pl2.left;
+        }
+    };
+
+    RegisterAction<wait_t, link_t, wait_t>(out_reservation) look_at_out = {
+        void apply(inout wait_t value, out wait_t result) {
+            result = value;
+        }
+    };
+
+    // The controller's write and reset: the value before goes back in the frame.
+    RegisterAction<wait_t, link_t, wait_t>(out_reservation) write_out = {
+        void apply(inout wait_t value, out wait_t result) {
+            result = value;
+            value  = meta.pl2.added;
+        }
+    };
+
+    // The time of the slots before a reservation: a target that does not multiply looks it up. Longer waits than there are
+    // lanes for are the controller's.
+    action take_wait(time_t time) {
+        meta.pl2.closes_out = time;
+    }
+
+    table waits {
+        key = {
+            meta.pl2.wait : exact;
+        }
+        actions = {
+            take_wait;
+        }
+        const default_action = take_wait(HORIZON - 2);
+        size = 1024;
+    }
+
+    @hidden action weigh_waits() {
+        meta.pl2.opens_out = meta.pl2.now;
+        meta.pl2.wait      = max(meta.pl2.send_wait, meta.pl2.recv_wait);
+        meta.pl2.over_in   = meta.pl2.send_wait - (PL2_T + 1);
+        meta.pl2.over_out  = meta.pl2.recv_wait - (PL2_T + 1);
+    }
+
+    @hidden action weigh_threshold() {
+        meta.pl2.over_out = meta.pl2.recv_wait - (PL2_DROP_THRESHOLD + 1);
+    }
+
+    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
+    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
+    action weigh_start(time_t early, time_t minus_late) {
+        meta.pl2.opens_out  = meta.pl2.now + early;
+        meta.pl2.closes_out = meta.pl2.now + minus_late;
+    }
+
+    table graces {
+        key = {
+            meta.pl2.rate_in  : exact;
+            meta.pl2.rate_out : exact;
+        }
+        actions = {
+            weigh_start;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    apply {
+        // What the rates of its links say of a frame of PL2.
+        if (hdr.pl2_control.isValid() || meta.pl2.claims == 1) {
+            graces.apply();
+        }
+
+        // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
+        if (meta.pl2.op == OP_RESERVE && meta.pl2.holder != 0) {
+            meta.pl2.op   = OP_OCCUPIED;
+            meta.pl2.cell = meta.pl2.holder & HELD_CELL; // of the half that holds it
+        } else if (meta.pl2.op == OP_RELEASE && hdr.again.pass == 0 &&
+            meta.pl2.holder[7:7] == 1 && meta.pl2.holder[0:0] == meta.pl2.cell[0:0]) {
+            // Demand 0 waits for its own half's reservation to begin.
+            meta.pl2.op = OP_OCCUPIED;
+        } else if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE ||
+            meta.pl2.op == OP_ENDED || meta.pl2.op == OP_FORGET) {
+            meta.pl2.left = replace_rights.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM) {
+            meta.pl2.left = use_rights.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        }
+
+        // What a frame takes off is its slot, and what a cell gives back is what it held: `left`.
+        if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE) {
+            meta.pl2.added = meta.pl2.right - meta.pl2.left;
+        }
+
+        // in_reservation, out_reservation
+        if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE) {
+            meta.pl2.send_wait = reserve_in.execute(meta.pl2.link_in);
+            meta.pl2.recv_wait = reserve_out.execute(meta.pl2.link_out);
+        } else if (meta.pl2.op == OP_CLAIM || meta.pl2.op == OP_ENDED || meta.pl2.op == OP_FORGET) {
+            take_off_in.execute(meta.pl2.link_in);
+            take_off_out.execute(meta.pl2.link_out);
+        } else if (meta.pl2.op == OP_READ_IN) {
+            meta.pl2.send_wait = look_at_in.execute(meta.pl2.link_in);
+        } else if (meta.pl2.op == OP_WRITE_IN) {
+            meta.pl2.send_wait = write_in.execute(meta.pl2.link_in);
+        } else if (meta.pl2.op == OP_UNSOLICITED || meta.pl2.op == OP_READ_OUT) {
+            meta.pl2.recv_wait = look_at_out.execute(meta.pl2.link_out);
+        } else if (meta.pl2.op == OP_WRITE_OUT) {
+            meta.pl2.recv_wait = write_out.execute(meta.pl2.link_out);
+        }
+
+        // Both waits are known: how they compare with t, and with T. What the controller reserves takes no time.
+        if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE) {
+            weigh_waits();
+            if (meta.pl2.rate_in != 0) {
+                waits.apply();
+            }
+        } else if (meta.pl2.op == OP_UNSOLICITED) {
+            weigh_threshold();
+        }
+        if (meta.pl2.op == OP_CLAIM) {
+            if (meta.pl2.left != 0) {
+                meta.pl2.cover = COVER_SLOTS;
+            } else if (meta.pl2.holder[7:6] == 2 && meta.pl2.holder[0:0] == meta.pl2.cell[0:0]) {
+                meta.pl2.cover = COVER_LANE;
+            }
+        }
+        if (meta.pl2.holder[0:0] != hdr.pl2_control.cell[0:0]) {
+            meta.pl2.then = PASS_ENDED;
+        } else {
+            meta.pl2.then = PASS_AGAIN;
+        }
+
+        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
+        if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE) {
+            if (hdr.pl2_control.unsolicited == 1 &&
+                meta.pl2.over_in[15:15] == 1 && meta.pl2.over_out[15:15] == 1) {
+                go_unsolicited.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+            } else {
+                stand.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+            }
+        } else if (meta.pl2.op == OP_FORGET || meta.pl2.op == OP_ENDED) {
+            stand.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_UNSOLICITED) {
+            meta.pl2.unsolicited =
+                (bit<16>) use_unsolicited.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM) {
+            meta.pl2.unsolicited =
+                (bit<16>) look_unsolicited.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        }
+
+        // starts: once both ports are free.
+        if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE) {
+            set_start_out.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        } else if (meta.pl2.op == OP_CLAIM || meta.pl2.op == OP_OCCUPIED) {
+            meta.pl2.window_out =
+                (bit<32>) look_at_start_out.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
+        }
+        if (meta.pl2.op == OP_NOT_NOW) {
+            refused.count(REFUSED_LANE);
+        }
+        if (meta.pl2.op == OP_DEMOTED) {
+            demoted.count(meta.pl2.demoted);
+        }
+    }
+}
+
+// What becomes of a frame that asks something.
+control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
+        in ingress_intrinsic_metadata_t ig_intr_md,
+        in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+        inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+        inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    @hidden action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The RSV itself goes back as the GRT, with both replies filled in: its source address says
+    // which destination it grants.
+    @hidden action grant() {
+        turn_around();
+        hdr.pl2_control.kind = PL2_GRT;
+        ig_tm_md.ucast_egress_port = hdr.came.port;
+    }
+
+    @hidden action reply_to_controller() {
+        turn_around();
+        hdr.pl2_management.kind = PL2_MGMT_REPLY;
+        ig_tm_md.qid = PRIORITY_CONTROL;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
     @hidden action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
     }
@@ -1115,7 +1168,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action look_again() {
-        hdr.again.pass = meta.then; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
+        hdr.again.pass = meta.pl2.then; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     // What is resubmitted already.
@@ -1125,8 +1178,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action answer() {
-        hdr.pl2_control.sendWait = 16w0 ++ meta.send_wait;
-        hdr.pl2_control.recvWait = 16w0 ++ meta.recv_wait;
+        hdr.pl2_control.sendWait = 16w0 ++ meta.pl2.send_wait;
+        hdr.pl2_control.recvWait = 16w0 ++ meta.pl2.recv_wait;
         grant();
         ig_tm_md.qid = PRIORITY_CONTROL;
     }
@@ -1138,23 +1191,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action answer_release() {
-        hdr.pl2_control.sendWait = 16w0 ++ meta.send_wait;
-        hdr.pl2_control.recvWait = 16w0 ++ meta.recv_wait;
+        hdr.pl2_control.sendWait = 16w0 ++ meta.pl2.send_wait;
+        hdr.pl2_control.recvWait = 16w0 ++ meta.pl2.recv_wait;
         grant();
     }
 
     @hidden action tell_rights() {
-        hdr.pl2_management.value = 16w0 ++ meta.left;
+        hdr.pl2_management.value = 16w0 ++ meta.pl2.left;
         reply_to_controller();
     }
 
     @hidden action tell_in() {
-        hdr.pl2_management.value = 16w0 ++ meta.send_wait;
+        hdr.pl2_management.value = 16w0 ++ meta.pl2.send_wait;
         reply_to_controller();
     }
 
     @hidden action tell_out() {
-        hdr.pl2_management.value = 16w0 ++ meta.recv_wait;
+        hdr.pl2_management.value = 16w0 ++ meta.pl2.recv_wait;
         reply_to_controller();
     }
 
@@ -1163,11 +1216,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // faults send does. In that pass it is best effort from the start, so its meter is asked before this table, not behind it.
     @hidden table verdicts {
         key = {
-            meta.op                : ternary;
-            meta.cover             : ternary;
-            meta.unsolicited       : ternary;
-            meta.over_out[15:15] : ternary @name("within_threshold");
-            meta.window_out : ternary;
+            meta.pl2.op                : ternary;
+            meta.pl2.cover             : ternary;
+            meta.pl2.unsolicited       : ternary;
+            meta.pl2.over_out[15:15] : ternary @name("within_threshold");
+            meta.pl2.window_out : ternary;
         }
         actions = {
             schedule;
@@ -1216,6 +1269,117 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 64;
     }
 
+    apply {
+        if (meta.pl2.op != OP_NONE) {
+            verdicts.apply();
+        }
+    }
+}
+
+// Drops what is longer than its slot.
+control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+        in egress_intrinsic_metadata_t eg_intr_md,
+        in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+        inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+        inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Frames that came as scheduled, and are longer than their slot.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
+
+    bit<16> room = 0;
+
+    @hidden action weigh_length() {
+        room = 1526 + 6 - eg_intr_md.pkt_length;
+    }
+
+    apply {
+        // Its length is known here alone: with FCS, and what it carries from ingress.
+        weigh_length();
+        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1) {
+            too_long.count(0);
+            eg_dprsr_md.drop_ctl = 1;
+        }
+    }
+}
+
+// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
+@pa_container_size("ingress", "meta.drop", 8)
+@pa_container_size("ingress", "meta.known", 8)
+@pa_container_size("ingress", "meta.accepted", 8)
+@pa_container_size("ingress", "meta.pl2.op", 8)
+@pa_container_size("ingress", "meta.pl2.source", 8)
+@pa_container_size("ingress", "meta.pl2.destination", 8)
+@pa_container_size("ingress", "meta.pl2.rate_in", 8)
+@pa_container_size("ingress", "meta.pl2.rate_out", 8)
+@pa_container_size("ingress", "meta.pl2.standing", 16)
+@pa_container_size("ingress", "meta.pl2.unsolicited", 16)
+@pa_container_size("ingress", "meta.pl2.window_out", 32)
+@pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
+@pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
+@pa_solitary("ingress", "ig_intr_md_for_tm.qid")
+@pa_solitary("ingress", "ig_intr_md_for_tm.bypass_egress")
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    in ingress_intrinsic_metadata_t ig_intr_md,
+                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
+    Meter<port_t>(PORT_COUNT, MeterType_t.PACKETS) control_meter;
+    Pl2Lanes() pl2_lanes;
+    Pl2() pl2;
+    Pl2Verdicts() pl2_verdicts;
+
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    @hidden action send_best_effort() {
+        best_effort_color = best_effort_meter.execute(hdr.came.port);
+    }
+
+    action accept_source(link_t link, bit<8> source, bit<8> rate) {
+        // Each host has its link's rate, by number: nothing assumes equal rates.
+        meta.pl2.link_in  = link;
+        meta.pl2.source   = source;
+        meta.pl2.rate_in  = rate;
+        meta.accepted = 1;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            hdr.came.port : exact @name("ig_intr_md.ingress_port");
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, link_t link, bit<8> destination, bit<8> rate) {
+        ig_tm_md.ucast_egress_port = port;
+        meta.known = 1;
+        meta.known_port = port;
+        meta.pl2.link_out    = link;
+        meta.pl2.destination = destination;
+        meta.pl2.rate_out    = rate;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
     // Every refusal ends here: nothing disappears uncounted.
     @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
@@ -1226,9 +1390,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         key = {
             meta.drop         : ternary;
             best_effort_color : ternary;
-            meta.op           : ternary;
-            meta.unsolicited  : ternary;
-            meta.over_out[15:15] : ternary @name("within_threshold");
+            meta.pl2.op           : ternary;
+            meta.pl2.unsolicited  : ternary;
+            meta.pl2.over_out[15:15] : ternary @name("within_threshold");
         }
         actions = {
             count_drop;
@@ -1270,31 +1434,33 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
         if (hdr.pl2_control.isValid()) {
-            meta.cell      = hdr.pl2_control.cell;
-            meta.right     = (bit<16>) hdr.pl2_control.demand;
-            if (meta.op == OP_RELEASE && hdr.again.pass == 0) {
+            meta.pl2.cell      = hdr.pl2_control.cell;
+            meta.pl2.right     = (bit<16>) hdr.pl2_control.demand;
+            if (meta.pl2.op == OP_RELEASE && hdr.again.pass == 0) {
                 // Takes no lane, and frees none: no lock says so.
-                meta.half      = 1;
-                meta.hard_half = 1;
+                meta.pl2.half      = 1;
+                meta.pl2.hard_half = 1;
             } else {
-                meta.half      = hdr.pl2_control.cell | HELD;
-                meta.hard_half = hdr.pl2_control.cell | HARD;
+                meta.pl2.half      = hdr.pl2_control.cell | HELD;
+                meta.pl2.hard_half = hdr.pl2_control.cell | HARD;
             }
         } else if (hdr.pl2_management.isValid()) {
-            meta.cell      = hdr.pl2_management.cell[7:0];
-            meta.half      = hdr.pl2_management.cell[7:0] | HELD;
-            meta.hard_half = hdr.pl2_management.cell[7:0] | HARD;
-            meta.right     = 0;
+            meta.pl2.cell      = hdr.pl2_management.cell[7:0];
+            meta.pl2.half      = hdr.pl2_management.cell[7:0] | HELD;
+            meta.pl2.hard_half = hdr.pl2_management.cell[7:0] | HARD;
+            meta.pl2.right     = 0;
         } else {
-            meta.cell      = hdr.vlan.vid[7:0] - PL2_VID[7:0];
-            meta.half      = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
-            meta.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+            meta.pl2.cell      = hdr.vlan.vid[7:0] - PL2_VID[7:0];
+            meta.pl2.half      = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+            meta.pl2.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
         }
 
-        if (meta.steered == 1) {
-            // Not the one that has the frame's address.
-            meta.destination = hdr.pl2_management.cell[15:8];
-        } else if (hdr.ethernet.dstAddr[40:40] == 0) {
+        // Nothing is reserved towards a group.
+        if (meta.pl2.op != OP_NONE && meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 1) {
+            meta.pl2.bad = DROP_UNKNOWN_DESTINATION;
+        }
+
+        if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
@@ -1312,22 +1478,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (hdr.pl2_control.isValid() && hdr.again.pass == 0) {
                     control_color = control_meter.execute(hdr.came.port);
                 }
-                // Of a cell that is to be forgotten. What is not of this operation does no harm.
-                if (meta.steered == 1) {
-                    meta.source = hdr.pl2_management.cell[23:16];
-                }
-                // The controller's reservations are those of its port.
-                if (hdr.pl2_control.isValid()) {
-                    meta.link_in = (link_t) CPU_PORT;
-                }
             }
         }
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
-            meta.op   = OP_NONE;
+            meta.pl2.op   = OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.op   = OP_NONE;
+            meta.pl2.op   = OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -1340,134 +1498,40 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             if (control_color == MeterColor_t.RED) {
                 meta.drop = DROP_CONTROL_METER;
-                meta.op   = OP_NONE;
-            } else if (meta.bad != 0) {
-                meta.drop = meta.bad;
+                meta.pl2.op   = OP_NONE;
+            } else if (meta.pl2.bad != 0) {
+                meta.drop = meta.pl2.bad;
+                meta.pl2.op   = OP_NONE;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == hdr.came.port) {
                 meta.drop = DROP_SAME_PORT;
-                meta.op   = OP_NONE;
-            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.op == OP_NONE) {
+                meta.pl2.op   = OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.op   = OP_NONE;
-            } else if (meta.op != OP_NONE || meta.claims == 1) {
-                requests.apply();
+                meta.pl2.op   = OP_NONE;
+            } else if (meta.pl2.op != OP_NONE || meta.pl2.claims == 1) {
+                pl2_lanes.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
             }
         }
 
         // A frame for one host of which egress asks nothing passes egress by.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
-            meta.known_port != CPU_PORT && meta.claims == 0) {
+            meta.known_port != CPU_PORT && meta.pl2.claims == 0) {
             hdr.packet_in.setInvalid();
             ig_tm_md.bypass_egress = 1;
         }
-        // What the rates of its links say of a frame of PL2.
-        if (hdr.pl2_control.isValid() || meta.claims == 1) {
-            graces.apply();
-        }
+        pl2.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
 
-        // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
-        if (meta.op == OP_RESERVE && meta.holder != 0) {
-            meta.op   = OP_OCCUPIED;
-            meta.cell = meta.holder & HELD_CELL; // of the half that holds it
-        } else if (meta.op == OP_RELEASE && hdr.again.pass == 0 &&
-            meta.holder[7:7] == 1 && meta.holder[0:0] == meta.cell[0:0]) {
-            // Demand 0 waits for its own half's reservation to begin.
-            meta.op = OP_OCCUPIED;
-        } else if (meta.op == OP_RESERVE || meta.op == OP_RELEASE || meta.op == OP_ENDED || meta.op == OP_FORGET) {
-            meta.left = replace_rights.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM) {
-            meta.left = use_rights.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        }
-
-        // What a frame takes off is its slot, and what a cell gives back is what it held: `left`.
-        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
-            meta.added = meta.right - meta.left;
-        }
-
-        // in_reservation, out_reservation
-        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
-            meta.send_wait = reserve_in.execute(meta.link_in);
-            meta.recv_wait = reserve_out.execute(meta.link_out);
-        } else if (meta.op == OP_CLAIM || meta.op == OP_ENDED || meta.op == OP_FORGET) {
-            take_off_in.execute(meta.link_in);
-            take_off_out.execute(meta.link_out);
-        } else if (meta.op == OP_READ_IN) {
-            meta.send_wait = look_at_in.execute(meta.link_in);
-        } else if (meta.op == OP_WRITE_IN) {
-            meta.send_wait = write_in.execute(meta.link_in);
-        } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
-            meta.recv_wait = look_at_out.execute(meta.link_out);
-        } else if (meta.op == OP_WRITE_OUT) {
-            meta.recv_wait = write_out.execute(meta.link_out);
-        }
-
-        // Both waits are known: how they compare with t, and with T. What the controller reserves takes no time.
-        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
-            weigh_waits();
-            if (meta.rate_in != 0) {
-                waits.apply();
-            }
-        } else if (meta.op == OP_UNSOLICITED) {
-            weigh_threshold();
-        }
-        if (meta.op == OP_CLAIM) {
-            if (meta.left != 0) {
-                meta.cover = COVER_SLOTS;
-            } else if (meta.holder[7:6] == 2 && meta.holder[0:0] == meta.cell[0:0]) {
-                meta.cover = COVER_LANE;
-            }
-        }
-        if (meta.holder[0:0] != hdr.pl2_control.cell[0:0]) {
-            meta.then = PASS_ENDED;
-        } else {
-            meta.then = PASS_AGAIN;
-        }
-
-        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
-        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
-            if (hdr.pl2_control.unsolicited == 1 &&
-                meta.over_in[15:15] == 1 && meta.over_out[15:15] == 1) {
-                go_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            } else {
-                stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            }
-        } else if (meta.op == OP_FORGET || meta.op == OP_ENDED) {
-            stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_UNSOLICITED) {
-            meta.unsolicited =
-                (bit<16>) use_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM) {
-            meta.unsolicited =
-                (bit<16>) look_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        }
-
-        // starts: once both ports are free.
-        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
-            set_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-            meta.window_out =
-                (bit<32>) look_at_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        }
-
-        // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
-        // then the buffer that all share.
-        if (meta.op == OP_DEMOTED || meta.op == OP_NOT_NOW || meta.op == OP_RELEASE ||
-            (meta.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0)) {
+        // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to itself,
+        // and then the buffer that all share.
+        if (meta.pl2.op == OP_DEMOTED || meta.pl2.op == OP_NOT_NOW || meta.pl2.op == OP_RELEASE ||
+            (meta.pl2.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0)) {
             send_best_effort();
         }
-        if (meta.op != OP_NONE) {
-            verdicts.apply();
-        }
-        if (meta.op == OP_NOT_NOW) {
-            refused.count(REFUSED_LANE);
-        }
-        if (meta.op == OP_DEMOTED) {
-            demoted.count(meta.demoted);
-        }
-        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.op == OP_UNSOLICITED) {
+        pl2_verdicts.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.pl2.op == OP_UNSOLICITED) {
             refusals.apply();
         }
         // What leaves for good carries nothing from pass to pass, and nothing of the controller's.
@@ -1500,14 +1564,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                    in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                    inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                    inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Frames that came as scheduled, and are longer than their slot.
-    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
-
-    bit<16> room = 0;
-
-    @hidden action weigh_length() {
-        room = 1526 + 6 - eg_intr_md.pkt_length;
-    }
+    Pl2Egress() pl2;
 
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
@@ -1515,12 +1572,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
             eg_dprsr_md.drop_ctl = 1;
         }
-        // Its length is known here alone: with FCS, and what it carries from ingress.
-        weigh_length();
-        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1) {
-            too_long.count(0);
-            eg_dprsr_md.drop_ctl = 1;
-        }
+        pl2.apply(hdr, meta, eg_intr_md, eg_prsr_md, eg_dprsr_md, eg_oport_md);
         if (eg_intr_md.egress_port != CPU_PORT) {
             hdr.packet_in.setInvalid();
         }
