@@ -1351,9 +1351,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port, bit<32> slot, bit<32> drop_threshold, bit<32> cells,
         bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
         standard_metadata.egress_spec = port;
-        meta.pl2.destination_slot         = (time_t) slot;
-        meta.pl2.drop_threshold           = (time_t) drop_threshold;
-        meta.pl2.destination_cells        = cells;
+        meta.pl2.destination_slot     = (time_t) slot;
+        meta.pl2.drop_threshold       = (time_t) drop_threshold;
+        meta.pl2.destination_cells    = cells;
         meta.edm.destination_link   = edm_link;
         meta.edm.destination_asks   = edm_asks;
         meta.edm.destination_asked  = edm_asked;

@@ -493,25 +493,25 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_read_in {
-        meta.pl2.op      = OP_READ_IN;
+        meta.pl2.op  = OP_READ_IN;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_read_out {
-        meta.pl2.op      = OP_READ_OUT;
+        meta.pl2.op  = OP_READ_OUT;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_write_in {
-        meta.pl2.op      = OP_WRITE_IN;
+        meta.pl2.op  = OP_WRITE_IN;
         meta.steered = 1;
         transition accept;
     }
 
     state parse_write_out {
-        meta.pl2.op      = OP_WRITE_OUT;
+        meta.pl2.op  = OP_WRITE_OUT;
         meta.steered = 1;
         transition accept;
     }
@@ -519,8 +519,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     // The number of a cell among all pairs' is that of the source, of the destination, and of the cell, a byte each.
     state parse_forget {
         packet.extract(hdr.pl2_management);
-        meta.pl2.link_in  = hdr.pl2_management.index;
-        meta.pl2.link_out = hdr.pl2_management.destination;
+        meta.pl2.link_in     = hdr.pl2_management.index;
+        meta.pl2.link_out    = hdr.pl2_management.destination;
         meta.pl2.source      = hdr.pl2_management.cell[23:16];
         meta.pl2.destination = hdr.pl2_management.cell[15:8];
         transition select(hdr.pl2_management.index) {
@@ -544,7 +544,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_forgotten {
-        meta.pl2.op      = OP_FORGET;
+        meta.pl2.op  = OP_FORGET;
         meta.steered = 1;
         transition accept;
     }

@@ -682,10 +682,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, bit<32> slot, bit<32> drop_threshold, bit<32> link, bit<32> cells) {
         standard_metadata.egress_spec = port;
-        meta.pl2.destination_slot         = (time_t) slot;
-        meta.pl2.drop_threshold           = (time_t) drop_threshold;
-        meta.pl2.destination              = link;
-        meta.pl2.destination_cells        = cells;
+        meta.pl2.destination_slot     = (time_t) slot;
+        meta.pl2.drop_threshold       = (time_t) drop_threshold;
+        meta.pl2.destination          = link;
+        meta.pl2.destination_cells    = cells;
     }
 
     table l2_forward {

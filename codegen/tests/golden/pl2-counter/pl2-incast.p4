@@ -685,7 +685,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, bit<32> cells) {
         standard_metadata.egress_spec = port;
-        meta.pl2.destination_cells        = cells;
+        meta.pl2.destination_cells    = cells;
     }
 
     table l2_forward {
