@@ -1,7 +1,10 @@
 //! The control plane's commands against a switch without ports, each a process of its own.
 
+#[path = "../../tests/certificates.rs"]
+mod certificates;
 mod common;
 
+use certificates::Certificates;
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::l2::{DROPS, L2_FORWARD};
@@ -285,17 +288,9 @@ fn idle_entries_are_watched_and_meters_shown_by_colour() {
 
 #[test]
 fn a_switch_with_a_certificate_is_reached_by_those_who_know_it() {
-    if !have("openssl", "openssl") {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = |name: &str| folder.path().join(name).display().to_string();
-    let (cert, key) = (file("switch.pem"), file("switch.key"));
-    let mut words = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-    words.extend(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]);
-    words.extend(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", &key, "-out", &cert]);
-    let made = Command::new("openssl").args(words).stderr(Stdio::null()).status().expect("openssl starts");
-    assert!(made.success());
+    let Some(certificates) = Certificates::new() else { return };
+    certificates.sign_itself("switch", "DNS:localhost");
+    let [cert, key] = ["switch.pem", "switch.key"].map(|name| certificates.file(name).display().to_string());
     let addr = free_addr();
     let tls = ["--grpc-server-ssl", "--grpc-server-cert", &cert, "--grpc-server-key", &key];
     let mut switch = switch(&addr, &tls);

@@ -2,8 +2,11 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../tests/certificates.rs"]
+mod certificates;
 mod common;
 
+use certificates::{Certificates, VALID};
 use common::cowbird::{operations, under_kills};
 use common::switch::Running;
 use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout};
@@ -293,49 +296,18 @@ fn a_hash_table_is_looked_up_in_each_way() {
     }
 }
 
-/// A certificate and its key, signed by `ca` for the servers' addresses, or by itself.
-fn certificate(folder: &Path, name: &str, ca: Option<&str>) -> [String; 2] {
-    let file = |name: &str, end: &str| folder.join(format!("{name}.{end}")).display().to_string();
-    let (cert, key, subject) = (file(name, "pem"), file(name, "key"), format!("/CN={name}"));
-    let mut command = Command::new("openssl");
-    command.args([
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-    ]);
-    command.args(["-subj", &subject, "-keyout", &key, "-out", &cert]);
-    if let Some(ca) = ca {
-        command.args([
-            "-CA",
-            &file(ca, "pem"),
-            "-CAkey",
-            &file(ca, "key"),
-            "-addext",
-            "basicConstraints=CA:FALSE",
-        ]);
-        command.args(["-addext", "subjectAltName=IP:192.168.9.1,IP:192.168.9.2"]);
-    }
-    let made = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-    assert!(made.success(), "openssl made no certificate");
-    [cert, key]
-}
-
 #[test]
 fn both_set_ups_are_encrypted_if_asked_for_and_ask_for_certificates() {
     let _alone = one_at_a_time();
-    if !can_make_namespaces() || !have("openssl", "openssl") {
+    if !can_make_namespaces() {
         return;
     }
-    let (star, folder) = (Star::create(3).unwrap(), tempfile::tempdir().unwrap());
-    let [ca, _] = certificate(folder.path(), "ca", None);
-    let [stranger, stranger_key] = certificate(folder.path(), "stranger", None);
-    let [cert, key] = certificate(folder.path(), "rack", Some("ca"));
+    let Some(certificates) = Certificates::new() else { return };
+    certificates.sign("rack", "ca", "IP:192.168.9.1,IP:192.168.9.2", VALID);
+    let files = ["ca.pem", "other.pem", "other.key", "rack.pem", "rack.key"];
+    let [ca, stranger, stranger_key, cert, key] =
+        files.map(|name| certificates.file(name).display().to_string());
+    let star = Star::create(3).unwrap();
     let ours = ["--ssl", "--cacert", &ca, "--cert", &cert, "--private-key", &key];
     let of_server = ["--grpc-server-ssl", "--grpc-server-cert", &cert, "--grpc-server-key", &key];
     let of_server = [&of_server[..], &["--grpc-server-cacert", &ca]].concat();
@@ -347,7 +319,7 @@ fn both_set_ups_are_encrypted_if_asked_for_and_ask_for_certificates() {
     };
     let output = run(&ours);
     assert!(output.status.success(), "{}", stderr(&output));
-    let mut from_c = remote_rings(&star, folder.path(), &addr);
+    let mut from_c = remote_rings(&star, certificates.path(), &addr);
     let output = from_c.args([&ca, &cert, &key]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     for tls in [

@@ -2,16 +2,15 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/certificates.rs"]
+#[path = "../../tests/certificates.rs"]
 mod certificates;
-use certificates::{certificate, have_openssl};
+use certificates::{Certificates, VALID};
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::etcd::{Access, Etcd};
 use prost::Message;
 use std::io::Write;
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tonic::client::Grpc;
@@ -25,7 +24,7 @@ const KEY: &str = "/p4rack/racks/r";
 struct Server {
     process: Child,
     addr: String,
-    folder: tempfile::TempDir,
+    folder: Certificates,
 }
 
 impl Drop for Server {
@@ -50,12 +49,9 @@ async fn start(mutual: bool) -> Option<Server> {
             writeln!(std::io::stderr(), "skipped: needs etcd, get it by: sudo apt-get install etcd-server");
         return None;
     }
-    if !have_openssl() {
-        return None;
-    }
     // A port that was free may have been taken by the time etcd asks for it.
     for _ in 0..5 {
-        let mut server = launch(mutual);
+        let mut server = launch(mutual)?;
         if server.answers(mutual).await {
             return Some(server);
         }
@@ -63,14 +59,13 @@ async fn start(mutual: bool) -> Option<Server> {
     panic!("etcd does not start on any of five pairs of ports");
 }
 
-fn launch(mutual: bool) -> Server {
-    let folder = tempfile::tempdir().unwrap();
-    certificate(folder.path(), "ca", None);
-    certificate(folder.path(), "other-ca", None);
+/// `None` where there is no openssl.
+fn launch(mutual: bool) -> Option<Server> {
+    let folder = Certificates::new()?;
     for name in ["server", "controller"] {
-        certificate(folder.path(), name, Some("ca"));
+        folder.sign(name, "ca", "DNS:localhost", VALID);
     }
-    let file = |name: &str| folder.path().join(name);
+    let file = |name: &str| folder.file(name);
     let (port, peer_port) = free_ports();
     let (client, peer) = (format!("https://localhost:{port}"), format!("http://127.0.0.1:{peer_port}"));
     let listen = format!("https://127.0.0.1:{port}");
@@ -92,7 +87,7 @@ fn launch(mutual: bool) -> Server {
     // Debian builds it for architectures that its authors don't test.
     command.env("ETCD_UNSUPPORTED_ARCH", std::env::consts::ARCH);
     let process = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    Server { process, addr: format!("localhost:{port}"), folder }
+    Some(Server { process, addr: format!("localhost:{port}"), folder })
 }
 
 impl Server {
@@ -112,7 +107,7 @@ impl Server {
     }
 
     fn tls(&self, ca: &str, identity: bool) -> Option<Tls> {
-        let file = |name: &str| self.folder.path().join(name);
+        let file = |name: &str| self.folder.file(name);
         let identity = identity.then(|| (file("controller.pem"), file("controller.key")));
         Some(Tls { cacert: Some(file(ca)), identity, server_name: None })
     }
@@ -137,7 +132,7 @@ async fn the_server_must_be_known_and_so_must_the_controller_where_asked_for() {
     works(&server.access(server.tls("ca.pem", true), None), "a").await.unwrap();
     for (tls, why) in [
         (None, "plain text"),
-        (server.tls("other-ca.pem", true), "another authority"),
+        (server.tls("other.pem", true), "another authority"),
         (server.tls("ca.pem", false), "no certificate of its own"),
     ] {
         let error = works(&server.access(tls, None), "b").await.expect_err(why).to_string();
@@ -191,7 +186,7 @@ fn a_password_is_not_shown() {
 
 /// `root`, and `controller` with the password `secret` and all below /p4rack/; then users are asked for.
 async fn make_users(server: &Server) {
-    let read = |name: &str| std::fs::read(Path::new(server.folder.path()).join(name)).unwrap();
+    let read = |name: &str| std::fs::read(server.folder.file(name)).unwrap();
     let tls = ClientTlsConfig::new()
         .ca_certificate(Certificate::from_pem(read("ca.pem")))
         .identity(Identity::from_pem(read("controller.pem"), read("controller.key")));

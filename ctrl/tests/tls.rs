@@ -2,14 +2,13 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/certificates.rs"]
+#[path = "../../tests/certificates.rs"]
 mod certificates;
-use certificates::{certificate, have_openssl};
+use certificates::{Certificates, VALID};
 use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::{Client, ConnectOptions, CtrlError};
 use p4rack_p4rt::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use p4rack_p4rt::p4::v1::*;
-use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
@@ -60,8 +59,8 @@ impl P4Runtime for OnlyVersion {
     }
 }
 
-async fn start(folder: &Path, client_ca: Option<&str>) -> String {
-    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+async fn start(certificates: &Certificates, client_ca: Option<&str>) -> String {
+    let read = |name: &str| std::fs::read(certificates.file(name)).unwrap();
     let mut tls = ServerTlsConfig::new().identity(Identity::from_pem(read("server.pem"), read("server.key")));
     if let Some(ca) = client_ca {
         tls = tls.client_ca_root(Certificate::from_pem(read(ca)));
@@ -80,21 +79,16 @@ async fn version(addr: &str, tls: Option<Tls>) -> Result<String, CtrlError> {
 
 #[tokio::test]
 async fn the_server_must_be_known_and_so_must_the_controller_where_asked_for() {
-    if !have_openssl() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    certificate(folder.path(), "ca", None);
-    certificate(folder.path(), "other-ca", None);
+    let Some(certificates) = Certificates::new() else { return };
     for name in ["server", "controller"] {
-        certificate(folder.path(), name, Some("ca"));
+        certificates.sign(name, "ca", "DNS:localhost", VALID);
     }
-    let file = |name: &str| -> PathBuf { folder.path().join(name) };
+    let file = |name: &str| certificates.file(name);
     let known = |ca: &str| Tls { cacert: Some(file(ca)), ..Default::default() };
 
-    let addr = start(folder.path(), None).await;
+    let addr = start(&certificates, None).await;
     assert_eq!(version(&addr, Some(known("ca.pem"))).await.unwrap(), "1.5.0");
-    let stranger = version(&addr, Some(known("other-ca.pem"))).await.unwrap_err().to_string();
+    let stranger = version(&addr, Some(known("other.pem"))).await.unwrap_err().to_string();
     assert!(stranger.contains("--cacert"), "{stranger}");
     assert!(version(&addr, None).await.is_err(), "plain text");
     let by_address = addr.replace("localhost", "127.0.0.1");
@@ -102,7 +96,7 @@ async fn the_server_must_be_known_and_so_must_the_controller_where_asked_for() {
     let named = Tls { server_name: Some("localhost".into()), ..known("ca.pem") };
     assert_eq!(version(&by_address, Some(named)).await.unwrap(), "1.5.0");
 
-    let mutual = start(folder.path(), Some("ca.pem")).await;
+    let mutual = start(&certificates, Some("ca.pem")).await;
     let identity = Some((file("controller.pem"), file("controller.key")));
     let both = Tls { identity, ..known("ca.pem") };
     assert_eq!(version(&mutual, Some(both)).await.unwrap(), "1.5.0");

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../tests/certificates.rs"]
+mod certificates;
+use certificates::{Certificates, VALID};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{
     Adapter, Completion, Config, Failure, Outcome, Region, Regions, Request, RequesterCounters, Rights,
@@ -18,8 +21,6 @@ use p4rack_wire::roce::Mtu;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::Ipv4Addr;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -330,35 +331,11 @@ fn a_link_that_vanishes_ends_the_port() {
     assert!(matches!(&ended, Some(RocePortError::LinkGone(name)) if name == "roce0"), "{ended:?}");
 }
 
-fn openssl(words: &[&str]) -> bool {
-    let made = Command::new("openssl").args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    made.is_ok_and(|status| status.success())
-}
-
-/// A certificate for the service's address and its key, signed by `ca` or by itself.
-fn certificate(folder: &Path, name: &str, ca: Option<&str>) -> bool {
-    let file = |name: &str, end: &str| folder.join(format!("{name}.{end}")).display().to_string();
-    let (key, cert, subject) = (file(name, "key"), file(name, "pem"), format!("/CN={name}"));
-    let mut words = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-    words.extend(["-days", "2", "-subj", &subject, "-keyout", &key, "-out", &cert]);
-    let (ca_cert, ca_key) = ca.map(|ca| (file(ca, "pem"), file(ca, "key"))).unwrap_or_default();
-    if ca.is_some() {
-        words.extend(["-CA", &ca_cert, "-CAkey", &ca_key, "-addext", "basicConstraints=CA:FALSE"]);
-        words.extend(["-addext", "subjectAltName=IP:192.168.9.2"]);
-    }
-    openssl(&words)
-}
-
 #[test]
 fn a_set_up_is_encrypted_if_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let made = [("ca", None), ("other", None), ("pool", Some("ca"))];
-    if !made.iter().all(|(name, ca)| certificate(folder.path(), name, *ca)) {
-        let _ =
-            writeln!(std::io::stderr(), "skipped: needs openssl, get it by: sudo apt-get install openssl");
-        return;
-    }
-    let file = |name: &str| folder.path().join(name);
+    let Some(certificates) = Certificates::new() else { return };
+    certificates.sign("pool", "ca", "IP:192.168.9.2", VALID);
+    let file = |name: &str| certificates.file(name);
     let server = ServerTls { certificate: file("pool.pem"), key: file("pool.key"), client_ca: None };
     beside_pool(config(), Loss::default(), Some(server), |_| {
         let mut client = Client::new(config(), Loss::default());

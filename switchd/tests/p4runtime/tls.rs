@@ -6,9 +6,6 @@ use p4rack_p4rt::p4::v1::CapabilitiesRequest;
 use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
 use p4rack_switchd::core;
 use p4rack_switchd::server::{ServerConfig, ServerTls, bind, serve_on};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,75 +16,14 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// Of an authority that can also sign what has expired.
-const AUTHORITY: &str = "
-[ca]
-default_ca = all
-[all]
-database = index.txt
-rand_serial = yes
-default_md = sha256
-policy = names
-new_certs_dir = .
-[names]
-commonName = supplied
-[leaf]
-subjectAltName = DNS:localhost
-basicConstraints = CA:FALSE
-";
+#[path = "../../../tests/certificates.rs"]
+mod certificates;
+use certificates::{Certificates, VALID};
 
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    /// `None`, and a word why, where there is no openssl.
-    fn new() -> Option<Folder> {
-        if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-            // Past the harness, which hides what a passing test prints.
-            let _ = writeln!(
-                std::io::stderr(),
-                "skipped: needs openssl, get it by: sudo apt-get install openssl"
-            );
-            return None;
-        }
-        let folder = Folder(tempfile::tempdir().unwrap());
-        std::fs::write(folder.file("ca.cnf"), AUTHORITY).unwrap();
-        std::fs::write(folder.file("index.txt"), "").unwrap();
-        for name in ["ca", "other"] {
-            folder.key(name, &["-x509", "-days", "2", "-out", &format!("{name}.pem")]);
-        }
-        Some(folder)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.path().join(name)
-    }
-
-    fn openssl(&self, words: &[&str]) {
-        let output = Command::new("openssl").args(words).current_dir(self.path()).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    fn key(&self, name: &str, more: &[&str]) {
-        let (subject, key) = (format!("/CN={name}"), format!("{name}.key"));
-        let mut words = vec!["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-        words.extend(["-subj", &subject, "-keyout", &key]);
-        words.extend(more);
-        self.openssl(&words);
-    }
-
-    /// A certificate and its key, signed by an authority, to the end of that year.
+impl Certificates {
+    /// A certificate of an authority for `localhost`, to the end of a year.
     fn certificate(&self, name: &str, authority: &str, year: u32) {
-        self.key(name, &["-out", "request"]);
-        let (cert, key) = (format!("{authority}.pem"), format!("{authority}.key"));
-        let (out, end) = (format!("{name}.pem"), format!("{year}1231000000Z"));
-        let mut words = vec!["ca", "-batch", "-config", "ca.cnf", "-cert", &cert, "-keyfile", &key];
-        words.extend(["-in", "request", "-out", &out, "-notext", "-extensions", "leaf"]);
-        words.extend(["-startdate", "20200101000000Z", "-enddate", &end]);
-        self.openssl(&words);
+        self.sign(name, authority, "DNS:localhost", year);
     }
 
     fn server(&self, name: &str, client_ca: Option<&str>) -> ServerTls {
@@ -115,8 +51,8 @@ impl Folder {
 
 #[tokio::test]
 async fn a_controller_talks_only_to_a_server_that_it_knows() {
-    let Some(folder) = Folder::new() else { return };
-    folder.certificate("server", "ca", 2099);
+    let Some(folder) = Certificates::new() else { return };
+    folder.certificate("server", "ca", VALID);
     folder.certificate("expired", "ca", 2020);
     let rig = Rig::encrypted(folder.server("server", None)).await;
     assert!(folder.reaches(&rig, "ca", None).await);
@@ -134,12 +70,12 @@ async fn a_controller_talks_only_to_a_server_that_it_knows() {
 
 #[tokio::test]
 async fn a_server_that_asks_for_certificates_lets_only_those_in_that_it_knows() {
-    let Some(folder) = Folder::new() else { return };
+    let Some(folder) = Certificates::new() else { return };
     for name in ["server", "controller"] {
-        folder.certificate(name, "ca", 2099);
+        folder.certificate(name, "ca", VALID);
     }
     folder.certificate("expired", "ca", 2020);
-    folder.certificate("stranger", "other", 2099);
+    folder.certificate("stranger", "other", VALID);
     let rig = Rig::encrypted(folder.server("server", Some("ca"))).await;
     assert!(!folder.reaches(&rig, "ca", None).await, "no certificate");
     assert!(!folder.reaches(&rig, "ca", Some("stranger")).await, "a certificate of another authority");
@@ -150,8 +86,8 @@ async fn a_server_that_asks_for_certificates_lets_only_those_in_that_it_knows() 
 
 #[tokio::test]
 async fn a_hundred_handshakes_that_stop_halfway_keep_nobody_out() {
-    let Some(folder) = Folder::new() else { return };
-    folder.certificate("server", "ca", 2099);
+    let Some(folder) = Certificates::new() else { return };
+    folder.certificate("server", "ca", VALID);
     let rig = Rig::encrypted(folder.server("server", None)).await;
     let mut halfway = Vec::new();
     for _ in 0..100 {
@@ -165,7 +101,7 @@ async fn a_hundred_handshakes_that_stop_halfway_keep_nobody_out() {
 
 #[tokio::test]
 async fn a_certificate_of_the_first_version_is_refused_as_that() {
-    let Some(folder) = Folder::new() else { return };
+    let Some(folder) = Certificates::new() else { return };
     folder.key("old", &["-out", "request"]);
     folder.openssl(&["x509", "-req", "-in", "request", "-key", "old.key", "-days", "2", "-out", "old.pem"]);
     let error = folder.server("old", None).config().unwrap_err().to_string();
@@ -177,8 +113,8 @@ async fn a_certificate_of_the_first_version_is_refused_as_that() {
 
 #[tokio::test]
 async fn handshake_and_preface_have_one_limit_however_they_trickle() {
-    let Some(folder) = Folder::new() else { return };
-    folder.certificate("server", "ca", 2099);
+    let Some(folder) = Certificates::new() else { return };
+    folder.certificate("server", "ca", VALID);
     let tls = folder.server("server", None);
     let rig = Rig::start_with(|config| {
         (config.tls, config.keepalive) = (Some(tls), Duration::from_millis(100));
@@ -208,8 +144,8 @@ async fn handshake_and_preface_have_one_limit_however_they_trickle() {
 
 #[tokio::test]
 async fn files_that_are_no_certificate_are_refused_by_name_before_anything_is_served() {
-    let Some(folder) = Folder::new() else { return };
-    folder.certificate("server", "ca", 2099);
+    let Some(folder) = Certificates::new() else { return };
+    folder.certificate("server", "ca", VALID);
     std::fs::write(folder.file("text.pem"), "not a certificate").unwrap();
     let refused = async |tls: ServerTls| {
         let (handle, _jobs, _sender, events) = core::channel().unwrap();
