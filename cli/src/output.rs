@@ -5,6 +5,7 @@
 //! completed and processes ended on the way, and the reason is printed. Files and folders are opened before
 //! the work whose results they take.
 
+use serde::Serialize;
 use std::fmt;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -79,6 +80,39 @@ pub fn announce(line: &str) {
         }
         _ => {}
     }
+}
+
+/// How a long-running command reports what happens: a line of text for each event, or a JSON object.
+#[derive(Clone, Copy, Debug)]
+pub struct Events {
+    json: bool,
+}
+
+impl Events {
+    /// JSON if the command's `--json` asks for it, or if log lines are JSON.
+    pub fn new(json: bool) -> Events {
+        Events { json: json || json_lines() }
+    }
+
+    /// Reports an event: as `text`, or as an object with `event` and these fields, which serialise as an object themselves.
+    /// See [`announce`].
+    pub fn report(self, event: &str, fields: impl Serialize, text: impl fmt::Display) {
+        match self.json {
+            true => announce(&event_line(event, fields)),
+            false => announce(&text.to_string()),
+        }
+    }
+}
+
+/// An event as one line of JSON. `fields` serialises as an object.
+pub fn event_line(event: &str, fields: impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Line<'a, T> {
+        event: &'a str,
+        #[serde(flatten)]
+        fields: T,
+    }
+    serde_json::to_string(&Line { event, fields }).expect("numbers and names are JSON")
 }
 
 /// The exit code of a command that ended with `code`; replaced if its output was lost.
@@ -186,6 +220,12 @@ fn named(option: &str, path: &Path, error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_is_one_line_with_its_name_first() {
+        let line = event_line("ready", serde_json::json!({ "address": "10.0.0.1:7004", "bytes": 64 }));
+        assert_eq!(line, r#"{"event":"ready","address":"10.0.0.1:7004","bytes":64}"#);
+    }
 
     #[test]
     fn a_file_takes_its_place_when_it_is_whole() {

@@ -60,19 +60,28 @@ fn threads_read_what_they_wrote_whatever_is_lost_on_the_way() {
     }
     let star = Star::create(3).unwrap();
     let _pool = pool(&star, "1 MiB");
-    let (_engine, addr) = engine(&star, 1, &["--lose-per-mille", "3"]);
+    let (mut engine, addr) = engine(&star, 1, &["--lose-per-mille", "3", "--json"]);
     for (bytes, more) in [("8", "0"), ("2048", "5")] {
         let words = ["--threads", "2", "--operations", "4000", "--bytes", bytes, "--lose-per-mille", more];
         let output = verify(&star, 2, &[&addr], &[&words[..], &["--json"]].concat()).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        let report = stdout(&output);
-        let report: serde_json::Value = serde_json::from_str(&report[report.find('{').unwrap()..]).unwrap();
-        assert_eq!(report["engines"], 1);
+        let said = stdout(&output);
+        let mut events = said.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        assert_eq!(
+            events.next().unwrap(),
+            serde_json::json!({ "event": "ready", "state": "served", "engine": addr })
+        );
+        let report = events.next_back().unwrap();
+        assert_eq!((&report["event"], &report["engines"]), (&"end".into(), &1.into()), "{report}");
         for thread in report["threads"].as_array().unwrap() {
             let of = |name: &str| thread[name].as_u64().unwrap();
             assert_eq!(of("reads") + of("writes"), 4_000 + (64 << 10) / bytes.parse::<u64>().unwrap());
         }
     }
+    let told = Command::new("kill").args(["-TERM", &engine.0.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    let end: serde_json::Value = serde_json::from_str(&engine.until("\"end\"")).unwrap();
+    assert!(end["spot"]["tenants"] == 2 && end["engine"]["reads"].as_u64() > Some(4_000), "{end}");
 }
 
 #[test]

@@ -157,8 +157,8 @@ fn threads_read_what_they_wrote_through_the_switch() {
         let output =
             rack.verify(1, &[&words[..], &["--lose-per-mille", lose, "--json"]].concat()).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        let report = stdout(&output);
-        let report: serde_json::Value = serde_json::from_str(&report[report.find('{').unwrap()..]).unwrap();
+        let said = stdout(&output);
+        let report: serde_json::Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
         for thread in report["threads"].as_array().unwrap() {
             let of = |name: &str| thread[name].as_u64().unwrap();
             assert_eq!(of("reads") + of("writes"), 1_500 + (16 << 10) / bytes.parse::<u64>().unwrap());

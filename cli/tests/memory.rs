@@ -54,13 +54,16 @@ impl Rack {
     fn serve(&self, options: &[&str]) -> Serving {
         let said = self.folder.path().join("said");
         let region = self.file();
-        let mut words = vec!["--file", region.to_str().unwrap()];
+        let mut words = vec!["--json", "--file", region.to_str().unwrap()];
         words.extend(options);
         let mut command = self.memory("h1", "serve", &words);
         let child = command.stdout(File::create(&said).unwrap()).spawn().unwrap();
         let serving = Serving(child);
-        let ready = || fs::read_to_string(&said).unwrap().starts_with("ready h1");
-        assert!(wait_until(LIMIT, ready), "{}", fs::read_to_string(&said).unwrap());
+        let first = || fs::read_to_string(&said).unwrap();
+        assert!(wait_until(LIMIT, || first().ends_with('\n')), "{}", first());
+        let event: Value = serde_json::from_str(&first()).unwrap();
+        assert_eq!((&event["event"], &event["host"]), (&"ready".into(), &"h1".into()), "{event}");
+        assert_eq!(event["bytes"], fs::metadata(&region).unwrap().len(), "{event}");
         serving
     }
 

@@ -210,13 +210,16 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
     let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&stats).unwrap()).unwrap();
     assert_eq!(report["responder"]["refused_access"], 1, "{report}");
     // Measuring stays within the length that it is told.
-    let mut pool = Running::start(in_namespace(&b, &serve).arg("--stats").arg(&stats));
-    pool.until("ready");
+    let mut pool = Running::start(in_namespace(&b, &serve).args(["--json", "--stats"]).arg(&stats));
+    let by_hand = json(&pool.until("by_hand"));
+    assert_eq!((&by_hand["qpn"], &by_hand["address"]), (&34.into(), &4096.into()), "{by_hand}");
+    assert_eq!(json(&pool.until("ready"))["interface"], "roce0");
     let measured = ask("latency --length 128B --bytes 64 --seconds 0.05 --rkey 7 --address 0x1f80");
     assert!(measured.status.success(), "{}", stderr(&measured));
     told(&pool, "-TERM");
-    let last = pool.until("adapter");
-    assert!(!last.contains("refused_access") && last.contains("reads") && last.contains("writes"), "{last}");
+    let last = json(&pool.until("\"end\""));
+    let of = |name: &str| last["responder"][name].as_u64().unwrap();
+    assert!(of("refused_access") == 0 && of("reads") > 0 && of("writes") > 0, "{last}");
 }
 
 /// Each option of a command stands under the heading that it belongs to.

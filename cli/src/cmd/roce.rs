@@ -2,7 +2,7 @@
 
 use super::adapter::{Adapter, GrpcServer, Peers, Telling, Tls, runtime, text};
 use super::by_hand::ByHand;
-use crate::output;
+use crate::output::Events;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_fabric::roce::{Region, Regions, Rights};
 use p4rack_hosts::roce::RocePort;
@@ -15,6 +15,7 @@ use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{clock, netns};
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;
+use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
@@ -99,6 +100,9 @@ struct ServeArgs {
     telling: Telling,
     #[command(flatten)]
     by_hand: ByHand,
+    /// Print events as JSON, one object per line
+    #[arg(long)]
+    json: bool,
 }
 
 /// How to reach a pool.
@@ -118,7 +122,10 @@ struct Peer {
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
-        Command::Serve(args) => serve(*args),
+        Command::Serve(args) => {
+            let events = Events::new(args.json);
+            serve(*args, events)
+        }
         Command::Latency { peer, length, bytes, under_way, seconds, after, json } => {
             let load = |kind| Load { kind, bytes, under_way: under_way.into(), span: span(seconds) };
             latencies(&peer, length, load, span(after.unwrap_or(0.0)), json)
@@ -143,8 +150,9 @@ pub(super) fn serve_memory(
     at: SocketAddr,
     (bytes, reserved): (u64, bool),
     telling: Telling,
+    events: Events,
 ) -> Result<(), String> {
-    serve(ServeArgs {
+    let args = ServeArgs {
         adapter: Adapter::of(interface, ip),
         memory: if reserved { u64::from(Mtu::B4096.bytes()) } else { bytes },
         reserve: reserved.then_some(bytes),
@@ -153,10 +161,12 @@ pub(super) fn serve_memory(
         peers: Peers::default(),
         telling,
         by_hand: ByHand::default(),
-    })
+        json: false,
+    };
+    serve(args, events)
 }
 
-fn serve(args: ServeArgs) -> Result<(), String> {
+fn serve(args: ServeArgs, events: Events) -> Result<(), String> {
     let (addr, tls) = args.setup.check(SETUP, "has all of the memory")?;
     let members = args.peers.members()?;
     let mut outlet = args.telling.open()?;
@@ -177,7 +187,11 @@ fn serve(args: ServeArgs) -> Result<(), String> {
         port.adapter().add_pair(qpn, connection).map_err(text)?;
         let psn = connection.send_psn;
         let Station { mac, ip } = station;
-        output::announce(&format!("by hand: {mac} {ip} qpn {qpn} psn {psn} rkey {key} address {start}"));
+        events.report(
+            "by_hand",
+            json!({ "mac": mac.to_string(), "ip": ip, "qpn": qpn, "psn": psn, "rkey": key, "address": start }),
+            format_args!("by hand: {mac} {ip} qpn {qpn} psn {psn} rkey {key} address {start}"),
+        );
     }
     let offers = vec![Offer { key, address: start, bytes: args.memory, rights: Rights::ALL }];
     let config = PoolConfig {
@@ -194,7 +208,12 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let listener = runtime.block_on(pool::bind(addr)).map_err(text)?;
     let bound = listener.local_addr().map_err(text)?;
     let mut serving = runtime.spawn(async move { pool::serve(listener, service, tls.as_ref()).await });
-    output::announce(&format!("ready {} on {} set-up {bound}", station.ip, args.adapter.interface));
+    let (ip, interface) = (station.ip, &args.adapter.interface);
+    events.report(
+        "ready",
+        json!({ "ip": ip, "interface": interface, "setup": bound }),
+        format_args!("ready {ip} on {interface} set-up {bound}"),
+    );
     let ending = port.watch(&signals).map_err(text)?;
     let ended = loop {
         port.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
@@ -211,8 +230,9 @@ fn serve(args: ServeArgs) -> Result<(), String> {
             break runtime.block_on(&mut serving).map_err(text).and_then(|served| served.map_err(text));
         }
     };
-    output::announce(&port.counts().of("entrance", desk.counts()).to_string());
-    let told = outlet.write(|| port.counts().of("entrance", desk.counts())).map_err(text);
+    let counts = port.counts().of("entrance", desk.counts());
+    events.report("end", &counts, &counts);
+    let told = outlet.write(|| counts).map_err(text);
     ended.and(told)
 }
 

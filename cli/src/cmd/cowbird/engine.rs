@@ -1,7 +1,7 @@
 //! `p4rack cowbird engine`.
 
 use crate::cmd::adapter::{Adapter, GrpcServer, Peers, Telling, Tls, runtime, text};
-use crate::output;
+use crate::output::Events;
 use p4rack_fabric::cowbird::Config;
 use p4rack_hosts::cowbird::{Service, Spot, SpotConfig, serve};
 use p4rack_hosts::roce::pool;
@@ -9,6 +9,7 @@ use p4rack_hosts::roce::setup::{Server, Station};
 use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_wire::Nanos;
+use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Where compute nodes connect unless another address is given.
@@ -44,6 +45,9 @@ pub(super) struct Args {
     /// Microseconds between two probes of rings at rest: the interval doubles up to here
     #[arg(long, value_name = "US", default_value_t = 1_000.0, value_parser = crate::cmd::finite)]
     probe_max_us: f64,
+    /// Print events as JSON, one object per line
+    #[arg(long)]
+    json: bool,
 }
 
 fn nanos(us: f64) -> Nanos {
@@ -83,7 +87,12 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let listener = runtime.block_on(pool::bind(addr)).map_err(text)?;
     let bound = listener.local_addr().map_err(text)?;
     let mut serving = runtime.spawn(async move { serve(listener, service, tls.as_ref()).await });
-    output::announce(&format!("ready {} on {interface} set-up {bound}", station.ip));
+    let events = Events::new(args.json);
+    events.report(
+        "ready",
+        json!({ "ip": ip, "interface": interface, "setup": bound }),
+        format_args!("ready {ip} on {interface} set-up {bound}"),
+    );
     let ending = spot.watch(&signals).map_err(text)?;
     let ended = loop {
         spot.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
@@ -99,20 +108,24 @@ pub(super) fn run(args: Args) -> Result<(), String> {
             break runtime.block_on(&mut serving).map_err(text).and_then(|served| served.map_err(text));
         }
     };
+    let counts = spot.counts().of("entrance", desk.counts());
     let (counters, engine) = (spot.counters(), spot.engine_counters());
-    println!(
-        "{} compute nodes, {} probes of which {} found something, {} reads in {} batches, {} writes, {} red blocks, {} failed \
-         queue pairs",
-        counters.tenants,
-        engine.probes,
-        engine.probes_useful,
-        engine.reads,
-        engine.batches,
-        engine.writes,
-        engine.reds,
-        counters.failed_pairs
+    events.report(
+        "end",
+        &counts,
+        format_args!(
+            "{} compute nodes, {} probes of which {} found something, {} reads in {} batches, {} writes, {} red blocks, {} \
+             failed queue pairs\n{counts}",
+            counters.tenants,
+            engine.probes,
+            engine.probes_useful,
+            engine.reads,
+            engine.batches,
+            engine.writes,
+            engine.reds,
+            counters.failed_pairs
+        ),
     );
-    output::announce(&spot.counts().of("entrance", desk.counts()).to_string());
-    let told = outlet.write(|| spot.counts().of("entrance", desk.counts())).map_err(text);
+    let told = outlet.write(|| counts).map_err(text);
     ended.and(told)
 }

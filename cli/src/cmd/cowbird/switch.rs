@@ -1,7 +1,7 @@
 //! `p4rack cowbird switch`.
 
 use crate::cmd::adapter::{GrpcServer, Telling, Tls, members, runtime, text};
-use crate::output;
+use crate::output::Events;
 use p4rack_codegen::rack::{Host, Target};
 use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
 use p4rack_codegen::{Arch, Rack, Scheme};
@@ -20,6 +20,7 @@ use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_p4rt::transport::{Share, Shares};
 use p4rack_wire::cowbird::{Phase, Red};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -65,6 +66,9 @@ pub(super) struct Args {
     setup: GrpcServer,
     #[command(flatten)]
     telling: Telling,
+    /// Print events as JSON, one object per line
+    #[arg(long)]
+    json: bool,
 }
 
 /// What was done so far. The switch counts frames, drops among them, itself.
@@ -190,7 +194,12 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         Ok::<_, String>((tokio::spawn(keeper.keep(asked)), serving, bound, desk))
     })?;
     let counts = || told.borrow().counts(&desk);
-    output::announce(&format!("ready {} in the switch set-up {bound}", station.ip));
+    let events = Events::new(args.json);
+    events.report(
+        "ready",
+        json!({ "ip": station.ip, "setup": bound }),
+        format_args!("ready {} in the switch set-up {bound}", station.ip),
+    );
     while !keeping.is_finished() && !serving.is_finished() {
         std::thread::sleep(LOOK);
         outlet.update(clock::now(), || counts().exposition("cowbird_switch"));
@@ -211,7 +220,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         false => runtime.block_on(keeping).map_err(text).and_then(|kept| kept.map_err(text)),
     };
     let Tally { served, reads, writes, .. } = *told.borrow();
-    println!("{served} compute nodes, {reads} reads, {writes} writes");
+    events.report("end", counts(), format_args!("{served} compute nodes, {reads} reads, {writes} writes"));
     let written = outlet.write(counts).map_err(text);
     ended.and(written)
 }

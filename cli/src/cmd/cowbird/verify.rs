@@ -1,7 +1,7 @@
 //! `p4rack cowbird verify`.
 
 use crate::cmd::adapter::{Adapter, Tls, text};
-use crate::output;
+use crate::output::{Events, event_line};
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_cowbird::Layout;
 use p4rack_hosts::cowbird::verify::{self, News, Plan, Verified, VerifyError};
@@ -9,6 +9,7 @@ use p4rack_hosts::cowbird::{CowbirdNode, NodeConfig, NodeState};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::signal::{Signal, Signals};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub(super) struct Args {
     /// Seconds that a thread waits without any response
     #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = crate::cmd::finite)]
     patience: f64,
-    /// Print JSON
+    /// Print events and results as JSON, one object per line
     #[arg(long)]
     json: bool,
 }
@@ -83,7 +84,8 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let signals = Signals::take().map_err(text)?;
     let (node, clients) = CowbirdNode::start(config).map_err(text)?;
     let mut state = node.state();
-    output::announce(&format!("ready {}", told(&state)));
+    let events = Events::new(args.json);
+    events.report("ready", fields(&state), format_args!("ready {}", told(&state)));
     let news = News::default();
     let patience = Duration::from_secs_f64(args.patience.min(86_400.0));
     let plan = |region: u16| Plan {
@@ -106,7 +108,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
             }
             if node.state() != state {
                 state = node.state();
-                output::announce(told(&state).as_str());
+                events.report("state", fields(&state), told(&state));
                 news.lost.store(matches!(state, NodeState::Lost(_)), Ordering::Relaxed);
             }
         }
@@ -120,7 +122,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         engines: node.served(),
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report).expect("numbers are JSON"));
+        println!("{}", event_line("end", &report));
         return Ok(());
     }
     for (nth, one) in report.threads.iter().enumerate() {
@@ -134,6 +136,14 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     }
     println!("engines: {}", report.engines);
     Ok(())
+}
+
+fn fields(state: &NodeState) -> Value {
+    match state {
+        NodeState::Served(engine) => json!({ "state": "served", "engine": engine }),
+        NodeState::Unserved(why) => json!({ "state": "unserved", "why": why }),
+        NodeState::Lost(why) => json!({ "state": "lost", "why": why }),
+    }
 }
 
 fn told(state: &NodeState) -> String {

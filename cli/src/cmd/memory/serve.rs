@@ -3,7 +3,7 @@
 use super::{Here, in_words, not_opened};
 use crate::cmd::adapter::Telling;
 use crate::cmd::roce;
-use crate::output;
+use crate::output::Events;
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::edm::host::memory::{Region, Rights};
@@ -12,6 +12,7 @@ use p4rack_hosts::memory::{EdmPortError, Server, ServerConfig, ServerError};
 use p4rack_hosts::remote::tcp::Served;
 use p4rack_netdev::Pages;
 use p4rack_netdev::signal::Signals;
+use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
@@ -42,6 +43,9 @@ pub(super) struct Args {
     bind: Option<Ipv4Addr>,
     #[command(flatten)]
     telling: Telling,
+    /// Print events as JSON, one object per line
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -49,7 +53,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let rack = args.here.rack()?;
     let way = p4rack_memory::way(&rack, args.here.scheme.way).map_err(in_words)?;
     match way.definition().service {
-        Service::Node => serve_node(args, &rack),
+        Service::Node => serve_node(args, &rack, way),
         Service::Bytes => serve_bytes(args, &rack, way),
         Service::Pool => serve_pool(args, &rack, way),
         Service::None => {
@@ -89,7 +93,11 @@ fn serve_bytes(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let signals = Signals::take().map_err(in_words)?;
     let listener = TcpListener::bind(at)
         .map_err(|error| format!("{at}: {error}; does this run on {}?", args.here.name))?;
-    output::announce(&format!("ready {}: {} at {at}", args.here.name, show_size(size)));
+    Events::new(args.json).report(
+        "ready",
+        json!({ "host": args.here.name, "way": way, "bytes": size, "listens": at.to_string() }),
+        format_args!("ready {}: {} at {at}", args.here.name, show_size(size)),
+    );
     served.serve(&listener, &signals).map_err(in_words)
 }
 
@@ -107,11 +115,11 @@ fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let host = args.here.host(rack)?;
     let interface = args.here.interface(host, Link::Adapter)?;
     let reserved = way.definition().engine.is_some();
-    roce::serve_memory((interface, host.ip), at, (bytes, reserved), args.telling)
+    roce::serve_memory((interface, host.ip), at, (bytes, reserved), args.telling, Events::new(args.json))
 }
 
 /// Offers memory under EDM.
-fn serve_node(args: Args, rack: &Rack) -> Result<(), String> {
+fn serve_node(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let host = args.here.host(rack)?;
     p4rack_memory::memory_node(rack, &host.name).map_err(in_words)?;
     args.telling.check()?;
@@ -133,12 +141,11 @@ fn serve_node(args: Args, rack: &Rack) -> Result<(), String> {
         ServerError::Port(EdmPortError::NotHere(place)) => not_opened(&error, Some(place)),
         _ => error.to_string(),
     })?;
-    output::announce(&format!(
-        "ready {}: {} at {:#x} with key {} on {interface}",
-        args.here.name,
-        show_size(size),
-        args.address,
-        args.key
-    ));
+    let (name, address, key) = (&args.here.name, args.address, args.key);
+    Events::new(args.json).report(
+        "ready",
+        json!({ "host": name, "way": way, "bytes": size, "address": address, "key": key, "interface": interface }),
+        format_args!("ready {name}: {} at {address:#x} with key {key} on {interface}", show_size(size)),
+    );
     server.run(&signals).map_err(in_words)
 }
