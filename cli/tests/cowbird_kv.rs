@@ -7,6 +7,7 @@ mod common;
 use common::{can_make_namespaces, one_at_a_time, p4rack, repo, stderr, stdout};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 
 const WAYS: [&str; 7] = ["local", "tcp", "rdma-sync", "rdma", "edm-timed-dst", "cowbird-spot", "cowbird-p4"];
 
@@ -63,6 +64,64 @@ fn up_runs_a_log_store_in_every_way_and_reports_all() {
     let curves = |way: usize| page.matches(&format!("class='line scheme-{way}'")).count();
     assert!((0..WAYS.len()).all(|way| curves(way) == 4), "a curve in each");
     assert!(page.contains("Mix F") && !page.contains("NaN"));
+}
+
+/// Captures show a thread's requests, each with all that either engine does for it.
+#[test]
+fn requests_in_rings_are_followed_from_entry_to_red_block() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().unwrap();
+    let rack = repo("examples/memory-kv.toml");
+    let ways = ["cowbird-spot", "cowbird-p4"];
+    let output = p4rack()
+        .args(["up", "--duration", "0.4", "--set", "workload.depth=4"])
+        .args(ways.iter().flat_map(|way| ["--scheme", way]))
+        .args([rack.as_path(), Path::new("--pcap"), folder.path()])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    for way in ways {
+        let follow = |by: &str, options: &[&str]| {
+            let output = p4rack()
+                .args(["memory", "follow", "--way", by])
+                .args(options)
+                .args([&rack, &folder.path().join(way)])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{way}: {}", stderr(&output));
+            stdout(&output)
+        };
+        let all: Value = serde_json::from_str(&follow(way, &["--from", "h2", "--json"])).unwrap();
+        let all = all.as_array().unwrap();
+        let complete = all.iter().filter(|one| one["complete"] == true).count();
+        // The run may end with requests under way.
+        assert!(complete > 100 && complete + 16 >= all.len(), "{way}: {complete} of {}", all.len());
+        for (what, parts) in [
+            ("read", ["entry: ", "pool: ", "response: ", "red block: "]),
+            ("write", ["entry: ", "payload: ", "pool: ", "red block: "]),
+        ] {
+            let whole = |one: &&Value| {
+                let says =
+                    |part: &str| one["events"].as_array().unwrap().iter().any(|event| says(event, part));
+                one["what"] == what && parts.into_iter().all(says)
+            };
+            let kind = all.iter().filter(|one| one["what"] == what && one["complete"] == true).count();
+            let found = all.iter().filter(whole).count();
+            assert!(found > 0 && found * 100 >= kind * 99, "{way}: {found} of {kind} with {what}");
+        }
+        let list = follow(way, &["--most", "5"]);
+        assert_eq!(list.matches("of h1, asked by h2: complete").count(), 5, "{way}: {list}");
+        // The engine's own operations, probes among them.
+        let rdma = follow("rdma", &["--most", "5"]);
+        assert!(rdma.contains("asked by"), "{way}: {rdma}");
+    }
+}
+
+fn says(event: &Value, part: &str) -> bool {
+    event["says"].as_str().is_some_and(|says| says.starts_with(part))
 }
 
 #[test]

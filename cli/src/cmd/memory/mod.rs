@@ -66,7 +66,8 @@ enum Command {
     /// Follow memory operations through captures of links, such as those of `up --pcap`
     ///
     /// Lists the operations that the captures show; --operation N shows one as a timeline of its frames on all links. By TCP these are the
-    /// requests of connections that begin in the captures, by Cowbird those of its engine.
+    /// requests of connections that begin in the captures. By Cowbird these are the requests in rings, each with what the engine does
+    /// for it; with --way rdma the same captures show all of the engine's own operations.
     Follow(follow::Args),
 }
 

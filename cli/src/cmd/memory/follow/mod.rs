@@ -1,11 +1,13 @@
 //! `p4rack memory follow`: a memory operation on its way through captures.
 //!
-//! What the frames of a way say, a module each knows; what carries a way's operations is its service.
+//! Each module reads the frames of one kind of service: `bytes` those of servers of bytes, `edm` those of nodes, `rdma` those of
+//! pools, and `rings` those of pools and Cowbird's engines.
 
 mod bytes;
 mod edm;
 mod operation;
 mod rdma;
+mod rings;
 
 use super::{SchemeArgs, described, in_words};
 use operation::{Operation, Seen};
@@ -111,6 +113,9 @@ fn operations(rack: &Rack, way: Way, mut seen: Vec<Seen<'_>>) -> Result<(Vec<Ope
             let ether_type = p4rack_memory::edm(rack).map_err(in_words)?.ether_type;
             let all = edm::operations(&seen, ether_type, rack.switch.time_unit_ns);
             (all, format!("EDM's (EtherType {ether_type})"))
+        }
+        Service::Pool if way.definition().engine.is_some() => {
+            (rings::operations(&seen), "of an engine that serves Cowbird's rings".to_owned())
         }
         Service::Pool => (rdma::operations(&seen), "RDMA's".to_owned()),
         Service::Bytes => (

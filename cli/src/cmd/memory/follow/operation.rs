@@ -80,7 +80,8 @@ pub struct Operation {
     /// The memory node, or the host with the pool or server.
     #[serde(serialize_with = "as_text")]
     pub to: MacAddr,
-    /// EDM: chosen by the requester. RDMA: the first packet's sequence number. TCP: its number on the connection, from 0.
+    /// EDM: chosen by the requester. RDMA: the first packet's sequence number. TCP: its number on the connection, from 0. Cowbird: its
+    /// number among the reads or writes of its thread, from 1.
     pub id: u32,
     /// What it does; `None` if only grants were seen.
     pub what: Option<What>,
@@ -97,7 +98,8 @@ pub struct Operation {
     pub start: Option<u16>,
     /// The first capture that has its last byte.
     pub last_at: Option<String>,
-    /// Whether its last byte was seen behind the switch, or in more than one capture: it has reached its receiver's link.
+    /// Whether its last byte was seen behind the switch, or in more than one capture: it has reached its receiver's link. Cowbird:
+    /// whether the red block that ends it has.
     pub complete: bool,
     /// Its frames, by time.
     pub events: Vec<Event>,

@@ -1,7 +1,7 @@
 //! RDMA's operations, of pools and of Cowbird's engines: requests, and what their responders answer.
 //!
-//! A packet names the receiver's queue pair alone. So requests are known by the pair that they are for, and the answers' pair is found by
-//! the first answer whose sequence number is that of a request to its sender.
+//! A packet names the receiver's queue pair alone. So requests are known by the pair that they are for. The pair of their answers is
+//! found by its first one: it has the kind, the length and the sequence number of an answer to one of these requests.
 
 use super::operation::{Operation, Seen, What, begin};
 use p4rack_wire::MacAddr;
@@ -21,56 +21,135 @@ struct Flow {
     qpn: u32,
 }
 
-/// Requests by their first sequence numbers: their positions.
-type Requests = BTreeMap<u32, usize>;
+/// Positions of requests by their first sequence numbers.
+#[derive(Default)]
+struct Requests {
+    all: BTreeMap<u32, usize>,
+    /// Those that an acknowledgement of a later one ends, too.
+    writes: BTreeMap<u32, usize>,
+}
 
-/// The request that a sequence number belongs to.
-fn covering(requests: &Requests, number: u32) -> Option<usize> {
-    let (first, nth) = requests.range(..=number).next_back().or_else(|| requests.iter().next_back())?;
-    (psn::distance(*first, number) < NEAR).then_some(*nth)
+impl Requests {
+    /// The request that a sequence number belongs to.
+    fn covering(&self, number: u32) -> Option<usize> {
+        let (first, nth) = self.all.range(..=number).next_back().or_else(|| self.all.iter().next_back())?;
+        (psn::distance(*first, number) < NEAR).then_some(*nth)
+    }
+}
+
+/// Operations, and the bytes of short ones.
+#[derive(Default)]
+pub struct Transfers {
+    /// Operations, in the order in which they begin.
+    pub operations: Vec<Operation>,
+    /// What each has moved, by position; empty if that is longer than `kept_max`.
+    pub moved: Vec<Moved>,
+    kept_max: u32,
+}
+
+/// Bytes that an operation has moved: those of the last answer to a read, or of a write.
+#[derive(Default)]
+pub struct Moved {
+    /// The bytes, as far as packets have been seen.
+    pub bytes: Vec<u8>,
+    /// Position of the event that has changed them last.
+    pub changed: usize,
+}
+
+impl Transfers {
+    /// Adds an operation.
+    fn begin(&mut self, flow: Flow, number: u32) -> usize {
+        self.moved.push(Moved::default());
+        begin(&mut self.operations, flow.from, flow.to, number)
+    }
+
+    /// Keeps a packet's payload, before its event is added.
+    fn keep(&mut self, nth: usize, packet: &Packet<'_>) {
+        let (operation, moved) = (&self.operations[nth], &mut self.moved[nth]);
+        let Some(bytes) = operation.bytes.filter(|bytes| *bytes <= self.kept_max) else { return };
+        let (bytes, length, opcode) = (bytes as usize, packet.payload.len(), packet.opcode);
+        let place = match (opcode.is_first(), opcode.is_last()) {
+            (true, _) => 0,
+            (false, true) => bytes.saturating_sub(length),
+            // All packets in the middle have the same length.
+            (false, false) => psn::distance(operation.id, packet.bth.psn) as usize * length,
+        };
+        moved.bytes.resize(bytes, 0);
+        let room = moved.bytes.get_mut(place..place + length);
+        if let Some(room) = room.filter(|room| *room != packet.payload) {
+            room.copy_from_slice(packet.payload);
+            moved.changed = operation.events.len();
+        }
+    }
 }
 
 /// Operations of all frames, which are in order of time, in the order in which they begin.
 pub fn operations(seen: &[Seen<'_>]) -> Vec<Operation> {
-    let mut all: Vec<Operation> = Vec::new();
+    transfers(seen, 0).operations
+}
+
+/// The same, with the bytes of those that move at most `kept_max`.
+pub fn transfers(seen: &[Seen<'_>], kept_max: u32) -> Transfers {
+    let mut all = Transfers { kept_max, ..Transfers::default() };
     let mut flows: HashMap<Flow, Requests> = HashMap::new();
     // Requests by the flow of their answers.
     let mut asked: HashMap<Flow, Flow> = HashMap::new();
     for seen in seen {
         let Ok(frame) = parse(seen.frame, false) else { continue };
         let flow = Flow { from: frame.ethernet.src, to: frame.ethernet.dst, qpn: frame.packet.bth.qpn };
-        let number = frame.packet.bth.psn;
         if !frame.packet.opcode.is_response() {
             request(&mut all, flows.entry(flow).or_default(), seen, flow, &frame.packet);
             continue;
         }
         let of = asked.get(&flow).copied().or_else(|| {
-            let is_asked = |(asked, requests): &(&Flow, &Requests)| {
-                asked.from == flow.to && asked.to == flow.from && covering(requests, number).is_some()
-            };
-            let far = |requests: &Requests| {
-                let first = requests.range(..=number).next_back().or_else(|| requests.iter().next_back());
-                first.map_or(u32::MAX, |(first, _)| psn::distance(*first, number))
-            };
-            let nearest = flows.iter().filter(is_asked).min_by_key(|(_, requests)| far(requests));
-            nearest.map(|(asked, _)| *asked)
-        });
-        let Some(requests) = of.and_then(|of| flows.get(&of)) else { continue };
-        if let Some(of) = of {
+            let of = asked_by(&all.operations, &flows, &asked, flow, &frame.packet)?;
             asked.insert(flow, of);
+            Some(of)
+        });
+        if let Some(requests) = of.and_then(|of| flows.get(&of)) {
+            answer(&mut all, requests, seen, &frame.packet);
         }
-        answer(&mut all, requests, seen, &frame.packet);
     }
     all
 }
 
-fn request(
-    all: &mut Vec<Operation>,
-    requests: &mut Requests,
-    seen: &Seen<'_>,
-    flow: Flow,
+/// The requests that an answer of a new flow may belong to: of the flows without answers so far, the one with the nearest sequence
+/// number, and of several that with the oldest request.
+fn asked_by(
+    all: &[Operation],
+    flows: &HashMap<Flow, Requests>,
+    asked: &HashMap<Flow, Flow>,
+    answers: Flow,
     packet: &Packet<'_>,
-) {
+) -> Option<Flow> {
+    let number = packet.bth.psn;
+    let candidates = flows.iter().filter_map(|(flow, requests)| {
+        let nth = requests.covering(number)?;
+        let is_back = flow.from == answers.to && flow.to == answers.from;
+        let far = psn::distance(all[nth].id, number);
+        (is_back && answers_to(packet, &all[nth])).then_some((far, nth, *flow))
+    });
+    let is_free = |flow: &Flow| !asked.values().any(|taken| taken == flow);
+    candidates
+        .filter(|(.., flow)| is_free(flow))
+        .min_by_key(|(far, nth, _)| (*far, *nth))
+        .map(|(.., flow)| flow)
+}
+
+/// Whether a packet may be an answer to an operation.
+fn answers_to(packet: &Packet<'_>, operation: &Operation) -> bool {
+    match packet.opcode {
+        // It also refuses reads and atomic operations.
+        Opcode::Acknowledge => true,
+        Opcode::AtomicAcknowledge => operation.what == Some(What::Modify),
+        Opcode::ReadResponseOnly => {
+            operation.what == Some(What::Read) && operation.bytes == Some(packet.payload.len() as u32)
+        }
+        _ => operation.what == Some(What::Read),
+    }
+}
+
+fn request(all: &mut Transfers, requests: &mut Requests, seen: &Seen<'_>, flow: Flow, packet: &Packet<'_>) {
     let Packet { bth, opcode, extension, payload } = packet;
     let (what, address, bytes) = match extension {
         Extension::Rdma(reth, _) if *opcode == Opcode::ReadRequest => {
@@ -83,13 +162,17 @@ fn request(
     };
     let nth = if opcode.is_first() {
         // The same frame on another link, or sent again.
-        *requests.entry(bth.psn).or_insert_with(|| {
-            let nth = begin(all, flow.from, flow.to, bth.psn);
-            (all[nth].what, all[nth].address, all[nth].bytes) = (Some(what), address, bytes);
+        *requests.all.entry(bth.psn).or_insert_with(|| {
+            let nth = all.begin(flow, bth.psn);
+            let operation = &mut all.operations[nth];
+            (operation.what, operation.address, operation.bytes) = (Some(what), address, bytes);
+            if matches!(what, What::Write | What::Send) {
+                requests.writes.insert(bth.psn, nth);
+            }
             nth
         })
     } else {
-        match covering(requests, bth.psn) {
+        match requests.covering(bth.psn) {
             Some(nth) => nth,
             None => return,
         }
@@ -101,23 +184,27 @@ fn request(
         (Some(address), Some(bytes)) => format!("{bytes} bytes at {address:#x}"),
         _ => format!("{} bytes", payload.len()),
     };
-    all[nth].add(seen, name(*opcode), says, false);
+    if !payload.is_empty() {
+        all.keep(nth, packet);
+    }
+    all.operations[nth].add(seen, name(*opcode), says, false);
 }
 
-fn answer(all: &mut [Operation], requests: &Requests, seen: &Seen<'_>, packet: &Packet<'_>) {
+fn answer(all: &mut Transfers, requests: &Requests, seen: &Seen<'_>, packet: &Packet<'_>) {
     let Packet { bth, opcode, extension, payload } = packet;
-    let Some(nth) = covering(requests, bth.psn) else { return };
+    let Some(nth) = requests.covering(bth.psn) else { return };
     let syndrome = match extension {
         Extension::Ack(aeth) | Extension::AtomicAck(aeth, _) => Syndrome::of(aeth.syndrome).ok(),
         _ => Some(Syndrome::Ack),
     };
     let kind = name(*opcode);
+    let operation = &mut all.operations[nth];
     match (syndrome, extension) {
         (Some(Syndrome::Nak(Nak::Sequence)), _) => {
-            return all[nth].add(seen, "NAK", "packets are missing before this one".to_owned(), false);
+            return operation.add(seen, "NAK", "packets are missing before this one".to_owned(), false);
         }
         (Some(Syndrome::ReceiverNotReady(_)), _) => {
-            return all[nth].add(seen, "RNR NAK", "ask again later".to_owned(), false);
+            return operation.add(seen, "RNR NAK", "ask again later".to_owned(), false);
         }
         (Some(Syndrome::Nak(nak)), _) => {
             let why = match nak {
@@ -125,27 +212,26 @@ fn answer(all: &mut [Operation], requests: &Requests, seen: &Seen<'_>, packet: &
                 Nak::RemoteAccess => "the memory does not permit it",
                 Nak::RemoteOperational | Nak::Sequence => "the responder failed",
             };
-            all[nth].refused = Some(why.to_owned());
-            return all[nth].add(seen, "NAK", why.to_owned(), true);
+            operation.refused = Some(why.to_owned());
+            return operation.add(seen, "NAK", why.to_owned(), true);
         }
         (None, _) => return,
         (Some(Syndrome::Ack), Extension::AtomicAck(_, answer)) => {
-            all[nth].add(seen, kind, format!("the word was {:#x}", answer.original), true);
+            operation.add(seen, kind, format!("the word was {:#x}", answer.original), true);
         }
         (Some(Syndrome::Ack), _) if *opcode != Opcode::Acknowledge => {
-            all[nth].add(seen, kind, format!("{} bytes", payload.len()), opcode.is_last());
+            all.keep(nth, packet);
+            all.operations[nth].add(seen, kind, format!("{} bytes", payload.len()), opcode.is_last());
         }
         (Some(Syndrome::Ack), _) => {}
     }
     // What comes before in the flow is done as well.
-    for nth in requests.range(..=bth.psn).rev().map(|(_, nth)| *nth) {
-        if !matches!(all[nth].what, Some(What::Write | What::Send)) {
-            continue;
-        }
-        if all[nth].was_seen("ACK", seen.at) {
+    for nth in requests.writes.range(..=bth.psn).rev().map(|(_, nth)| *nth) {
+        let operation = &mut all.operations[nth];
+        if operation.was_seen("ACK", seen.at) {
             break;
         }
-        all[nth].add(seen, "ACK", format!("up to packet {}", bth.psn), true);
+        operation.add(seen, "ACK", format!("up to packet {}", bth.psn), true);
     }
 }
 
