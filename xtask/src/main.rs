@@ -3,6 +3,7 @@
 mod arrows;
 mod deny;
 mod fuzz;
+mod lanes;
 mod oldest;
 mod picture;
 mod report;
@@ -11,6 +12,7 @@ mod skips;
 mod suites;
 mod tidy;
 
+use lanes::{Lane, Lanes};
 use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -102,18 +104,23 @@ fn main() -> ExitCode {
                 return ExitCode::FAILURE;
             }
         },
-        ["fuzz"] => fuzz::run(&mut report, fuzz::build(), 10),
+        ["fuzz"] => alone(&mut report, |lane| fuzz::run(lane, fuzz::build(), 10)),
         ["fuzz", secs] if secs.parse::<u32>().is_ok() => {
-            fuzz::run(&mut report, fuzz::build(), secs.parse().unwrap_or(10));
+            let secs = secs.parse().unwrap_or(10);
+            alone(&mut report, move |lane| fuzz::run(lane, fuzz::build(), secs));
         }
-        ["dependencies"] => deny::check(&mut report),
+        ["dependencies"] => alone(&mut report, deny::check),
         ["python"] => {
             build_binaries(&mut report);
-            setup::python(&mut report);
+            alone(&mut report, |lane| {
+                setup::python(lane, &setup::environments(lane));
+                setup::simulator(lane);
+            });
         }
         ["tna-examples", folder, only @ ..] if only.len() <= 1 => {
             build_binaries(&mut report);
-            setup::tna_examples(&mut report, Path::new(folder), only.first().unwrap_or(&""));
+            let (folder, only) = (PathBuf::from(folder), only.first().unwrap_or(&"").to_string());
+            alone(&mut report, move |lane| setup::tna_examples(lane, &folder, &only));
         }
         ["bless"] => {
             // With a part of the workspace, dependencies would get other features and be built anew.
@@ -130,8 +137,25 @@ fn main() -> ExitCode {
     report.close()
 }
 
+/// Runs all steps.
+///
+/// ```text
+///  lints ────────┬─ tests in time ─ Python, PTF
+///  environments ─┼─ other tests ─ fuzz targets run ─ libCacheSim
+///                └─ fuzz targets build
+/// ```
+///
+/// The network's time is used beside the compiler's. Of the lanes behind the lints, only the first one has a claim to the
+/// processors: its tests wait for clocks and packets.
 fn test(report: &mut Report, whole: bool) {
     setup::debian(report);
+    let lanes = Lanes::new();
+    let environments = whole.then(|| {
+        lanes.start(|lane| {
+            deny::check(lane);
+            setup::environments(lane)
+        })
+    });
     report.step("formatting", &mut cargo(&["fmt", "--all", "--check"]));
     tidy(report);
     oldest::check(report);
@@ -147,13 +171,30 @@ fn test(report: &mut Report, whole: bool) {
         }
     };
     let fuzz_targets = whole.then(fuzz::build);
-    suites::run(report);
-    if let Some(build) = fuzz_targets {
-        deny::check(report);
-        fuzz::run(report, build, 10);
-        // The tests of `p4rack` have built the binary.
-        setup::python(report);
-    }
+    let (in_time, beside) = suites::build(report);
+    println!("── tests: {} programs in time, {} beside them", in_time.len(), beside.len());
+    lanes.start(move |lane| {
+        suites::in_time(lane, &in_time);
+        if let Some(environments) = environments {
+            // A lane that has panicked has said why.
+            setup::python(lane, &environments.join().unwrap_or_default());
+        }
+    });
+    lanes.start(move |lane| {
+        suites::beside(lane, &beside);
+        if let Some(build) = fuzz_targets {
+            fuzz::run(lane, build, 10);
+            setup::simulator(lane);
+        }
+    });
+    report.follow(lanes);
+}
+
+/// Runs the steps of a single lane.
+fn alone(report: &mut Report, steps: impl FnOnce(&Lane) + Send + 'static) {
+    let lanes = Lanes::new();
+    lanes.start(steps);
+    report.follow(lanes);
 }
 
 /// Checks of ARCHITECTURE.md's promises that need only the text of the sources.

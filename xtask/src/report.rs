@@ -1,11 +1,9 @@
 //! Runs steps, counts what passed, failed and was skipped, and prints a summary.
 
+use crate::lanes::{End, Ended, Lanes, News};
 use crate::skips;
-use std::io::{self, BufRead, BufReader};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
 /// Number of the slowest test binaries that are listed at the end.
 const SLOWEST: usize = 10;
@@ -77,38 +75,27 @@ impl Report {
         written
     }
 
-    /// Runs a test runner, shows its output and adds up its summaries from both streams.
-    pub fn tests(&mut self, name: &str, command: &mut Command) {
-        let started = Started::new(name, command);
-        self.finish(started);
+    /// Shows what lanes report until all have ended: what each step wrote, when it has ended.
+    pub fn follow(&mut self, lanes: Lanes) {
+        for news in lanes.news() {
+            match news {
+                News::Ended(ended) => self.ended(ended),
+                News::Skipped(name, why) => self.skip(&name, &why),
+                News::Panicked => self.check("steps", Err("a lane of steps has panicked: see above".into())),
+            }
+        }
     }
 
-    /// Shows a test runner's output while it comes, and adds up its summaries. Whether nothing failed.
-    pub fn finish(&mut self, started: Started) -> bool {
-        let Started { name, lines, end } = started;
+    /// Shows what a step wrote, and adds up the summaries of its test runners.
+    fn ended(&mut self, Ended { name, lines: output, end: End { status, took } }: Ended) {
         println!("── {name}");
-        let failed_before = self.failed;
-        let took = self.read(&name, lines, || end.join().unwrap_or_else(|_| End::lost()));
-        println!("   {name}: {:.0} s", took.as_secs_f64());
-        self.failed == failed_before
-    }
-
-    /// The same for a test program that has ended.
-    pub fn ended(&mut self, ended: Ended) {
-        println!("     {}", ended.name);
-        self.read(&ended.name, ended.lines, || ended.end);
-    }
-
-    /// Shows and adds up what it wrote. Returns how long it took.
-    fn read(&mut self, name: &str, output: Receiver<Vec<u8>>, end: impl FnOnce() -> End) -> Duration {
         let (failed_before, skips_before) = (self.failed, self.skips.len());
-        let mut lines = Lines::new(name);
+        let mut lines = Lines::new(&name);
         for line in output {
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             lines.read(&line, self);
         }
-        let End { status, took } = end();
         match status {
             // What has no summary passes as a whole, unless it says that it was skipped.
             Ok(status) if status.success() => {
@@ -116,10 +103,10 @@ impl Report {
             }
             Ok(_) if self.failed > failed_before => {}
             Ok(status) if status.code() == Some(NOTHING_TESTED) && self.skips.len() > skips_before => {}
-            Ok(status) => self.check(name, Err(format!("ended with {status}"))),
-            Err(error) => self.check(name, Err(error.to_string())),
+            Ok(status) => self.check(&name, Err(format!("ended with {status}"))),
+            Err(error) => self.check(&name, Err(error.to_string())),
         }
-        took
+        println!("   {name}: {:.0} s", took.as_secs_f64());
     }
 
     /// Prints the summary and returns the exit code.
@@ -153,68 +140,6 @@ impl Report {
         );
         if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
-}
-
-/// A test runner under way. A thread takes its output from the start, since one whose pipe is full would stand still.
-pub struct Started {
-    name: String,
-    lines: Receiver<Vec<u8>>,
-    end: JoinHandle<End>,
-}
-
-/// How a command ended, and after how long.
-struct End {
-    status: io::Result<ExitStatus>,
-    took: Duration,
-}
-
-impl End {
-    fn lost() -> End {
-        End {
-            status: Err(io::Error::other("the thread that read its output panicked")),
-            took: Duration::ZERO,
-        }
-    }
-}
-
-impl Started {
-    /// Starts it.
-    pub fn new(name: &str, command: &mut Command) -> Started {
-        let start = Instant::now();
-        let piped = io::pipe().and_then(|(output, input)| {
-            let child = command.stdout(input.try_clone()?).stderr(input).spawn();
-            // Drop the command's own ends of the pipe, or it never ends.
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            Ok((child?, output))
-        });
-        let missing = format!("{command:?} did not start");
-        let (sender, lines) = mpsc::channel();
-        let end = thread::spawn(move || {
-            let ended = piped.map_err(|error| io::Error::other(format!("{missing}: {error}")));
-            let status = ended.and_then(|(mut child, output)| {
-                for line in BufReader::new(output).split(b'\n') {
-                    // A dropped receiver gets no more lines.
-                    let _ = sender.send(line?);
-                }
-                child.wait()
-            });
-            End { status, took: start.elapsed() }
-        });
-        Started { name: name.to_owned(), lines, end }
-    }
-
-    /// Waits until it has ended.
-    pub fn wait(self) -> Ended {
-        let end = self.end.join().unwrap_or_else(|_| End::lost());
-        Ended { name: self.name, lines: self.lines, end }
-    }
-}
-
-/// A test program that has ended, and what it wrote.
-pub struct Ended {
-    name: String,
-    lines: Receiver<Vec<u8>>,
-    end: End,
 }
 
 /// Reads the output of cargo test, pytest and the PTF suite.
@@ -300,6 +225,7 @@ fn counts(line: &str) -> Option<(u64, u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lanes::Started;
 
     fn read(text: &str) -> Report {
         let mut report = Report::default();
@@ -347,9 +273,9 @@ mod tests {
             assert_eq!(run(&skipped), (0, 0, Vec::new()), "what was skipped has not passed");
         }
         let mut report = Report::default();
-        assert!(!report.finish(Started::new("it", &mut Command::new("/no/such/program"))));
+        report.ended(Started::new("it", &mut Command::new("/no/such/program")).wait());
         assert!(report.failures[0].contains("did not start"), "{:?}", report.failures);
-        assert!(report.finish(Started::new("it", Command::new("sh").args(["-c", "echo built"]))));
+        report.ended(Started::new("it", Command::new("sh").args(["-c", "echo built"])).wait());
         assert_eq!((report.passed, report.failed), (1, 1));
     }
 
@@ -390,7 +316,7 @@ mod tests {
     fn both_streams_are_read() {
         let mut report = Report::default();
         let script = "echo 'skipped: needs a'; echo 'skipped: needs b' >&2; exit 3";
-        report.tests("two", Command::new("sh").args(["-c", script]));
+        report.ended(Started::new("two", Command::new("sh").args(["-c", script])).wait());
         assert_eq!(report.skips, [pair("two", "needs a"), pair("two", "needs b")]);
         assert_eq!(report.failures, ["two: ended with exit status: 3"]);
     }

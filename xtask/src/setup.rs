@@ -1,6 +1,7 @@
 //! Packages from Debian and PyPI that the tests need: installed if permitted, otherwise listed.
 
-use crate::report::{Report, Started};
+use crate::lanes::{Lane, Started, patient};
+use crate::report::Report;
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -46,26 +47,47 @@ fn present(file: &str) -> bool {
     Path::new(file).exists() || Path::new(&file.replacen("/usr", "", 1)).exists()
 }
 
-/// Runs the tests of the Python clients and the PTF suite in virtual environments with pinned packages.
-pub fn python(report: &mut Report) {
+/// Virtual environments with pinned packages, where they could be made: their Python.
+#[derive(Debug, Default)]
+pub struct Environments {
+    /// PyPI's P4Runtime clients and the PTF suite.
+    clients: Option<PathBuf>,
+    /// The shell that requires bindings of an older version of the standard.
+    standard: Option<PathBuf>,
+    /// finsy needs another generation of protobuf than the `p4runtime` package.
+    finsy: Option<PathBuf>,
+}
+
+/// Makes the environments of [`python`].
+pub fn environments(lane: &Lane) -> Environments {
     let tests = root().join("tests/python");
+    let clients = [tests.join("requirements.txt"), root().join("ptf-tests/requirements.txt")];
+    Environments {
+        clients: environment(lane, ".venv", &clients),
+        standard: environment(lane, ".venv-standard", &[tests.join("of_the_standard/requirements.txt")]),
+        finsy: environment(lane, ".venv-finsy", &[tests.join("with_finsy/requirements.txt")]),
+    }
+}
+
+/// The folder with the binaries that the tests have built.
+fn binaries() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let binary = target.join("verify/p4rack");
-    let pytest = |python: &Path, args: &[&str]| {
-        let mut pytest = Command::new(python);
-        pytest.current_dir(&tests).args(["-m", "pytest", "-rs", "--no-header", "-p", "no:cacheprovider"]);
-        crate::settle(pytest.args(args).env("P4RACK_BIN", &binary));
-        pytest
-    };
-    let requirements = [tests.join("requirements.txt"), root().join("ptf-tests/requirements.txt")];
-    if let Some(python) = environment(report, ".venv", &requirements) {
-        report.tests(
-            "Python clients",
-            &mut pytest(
-                &python,
-                &["--ignore=with_finsy", "--ignore=of_the_standard", "--ignore=with_libcachesim", "."],
-            ),
-        );
+    target.join("verify")
+}
+
+fn pytest(python: &Path, args: &[&str]) -> Command {
+    let mut pytest = Command::new(python);
+    pytest.current_dir(root().join("tests/python"));
+    pytest.args(["-m", "pytest", "-rs", "--no-header", "-p", "no:cacheprovider"]);
+    crate::settle(pytest.args(args).env("P4RACK_BIN", binaries().join("p4rack")));
+    pytest
+}
+
+/// Runs the tests of the Python clients and the PTF suite.
+pub fn python(lane: &Lane, environments: &Environments) {
+    if let Some(python) = &environments.clients {
+        let others = ["--ignore=with_finsy", "--ignore=of_the_standard", "--ignore=with_libcachesim"];
+        lane.run("Python clients", &mut pytest(python, &[&others[..], &["."]].concat()));
         // Two at a time, each in a namespace of its own: tests mostly wait.
         let runs = [
             [("embedded", "v1model"), ("bfrt", "tna")],
@@ -74,66 +96,67 @@ pub fn python(report: &mut Report) {
         ];
         for pair in runs {
             let started = pair.map(|(platform, arch)| {
-                let mut suite = Command::new(&python);
+                let name = format!("PTF on {platform}, {arch}");
+                println!("     begins {name}");
+                let mut suite = Command::new(python);
                 suite.arg(root().join("ptf-tests/run.py")).args(["--platform", platform, "--arch", arch]);
-                Started::new(&format!("PTF on {platform}, {arch}"), suite.arg("--binary").arg(&binary))
+                Started::new(&name, suite.arg("--binary").arg(binaries().join("p4rack")))
             });
             for suite in started {
-                report.finish(suite);
+                lane.finish(suite);
             }
         }
-        pace(report, &python, &target.join("verify"));
+        pace(lane, python);
     }
-    // The shell requires bindings of an older version of the standard.
-    let standard = [tests.join("of_the_standard/requirements.txt")];
-    if let Some(python) = environment(report, ".venv-standard", &standard) {
-        report.tests("Standard's messages", &mut pytest(&python, &["of_the_standard"]));
+    if let Some(python) = &environments.standard {
+        lane.run("Standard's messages", &mut pytest(python, &["of_the_standard"]));
     }
-    let simulator = [tests.join("with_libcachesim/requirements.txt")];
-    if let Some(python) = environment(report, ".venv-libcachesim", &simulator) {
-        report.tests("libCacheSim", &mut pytest(&python, &["with_libcachesim"]));
-    }
-    // finsy needs another generation of protobuf than the `p4runtime` package.
-    if let Some(python) = environment(report, ".venv-finsy", &[tests.join("with_finsy/requirements.txt")]) {
-        report.tests("finsy", &mut pytest(&python, &["with_finsy"]));
+    if let Some(python) = &environments.finsy {
+        lane.run("finsy", &mut pytest(python, &["with_finsy"]));
     }
 }
 
-/// Runs the PTF tests of the scheme in examples/pace on the embedded switch. `binaries` has the commands.
-fn pace(report: &mut Report, python: &Path, binaries: &Path) {
+/// Compares the policies of caches with libCacheSim's, with the processors' time that others leave.
+pub fn simulator(lane: &Lane) {
+    let requirements = root().join("tests/python/with_libcachesim/requirements.txt");
+    if let Some(python) = environment(lane, ".venv-libcachesim", &[requirements]) {
+        lane.run("libCacheSim", &mut patient(&pytest(&python, &["with_libcachesim"])));
+    }
+}
+
+/// Runs the PTF tests of the scheme in examples/pace on the embedded switch.
+fn pace(lane: &Lane, python: &Path) {
     let example = root().join("examples/pace");
-    let generated = binaries.join("pace-generated");
-    let mut generate = Command::new(binaries.join("p4rack-pace"));
+    let generated = binaries().join("pace-generated");
+    let mut generate = Command::new(binaries().join("p4rack-pace"));
     generate.arg("generate").arg(example.join("rack.toml")).arg(&generated);
-    if !report.step("Program of examples/pace", &mut generate) {
+    if !lane.run("Program of examples/pace", &mut generate) {
         return;
     }
     let mut suite = Command::new(python);
     suite.arg(root().join("ptf-tests/run.py")).args(["--platform", "embedded"]);
     suite.arg("--artefacts").arg(generated).arg("--test-dir").arg(example.join("ptf"));
-    suite.arg("--binary").arg(binaries.join("p4rack"));
-    report.finish(Started::new("PTF of examples/pace", &mut suite));
+    lane.run("PTF of examples/pace", suite.arg("--binary").arg(binaries().join("p4rack")));
 }
 
 /// Runs the tests of a copy of open-p4studio, or those with this in their names.
-pub fn tna_examples(report: &mut Report, folder: &Path, only: &str) {
+pub fn tna_examples(lane: &Lane, folder: &Path, only: &str) {
     let tests = root().join("tests/python/tna");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    if let Some(python) = environment(report, ".venv-tna", &[tests.join("requirements.txt")]) {
+    if let Some(python) = environment(lane, ".venv-tna", &[tests.join("requirements.txt")]) {
         let mut run = Command::new(&python);
-        run.arg(tests.join("run.py")).arg(folder).arg("--binary").arg(target.join("verify/p4rack"));
-        report.step("open-p4studio's tests", run.args(["--only", only]));
+        run.arg(tests.join("run.py")).arg(folder).arg("--binary").arg(binaries().join("p4rack"));
+        lane.run("open-p4studio's tests", run.args(["--only", only]));
     }
 }
 
 /// Creates a virtual environment in the workspace and returns its Python.
-pub fn environment(report: &mut Report, name: &str, requirements: &[PathBuf]) -> Option<PathBuf> {
+pub fn environment(lane: &Lane, name: &str, requirements: &[PathBuf]) -> Option<PathBuf> {
     let venv = root().join(name);
     let python = venv.join("bin/python");
     if !python.exists() {
         let mut create = Command::new("python3");
         create.args(["-m", "venv"]).arg(&venv);
-        if !report.step("Python environment", &mut create) {
+        if !lane.run("Python environment", &mut create) {
             println!("   get it by: sudo apt-get install python3-venv");
             return None;
         }
@@ -143,5 +166,5 @@ pub fn environment(report: &mut Report, name: &str, requirements: &[PathBuf]) ->
     for file in requirements {
         install.arg("-r").arg(file);
     }
-    report.step("Python packages", &mut install).then_some(python)
+    lane.run("Python packages", &mut install).then_some(python)
 }

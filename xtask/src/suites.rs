@@ -7,19 +7,20 @@
 //!
 //! Cargo would run one after the other, and most of those that wait for clocks leave a processor idle.
 
-use crate::report::{Report, Started};
+use crate::lanes::{Lane, patient};
+use crate::report::Report;
 use crate::{cargo, settle};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::mpsc;
-use std::thread;
 
+/// Arguments of cargo for all tests.
+const WORKSPACE: [&str; 4] = ["test", "--workspace", "--profile", "verify"];
 /// Crates whose tests run racks, servers or sockets.
 const IN_TIME: &[&str] = &["cli", "ctrl", "hosts", "lab", "netdev", "switchd"];
 
 /// A test program that cargo has built.
 #[derive(Debug, PartialEq, Eq)]
-struct Suite {
+pub struct Suite {
     /// Folder of its crate.
     folder: PathBuf,
     /// Its source in that folder.
@@ -27,34 +28,32 @@ struct Suite {
     program: PathBuf,
 }
 
-/// Builds all test programs, runs them, and then the tests in documentation.
-pub fn run(report: &mut Report) {
-    let workspace = ["test", "--workspace", "--profile", "verify"];
-    let mut build = cargo(&workspace);
+/// Builds all test programs. Returns those in time, and those beside them.
+pub fn build(report: &mut Report) -> (Vec<Suite>, Vec<Suite>) {
+    let mut build = cargo(&WORKSPACE);
     build.args(["--no-run", "--message-format=json-render-diagnostics"]);
-    let Some(messages) = report.output("tests build", &mut build) else { return };
+    let messages = report.output("tests build", &mut build).unwrap_or_default();
     let suites: Vec<Suite> = messages.lines().filter_map(Suite::of).collect();
     if suites.is_empty() {
-        return report.check("tests build", Err("cargo named no test program".into()));
+        report.check("tests build", Err("cargo named no test program".into()));
     }
-    let (in_time, beside): (Vec<&Suite>, Vec<&Suite>) = suites.iter().partition(|suite| suite.is_in_time());
-    println!("── tests: {} programs in time, {} beside them", in_time.len(), beside.len());
-    thread::scope(|scope| {
-        let (ended, results) = mpsc::channel();
-        for (suites, niceness) in [(in_time, "0"), (beside, "19")] {
-            let ended = ended.clone();
-            scope.spawn(move || {
-                for suite in suites {
-                    println!("     begins {}", suite.source.display());
-                    // The receiver lives until both lanes have ended.
-                    let _ = ended.send(Started::new(&suite.title(), &mut suite.command(niceness)).wait());
-                }
-            });
-        }
-        drop(ended);
-        results.iter().for_each(|ended| report.ended(ended));
-    });
-    report.tests("tests in documentation", cargo(&workspace).args(["--no-fail-fast", "--doc"]));
+    suites.into_iter().partition(Suite::is_in_time)
+}
+
+/// Runs test programs one after the other, as if they were alone.
+pub fn in_time(lane: &Lane, suites: &[Suite]) {
+    for suite in suites {
+        lane.run(&suite.title(), &mut suite.command());
+    }
+}
+
+/// Runs test programs, and the tests in documentation, with the processors' time that others leave.
+pub fn beside(lane: &Lane, suites: &[Suite]) {
+    for suite in suites {
+        lane.run(&suite.title(), &mut patient(&suite.command()));
+    }
+    let mut documentation = cargo(&WORKSPACE);
+    lane.run("tests in documentation", &mut patient(documentation.args(["--no-fail-fast", "--doc"])));
 }
 
 impl Suite {
@@ -86,9 +85,9 @@ impl Suite {
         format!("Running {kind}{} ({})", self.source.display(), self.program.display())
     }
 
-    fn command(&self, niceness: &str) -> Command {
-        let mut command = Command::new("nice");
-        settle(command.args(["-n", niceness]).arg(&self.program).current_dir(&self.folder));
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        settle(command.current_dir(&self.folder));
         command.env("CARGO_MANIFEST_DIR", &self.folder);
         command
     }

@@ -14,6 +14,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BINARY = os.environ["P4RACK_BIN"]
 TRACES = ["ycsb-b", "pagerank", "regression", "mix"]
+#: Bytes of a record: time, object, size, next access.
+RECORD_BYTES = 24
 #: Parts of the touched blocks that fit.
 SHARES = [0.02, 0.1, 0.25, 0.5, 0.9]
 EXACT = {
@@ -44,7 +46,7 @@ def sizes(trace):
 
 def records(trace):
     data = trace.read_bytes()
-    return [data[at : at + 24] for at in range(0, len(data), 24)]
+    return [data[at : at + RECORD_BYTES] for at in range(0, len(data), RECORD_BYTES)]
 
 
 def ours(trace, policies, blocks):
@@ -56,7 +58,7 @@ def ours(trace, policies, blocks):
 
 def theirs(trace, policy, size):
     reader = libcachesim.TraceReader(str(trace), libcachesim.TraceType.ORACLE_GENERAL_TRACE)
-    requests = len(records(trace))
+    requests = trace.stat().st_size // RECORD_BYTES
     ratio, _ = policy(cache_size=size).process_trace(reader)
     return round(ratio * requests)
 
