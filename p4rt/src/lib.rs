@@ -12,6 +12,7 @@
 //!  nearest              the name that a misspelt one means
 //!  diff                 whether two P4Infos mean the same
 //!  errors               one error an update in a Write's status
+//!  codec                with feature `services`: how the stubs read and write messages
 //!  transport            with feature `services`: the entrance of gRPC servers, shares of callers, TLS
 //! ```
 
@@ -97,6 +98,8 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin
 pub const API_VERSION: &str = "1.5.0";
 
 pub mod bytes;
+#[cfg(feature = "services")]
+pub mod codec;
 pub mod diff;
 pub mod entity;
 pub mod errors;

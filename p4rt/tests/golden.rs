@@ -41,6 +41,7 @@ fn generated_code_is_that_of_the_proto_files() {
         .client_mod_attribute(".", "#[cfg(feature = \"services\")]")
         .server_mod_attribute(".", "#[cfg(feature = \"services\")]")
         .btree_map(".")
+        .codec_path("crate::codec::StubCodec")
         .emit_rerun_if_changed(false)
         .out_dir(made.path())
         .compile_fds(descriptors)

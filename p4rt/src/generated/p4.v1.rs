@@ -1312,7 +1312,7 @@ pub mod p4_runtime_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static("/p4.v1.P4Runtime/Write");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("p4.v1.P4Runtime", "Write"));
@@ -1334,7 +1334,7 @@ pub mod p4_runtime_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static("/p4.v1.P4Runtime/Read");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("p4.v1.P4Runtime", "Read"));
@@ -1356,7 +1356,7 @@ pub mod p4_runtime_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4.v1.P4Runtime/SetForwardingPipelineConfig",
             );
@@ -1383,7 +1383,7 @@ pub mod p4_runtime_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4.v1.P4Runtime/GetForwardingPipelineConfig",
             );
@@ -1412,7 +1412,7 @@ pub mod p4_runtime_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4.v1.P4Runtime/StreamChannel",
             );
@@ -1437,7 +1437,7 @@ pub mod p4_runtime_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4.v1.P4Runtime/Capabilities",
             );
@@ -1622,7 +1622,7 @@ pub mod p4_runtime_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = WriteSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1668,7 +1668,7 @@ pub mod p4_runtime_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReadSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1720,7 +1720,7 @@ pub mod p4_runtime_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetForwardingPipelineConfigSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1772,7 +1772,7 @@ pub mod p4_runtime_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetForwardingPipelineConfigSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1820,7 +1820,7 @@ pub mod p4_runtime_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StreamChannelSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1865,7 +1865,7 @@ pub mod p4_runtime_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CapabilitiesSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

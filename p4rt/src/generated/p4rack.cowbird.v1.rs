@@ -168,7 +168,7 @@ pub mod cowbird_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4rack.cowbird.v1.Cowbird/Serve",
             );
@@ -314,7 +314,7 @@ pub mod cowbird_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ServeSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

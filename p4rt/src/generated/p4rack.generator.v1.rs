@@ -179,7 +179,7 @@ pub mod generator_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4rack.generator.v1.Generator/Set",
             );
@@ -201,7 +201,7 @@ pub mod generator_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4rack.generator.v1.Generator/Remove",
             );
@@ -223,7 +223,7 @@ pub mod generator_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4rack.generator.v1.Generator/List",
             );
@@ -370,7 +370,7 @@ pub mod generator_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -413,7 +413,7 @@ pub mod generator_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RemoveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -456,7 +456,7 @@ pub mod generator_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

@@ -208,7 +208,7 @@ pub mod telemetry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4rack.telemetry.v1.Telemetry/GetStats",
             );
@@ -350,7 +350,7 @@ pub mod telemetry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetStatsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
