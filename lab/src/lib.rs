@@ -28,7 +28,6 @@ pub mod stats;
 pub mod store;
 pub mod sys;
 pub mod table;
-pub mod text;
 pub mod up;
 pub mod ways;
 pub mod workload;

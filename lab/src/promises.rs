@@ -1,10 +1,10 @@
 //! Promises of a run, and whether they were kept.
 
 use crate::results::{Bulk, HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
-use crate::text;
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::WorkloadKind;
 use p4rack_fabric::remote::Way;
+use p4rack_report::text;
 
 /// Share of the port rate that frames with reserved time deliver to the receiver.
 pub const GOODPUT_SHARE: f64 = 0.85;

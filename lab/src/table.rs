@@ -2,8 +2,9 @@
 
 use crate::results::{MixResult, Results, SchemeResult, StoreResult};
 use crate::rows::Rows;
-use crate::{text, worlds};
+use crate::worlds;
 use p4rack_codegen::rack::WorkloadKind;
+use p4rack_report::text;
 
 /// Figures of all schemes, one column each, as wide as standard output takes them.
 pub fn render(results: &Results) -> String {

@@ -1,7 +1,7 @@
 //! Real packets beside virtual time: whether both put the schemes in the same order, and why figures differ.
 
 use crate::results::{Results, SchemeResult};
-use crate::text;
+use p4rack_report::text;
 use std::cmp::Ordering;
 
 /// Figures of two schemes that differ by a smaller part are the same.

@@ -9,7 +9,6 @@ use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
 use crate::store::figures::{self, Measured};
-use crate::text;
 use crate::ways::Reach;
 use crate::workload::Span;
 use p4rack_codegen::Rack;
@@ -17,6 +16,7 @@ use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_fabric::hostile::cowbird::Attack;
 use p4rack_fabric::remote::{Service, Way};
 use p4rack_hosts::cowbird::hostile::RESERVED_BYTES;
+use p4rack_report::text;
 use p4rack_wire::Nanos;
 use std::time::Duration;
 

@@ -1,40 +1,32 @@
 //! The report: one self-contained HTML file.
 
+mod parts;
 mod plots;
-mod svg;
+mod store;
+mod tables;
 
-use crate::results::{Results, SchemeResult};
+use crate::results::Results;
 use crate::workload::BUCKET_NS;
-use crate::{table, text, worlds};
+use crate::worlds;
 use p4rack_codegen::Arch;
 use p4rack_codegen::rack::WorkloadKind;
-use std::fmt::Write;
-pub use svg::escape;
-
-/// Style sheet of all reports.
-pub const STYLE: &str = include_str!("style.css");
-
-/// Number of host colours in the style sheet. Further hosts reuse them.
-const HOST_COLOURS: usize = 8;
+use p4rack_report::{Colour, Page, document, escape, figure, legend, put, text};
+use parts::{each_scheme, head, repeat, scheme_legend, section};
+use tables::{figures, promises};
 
 /// Renders the whole file: one rack after the other.
 pub fn html(results: &[Results]) -> String {
-    let names = results.iter().map(|results| escape(&results.rack)).collect::<Vec<_>>().join(", ");
-    let style = STYLE;
+    let names: Vec<&str> = results.iter().map(|results| results.rack.as_str()).collect();
     let body: String = results.iter().map(of_rack).collect();
-    format!(
-        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\
-         <meta name=viewport content='width=device-width,initial-scale=1'>\
-         <title>{names} – p4rack</title>\n<style>\n{style}</style></head>\n<body>\n{body}</body></html>\n"
-    )
+    document(&Page { title: &format!("{} – p4rack", names.join(", ")), style: "", body: &body, script: "" })
 }
 
 fn of_rack(results: &Results) -> String {
     if results.setting.kind == WorkloadKind::Store {
-        return of_store(results);
+        return store::page(results);
     }
     [
-        head(results),
+        head(results, &traffic(results)),
         section("Figures", "", &figures(results)),
         worlds_section(results),
         latency_section(results),
@@ -75,160 +67,24 @@ fn of_rack(results: &Results) -> String {
     .concat()
 }
 
-/// The report of a store.
-fn of_store(results: &Results) -> String {
-    let queue = format!(
-        "Full frames of {} waiting in the switch for {}, the maximum of each few milliseconds. The same logarithmic axis for \
-         all; the measured window is shaded.",
-        text::bytes(results.setting.mtu_frame_bytes),
-        escape(&results.setting.one)
-    );
-    [
-        head(results),
-        section("Figures", "", &figures(results)),
-        mixes_section(results),
-        each_scheme(results, "Depth of the server’s queue", &queue, "", plots::queue),
-        section("Promises", "", &promises(results)),
-        section("Repeat it", "", &repeat(results)),
-    ]
-    .concat()
-}
-
-fn store_head(results: &Results, kept: usize, all: usize, class: &str) -> String {
+/// What the hosts sent, in sentences.
+fn traffic(results: &Results) -> String {
     let setting = &results.setting;
-    let (one, many) = (escape(&setting.one), escape(&setting.many.join(", ")));
-    let rate = text::rate(setting.port_rate_bps as f64);
-    let beside = setting.bulk.as_ref().map_or_else(String::new, |bulk| {
-        format!("Beside {} writing to {one} as fast as it can, ", escape(&bulk.host))
-    });
-    let under_way = match setting.depth {
-        None | Some(1) => "one operation at a time".to_owned(),
-        Some(depth) => format!("up to {depth} operations under way"),
-    };
-    let what = match &setting.log {
-        None => format!(
-            "{beside}{many} use a key-value store on {one}, each with {under_way}, over links of {rate}. Under schemes with \
-             EDM the values live in {one}’s memory, where the clients read and write them; under the others a server on {one} \
-             answers over TCP."
-        ),
-        Some(log) => format!(
-            "A thread on {many} owns a key-value store whose newest part, {} % of the records’ room, is in local memory, and the \
-             older part in {one}’s, over links of {rate}. It has {under_way}, one under rdma-sync. It sleeps until a frame of RDMA's \
-             comes, and looks for Cowbird's answers every 200 µs.",
-            log.memory_percent
-        ),
-    };
-    format!(
-        "<header><h1>{}</h1><p class='verdict {class}'>{kept} of {all} promises kept</p>\
-         <p>{what} Measured for {} s under each scheme, all mixes together.</p></header>\n",
-        escape(&results.rack),
-        results.duration_s,
-    )
-}
-
-/// Latency of the store's operations by mix.
-fn mixes_section(results: &Results) -> String {
-    let Some(store) = results.schemes.iter().find_map(|scheme| scheme.store.as_ref()) else {
-        return String::new();
-    };
-    let mut out = format!("{}<div class='plots two'>", scheme_legend(results));
-    for mix in &store.mixes {
-        let plot = plots::latency(results, &format!("operations of mix {}", mix.mix), |scheme| {
-            scheme.mix_of(&mix.mix).map(|figures| figures.cdf.as_slice())
-        });
-        put(
-            &mut out,
-            format_args!("<figure><figcaption>Mix {}</figcaption>{plot}</figure>", escape(&mix.mix)),
-        );
-    }
-    out.push_str("</div>");
-    let lead = "From the start of an operation until its client knows the result: a value that was checked, or that its write is \
-                there. YCSB’s mixes: A half reads, half writes; B 95 % reads; C reads; F half reads, half reads \
-                followed by a write of the same record.";
-    section("Latency of operations", lead, &out)
-}
-
-fn section(title: &str, lead: &str, content: &str) -> String {
-    let lead = if lead.is_empty() { String::new() } else { format!("<p class=lead>{lead}</p>") };
-    format!("<section><h2>{title}</h2>{lead}\n{content}</section>\n")
-}
-
-fn head(results: &Results) -> String {
-    let setting = &results.setting;
-    let kept = results.promises.iter().filter(|promise| promise.holds).count();
-    let all = results.promises.len();
-    let class = if kept == all { "good" } else { "bad" };
     let (one, many, load) = (escape(&setting.one), setting.many.len(), setting.load_percent);
     let rate = text::rate(setting.port_rate_bps as f64);
     let traffic = match setting.kind {
-        WorkloadKind::Store => return store_head(results, kept, all, class),
-        WorkloadKind::Incast => format!("{many} hosts send {load} % of what {one}’s {rate} port takes"),
+        WorkloadKind::Incast | WorkloadKind::Store => {
+            format!("{many} hosts send {load} % of what {one}’s {rate} port takes")
+        }
         WorkloadKind::Outcast => format!("{one} sends {many} hosts {load} % of what its {rate} port takes"),
     };
     let client = setting.client.as_ref().map_or(String::new(), |client| {
         format!(", while a client on {} reads values over TCP", escape(client))
     });
     format!(
-        "<header><h1>{}</h1><p class='verdict {class}'>{kept} of {all} promises kept</p>\
-         <p>{traffic}{client}. Measured for {} s under each scheme, after {} s of warm-up.</p></header>\n",
-        escape(&results.rack),
-        results.duration_s,
-        setting.warm_up_s,
+        "{traffic}{client}. Measured for {} s under each scheme, after {} s of warm-up.",
+        results.duration_s, setting.warm_up_s
     )
-}
-
-fn scheme_heads(results: &Results) -> String {
-    let mut out = String::new();
-    for (name, scheme) in results.columns() {
-        let (name, class) = (escape(&name), plots::scheme_class(results, &scheme.name));
-        put(&mut out, format_args!("<th scope=col><i class='key {class}'></i>{name}</th>"));
-    }
-    out
-}
-
-fn figures(results: &Results) -> String {
-    let mut out = format!(
-        "<div class=scroll><table><thead><tr><td></td>{}</tr></thead><tbody>\n",
-        scheme_heads(results)
-    );
-    for (label, figure) in table::rows(results) {
-        put(&mut out, format_args!("<tr><th scope=row>{}</th>", escape(&label)));
-        for (name, scheme) in results.columns() {
-            put(&mut out, format_args!("<td data-h='{}'>{}</td>", escape(&name), escape(&figure(scheme))));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
-    let drops = drops(results);
-    if !drops.is_empty() {
-        put(
-            &mut out,
-            format_args!("<details><summary>Lost frames by place and reason</summary>{drops}</details>"),
-        );
-    }
-    out
-}
-
-fn drops(results: &Results) -> String {
-    let reasons: std::collections::BTreeSet<&String> =
-        results.columns().into_iter().flat_map(|(_, scheme)| scheme.drops.keys()).collect();
-    if reasons.is_empty() {
-        return String::new();
-    }
-    let mut out = format!(
-        "<div class=scroll><table><thead><tr><td></td>{}</tr></thead><tbody>\n",
-        scheme_heads(results)
-    );
-    for reason in reasons {
-        put(&mut out, format_args!("<tr><th scope=row><code>{}</code></th>", escape(reason)));
-        for (name, scheme) in results.columns() {
-            let count = scheme.drops.get(reason).copied().unwrap_or(0);
-            put(&mut out, format_args!("<td data-h='{}'>{}</td>", escape(&name), text::count(count)));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>");
-    out
 }
 
 fn worlds_section(results: &Results) -> String {
@@ -268,16 +124,10 @@ fn latency_section(results: &Results) -> String {
     }
     let mut out = format!("{}<div class='plots two'>", scheme_legend(results));
     for size in sizes {
-        put(
-            &mut out,
-            format_args!(
-                "<figure><figcaption>{} values</figcaption>{}</figure>",
-                text::bytes(u64::from(size)),
-                plots::latency(results, &format!("{size}-byte requests answered"), |scheme| scheme
-                    .rpc_of(size)
-                    .map(|value| value.cdf.as_slice()))
-            ),
-        );
+        let what = format!("{size}-byte requests answered");
+        let plot =
+            plots::latency(results, &what, |scheme| scheme.rpc_of(size).map(|value| value.cdf.as_slice()));
+        out += &figure(&format!("{} values", text::bytes(u64::from(size))), &plot.svg());
     }
     out.push_str("</div>");
     let lead = format!(
@@ -288,104 +138,15 @@ fn latency_section(results: &Results) -> String {
     section("Request latency", &lead, &out)
 }
 
-fn each_scheme(
-    results: &Results,
-    title: &str,
-    lead: &str,
-    legend: &str,
-    plot: fn(&Results, &SchemeResult) -> String,
-) -> String {
-    let mut out = format!("{legend}<div class='plots three'>");
-    for scheme in &results.schemes {
-        put(
-            &mut out,
-            format_args!(
-                "<figure><figcaption>{}</figcaption>{}</figure>",
-                escape(&scheme.name),
-                plot(results, scheme)
-            ),
-        );
-    }
-    out.push_str("</div>");
-    section(title, lead, &out)
-}
-
-fn scheme_legend(results: &Results) -> String {
-    let mut legend = String::from("<p class=legend>");
-    for scheme in &results.schemes {
-        let (name, class) = (escape(&scheme.name), plots::scheme_class(results, &scheme.name));
-        put(&mut legend, format_args!("<span><i class='key {class}'></i>{name}</span>"));
-    }
-    legend.push_str("</p>");
-    legend
-}
-
 fn host_legend(results: &Results) -> String {
-    let mut out = String::from("<p class=legend>");
-    for (index, host) in results.setting.many.iter().enumerate() {
-        let colour = index % HOST_COLOURS;
-        put(&mut out, format_args!("<span><i class='key host-{colour}'></i>{}</span>", escape(host)));
-    }
-    out.push_str("</p>");
-    out
-}
-
-fn promises(results: &Results) -> String {
-    let mut out = String::from(
-        "<div class=scroll><table class=left><thead><tr><td></td><th scope=col>scheme</th><th scope=col>promise</th>\
-         <th scope=col>promised</th><th scope=col>measured</th></tr></thead><tbody>\n",
-    );
-    for promise in &results.promises {
-        let (class, mark, word) =
-            if promise.holds { ("good", "✓", "kept") } else { ("bad", "✗", "not kept") };
-        put(
-            &mut out,
-            format_args!(
-                "<tr><td class={class}><span aria-label='{word}'>{mark}</span></td><td>{}</td><td>{}</td><td data-h=promised>{}</td>\
-                 <td data-h=measured>{}</td></tr>\n",
-                escape(&promise.scheme),
-                escape(&promise.what),
-                escape(&promise.promised),
-                escape(&promise.measured)
-            ),
-        );
-    }
-    out.push_str("</tbody></table></div>");
-    out
-}
-
-fn repeat(results: &Results) -> String {
-    let machine = &results.machine;
-    format!(
-        "<pre><code>{}</code></pre><p>Seed {}; P4 for {}; TCP {}; Linux {}; {} CPUs{}; p4rack {}. {}.</p>",
-        escape(&results.command),
-        results.seed,
-        results.setting.arch,
-        escape(&results.tcp),
-        escape(&machine.kernel),
-        machine.cpus,
-        if machine.cpu_model.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", escape(&machine.cpu_model))
-        },
-        env!("CARGO_PKG_VERSION"),
-        escape(&capitalized(&results.context())),
-    )
-}
-
-fn capitalized(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a String takes everything");
+    let hosts = results.setting.many.iter().enumerate();
+    legend(hosts.map(|(nth, host)| (host.as_str(), Colour::Host(nth), None)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::SchemeResult;
     use crate::results::tests::{good_results, good_store};
 
     fn judged() -> Results {
@@ -408,23 +169,14 @@ mod tests {
         }
     }
 
-    /// A line without a colour is not there.
     #[test]
-    fn every_scheme_and_host_has_a_colour() {
+    fn every_scheme_has_a_colour_of_its_own() {
         let mut results = judged();
         results.schemes[1].name = "edm-matched+pl2-clock".to_owned();
         let html = html(&[results]);
-        let classes: std::collections::BTreeSet<&str> = html
-            .split(['\'', '"', ' ', '>'])
-            .map(|word| word.trim_start_matches("class="))
-            .filter(|word| word.starts_with("scheme-") || word.starts_with("host-"))
-            .collect();
-        assert_eq!(classes.iter().filter(|class| class.starts_with("scheme-")).count(), 3, "{classes:?}");
-        for class in classes {
-            assert!(STYLE.contains(&format!(".{class} {{")), "{class}");
-        }
-        for number in 0..plots::SCHEME_COLOURS {
-            assert!(STYLE.contains(&format!(".scheme-{number} {{")), "{number}");
+        let latency = html.split("<h2>Request latency</h2>").nth(1).unwrap().split("</p>").nth(1).unwrap();
+        for class in ["key series-0", "key series-1", "key series-2"] {
+            assert_eq!(latency.matches(class).count(), 1, "{class} in {latency}");
         }
     }
 

@@ -13,7 +13,6 @@ use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
 use crate::sys;
-use crate::text;
 use crate::ways::{self, End, Reach};
 use crate::workload::{Span, print_result};
 use crate::ycsb::{self, Client, ClientConfig, ClientReport, Error, Store};
@@ -21,6 +20,7 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Store as StoreParameters;
 use p4rack_fabric::remote::{Link, Service, Way};
 use p4rack_hosts::remote::{Shape, UnderWay};
+use p4rack_report::text;
 use std::path::Path;
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ const PARTS: &[(&str, &str)] = &[
     ("lab/src/store", "a store in remote memory"),
     ("lab/src/log_store", "a store over an offload engine"),
     ("lab/src/ways.rs", "ways to remote memory"),
-    ("lab/src/report/mod.rs", "what the pages of stores say"),
+    ("lab/src/report/store.rs", "what the pages of stores say"),
     ("lab/src/hostile", "attacks on a protocol"),
     ("hosts/src/lib.rs", "lists modules"),
     ("hosts/src/memory", "nodes of remote memory"),

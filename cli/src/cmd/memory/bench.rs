@@ -3,7 +3,7 @@
 use super::{Here, SchemeArgs, Services, There, described, in_words, open};
 use p4rack_lab::memory::{self, Benchmark, LatencyFigures, Load, MemoryFigures};
 use p4rack_lab::rows::Rows;
-use p4rack_lab::text;
+use p4rack_report::text;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -2,7 +2,6 @@
 
 use super::threads::THREADS_MAX;
 use p4rack_sim::ExperimentKind;
-use serde::Serialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -78,7 +77,7 @@ pub struct Table {
 }
 
 /// How the report shows results of a kind.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy)]
 pub struct Page {
     /// What the figures are of.
     pub about: &'static str,
@@ -99,14 +98,23 @@ pub struct Page {
 }
 
 /// A figure of a result.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy)]
 pub struct Figure {
-    title: &'static str,
-    unit: &'static str,
+    /// The quantity.
+    pub title: &'static str,
+    /// Its unit; empty if it has none.
+    pub unit: &'static str,
     /// Where it stands in the outcome; `*` adds all elements up, and `PATH / PATH` is a quotient.
-    path: &'static str,
+    pub path: &'static str,
     /// What of the outcome's unit is one of `unit`.
-    per: f64,
+    pub per: f64,
+}
+
+impl Figure {
+    /// Title and unit.
+    pub fn heading(&self) -> String {
+        format!("{} {}", self.title, self.unit).trim_end().to_owned()
+    }
 }
 
 /// A figure with a title and a unit, at a path of the outcome, and how much of the outcome's unit is one of this unit.
@@ -115,7 +123,7 @@ pub const fn figure(title: &'static str, unit: &'static str, path: &'static str,
 }
 
 /// Parts of a result: an object, or an array of objects with names.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy)]
 pub struct Parts {
     /// What they are.
     pub title: &'static str,

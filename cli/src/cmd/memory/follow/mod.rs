@@ -14,7 +14,7 @@ use operation::{Operation, Seen};
 use p4rack_codegen::Rack;
 use p4rack_fabric::remote::{Service, Way};
 use p4rack_lab::rows::Rows;
-use p4rack_lab::text;
+use p4rack_report::text;
 use p4rack_wire::MacAddr;
 use p4rack_wire::pcap::Reader;
 use serde_json::json;

@@ -18,8 +18,8 @@ const PAGE: Page = Page {
         name: "figure",
         least: 1,
         figures: &[
-            figure("here", "ns", "/ours_ns", 1.0),
-            figure("paper", "ns", "/paper_ns", 1.0),
+            figure("here", "µs", "/ours_ns", 1e3),
+            figure("paper", "µs", "/paper_ns", 1e3),
             figure("ratio", "", "/ours_ns / /paper_ns", 1.0),
         ],
     }),
@@ -42,14 +42,15 @@ impl Shown for Table1Experiment {
 }
 
 fn table_text(table: &Table1) -> String {
-    let mut rows = Rows::new(&["figure", ">paper", ">here", ">ratio", "source"]);
+    let us = |ns: f64| format!("{:.4}", ns / 1e3);
+    let mut rows = Rows::new(&["figure", ">paper µs", ">here µs", ">ratio", "source"]);
     for row in &table.rows {
         let (paper, ratio) = match row.paper_ns {
-            Some(paper) => (format!("{paper:.2} ns"), format!("{:.3}", row.ours_ns / paper)),
+            Some(paper) => (us(paper), format!("{:.3}", row.ours_ns / paper)),
             None => Default::default(),
         };
         let source = row.source.clone().unwrap_or_default();
-        rows.push(vec![row.figure.clone(), paper, format!("{:.2} ns", row.ours_ns), ratio, source]);
+        rows.push(vec![row.figure.clone(), paper, us(row.ours_ns), ratio, source]);
     }
     let whys = table.rows.iter().filter_map(|row| Some(format!("{}: {}\n", row.figure, row.why.as_ref()?)));
     format!("{}\n\n{}{}", table.name, rows.text(), whys.collect::<String>())

@@ -1,9 +1,8 @@
 //! Memory racks beside the table that EDM's authors publish (Figure 8): a line and a row for each of its figures.
 
-use p4rack_lab::report::escape;
+use p4rack_report::{escape, put};
 use p4rack_sim::{ExperimentKind, MemoryExperiment};
 use serde_json::Value;
-use std::fmt::Write;
 
 /// How far a figure may be from the published one and still be the same.
 const WITHIN: f64 = 0.05;
@@ -106,20 +105,21 @@ pub fn html(all: &[Golden]) -> String {
     );
     for one in all {
         let class = if one.is_same() { "" } else { "off" };
-        // Writing to a string cannot fail, so the result is ignored.
-        let _ = write!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td data-h=\"figure\">{}</td><td data-h=\"scheme\">{}</td>\
+        put(
+            &mut out,
+            format_args!(
+                "<tr><th scope=\"row\">{}</th><td data-h=\"figure\">{}</td><td data-h=\"scheme\">{}</td>\
              <td data-h=\"published\">{}</td><td data-h=\"here\" class=\"{class}\">{}</td><td data-h=\"÷ alone\">{}</td>\
              <td data-h=\"mean, ns\">{}</td><td data-h=\"verdict\">{}</td></tr>",
-            escape(&one.case),
-            one.figure(),
-            escape(&one.scheme),
-            one.says,
-            or_dash(one.here, 3),
-            or_dash(one.alone, 3),
-            or_dash(one.mean_ns, 1),
-            escape(one.verdict())
+                escape(&one.case),
+                one.figure(),
+                escape(&one.scheme),
+                one.says,
+                or_dash(one.here, 3),
+                or_dash(one.alone, 3),
+                or_dash(one.mean_ns, 1),
+                escape(one.verdict())
+            ),
         );
     }
     out.push_str("</tbody></table></div></details>\n");

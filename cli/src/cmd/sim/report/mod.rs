@@ -2,29 +2,21 @@
 
 mod golden;
 mod papers;
+mod plots;
+mod runs;
+mod table;
+mod value;
 
 use super::files::{check_folder, results};
 use super::kinds;
 use super::shown::Page;
 use crate::output::OutputFile;
-use serde::Serialize;
+use p4rack_report::{document, escape};
+use runs::Group;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-
-const PAGE: &str = include_str!("page.html");
-/// Placeholders of the page: the style of all reports with this one's additions, then the script. The results
-/// come last, because they may contain anything.
-const PLACES: [(&str, &[&str]); 2] = [
-    ("/*STYLE*/", &[p4rack_lab::report::STYLE, include_str!("page.css")]),
-    ("/*SCRIPT*/", &[include_str!("plot.js"), include_str!("page.js")]),
-];
-const RESULTS: &str = "/*RESULTS*/[]";
-/// What is shown of each kind of experiments, by its name.
-const KINDS: &str = "/*KINDS*/{}";
-const VERDICT: &str = "<!--VERDICT-->";
-const PAPERS: &str = "<!--PAPERS-->";
 
 /// Arguments of `p4rack sim report`.
 #[derive(clap::Args, Debug)]
@@ -105,21 +97,47 @@ impl fmt::Display for Headline {
 
 /// The page that shows `results`, each kind by its own page, and tables of papers' figures.
 fn page(results: &[Value], pages: &BTreeMap<&str, Page>, headline: &Headline, papers: &str) -> String {
-    let none = "<p class=\"lead\">These experiments name no figures of a paper.</p>";
+    let groups = runs::groups(results, pages);
     let class = if headline.failed == 0 { "good" } else { "bad" };
-    let mut page = PAGE.replace(PAPERS, if papers.is_empty() { none } else { papers });
-    page = page.replace(VERDICT, &format!("<p class=\"verdict {class}\">{headline}</p>"));
-    for (place, parts) in PLACES {
-        page = page.replace(place, &parts.concat());
-    }
-    page = page.replace(KINDS, &json(pages));
-    page.replace(RESULTS, &json(results))
+    let none = "<p class=lead>These experiments name no figures of a paper.</p>";
+    let papers = if papers.is_empty() { none } else { papers };
+    let link = |(nth, group): (usize, &Group<'_>)| format!("<a href='#g{nth}'>{}</a>", escape(group.name));
+    let links: String = groups.iter().enumerate().map(link).collect();
+    let sections: String = groups.iter().enumerate().map(|(nth, group)| section(nth, group)).collect();
+    let body = format!(
+        "<header><h1>Simulated racks</h1>\n<p class='verdict {class}'>{headline}</p>\n\
+         <p>Racks in virtual time: the papers’ figures beside those here, then the runs of each experiment.</p></header>\n\
+         <nav aria-label=Experiments>{links}</nav>\n\
+         <section><h2>Beside the papers</h2>\n<p class=lead>The paper’s figures beside those here: of the cases that are as in \
+         the paper, if there are any, else of all that it speaks of. A figure within 10 % is the same. Each row opens to the \
+         paper’s words and to all cases.</p>\n{papers}</section>\n{sections}"
+    );
+    document(&p4rack_report::Page {
+        title: "p4rack: simulated racks",
+        style: include_str!("page.css"),
+        body: &body,
+        script: include_str!("page.js"),
+    })
 }
 
-/// JSON within a script, where only `</` ends it early.
-fn json(value: impl Serialize) -> String {
-    let text = serde_json::to_string(&value).expect("JSON that was read can be written");
-    text.replace("</", "<\\/")
+/// The section of an experiment: tables and plots.
+fn section(nth: usize, group: &Group<'_>) -> String {
+    let seeds = match group.seeds().as_slice() {
+        [] => String::new(),
+        [seed] => format!(" Seed {}.", escape(seed)),
+        seeds => format!(
+            " Means of {} seeds, with the least and the most where they differ by over 1 %; a pointer over a figure shows \
+             those of each seed. Plots of runs draw each seed.",
+            seeds.len()
+        ),
+    };
+    let (name, about) = (escape(group.name), escape(group.page.about));
+    let head = format!(
+        "<section id=g{nth}><h2>{name}</h2><p class=lead>{about}{seeds} Rows with a box ticked are drawn in the plots of runs.</p>\n"
+    );
+    let tables = table::runs(group) + &table::tenths(group);
+    let plots = plots::over_settings(group) + &plots::of_runs(group);
+    head + &tables + &plots + &table::parts(group) + "</section>\n"
 }
 
 #[cfg(test)]
@@ -127,22 +145,76 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// A page of four runs with all plots.
+    fn whole() -> String {
+        let results =
+            [("a", "2", 1), ("a", "8", 1), ("a", "8", 2), ("two hosts", "2", 1)].map(|(case, k, seed)| {
+                runs::tests::result(case, k, seed, k.parse::<f64>().unwrap() * 2.0 + seed as f64)
+            });
+        page(&results, &runs::tests::pages(), &Headline::default(), "")
+    }
+
     #[test]
-    fn the_page_has_a_place_for_everything() {
-        for place in PLACES.map(|(place, _)| place).into_iter().chain([RESULTS, KINDS, VERDICT, PAPERS]) {
-            assert_eq!(PAGE.matches(place).count(), 1, "{place}");
+    fn the_page_needs_nothing_from_outside_and_its_elements_end() {
+        let page = whole();
+        for outside in ["http:", "https:", "src=", "@import", "url(", "<link", "NaN", "inf "] {
+            assert!(!page.contains(outside), "{outside} in the page");
+        }
+        for element in [
+            "section", "table", "svg", "figure", "div", "tr", "td", "th", "thead", "tbody", "p", "g",
+            "select",
+        ] {
+            let opened =
+                page.matches(&format!("<{element}>")).count() + page.matches(&format!("<{element} ")).count();
+            assert_eq!(opened, page.matches(&format!("</{element}>")).count(), "<{element}>");
         }
     }
 
     #[test]
-    fn the_page_needs_nothing_from_outside_and_results_cannot_end_its_script() {
-        let results = [json!({ "name": "</script><img src=x>" })];
-        let page = page(&results, &BTreeMap::new(), &Headline::default(), "");
-        for outside in ["http:", "https:", "src=\"", "@import", "url(", "<link"] {
-            assert!(!page.contains(outside), "{outside} in the page");
+    fn the_page_has_every_table_and_plot() {
+        let page = whole();
+        for shown in [
+            "<th scope=row><label><input type=checkbox value=1 checked> <i class='key series-1' data-row=1></i>a, k 8</label>",
+            // Of two seeds.
+            "title='seed 1: 17; seed 2: 18'>17.5<small class=range>17–18</small>",
+            "<option selected>two hosts</option>",
+            "<div class='scroll measure' hidden>",
+            "<h3>Over k</h3>",
+            "<title>a: 17.5 Gb/s at 8</title>",
+            "<title>a, k 8, seed 2</title>",
+            "a, k 8: p50 2 µs, p99 9 µs",
+            "Fullest queue of the switch. a, k 2, seed 1: at most 3 KB",
+        ] {
+            assert!(page.contains(shown), "{shown}");
         }
-        assert_eq!(page.matches("</script>").count(), 1);
-        assert!(page.contains(r"<\/script>"));
+        // Goodput and latency over k; tails and queues of runs.
+        assert_eq!(page.matches("<svg").count(), 4);
+    }
+
+    #[test]
+    fn cases_without_an_axis_have_bars_and_parts_a_table() {
+        let mut results = ["a", "b"].map(|case| runs::tests::result(case, "2", 1, 5.0));
+        for result in &mut results {
+            let traffic = result["outcome"]["traffic"][0].clone();
+            result["outcome"]["traffic"] = json!([traffic, { "name": "<other>", "goodput_gbps": 2.5 }]);
+        }
+        let page = page(&results, &runs::tests::pages(), &Headline::default(), "");
+        assert!(page.contains("<title>b: 5 Gb/s</title>"), "bars of goodput");
+        assert!(
+            page.contains("<h3>By traffic</h3>")
+                && page.contains("a: &lt;other&gt;")
+                && !page.contains("<other>")
+        );
+    }
+
+    #[test]
+    fn names_cannot_break_out() {
+        let mut result = runs::tests::result("</section><img src=x>", "1", 1, 1.0);
+        result["sweep"] = json!("<b>");
+        result["outcome"]["problems"] = json!(["<script>"]);
+        let page = page(&[result], &runs::tests::pages(), &Headline::default(), "");
+        assert!(!page.contains("<img") && !page.contains("<b>") && page.matches("<script>").count() == 1);
+        assert!(page.contains("class='text off'>&lt;script&gt;"));
     }
 
     #[test]

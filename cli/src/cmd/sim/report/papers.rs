@@ -1,12 +1,13 @@
 //! What the papers say, set beside the results: each figure with the paper's words, the cases that are as in the paper
 //! first, and a verdict.
 
+mod shown;
+
+use super::runs::words;
 use p4rack_codegen::Scheme;
-use p4rack_lab::report::escape;
 use p4rack_sim::figure;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 /// How far a figure may be from the paper's and still be the same.
 const WITHIN: f64 = 0.1;
@@ -90,14 +91,8 @@ impl<'a> Run<'a> {
 
     /// Its column: the settings among `varied`.
     fn column(&self, varied: &BTreeSet<&str>) -> String {
-        let short = |value: &str| match value.split('+').count() {
-            1 => value.to_owned(),
-            hosts => format!("{hosts} hosts"),
-        };
         let of = self.settings().filter(|(key, _)| varied.contains(key));
-        let words =
-            of.map(|(key, value)| format!("{} {}", key.rsplit('.').next().unwrap_or(key), short(value)));
-        words.collect::<Vec<_>>().join(", ")
+        of.map(words).collect::<Vec<_>>().join(", ")
     }
 
     /// What the paper's authors did, a protocol otherwise, or plain switching.
@@ -245,7 +240,7 @@ fn titled(path: &str, result: &Value) -> (f64, String) {
         "queue_max_bytes" => (1e3, "longest queue, KB".to_owned()),
         "frames_dropped" => (1.0, "frames lost".to_owned()),
         _ if path == "slowdown.mean" => (1.0, "completion ÷ alone".to_owned()),
-        _ if path.contains("latency_ns") => (1e3, format!("{last}{of}, µs")),
+        _ if path.contains("_ns") => (1e3, format!("{}{of}, µs", last.trim_end_matches("_ns"))),
         _ => (1.0, format!("{last}{of}")),
     }
 }
@@ -308,116 +303,6 @@ impl Comparison {
         let greatest = judged.iter().copied().max_by(f64::total_cmp)?;
         let all = judged.iter().all(|value| self.agrees(*value));
         Some(all && (self.kind != Kind::UpTo || self.is_near(greatest)))
-    }
-
-    /// Whether it was reproduced, in words.
-    fn verdict(&self) -> String {
-        match self.reproduced() {
-            None => "no figures".to_owned(),
-            Some(true) => "as the paper says".to_owned(),
-            Some(false) => {
-                let why = self.why.as_deref().unwrap_or("no reason found");
-                format!("not reproduced{}: {why}", self.by_column())
-            }
-        }
-    }
-
-    /// Where it was not reproduced, and where it was, if that depends on the settings.
-    fn by_column(&self) -> String {
-        let agrees = |at: usize| {
-            let judged = self.rows.iter().filter(|row| row.judged[at]).flat_map(|row| row.cells[at].iter());
-            let mut judged = judged.peekable();
-            judged.peek().is_some().then(|| judged.all(|value| self.agrees(*value)))
-        };
-        let names = |wanted: bool| {
-            let columns = self.columns.iter().enumerate().filter(|(at, _)| agrees(*at) == Some(wanted));
-            columns.map(|(_, column)| column.as_str()).collect::<Vec<_>>().join("; ")
-        };
-        match (names(false), names(true)) {
-            (off, same) if off.is_empty() || same.is_empty() => String::new(),
-            (off, same) => format!(" at {off} (as the paper says at {same})"),
-        }
-    }
-
-    fn says(&self) -> String {
-        let word = match self.kind {
-            Kind::Equal => "",
-            Kind::AtMost => "at most ",
-            Kind::UpTo => "up to ",
-        };
-        format!("{word}{}", number(self.says))
-    }
-
-    /// As lines of text.
-    pub fn text(&self) -> String {
-        let here = range(&self.judged());
-        format!(
-            "{}, {}: the paper {}, here {here}: {}\n",
-            self.experiment,
-            self.title,
-            self.says(),
-            self.verdict()
-        )
-    }
-
-    /// As part of a page.
-    pub fn html(&self) -> String {
-        let class = if self.reproduced() == Some(true) { "good" } else { "bad" };
-        let mut out = format!(
-            "<details><summary>{}: {}: the paper {}, here {}; <span class=\"{class}\">{}</span></summary>\
-             <p class=\"lead\">{}</p><div class=\"scroll\"><table><thead><tr><td>case</td>",
-            escape(&self.experiment),
-            escape(&self.title),
-            self.says(),
-            range(&self.judged()),
-            escape(&self.verdict()),
-            escape(&self.source),
-        );
-        for column in &self.columns {
-            // Writing to a string cannot fail, so the results are ignored.
-            let _ = write!(
-                out,
-                "<th scope=\"col\">{}</th>",
-                escape(if column.is_empty() { "all runs" } else { column })
-            );
-        }
-        out.push_str("</tr></thead><tbody>");
-        for row in &self.rows {
-            let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&row.case));
-            for ((cell, judged), column) in row.cells.iter().zip(&row.judged).zip(&self.columns) {
-                let off = *judged && !cell.iter().all(|value| self.agrees(*value));
-                let (class, column) = (if off { "off" } else { "" }, escape(column));
-                let _ = write!(out, "<td data-h=\"{column}\" class=\"{class}\">{}</td>", range(cell));
-            }
-            out.push_str("</tr>");
-        }
-        out.push_str("</tbody></table></div></details>\n");
-        out
-    }
-}
-
-/// Least and greatest of some figures.
-fn range(values: &[f64]) -> String {
-    let low = number(values.iter().copied().fold(f64::INFINITY, f64::min));
-    let high = number(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-    match values {
-        [] => "–".to_owned(),
-        _ if low == high => low,
-        _ => format!("{low} to {high}"),
-    }
-}
-
-/// Three digits, or all of the integer part.
-fn number(value: f64) -> String {
-    if value.is_infinite() {
-        return "∞".to_owned();
-    }
-    let digits = value.abs().max(1e-9).log10().floor() as i32;
-    let decimals = (2 - digits).clamp(0, 6) as usize;
-    let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
     }
 }
 

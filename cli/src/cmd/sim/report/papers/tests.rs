@@ -134,9 +134,3 @@ fn the_latency_of_no_message_is_no_figure() {
     assert_eq!((measured(&outcome(0), path), measured(&outcome(1), path)), (None, Some(7.0)));
     assert_eq!(measured(&json!({ "goodput_gbps": 0.0 }), "goodput_gbps"), Some(0.0));
 }
-
-#[test]
-fn numbers_have_three_digits() {
-    let shown = [0.0, 0.1234, 1.0, 96.77, 120.4, 167_000.0].map(number);
-    assert_eq!(shown, ["0", "0.123", "1", "96.8", "120", "167000"]);
-}

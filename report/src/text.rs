@@ -46,7 +46,33 @@ pub fn micros(us: f64) -> String {
 
 /// A number with separated thousands.
 pub fn count(number: u64) -> String {
-    let digits = number.to_string();
+    separated(&number.to_string())
+}
+
+/// A number with this many significant digits, or with all digits of its integer part, thousands separated.
+pub fn number(value: f64, significant: usize) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() {
+            "–"
+        } else if value > 0.0 {
+            "∞"
+        } else {
+            "−∞"
+        }
+        .to_owned();
+    }
+    let magnitude = value.abs().max(1e-9).log10().floor() as i32;
+    let decimals = (significant as i32 - 1 - magnitude).clamp(0, 9) as usize;
+    let text = format!("{:.decimals$}", value.abs());
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let sign = if value < 0.0 && text != "0" { "-" } else { "" };
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{sign}{}{point}{fraction}", separated(whole))
+}
+
+/// Digits with a narrow space before each third from the end.
+fn separated(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
@@ -82,5 +108,16 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+    }
+
+    #[test]
+    fn numbers_have_significant_digits() {
+        let shown =
+            |significant| [0.0, 0.1234, 1.0, 96.77, 120.4, 999.96].map(|value| number(value, significant));
+        assert_eq!(shown(3), ["0", "0.123", "1", "96.8", "120", "1\u{202f}000"]);
+        assert_eq!(shown(4), ["0", "0.1234", "1", "96.77", "120.4", "1\u{202f}000"]);
+        assert_eq!(number(1_234_567.8, 4), "1\u{202f}234\u{202f}568");
+        assert_eq!((number(-0.5, 3), number(-1e-12, 3)), ("-0.5".to_owned(), "0".to_owned()));
+        assert_eq!([f64::INFINITY, f64::NAN].map(|value| number(value, 3)), ["∞", "–"]);
     }
 }

@@ -1,0 +1,73 @@
+//! Pages of stores.
+
+use super::parts::{each_scheme, head, repeat, scheme_legend, section};
+use super::plots;
+use super::tables::{figures, promises};
+use crate::results::Results;
+use p4rack_report::{escape, figure, text};
+
+/// The part of a rack with a store.
+pub fn page(results: &Results) -> String {
+    let queue = format!(
+        "Full frames of {} waiting in the switch for {}, the maximum of each few milliseconds. The same logarithmic axis for \
+         all; the measured window is shaded.",
+        text::bytes(results.setting.mtu_frame_bytes),
+        escape(&results.setting.one)
+    );
+    [
+        head(results, &work(results)),
+        section("Figures", "", &figures(results)),
+        mixes_section(results),
+        each_scheme(results, "Depth of the server’s queue", &queue, "", plots::queue),
+        section("Promises", "", &promises(results)),
+        section("Repeat it", "", &repeat(results)),
+    ]
+    .concat()
+}
+
+/// What the clients did, in sentences.
+fn work(results: &Results) -> String {
+    let setting = &results.setting;
+    let (one, many) = (escape(&setting.one), escape(&setting.many.join(", ")));
+    let rate = text::rate(setting.port_rate_bps as f64);
+    let beside = setting.bulk.as_ref().map_or_else(String::new, |bulk| {
+        format!("Beside {} writing to {one} as fast as it can, ", escape(&bulk.host))
+    });
+    let under_way = match setting.depth {
+        None | Some(1) => "one operation at a time".to_owned(),
+        Some(depth) => format!("up to {depth} operations under way"),
+    };
+    let what = match &setting.log {
+        None => format!(
+            "{beside}{many} use a key-value store on {one}, each with {under_way}, over links of {rate}. Under schemes with \
+             EDM the values live in {one}’s memory, where the clients read and write them; under the others a server on {one} \
+             answers over TCP."
+        ),
+        Some(log) => format!(
+            "A thread on {many} owns a key-value store whose newest part, {} % of the records’ room, is in local memory, and the \
+             older part in {one}’s, over links of {rate}. It has {under_way}, one under rdma-sync. It sleeps until a frame of RDMA's \
+             comes, and looks for Cowbird's answers every 200 µs.",
+            log.memory_percent
+        ),
+    };
+    format!("{what} Measured for {} s under each scheme, all mixes together.", results.duration_s)
+}
+
+/// Latency of the store's operations by mix.
+fn mixes_section(results: &Results) -> String {
+    let Some(store) = results.schemes.iter().find_map(|scheme| scheme.store.as_ref()) else {
+        return String::new();
+    };
+    let mut out = format!("{}<div class='plots two'>", scheme_legend(results));
+    for mix in &store.mixes {
+        let plot = plots::latency(results, &format!("operations of mix {}", mix.mix), |scheme| {
+            scheme.mix_of(&mix.mix).map(|figures| figures.cdf.as_slice())
+        });
+        out += &figure(&format!("Mix {}", mix.mix), &plot.svg());
+    }
+    out.push_str("</div>");
+    let lead = "From the start of an operation until its client knows the result: a value that was checked, or that its write is \
+                there. YCSB’s mixes: A half reads, half writes; B 95 % reads; C reads; F half reads, half reads \
+                followed by a write of the same record.";
+    section("Latency of operations", lead, &out)
+}
