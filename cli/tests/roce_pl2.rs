@@ -72,13 +72,10 @@ impl Drop for Incast {
 
 /// Frames that the switch dropped: in its queues, and by its program.
 fn dropped(rack: &KeptRack) -> u64 {
-    let output = rack.exec("switch", &[P4RACK, "top", "--once", "--every", "0.1"]).output().unwrap();
+    let output = rack.exec("switch", &[P4RACK, "top", "--json", "--every", "0.1"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let said = stdout(&output);
-    // Below this line: a reason, how many, how many a second.
-    let (_, reasons) = said.split_once("\ndropped").unwrap();
-    let counts = reasons.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
-    counts.map(|count| count.parse::<u64>().unwrap()).sum()
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    shown["dropped"].as_array().unwrap().iter().map(|one| one["frames"].as_u64().unwrap()).sum()
 }
 
 /// Latencies of writes, reads and atomic operations during an incast.

@@ -1,9 +1,10 @@
 //! Tables of text, no wider than the terminal.
 //!
-//! Columns of text wrap between words; figures never do. Where all columns of figures don't fit side by side, the rest of them
+//! Columns of text wrap between words; figures never do, and their thousands are separated. Where all columns of figures don't fit side by side, the rest of them
 //! follow in a second table with the same first columns.
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use p4rack_report::text;
 use std::io::IsTerminal;
 
 /// Width of tables in characters where standard output is no terminal, and no COLUMNS says otherwise.
@@ -34,7 +35,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// A table with these columns. A name that begins with `>` is of a column of figures; columns of bare numbers are, too.
+    /// A table with these columns. A name that begins with `>` is of a column of figures, whose thousands are separated. Columns of
+    /// bare numbers are figures, too, but may be identifiers: they stay as they are.
     pub fn new<S: AsRef<str>>(header: &[S]) -> Rows {
         let names = || header.iter().map(AsRef::as_ref);
         Rows {
@@ -45,7 +47,9 @@ impl Rows {
     }
 
     /// Adds a row.
-    pub fn push(&mut self, row: Vec<String>) {
+    pub fn push(&mut self, mut row: Vec<String>) {
+        let figures = row.iter_mut().zip(&self.figures).filter(|(_, is_figure)| **is_figure);
+        figures.for_each(|(cell, _)| *cell = text::thousands(cell));
         self.rows.push(row);
     }
 
@@ -214,6 +218,14 @@ mod tests {
     }
 
     #[test]
+    fn thousands_of_figures_are_separated_and_those_of_identifiers_are_not() {
+        let mut rows = Rows::new(&["id", ">frames", ">Mb/s"]);
+        rows.push(row(&["33554432", "1234567", "1234.5"]));
+        let text = rows.within(80);
+        assert!(text.ends_with("\n33554432  1\u{202f}234\u{202f}567  1\u{202f}234.5\n"), "{text}");
+    }
+
+    #[test]
     fn addresses_are_no_numbers() {
         let mut rows = Rows::new(&["ip", "name"]);
         rows.push(row(&["10.0.0.1", "h1"]));
@@ -268,12 +280,13 @@ mod tests {
     #[test]
     fn lines_of_a_growing_table_stand_below_its_header() {
         let live = Live::new(&[">seconds", "unit", ">count"], &["1000.0", "entries", "10000000"]);
-        assert_eq!(live.header(), "seconds  unit        count");
-        assert_eq!(live.line(row(&["0.5", "a", "17"])), "    0.5  a              17");
-        assert_eq!(live.line(row(&["120.0", "entries", "1234567"])), "  120.0  entries   1234567");
+        assert_eq!(live.header(), "seconds  unit          count");
+        assert_eq!(live.line(row(&["0.5", "a", "17"])), "    0.5  a                17");
+        let line = live.line(row(&["120.0", "entries", "1234567"]));
+        assert_eq!(line, "  120.0  entries   1\u{202f}234\u{202f}567");
         assert_eq!(
             live.line(row(&["1.0", "longer than all", "1"])).trim_end(),
-            "    1.0  longer than all         1"
+            "    1.0  longer than all           1"
         );
     }
 

@@ -71,6 +71,16 @@ pub fn number(value: f64, significant: usize) -> String {
     format!("{sign}{}{point}{fraction}", separated(whole))
 }
 
+/// A bare number, whole or with decimals, with separated thousands; other text as it is.
+pub fn thousands(text: &str) -> String {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    match !whole.is_empty() && is_number(whole) && is_number(fraction) {
+        true => format!("{}{}", separated(whole), &text[whole.len()..]),
+        false => text.to_owned(),
+    }
+}
+
 /// Digits with a narrow space before each third from the end.
 fn separated(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -108,6 +118,15 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+    }
+
+    #[test]
+    fn only_bare_numbers_are_separated() {
+        for same in ["", "999", "12.5", "10.0.0.1234", "1234 ns", "-1234", "–", ".5", "1\u{202f}234"] {
+            assert_eq!(thousands(same), same);
+        }
+        assert_eq!(thousands("1234"), "1\u{202f}234");
+        assert_eq!(thousands("1234567.125"), "1\u{202f}234\u{202f}567.125");
     }
 
     #[test]

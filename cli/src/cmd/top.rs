@@ -10,6 +10,7 @@ use p4rack_ctrl::{CtrlError, Link, Protocol, bfrt};
 use p4rack_lab::rows::Rows;
 use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsResponse, PortStats};
 use p4rack_p4rt::schema::Schema;
+use p4rack_report::text::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -374,11 +375,11 @@ impl View {
             ">in Mb/s",
             ">out Mb/s",
             ">of Mb/s",
-            "queue",
-            "most",
+            ">queue",
+            ">most",
             ">source",
             ">destination",
-            "drops",
+            ">drops",
         ]);
         let mbps = |bps: f64| format!("{:.2}", bps / 1e6);
         for port in &self.ports {
@@ -396,7 +397,7 @@ impl View {
             ]);
         }
         let table = |head: &str, of: &[Dropped]| {
-            let mut rows = Rows::new(&[head, "frames", ">a second"]);
+            let mut rows = Rows::new(&[head, ">frames", ">a second"]);
             for Dropped { reason, frames, frames_per_s } in of {
                 rows.push(vec![reason.clone(), frames.to_string(), format!("{frames_per_s:.1}")]);
             }
@@ -405,7 +406,7 @@ impl View {
         let used = |used: &Vec<Dropped>| format!("\n{}", table("used up, no loss", used));
         let used = self.used_up.as_ref().map(used).unwrap_or_default();
         let View { seconds, buffer_bytes, buffer_max_bytes, .. } = self;
-        let buffer = format!("buffer {buffer_bytes} B, at most {buffer_max_bytes} B");
+        let buffer = format!("buffer {} B, at most {} B", count(*buffer_bytes), count(*buffer_max_bytes));
         let dropped = table("dropped", &self.dropped);
         format!("{title}, over {seconds:.2} s, {buffer}\n\n{}\n{dropped}{used}", ports.text())
     }
@@ -452,8 +453,8 @@ mod tests {
         let expected = "\
 device 1 at x, over 2.00 s, buffer 0 B, at most 0 B
 
-port  host  in Mb/s  out Mb/s  of Mb/s  queue  most  source  destination  drops
-   1  -        1.00     10.00   100.00   1500  9000    free      12.0 µs      0
+port  host  in Mb/s  out Mb/s  of Mb/s  queue   most  source  destination  drops
+   1  -        1.00     10.00   100.00  1\u{202f}500  9\u{202f}000    free      12.0 µs      0
 
 dropped          frames  a second
 queue_full            6       3.0
@@ -486,7 +487,7 @@ program: cell 1       4       0.0
         let (dropped, used) = text.split_once("used up, no loss").unwrap();
         assert!(dropped.contains("program: cowbird_corrupt") && !dropped.contains("nothing_to_do"), "{text}");
         let line = used.lines().find(|line| line.starts_with("program: cowbird_nothing_to_do")).unwrap();
-        assert!(line.contains("1600") && line.ends_with("1000.0"), "{text}");
+        assert!(line.contains("1\u{202f}600") && line.ends_with("1\u{202f}000.0"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::cache::load::{Reading, cpu};
 use super::cache::names;
 use p4rack_lab::rows::Rows;
+use p4rack_report::text::count;
 use p4rack_trace::formats::{lackey, oracle, own};
 use p4rack_trace::{Access, LINE_BYTES, MODELS, Memory, Summary, Watcher};
 use std::fs::File;
@@ -125,7 +126,7 @@ fn record(out: &Path, program: &[String]) -> Result<(), String> {
     }
     copied?;
     writer.finish().map_err(|error| in_file(out, &error))?;
-    println!("{accesses} accesses in {}; the program ended with {ended}", out.display());
+    println!("{} accesses in {}; the program ended with {ended}", count(accesses), out.display());
     Ok(())
 }
 
@@ -135,7 +136,7 @@ fn synth(recipe: &Path, out: &Path) -> Result<(), String> {
     }
     let reading = Reading::default();
     let accesses = copy(recipe, out, &reading, None)?;
-    println!("{accesses} accesses in {}", out.display());
+    println!("{} accesses in {}", count(accesses), out.display());
     Ok(())
 }
 
@@ -184,7 +185,7 @@ fn convert(
 ) -> Result<(), String> {
     if to_format == "p4rack" {
         let accesses = copy(from, to, reading, name)?;
-        println!("{accesses} accesses in {}", to.display());
+        println!("{} accesses in {}", count(accesses), to.display());
         return Ok(());
     }
     let unit = reading.unit_bytes();
@@ -200,7 +201,7 @@ fn convert(
         out.flush()
     };
     write().map_err(|error| in_file(to, &error))?;
-    println!("{} requests for units of {unit} B in {}", objects.len(), to.display());
+    println!("{} requests for units of {unit} B in {}", count(objects.len() as u64), to.display());
     Ok(())
 }
 

@@ -5,6 +5,7 @@ pub(super) mod load;
 use p4rack_cache::simulate::{Local, Outcome, PROFILES, Profile, Setup, simulate};
 use p4rack_cache::{Definition, POLICIES};
 use p4rack_lab::rows::Rows;
+use p4rack_report::text::count;
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -207,8 +208,9 @@ fn table(rows: &[Row], profile: &Profile, footprint_bytes: u64, fills: u64) -> S
         ]);
     }
     format!(
-        "{fills} accesses behind the CPU's caches, {:.1} MB of touched pages, latencies `{}`\n\
+        "{} accesses behind the CPU's caches, {:.1} MB of touched pages, latencies `{}`\n\
          fetched, written: bytes moved for each byte of the touched or dirtied lines\n\n{}",
+        count(fills),
         footprint_bytes as f64 / 1e6,
         profile.name,
         table.text()

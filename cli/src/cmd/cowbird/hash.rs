@@ -46,12 +46,12 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         eprintln!("measuring records of {bytes} B");
         for scheme in Way::OF_COWBIRD.iter().copied().filter(|way| *way != Way::COWBIRD_P4) {
             let probes = hash::run(scheme, args.records, *bytes, args.seconds)
-                .map_err(|error| format!("{}, {bytes} B: {error}", scheme.title()))?;
+                .map_err(|error| format!("{}, {bytes} B: {error}", scheme.name()))?;
             all.push(probes);
         }
         if args.switch {
             let probes = in_switch(args, *bytes)
-                .map_err(|error| format!("{}, {bytes} B: {error}", Way::COWBIRD_P4.title()))?;
+                .map_err(|error| format!("{}, {bytes} B: {error}", Way::COWBIRD_P4.name()))?;
             all.push(probes);
         }
     }
@@ -73,7 +73,7 @@ fn table(all: &[Probes]) -> String {
         let ns = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{ns:.0}"));
         rows.push(vec![
             format!("{} B", probes.record_bytes),
-            probes.scheme.title().to_owned(),
+            probes.scheme.name().to_owned(),
             format!("{:.0}", probes.probes_per_s),
             format!("{:.0}", probes.thread_cpu_ns),
             ns(probes.adapter_cpu_ns),

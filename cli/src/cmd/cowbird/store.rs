@@ -65,12 +65,12 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     };
     let mut all = Vec::new();
     for way in Way::OF_COWBIRD.iter().copied().filter(|way| args.switch || *way != Way::COWBIRD_P4) {
-        eprintln!("measuring {}", way.title());
+        eprintln!("measuring {}", way.name());
         let figures = match way {
             way if way == Way::COWBIRD_P4 => in_switch(&setup),
             _ => log_store::run(way, &setup).map_err(text),
         };
-        let figures = figures.map_err(|error| format!("{}: {error}", way.title()))?;
+        let figures = figures.map_err(|error| format!("{}: {error}", way.name()))?;
         all.extend(figures);
     }
     match args.json {
@@ -106,7 +106,7 @@ fn table(all: &[MixFigures]) -> String {
         let ns = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{ns:.0}"));
         let mix = &figures.mix;
         rows.push(vec![
-            figures.scheme.title().to_owned(),
+            figures.scheme.name().to_owned(),
             mix.mix.clone(),
             format!("{:.0}", mix.ops_per_s),
             format!("{:.1}", mix.p50_us),

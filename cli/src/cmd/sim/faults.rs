@@ -2,6 +2,7 @@
 
 use p4rack_codegen::scheme::edm::Mode;
 use p4rack_lab::rows::Rows;
+use p4rack_report::text;
 use p4rack_sim::FaultsRack;
 use p4rack_wire::Nanos;
 use serde_json::json;
@@ -70,8 +71,11 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
             "counters": sum.counters,
             "failed": sum.failed.iter().map(|(seed, why)| json!({ "seed": seed, "problem": why })).collect::<Vec<_>>(),
         }));
-        let happened: Vec<String> =
-            sum.counters.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+        let happened: Vec<String> = sum
+            .counters
+            .iter()
+            .map(|(name, count)| format!("{} {}", text::count(*count), name.replace('_', " ")))
+            .collect();
         rows.push(vec![
             mode.scheme().name().to_string(),
             sum.runs.to_string(),

@@ -2,6 +2,7 @@
 
 use crate::cmd::sim::shown::{Page, Shown, Table, figure};
 use p4rack_lab::rows::Rows;
+use p4rack_report::text::count;
 use p4rack_sim::{CacheExperiment, CacheOutcome};
 use serde_json::Value;
 
@@ -105,7 +106,7 @@ fn text_of(outcome: &CacheOutcome) -> String {
         outcome.profile,
         outcome.footprint_bytes as f64 / 1e6
     );
-    text += &format!("AMAT     {:.3} µs over {} accesses\n", counts.amat_ns / 1e3, outcome.fills);
+    text += &format!("AMAT     {:.3} µs over {} accesses\n", counts.amat_ns / 1e3, count(outcome.fills));
     text += &format!(
         "served   {} by the host, {} by remote memory, the others by the device\n",
         percent(outcome.host_share),
@@ -113,7 +114,9 @@ fn text_of(outcome: &CacheOutcome) -> String {
     );
     text += &format!(
         "moved    {:.2} bytes fetched for each touched one, {:.2} written for each dirtied one, {} pages to the host\n",
-        counts.amplification, counts.write_amplification, counts.promoted
+        counts.amplification,
+        counts.write_amplification,
+        count(counts.promoted)
     );
     text += &format!("tables   {} of local memory\n", percent(outcome.tables_share));
     let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);

@@ -2,6 +2,7 @@
 
 use crate::cmd::sim::shown::{Page, Parts, Shown, Table, figure};
 use p4rack_lab::rows::Rows;
+use p4rack_report::text::count;
 use p4rack_sim::{CowbirdExperiment, CowbirdOutcome};
 use serde_json::Value;
 
@@ -36,7 +37,7 @@ const PAGE: Page = Page {
         figure("p99", "µs", "/latency_ns/p99", 1e3),
         figure("in calls", "%", "/communication_share", 0.01),
         figure("waiting", "%", "/waiting_share", 0.01),
-        figure("a record’s calls", "ns", "/communication_ns", 1.0),
+        figure("a record’s calls", "µs", "/communication_ns", 1e3),
         figure("engine’s cores", "%", "/engine_share", 0.01),
         figure("fullest link", "%", "/fullest_link", 0.01),
         figure("remote records", "Gb/s", "/remote_gbps", 1.0),
@@ -78,7 +79,7 @@ impl Shown for CowbirdExperiment {
             ">p50 µs",
             ">p99 µs",
             ">calls %",
-            ">ns a record",
+            ">µs a record",
             ">engine %",
             ">fullest link %",
             ">TCP Gb/s",
@@ -111,7 +112,7 @@ fn row(settings: String, outcome: &Value) -> Vec<String> {
         latency("/latency_ns/p50"),
         latency("/latency_ns/p99"),
         number("/communication_share", 100.0, 0),
-        number("/communication_ns", 1.0, 0),
+        number("/communication_ns", 1e-3, 3),
         number("/engine_share", 100.0, 0),
         number("/fullest_link", 100.0, 0),
         number("/competing_gbps", 1.0, 2),
@@ -129,11 +130,13 @@ fn text_of(outcome: &CowbirdOutcome) -> String {
         outcome.record_bytes,
         outcome.seed,
         outcome.measured_s * 1e3,
-        outcome.frame_hops
+        count(outcome.frame_hops)
     );
     text += &format!(
         "probes         {:.2} million/s, {} in all, {} of remote records\n",
-        outcome.mops, outcome.probes, outcome.remote
+        outcome.mops,
+        count(outcome.probes),
+        count(outcome.remote)
     );
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     text += &format!(
@@ -144,7 +147,7 @@ fn text_of(outcome: &CowbirdOutcome) -> String {
     if let Some(ns) = outcome.communication_ns {
         let us = |ns: u64| ns as f64 / 1e3;
         let latency = &outcome.latency_ns;
-        text += &format!("  a record     {ns:.1} ns in calls\n");
+        text += &format!("  a record     {:.3} µs in calls\n", ns / 1e3);
         text += &format!(
             "latency µs     min {:.2}, p50 {:.2}, p99 {:.2}, max {:.2}\n",
             us(latency.min),
@@ -165,10 +168,14 @@ fn text_of(outcome: &CowbirdOutcome) -> String {
     }
     text += &format!(
         "checks         {} wrong, {} lost, {} failed; links lost {} frames, {} packets sent again\n",
-        outcome.wrong, outcome.lost, outcome.failed, outcome.lost_frames, outcome.repeated
+        count(outcome.wrong),
+        count(outcome.lost),
+        count(outcome.failed),
+        count(outcome.lost_frames),
+        count(outcome.repeated)
     );
-    for (reason, count) in &outcome.drops {
-        text += &format!("  dropped      {count} {reason}\n");
+    for (reason, frames) in &outcome.drops {
+        text += &format!("  dropped      {} {reason}\n", count(*frames));
     }
     let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
     for compared in &outcome.paper {

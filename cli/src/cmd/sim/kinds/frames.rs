@@ -5,6 +5,7 @@ use crate::cmd::sim::shown::{Page, Parts, RunOptions, Shown, figure};
 use crate::cmd::sim::threads;
 use crate::output;
 use p4rack_lab::rows::Rows;
+use p4rack_report::text::count;
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
 use p4rack_wire::pcap::Writer;
 
@@ -155,7 +156,7 @@ fn text(outcome: &Outcome) -> String {
         outcome.scheme,
         outcome.seed,
         outcome.measured_s * 1e3,
-        outcome.frame_hops
+        count(outcome.frame_hops)
     );
     text += &format!(
         "goodput        {:.2} Gb/s in all, {:.2} at the fullest host (a link's ceiling: {:.2} in, {:.2} out)\n",
@@ -171,22 +172,18 @@ fn text(outcome: &Outcome) -> String {
         switch.queue_p999_bytes as f64 / 1e3
     );
     if switch.pauses > 0 {
-        text += &format!("  pauses       {}\n", switch.pauses);
+        text += &format!("  pauses       {}\n", count(switch.pauses));
     }
-    for (reason, count) in &switch.drops {
-        text += &format!("  dropped      {count} {reason}\n");
-    }
-    for (reason, count) in &switch.program_drops {
-        text += &format!("  by program   {count} {reason}\n");
-    }
-    for (reason, count) in &switch.demoted {
-        text += &format!("  demoted      {count} {reason}\n");
-    }
-    for (reason, count) in &switch.refused {
-        text += &format!("  not now      {count} {reason}\n");
-    }
-    for (reason, count) in &outcome.host_drops {
-        text += &format!("  by hosts     {count} {reason}\n");
+    for (what, counts) in [
+        ("dropped", &switch.drops),
+        ("by program", &switch.program_drops),
+        ("demoted", &switch.demoted),
+        ("not now", &switch.refused),
+        ("by hosts", &outcome.host_drops),
+    ] {
+        for (reason, frames) in counts {
+            text += &format!("  {what:<12} {} {reason}\n", count(*frames));
+        }
     }
     let (mut rows, mut notes) = (Rows::new(&LATENCIES), String::new());
     for traffic in &outcome.traffic {
@@ -195,16 +192,18 @@ fn text(outcome: &Outcome) -> String {
         whole[1] = traffic.done.to_string();
         rows.push(whole);
         for decile in &traffic.deciles {
-            let size = decile.up_to_bytes.map_or("larger".to_owned(), |bytes| format!("to {bytes} B"));
+            let size =
+                decile.up_to_bytes.map_or("larger".to_owned(), |bytes| format!("to {} B", count(bytes)));
             rows.push(row(format!("  {size}"), Default::default(), &decile.latency_ns));
         }
         let name = &traffic.name;
         if traffic.retransmissions > 0 {
-            let (frames, timeouts) = (traffic.retransmissions, traffic.timeouts);
+            let (frames, timeouts) = (count(traffic.retransmissions), count(traffic.timeouts));
             notes += &format!("{name}: {frames} frames sent again, {timeouts} timeouts\n");
         }
         if traffic.refused > 0 {
-            notes += &format!("{name}: {} messages rejected: too many were waiting\n", traffic.refused);
+            notes +=
+                &format!("{name}: {} messages rejected: too many were waiting\n", count(traffic.refused));
         }
     }
     if outcome.rsv_grt_ns.count > 0 {
@@ -239,8 +238,8 @@ fn text(outcome: &Outcome) -> String {
     text += &format!(
         "\nchecks: {}; {} of {} grants overlap another's time; digest {}\n",
         if outcome.problems.is_empty() { "all passed" } else { "FAILED" },
-        checks.overlapping_grants,
-        checks.grants,
+        count(checks.overlapping_grants),
+        count(checks.grants),
         outcome.digest
     );
     text

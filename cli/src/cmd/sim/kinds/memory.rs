@@ -2,6 +2,7 @@
 
 use crate::cmd::sim::shown::{Page, Parts, Shown, Table, figure};
 use p4rack_lab::rows::Rows;
+use p4rack_report::text::count;
 use p4rack_sim::{MemoryExperiment, MemoryOutcome, TimesNs};
 use serde_json::Value;
 
@@ -45,10 +46,10 @@ const PAGE: Page = Page {
         figure("p99 of ÷ alone", "", "/slowdown_p99", 1.0),
         figure("published measure", "", "/published_slowdown", 1.0),
         figure("published", "", "/golden", 1.0),
-        figure("mean", "ns", "/latency_ns/mean/mean", 1.0),
-        figure("p50", "ns", "/latency_ns/p50", 1.0),
-        figure("p99", "ns", "/latency_ns/p99", 1.0),
-        figure("added", "ns", "/added_ns/mean/mean", 1.0),
+        figure("mean", "µs", "/latency_ns/mean/mean", 1e3),
+        figure("p50", "µs", "/latency_ns/p50", 1e3),
+        figure("p99", "µs", "/latency_ns/p99", 1e3),
+        figure("added", "µs", "/added_ns/mean/mean", 1e3),
         figure("queue max", "B", "/queue_max_bytes", 1.0),
         figure("dropped", "", "/dropped", 1.0),
         figure("lost", "", "/lost", 1.0),
@@ -56,11 +57,11 @@ const PAGE: Page = Page {
     ],
     drawn: &[
         figure("Completion ÷ alone, mean", "", "/slowdown/mean", 1.0),
-        figure("99th percentile of completion", "ns", "/latency_ns/p99", 1.0),
-        figure("Added to being alone, mean", "ns", "/added_ns/mean/mean", 1.0),
+        figure("99th percentile of completion", "µs", "/latency_ns/p99", 1e3),
+        figure("Added to being alone, mean", "µs", "/added_ns/mean/mean", 1e3),
         figure("Operations", "million/s", "/mops", 1.0),
     ],
-    tail: Some(figure("Messages that took longer", "ns", "/latency_ns", 1.0)),
+    tail: Some(figure("Messages that took longer", "µs", "/latency_ns", 1e3)),
     series: None,
     tenths: None,
     parts: Some(Parts {
@@ -71,9 +72,9 @@ const PAGE: Page = Page {
         figures: &[
             figure("messages", "", "/measured", 1.0),
             figure("÷ alone", "", "/slowdown/mean", 1.0),
-            figure("mean", "ns", "/latency_ns/mean/mean", 1.0),
-            figure("p99", "ns", "/latency_ns/p99", 1.0),
-            figure("added", "ns", "/added_ns/mean/mean", 1.0),
+            figure("mean", "µs", "/latency_ns/mean/mean", 1e3),
+            figure("p99", "µs", "/latency_ns/p99", 1e3),
+            figure("added", "µs", "/added_ns/mean/mean", 1e3),
         ],
     }),
     notes: &[
@@ -94,10 +95,10 @@ impl Shown for MemoryExperiment {
             ">off",
             ">÷ alone",
             ">p99",
-            ">alone ns",
-            ">mean ns",
-            ">p99 ns",
-            ">added ns",
+            ">alone µs",
+            ">mean µs",
+            ">p99 µs",
+            ">added µs",
             ">±",
             ">queue B",
             ">carried",
@@ -127,11 +128,11 @@ fn row(settings: String, outcome: &MemoryOutcome) -> Vec<String> {
         off.map_or(String::new(), |off| format!("{:+.1} %", off * 100.0)),
         format!("{:.3}", outcome.slowdown.mean),
         format!("{:.2}", outcome.slowdown_p99),
-        format!("{:.1}", outcome.alone_ns),
-        format!("{:.1}", outcome.latency_ns.mean.mean),
-        format!("{:.1}", outcome.latency_ns.p99),
-        format!("{:.1}", outcome.added_ns.mean.mean),
-        maybe(outcome.added_ns.mean.within),
+        us(outcome.alone_ns),
+        us(outcome.latency_ns.mean.mean),
+        us(outcome.latency_ns.p99),
+        us(outcome.added_ns.mean.mean),
+        outcome.added_ns.mean.within.map_or(String::new(), us),
         outcome.queue_max_bytes.to_string(),
         or_dash(outcome.carried_load),
         or_dash(outcome.mops),
@@ -141,6 +142,11 @@ fn row(settings: String, outcome: &MemoryOutcome) -> Vec<String> {
             (lost, _) => format!("{lost} lost"),
         },
     ]
+}
+
+/// A time in microseconds, to a tenth of a nanosecond.
+fn us(ns: f64) -> String {
+    format!("{:.4}", ns / 1e3)
 }
 
 /// A figure that every run should have, or that it is missing.
@@ -154,10 +160,10 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
         outcome.name,
         outcome.scheme,
         outcome.seed,
-        outcome.measured,
-        outcome.messages,
-        outcome.lost,
-        outcome.refused,
+        count(outcome.measured as u64),
+        count(outcome.messages as u64),
+        count(outcome.lost as u64),
+        count(outcome.refused),
         outcome.offered_load,
         if outcome.grows { ", latency grows along the run" } else { "" }
     );
@@ -172,18 +178,17 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
         within(outcome.slowdown.within),
         outcome.slowdown_p99
     );
-    let mut rows = Rows::new(&["ns", ">messages", ">mean", ">±", ">p50", ">p99", ">p99.9", ">max"]);
+    let mut rows = Rows::new(&["µs", ">messages", ">mean", ">±", ">p50", ">p99", ">p99.9", ">max"]);
     let mut push = |name: String, measured: usize, times: &TimesNs| {
-        let number = |value: f64| format!("{value:.1}");
         rows.push(vec![
             name,
             measured.to_string(),
-            number(times.mean.mean),
-            times.mean.within.map_or(String::new(), number),
-            number(times.p50),
-            number(times.p99),
-            number(times.p999),
-            number(times.max),
+            us(times.mean.mean),
+            times.mean.within.map_or(String::new(), us),
+            us(times.p50),
+            us(times.p99),
+            us(times.p999),
+            us(times.max),
         ]);
     };
     push("completion".into(), outcome.measured, &outcome.latency_ns);
@@ -193,7 +198,7 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
         push("  added to being alone".into(), operation.measured, &operation.added_ns);
     }
     text += &format!("\n{}\n", rows.text());
-    text += &format!("switch queue   {} B at most\n", outcome.queue_max_bytes);
+    text += &format!("switch queue   {} B at most\n", count(outcome.queue_max_bytes));
     text += &format!("carried load   {}\n", or_dash(outcome.carried_load));
     text += &format!("operations     {} million per second\n", or_dash(outcome.mops));
     for paper in &outcome.paper {

@@ -99,7 +99,7 @@ pub fn html(all: &[Golden]) -> String {
         "<details open><summary>EDM's published table: {same} of {} figures within 5 %</summary>\
          <p class=\"lead\">Slowdown by the authors' normalisation and stop rule, beside it over all messages.</p>\
          <div class=\"scroll\"><table><thead><tr><td>case</td><th scope=\"col\">figure</th><th scope=\"col\">scheme</th>\
-         <th scope=\"col\">published</th><th scope=\"col\">here</th><th scope=\"col\">÷ alone</th><th scope=\"col\">mean, ns</th>\
+         <th scope=\"col\">published</th><th scope=\"col\">here</th><th scope=\"col\">÷ alone</th><th scope=\"col\">mean, µs</th>\
          <th scope=\"col\">verdict</th></tr></thead><tbody>",
         all.len()
     );
@@ -110,14 +110,14 @@ pub fn html(all: &[Golden]) -> String {
             format_args!(
                 "<tr><th scope=\"row\">{}</th><td data-h=\"figure\">{}</td><td data-h=\"scheme\">{}</td>\
              <td data-h=\"published\">{}</td><td data-h=\"here\" class=\"{class}\">{}</td><td data-h=\"÷ alone\">{}</td>\
-             <td data-h=\"mean, ns\">{}</td><td data-h=\"verdict\">{}</td></tr>",
+             <td data-h=\"mean, µs\">{}</td><td data-h=\"verdict\">{}</td></tr>",
                 escape(&one.case),
                 one.figure(),
                 escape(&one.scheme),
                 one.says,
                 or_dash(one.here, 3),
                 or_dash(one.alone, 3),
-                or_dash(one.mean_ns, 1),
+                or_dash(one.mean_ns.map(|ns| ns / 1e3), 4),
                 escape(one.verdict())
             ),
         );
