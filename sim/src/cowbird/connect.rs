@@ -8,7 +8,7 @@ use super::redy::IoThread;
 use super::server::Server;
 use super::spot::Core;
 use super::thread::{ASK_BYTES, Thread, Way};
-use super::world::{Attacker, World};
+use super::world::{Attacker, CowbirdWorld};
 use p4rack_cowbird::{Client, Layout};
 use p4rack_fabric::cowbird::{Pool, Set};
 use p4rack_wire::Nanos;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-impl World<'_> {
+impl CowbirdWorld<'_> {
     /// Makes threads, their queue pairs and rings, and the engines and servers on hosts.
     pub(super) fn connect(&mut self, threads: usize, pool_bytes: u64) -> Result<(), String> {
         let (spec, rate_bps) = (&self.experiment.spec, self.experiment.rate_bps);

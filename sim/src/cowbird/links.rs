@@ -3,12 +3,12 @@
 use super::competing::Competing;
 use super::nic::{Cause, ps};
 use super::rack::COMPUTE;
-use super::world::{CLOCK, Event, World};
+use super::world::{CLOCK, CowbirdWorld, Event};
 use crate::frames::Frame;
 use crate::kernel::Way;
 use crate::transport::wire::Pdu;
 
-impl World<'_> {
+impl CowbirdWorld<'_> {
     /// Sends the frames of a host's adapter. Their cause was at `from_ps`.
     pub(super) fn send(&mut self, host: usize, now_ps: u64, from_ps: u64, cause: Cause) {
         self.nics[host].collect(now_ps, from_ps, cause, &mut self.frames);

@@ -5,7 +5,7 @@ use super::nic::Nic;
 use super::rack::{COMPUTE, HOSTS, POOL, SPOT};
 use super::records::CowbirdPlant;
 use super::thread::Thread;
-use super::world::{Attacker, Mark, World};
+use super::world::{Attacker, CowbirdWorld, Mark};
 use crate::hostile::OthersOutcome;
 use crate::latency::Latency;
 use crate::outcome::{Compared, compared, concerns};
@@ -103,12 +103,12 @@ pub fn run_planted(
     experiment: &CowbirdExperiment,
     plant: Option<CowbirdPlant>,
 ) -> Result<CowbirdOutcome, String> {
-    let mut world = World::new(experiment, plant)?;
+    let mut world = CowbirdWorld::new(experiment, plant)?;
     world.run();
     Ok(outcome(experiment, &mut world))
 }
 
-fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutcome {
+fn outcome(experiment: &CowbirdExperiment, world: &mut CowbirdWorld<'_>) -> CowbirdOutcome {
     let spec = &experiment.spec;
     let measured_ns = (spec.duration_us - spec.warmup_us) * 1_000;
     let sum = |of: fn(&Thread) -> u64| world.threads.iter().map(of).sum::<u64>();

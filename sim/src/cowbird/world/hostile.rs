@@ -1,6 +1,6 @@
 //! The second compute node of a Cowbird rack, at the fourth port: honest or hostile, and its effect on the first one's threads.
 
-use super::{CLOCK, Event, World};
+use super::{CLOCK, CowbirdWorld, Event};
 use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme, CowbirdSpec};
 use crate::cowbird::nic::{MESSAGE_BYTES_MAX, Nic, ps};
 use crate::cowbird::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SINK, SPOT};
@@ -159,7 +159,7 @@ pub(in crate::cowbird) fn connect_spot(
     Ok(())
 }
 
-impl World<'_> {
+impl CowbirdWorld<'_> {
     /// The host of a thread.
     pub(in crate::cowbird) fn home(&self, thread: usize) -> usize {
         if thread < usize::from(self.experiment.spec.threads) { COMPUTE } else { SINK }

@@ -1,12 +1,12 @@
 //! What runs on hosts: threads, the spare host's cores, and what adapters have ended for them.
 
-use super::{CLOCK, Event, World};
+use super::{CLOCK, CowbirdWorld, Event};
 use crate::cowbird::nic::Cause;
 use crate::cowbird::rack::{COMPUTE, COMPUTE_QPN, POOL_QPN, SINK, SPOT};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::Completion;
 
-impl World<'_> {
+impl CowbirdWorld<'_> {
     pub(super) fn step(&mut self, nth: u16, now_ps: u64) {
         let home = self.home(nth.into());
         let thread = &mut self.threads[usize::from(nth)];

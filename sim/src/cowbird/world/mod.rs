@@ -79,7 +79,7 @@ pub(super) struct Mark {
 
 /// A run.
 #[derive(Debug)]
-pub(super) struct World<'a> {
+pub(super) struct CowbirdWorld<'a> {
     pub experiment: &'a CowbirdExperiment,
     pub plan: Plan,
     pub agenda: Agenda<Event>,
@@ -107,9 +107,12 @@ pub(super) struct World<'a> {
     pub now_ps: u64,
 }
 
-impl<'a> World<'a> {
+impl<'a> CowbirdWorld<'a> {
     /// A rack at time 0. Errors: the generator or an adapter refuses it.
-    pub fn new(experiment: &'a CowbirdExperiment, plant: Option<CowbirdPlant>) -> Result<World<'a>, String> {
+    pub fn new(
+        experiment: &'a CowbirdExperiment,
+        plant: Option<CowbirdPlant>,
+    ) -> Result<CowbirdWorld<'a>, String> {
         let spec = &experiment.spec;
         let pool_bytes = spec.records * u64::from(spec.record_bytes);
         let second = Second::of(spec);
@@ -153,7 +156,7 @@ impl<'a> World<'a> {
         let class = spec.competing.as_ref().map(|tcp| tcp.class).unwrap_or_default();
         let (random, link) = (Random::stream(spec.seed, 0), experiment.link());
         let wires = Wires::new(CLOCK, ps(spec.nic.link_ns), (&link, None), &HOST_NAMES, random)?;
-        let mut world = World {
+        let mut world = CowbirdWorld {
             hub: Hub::new(
                 rack::switch(engine.as_ref(), rates_bps, (spec.queueing, class), spec.seed)?,
                 CLOCK,

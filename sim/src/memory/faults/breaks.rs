@@ -4,12 +4,12 @@ use super::account::account;
 use super::client::{Object, objects};
 use super::faulty::Break;
 use super::rack::{BYTES, RESTART_SESSIONS};
-use super::world::{World, hub};
+use super::world::{FaultsWorld, hub};
 use crate::switch::Model;
 use p4rack_history::{Entry, Outcome, Word};
 use p4rack_wire::Nanos;
 
-impl World<'_> {
+impl FaultsWorld<'_> {
     pub(super) fn account(&mut self, switch: usize, now_ns: u64) {
         let Some(hub) = &self.switches[switch] else { return };
         let account = account(&hub.model, now_ns);

@@ -3,7 +3,7 @@
 use super::faulty::Fate;
 use super::hostile::HOSTILE;
 use super::plant::Effect;
-use super::world::{Event, FAULTS_NS, Node, World};
+use super::world::{Event, FAULTS_NS, FaultsWorld, FaultyHost};
 use crate::frames::Frame;
 use crate::message::{host_of, mac_of};
 use p4rack_fabric::Machine as _;
@@ -15,10 +15,10 @@ const LINK_NS: u64 = 300;
 /// Delay of a duplicated write, if that bug is planted.
 const AGAIN_NS: u64 = 30_000;
 
-impl World<'_> {
+impl FaultsWorld<'_> {
     /// Plans the next time to ask a node: for a frame or a timeout.
     pub(super) fn plan(&mut self, nth: u16, now_ns: u64) {
-        let Node { machines, uplink, .. } = &mut self.nodes[usize::from(nth)];
+        let FaultyHost { machines, uplink, .. } = &mut self.nodes[usize::from(nth)];
         let poll = uplink.plan(machines, now_ns);
         self.agenda.extend(poll.map(|at_ns| (at_ns, Event::Poll(nth))));
     }

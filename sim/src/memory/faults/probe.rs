@@ -2,7 +2,7 @@
 
 use super::client::{CHUNKS_AT, CHUNKS_MAX, PROBES_AT, Why};
 use super::rack::{CHUNK_BYTES, COMPUTES, MEMORIES};
-use super::world::{Event, Probe, World};
+use super::world::{Event, FaultsWorld, Probe};
 use p4rack_fabric::edm::host::compute;
 use p4rack_wire::edm;
 
@@ -10,7 +10,7 @@ use p4rack_wire::edm;
 /// their passes, so simultaneous operations would not all succeed at the first attempt.
 const PASSES: u64 = 32;
 
-impl World<'_> {
+impl FaultsWorld<'_> {
     /// After recovery, every node reads, writes and changes all remaining memory. A timeout later, reads check the written values,
     /// because writes have no answer.
     pub(super) fn probe(&mut self, stage: Probe, now_ns: u64) {

@@ -68,7 +68,8 @@ pub(super) enum Probe {
     Written,
 }
 
-pub(super) struct Node {
+/// A host: its machines for both roles, which may fall silent, die and start again.
+pub(super) struct FaultyHost {
     pub machines: EdmHost,
     pub uplink: Uplink,
     pub incarnation: u64,
@@ -80,7 +81,7 @@ pub(super) struct Node {
     pub is_dead: bool,
 }
 
-impl Node {
+impl FaultyHost {
     /// Contents of its memory.
     pub fn bytes(&self) -> &[u8] {
         self.machines.memory.as_ref().map_or(&[], |memory| &memory.regions()[0].bytes)
@@ -107,12 +108,13 @@ impl Gone {
     }
 }
 
-pub(super) struct World<'a> {
+/// A run.
+pub(super) struct FaultsWorld<'a> {
     pub rack: &'a FaultsRack,
     pub planted: Planted,
     pub faults: Faults,
     pub agenda: Agenda<Event>,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<FaultyHost>,
     pub clients: Vec<Client>,
     /// `None`: the switch is dead.
     pub switches: Vec<Option<Hub>>,
@@ -135,20 +137,20 @@ pub(super) struct World<'a> {
 impl FaultsRack {
     /// Runs a seed, with a planted bug if one is given. The same seed gives the same outcome.
     pub fn run(&self, seed: u64, plant: Option<Plant>) -> FaultsOutcome {
-        match World::new(self, seed, plant) {
+        match FaultsWorld::new(self, seed, plant) {
             Ok(world) => world.run(),
             Err(problem) => FaultsOutcome { problems: vec![problem], ..FaultsOutcome::default() },
         }
     }
 }
 
-impl<'a> World<'a> {
-    fn new(rack: &'a FaultsRack, seed: u64, plant: Option<Plant>) -> Result<World<'a>, String> {
+impl<'a> FaultsWorld<'a> {
+    fn new(rack: &'a FaultsRack, seed: u64, plant: Option<Plant>) -> Result<FaultsWorld<'a>, String> {
         let switches = 1 + usize::from(seed.is_multiple_of(3));
         let mut starts = Random::stream(seed, 3);
         let mut node = |_| {
             let (incarnation, first_session) = (starts.next(), starts.next() as u16);
-            Ok(Node {
+            Ok(FaultyHost {
                 machines: EdmHost {
                     compute: rack.compute(incarnation),
                     memory: Some(rack.memory(vec![0; BYTES], first_session)?),
@@ -162,7 +164,7 @@ impl<'a> World<'a> {
             })
         };
         let nodes = (0..NODES).map(&mut node).collect::<Result<_, String>>()?;
-        Ok(World {
+        Ok(FaultsWorld {
             rack,
             planted: Planted::new(plant),
             faults: Faults::new(seed, FAULTS_NS, switches),

@@ -134,7 +134,7 @@ struct Host {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Port {
+struct SwitchPort {
     busy: bool,
     control: VecDeque<Packet>,
     queue: VecDeque<Packet>,
@@ -172,7 +172,7 @@ pub struct Run<'a> {
     block_ps: u64,
     agenda: Agenda<Event>,
     hosts: Vec<Host>,
-    ports: Vec<Port>,
+    ports: Vec<SwitchPort>,
     flows: Vec<Flow>,
     central: central::Central,
 }
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
             block_ps: block_ps(params.rate_bps),
             agenda,
             hosts: vec![host; nodes],
-            ports: vec![Port::default(); nodes],
+            ports: vec![SwitchPort::default(); nodes],
             flows,
             central: central::Central::new(nodes),
         }

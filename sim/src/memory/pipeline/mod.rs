@@ -21,7 +21,7 @@ use crate::kernel::{Agenda, Clock, Hub, Way, Wires};
 use crate::message::mac_of;
 use crate::random::Random;
 use crate::switch::{Model, P4, SwitchError};
-use node::Node;
+use node::PipelineHost;
 use p4rack_codegen::Arch;
 use p4rack_codegen::scheme::edm::{Edm, Mode, NO_LOSS};
 use p4rack_fabric::Machine as _;
@@ -116,7 +116,7 @@ pub struct Pipeline<'a> {
     hub: Hub,
     timeout: Nanos,
     agenda: Agenda<Event>,
-    nodes: Vec<Node>,
+    nodes: Vec<PipelineHost>,
     frames: Frames,
     payload: Vec<u8>,
     wires: Wires,
@@ -148,7 +148,8 @@ impl<'a> Pipeline<'a> {
         let of_attackers = if params.attackers.is_empty() { 1 } else { LONG_BYTES };
         let longest = messages.iter().map(|message| message.bytes).fold(of_attackers, u32::max);
         let addresses = (messages.len() as u32).next_power_of_two().min(ADDRESSES);
-        let nodes = (0..params.nodes).map(|_| Node::new(params, timeout, (addresses + longest) as usize));
+        let nodes =
+            (0..params.nodes).map(|_| PipelineHost::new(params, timeout, (addresses + longest) as usize));
         let pairs = usize::from(params.nodes) * usize::from(params.nodes);
         let (ended, left) = (vec![false; messages.len()], messages.len());
         let again = if params.link.has_faults() { vec![0; messages.len()] } else { Vec::new() };
@@ -205,7 +206,7 @@ impl<'a> Pipeline<'a> {
         let no_loss = counted.drops.iter().filter(|(reason, _)| NO_LOSS.contains(reason));
         let no_loss: u64 = no_loss.map(|(_, count)| count).sum();
         self.messages.shown.dropped = stats.drops.iter().map(|(_, count)| count).sum::<u64>() - no_loss;
-        let sum = |of: fn(&Node) -> u64| self.nodes.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&PipelineHost) -> u64| self.nodes.iter().map(of).sum::<u64>();
         self.messages.shown.again += sum(|node| node.machines.compute.counters().again);
         // A repeated message has another address and would count as another message.
         let strays = self.messages.shown.again
@@ -267,7 +268,7 @@ impl<'a> Pipeline<'a> {
                     self.completed(node, now_ps);
                     self.plan(node, now_ps);
                 }
-                let waits = |node: &Node| node.machines.compute.next_timeout().is_some();
+                let waits = |node: &PipelineHost| node.machines.compute.next_timeout().is_some();
                 if !self.agenda.is_empty() || self.nodes.iter().any(waits) {
                     self.agenda.add(now_ps + self.timeout.0 * 1_000, Event::Timers);
                 }

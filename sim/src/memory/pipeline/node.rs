@@ -9,7 +9,7 @@ use p4rack_fabric::hostile::edm::Machine;
 use p4rack_wire::Nanos;
 
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct PipelineHost {
     pub machines: EdmHost,
     pub uplink: Uplink,
     /// Its role instead of both.
@@ -18,9 +18,9 @@ pub(super) struct Node {
     pub tokens: Vec<u32>,
 }
 
-impl Node {
+impl PipelineHost {
     /// A host with open sessions to all others, because an experiment begins in a steady state.
-    pub fn new(params: &Params, timeout: Nanos, bytes: usize) -> Result<Node, String> {
+    pub fn new(params: &Params, timeout: Nanos, bytes: usize) -> Result<PipelineHost, String> {
         let compute = compute::Config {
             active_per_pair: params.demands as u16,
             waiting_max: params.pending_max,
@@ -49,7 +49,7 @@ impl Node {
         }
         let machines = EdmHost { compute, memory: Some(memory) };
         let uplink = Uplink::new(params.rate_bps, CLOCK);
-        Ok(Node { machines, uplink, hostile: None, tokens: Vec::new() })
+        Ok(PipelineHost { machines, uplink, hostile: None, tokens: Vec::new() })
     }
 
     /// Writes that its memory has whole.
