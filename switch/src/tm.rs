@@ -20,7 +20,7 @@ use crate::pool::{NONE, PacketId, Pool};
 use crate::stats::{DropReason, PortStats};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::{FCS, MIN_FRAME};
-use port::{Port, byte_time};
+use port::{EgressPort, byte_time};
 
 /// Number of port numbers that programs can represent.
 const PORT_NUMBERS: usize = 512;
@@ -60,7 +60,7 @@ fn stored(len: usize) -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficManager {
     /// Those of the configuration, the one that stands for numbers without a port, those that come back, the CPU port.
-    ports: Vec<Port>,
+    ports: Vec<EgressPort>,
     /// By position: the time from which frames waiting there for a wire can be sent.
     dues: Dues,
     /// Whether frames wait for the controller.
@@ -107,7 +107,9 @@ impl TrafficManager {
             manager.ports.iter_mut().for_each(|port| port.turns = Some(Box::default()));
         }
         manager.nowhere = manager.ports.len();
-        manager.ports.push(Port { is_nowhere: true, ..Port::new(nowhere(config), config, false) });
+        manager
+            .ports
+            .push(EgressPort { is_nowhere: true, ..EgressPort::new(nowhere(config), config, false) });
         if let Some(cpu) = config.cpu_port {
             manager.add(PortConfig::new(cpu, 0), config, true);
         }
@@ -122,7 +124,7 @@ impl TrafficManager {
             return;
         }
         self.by_number[number] = self.ports.len() as u16;
-        self.ports.push(Port::new(port, config, is_cpu));
+        self.ports.push(EgressPort::new(port, config, is_cpu));
     }
 
     /// Replaces the ports whose frames come back. Numbers of configured ports stay theirs. All queues are empty.
@@ -181,7 +183,7 @@ impl TrafficManager {
 
     /// Counters of a port.
     #[inline]
-    pub fn port_mut(&mut self, at: usize) -> &mut Port {
+    pub fn port_mut(&mut self, at: usize) -> &mut EgressPort {
         &mut self.ports[at]
     }
 

@@ -25,9 +25,9 @@ pub(super) struct Queue {
     pub stats: QueueStats,
 }
 
-/// State of a port.
+/// State of an egress port: its queues and when its wire is free.
 #[derive(Clone, Debug)]
-pub(crate) struct Port {
+pub(crate) struct EgressPort {
     pub(super) config: PortConfig,
     /// Whether its frames go to the controller instead of a wire.
     pub(super) is_cpu: bool,
@@ -58,10 +58,10 @@ pub(crate) struct Port {
     pub drops: [u64; DropReason::ALL.len()],
 }
 
-impl Port {
+impl EgressPort {
     /// A port without frames.
-    pub(super) fn new(port: PortConfig, config: &Config, is_cpu: bool) -> Port {
-        Port {
+    pub(super) fn new(port: PortConfig, config: &Config, is_cpu: bool) -> EgressPort {
+        EgressPort {
             byte_time: byte_time(port.rate_bps),
             // Frames from the controller do not arrive over a wire.
             inlet: Inlet::new(if is_cpu { 0 } else { port.rate_bps }, config),
