@@ -3,7 +3,7 @@
 use super::operation::{self, Error, Operation, Remote, operations, word};
 use super::port::{EdmPort, EdmPortError, PortConfig, PortStats};
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::edm::host::compute::{Config, Counters, Node};
+use p4rack_fabric::edm::host::compute::{self, Config, Counters};
 use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Opcode;
@@ -43,7 +43,7 @@ pub(super) type Done = Result<Vec<u8>, Error>;
 #[derive(Debug)]
 pub struct Client {
     port: EdmPort,
-    node: Node,
+    node: compute::Node,
     poller: Poller,
     link: usize,
     config: Config,
@@ -62,7 +62,7 @@ impl Client {
         let mut poller = Poller::new();
         let link = poller.add(&port).map_err(EdmPortError::Wait)?;
         // One program at a time opens the link, so no other started at this time.
-        let node = Node::new(config.node.clone(), clock::now().0);
+        let node = compute::Node::new(config.node.clone(), clock::now().0);
         Ok(Client { port, node, poller, link, config: config.node, open: 0, done: VecDeque::new() })
     }
 

@@ -109,12 +109,12 @@ fn check_place(
 }
 
 /// A machine of EDM's: messages with the numbers of the nodes that they come from and go to.
-pub(super) trait Node:
+pub(super) trait EdmMachine:
     for<'a> Machine<Received<'a> = (u16, &'a [u8]), Sent = u16, Buffer = Vec<u8>>
 {
 }
 
-impl<M: for<'a> Machine<Received<'a> = (u16, &'a [u8]), Sent = u16, Buffer = Vec<u8>>> Node for M {}
+impl<M: for<'a> Machine<Received<'a> = (u16, &'a [u8]), Sent = u16, Buffer = Vec<u8>>> EdmMachine for M {}
 
 /// Counters of a port; the node and the kernel have their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,7 +168,7 @@ impl EdmPort {
     }
 
     /// Reads what has come, at most a batch, and hands each message with the number of its sender to a node.
-    pub fn receive(&mut self, node: &mut impl Node) -> Result<(), EdmPortError> {
+    pub fn receive(&mut self, node: &mut impl EdmMachine) -> Result<(), EdmPortError> {
         let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)].mac, self.config.ether_type);
         let (numbers, stats) = (&self.numbers, &mut self.stats);
         let read = self.socket.receive(|frame, at| match edm::parse_frame(frame, ether_type) {
@@ -198,7 +198,7 @@ impl EdmPort {
     }
 
     /// Sends a node's messages, until it has none or the link is busy.
-    pub fn drain(&mut self, node: &mut impl Node, now: Nanos) {
+    pub fn drain(&mut self, node: &mut impl EdmMachine, now: Nanos) {
         let mut message = std::mem::take(&mut self.message);
         while self.free_at <= now
             && let Some(to) = node.poll_link(now, &mut message)

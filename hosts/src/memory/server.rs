@@ -3,7 +3,7 @@
 use super::port::{EdmPort, EdmPortError, PortConfig, PortStats};
 use crate::outlet::{Outlet, OutletError};
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::edm::host::memory::{Config, Node, Region};
+use p4rack_fabric::edm::host::memory::{self, Config, Region};
 use p4rack_netdev::exporter::Exposition;
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
@@ -74,7 +74,7 @@ fn first_session() -> u16 {
 #[derive(Debug)]
 pub struct Server<B> {
     config: ServerConfig,
-    node: Node<B>,
+    node: memory::Node<B>,
     port: EdmPort,
     outlet: Outlet,
     started: Nanos,
@@ -87,7 +87,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Server<B> {
     /// Errors: there is no such interface, no permission, another program on this host runs a node on it; regions overlap.
     pub fn open(config: ServerConfig, regions: Vec<Region<B>>) -> Result<Server<B>, ServerError> {
         let node_config = Config { first_session: first_session(), ..config.node.clone() };
-        let node = Node::new(node_config, regions).map_err(ServerError::Regions)?;
+        let node = memory::Node::new(node_config, regions).map_err(ServerError::Regions)?;
         let port = EdmPort::open(config.port.clone())?;
         let outlet = Outlet::open(config.stats_file.clone(), config.metrics_addr)?;
         Ok(Server { config, node, port, outlet, started: clock::now(), granted: None })
@@ -147,12 +147,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Server<B> {
 }
 
 /// Refused requests by reason.
-fn refused<B: AsRef<[u8]> + AsMut<[u8]>>(node: &Node<B>) -> Vec<(&'static str, u64)> {
+fn refused<B: AsRef<[u8]> + AsMut<[u8]>>(node: &memory::Node<B>) -> Vec<(&'static str, u64)> {
     let reasons = Status::ALL.into_iter().filter(|status| *status != Status::Done);
     reasons.map(|status| (status.name(), node.counters().refused[status as usize])).collect()
 }
 
-fn exposition<B: AsRef<[u8]> + AsMut<[u8]>>(host: &str, node: &Node<B>) -> String {
+fn exposition<B: AsRef<[u8]> + AsMut<[u8]>>(host: &str, node: &memory::Node<B>) -> String {
     let mut text = Exposition::default();
     let mut family = |name: &str, label: &str, help: &str, values: Vec<(&'static str, u64)>| {
         text.family(name, help, "counter");
