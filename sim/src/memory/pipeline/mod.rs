@@ -9,27 +9,26 @@
 
 mod hostile;
 mod node;
+mod params;
 mod rack;
 mod times;
 
-use super::latency::Modules;
 use super::message::{Message, Operation, Shown};
 use super::messages::Messages;
-use crate::experiment::LinkSpec;
 use crate::frames::{Frame, Frames};
 use crate::kernel::{Agenda, Clock, Hub, Way, Wires};
 use crate::message::mac_of;
 use crate::random::Random;
 use crate::switch::{Model, P4, SwitchError};
 use node::PipelineHost;
-use p4rack_codegen::Arch;
-use p4rack_codegen::scheme::edm::{Edm, Mode, NO_LOSS};
+use p4rack_codegen::scheme::edm::{Edm, NO_LOSS};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::edm::host::compute;
-use p4rack_fabric::hostile::edm::{Attack, LONG_BYTES};
+use p4rack_fabric::hostile::edm::LONG_BYTES;
 use p4rack_switch::Config;
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::{MacAddr, Nanos};
+pub use params::Params;
 use rack::rack;
 
 /// Addresses at which messages begin. The address identifies the message.
@@ -41,50 +40,6 @@ const AGAIN_MAX: u8 = 16;
 /// The key of all memory.
 const KEY: u32 = 1;
 const CLOCK: Clock = Clock::PICOSECONDS;
-
-/// Parameters.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// The mode.
-    pub mode: Mode,
-    /// Nodes, each with one port.
-    pub nodes: u16,
-    /// Rate of a link.
-    pub rate_bps: u64,
-    /// Delays of hosts, links and the pipeline.
-    pub modules: Modules,
-    /// Time of a memory access: of a read when its request arrives, of a store when data arrives. Data of a write is fetched while
-    /// the write waits for its grant.
-    pub memory_ps: u64,
-    /// Bytes of a chunk.
-    pub chunk_bytes: u32,
-    /// Chunks of a window.
-    pub window: u32,
-    /// Maximum demands of a pair: the paper's X.
-    pub demands: u32,
-    /// Headroom of a grant over its frames' time, in percent.
-    pub headroom_percent: u32,
-    /// Rings of a destination's waiting demands (`matched`).
-    pub classes: u32,
-    /// Windows granted ahead before demands wait (`matched`).
-    pub ahead: u32,
-    /// Architecture of the program.
-    pub arch: Arch,
-    /// Whether links are shared between messages.
-    pub shares: bool,
-    /// Nodes that run an attack: number, attack, victim.
-    pub attackers: Vec<(u16, Attack, u16)>,
-    /// Delay before the next pass of a resubmitted or recirculated frame.
-    pub pass_ns: u64,
-    /// Maximum messages that wait in a host for one other host; more are refused.
-    pub pending_max: usize,
-    /// Delays and faults of links.
-    pub link: LinkSpec,
-    /// Delay between hosts' machines and their links, as quantiles.
-    pub dma_ns: Option<Vec<(f64, f64)>>,
-    /// Seed of these delays and faults.
-    pub seed: u64,
-}
 
 #[derive(Debug)]
 enum Event {

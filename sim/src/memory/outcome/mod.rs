@@ -1,21 +1,20 @@
 //! Runs an experiment on a memory rack and collects its results.
 
-use super::exact::Exact;
-use super::experiment::{Isolated, MemoryExperiment, kind_of};
+mod load;
+mod ran;
+mod samples;
+
+use super::experiment::MemoryExperiment;
 use super::hostile::{but_attackers, others};
 use super::measure::{Mean, TimesNs, grows};
-use super::message::{Message, Operation, Shown, Times};
-use super::packets::Run;
-use super::pipeline::Pipeline;
-use super::published::{Published, slowdown_of};
-use super::spec::MemoryScheme;
+use super::message::{Message, Operation, Shown};
 use crate::hostile::OthersOutcome;
 use crate::outcome::{Compared, compared, concerns};
+use load::{Carried, offered_load, published_mops};
+use ran::{isolated, published, simulate};
+use samples::{Sample, p99, part};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Time between messages that are alone, beside a hundred times their own.
-const ALONE_PS: u64 = 1_000_000_000;
+use std::collections::BTreeMap;
 
 /// Results of a run. They contain three measures, which must not be compared with each other.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -195,131 +194,6 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
     outcome
 }
 
-struct Sample {
-    message: Message,
-    took_ps: u64,
-    alone_ps: u64,
-}
-
-impl Sample {
-    fn slowdown(&self) -> f64 {
-        self.took_ps as f64 / self.alone_ps.max(1) as f64
-    }
-}
-
-fn part(samples: &[&Sample]) -> OperationOutcome {
-    let of = |value: fn(&Sample) -> u64| samples.iter().map(|sample| value(sample)).collect::<Vec<u64>>();
-    OperationOutcome {
-        measured: samples.len(),
-        slowdown: Mean::of(&samples.iter().map(|sample| sample.slowdown()).collect::<Vec<f64>>()),
-        latency_ns: TimesNs::of(&of(|sample| sample.took_ps)),
-        added_ns: TimesNs::of(&of(|sample| sample.took_ps.saturating_sub(sample.alone_ps))),
-    }
-}
-
-fn p99(mut samples: Vec<f64>) -> f64 {
-    samples.sort_unstable_by(f64::total_cmp);
-    samples.get((samples.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0)
-}
-
-fn simulate(
-    experiment: &MemoryExperiment,
-    messages: &[Message],
-    nodes: u16,
-    in_flight: Option<u32>,
-    is_alone: bool,
-) -> Result<Shown, String> {
-    if let Some(packets) = experiment.packets(nodes) {
-        return Ok(Run::new(&packets, messages, in_flight).run());
-    }
-    if let Some(params) = experiment.pipeline(nodes, is_alone) {
-        return Ok(Pipeline::new(&params, messages, in_flight)?.run());
-    }
-    match experiment.spec.scheme {
-        MemoryScheme::EdmPublished => Ok(Published::new(nodes.into(), messages).run()),
-        _ => Ok(Exact::new(&experiment.params(nodes), messages, in_flight)?.run()),
-    }
-}
-
-/// Times of messages alone, where one run after another would take too long: each would generate and translate a program.
-fn isolated(experiment: &MemoryExperiment, messages: &[Message]) -> Result<Isolated, String> {
-    if experiment.pipeline(2, true).is_none() {
-        return Ok(Isolated::default());
-    }
-    let kinds: BTreeSet<_> = messages.iter().map(kind_of).collect();
-    let mut at_ps = 0;
-    let apart = |(operation, bytes, is_local): (Operation, u32, bool)| {
-        let message = Message { at_ps, operation, compute: 0, memory: u16::from(!is_local), bytes };
-        at_ps += ALONE_PS + 100 * 8_000_000_000_000 / experiment.rate_bps * u64::from(bytes);
-        message
-    };
-    let one: Vec<Message> = kinds.into_iter().map(apart).collect();
-    let shown = simulate(experiment, &one, 2, None, true)?;
-    Ok(one
-        .iter()
-        .zip(&shown.times)
-        .map(|(message, times)| (*message, times.completion_ps(message)))
-        .collect())
-}
-
-fn published(experiment: &MemoryExperiment, messages: &[Message], shown: &Shown) -> Result<f64, String> {
-    match experiment.spec.scheme {
-        MemoryScheme::EdmPublished => Published::new(experiment.spec.nodes.into(), messages).slowdown(),
-        _ => slowdown_of(messages, &shown.times),
-    }
-}
-
-fn offered_load(messages: &[Message], nodes: u16, rate_bps: u64) -> f64 {
-    let bits = messages.iter().map(|message| f64::from(message.bytes) * 8.0).sum::<f64>();
-    let span_s = messages.last().map_or(0, |last| last.at_ps) as f64 / 1e12;
-    if span_s == 0.0 { 0.0 } else { bits / span_s / f64::from(nodes) / rate_bps as f64 }
-}
-
-/// Messages of any kind that ended while the measured ones began.
-struct Carried {
-    operations: u64,
-    bytes: u64,
-    span_s: f64,
-}
-
-impl Carried {
-    /// `None`: no time is between the first and the last one.
-    fn of(messages: &[Message], shown: &Shown, measured: std::ops::Range<usize>) -> Option<Carried> {
-        let begun = messages.get(measured)?.iter().map(|message| message.at_ps);
-        let (first_ps, last_ps) = (begun.clone().min()?, begun.max()?);
-        let is_then =
-            |times: &&Times| times.done_ps.is_some_and(|at_ps| (first_ps..last_ps).contains(&at_ps));
-        let done = messages.iter().zip(&shown.times).filter(|(_, times)| is_then(times));
-        let (operations, bytes) =
-            done.fold((0, 0), |(count, bytes), (one, _)| (count + 1, bytes + u64::from(one.bytes)));
-        (last_ps > first_ps).then(|| Carried {
-            operations,
-            bytes,
-            span_s: (last_ps - first_ps) as f64 / 1e12,
-        })
-    }
-
-    /// Payload as a share of all links' rate.
-    fn load(&self, nodes: u16, rate_bps: u64) -> f64 {
-        self.bytes as f64 * 8.0 / self.span_s / f64::from(nodes) / rate_bps as f64
-    }
-
-    /// Operations in millions per second.
-    fn mops(&self) -> f64 {
-        self.operations as f64 / self.span_s / 1e6
-    }
-}
-
-/// See [`MemoryOutcome::published_mops`]; the first `asking` nodes ask. `None`: they sent nothing.
-fn published_mops(messages: &[Message], shown: &Shown, asking: u16) -> Option<f64> {
-    let busy_ps: u64 = shown.sent_ps.iter().take(asking.into()).sum();
-    let is_write = |(message, times): &(&Message, &Times)| {
-        message.operation == Operation::Write && !message.is_local() && times.done_ps.is_some()
-    };
-    let writes = messages.iter().zip(&shown.times).filter(is_write).count();
-    (busy_ps > 0).then(|| writes as f64 * 1e6 / busy_ps as f64 * f64::from(asking))
-}
-
 fn problems(outcome: &MemoryOutcome, shown: &Shown) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |bad: bool, what: String| problems.extend(bad.then_some(what));
@@ -337,6 +211,7 @@ fn problems(outcome: &MemoryOutcome, shown: &Shown) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::message::Times;
 
     /// Every check, with one fault planted for each: it is told, and nothing else is.
     #[test]
@@ -361,21 +236,5 @@ mod tests {
             assert_eq!(problems.len(), usize::from(told.is_some()), "{told:?}: {problems:?}");
             assert!(told.is_none_or(|told| problems[0].contains(told)), "{told:?}: {problems:?}");
         }
-    }
-
-    #[test]
-    fn a_load_that_was_not_measured_is_missing() {
-        let message =
-            |at_ps| Message { at_ps, operation: Operation::Write, compute: 0, memory: 1, bytes: 100 };
-        let carried = |messages: &[Message]| {
-            let carried = Carried::of(messages, &Shown::default(), 0..messages.len())?;
-            Some((carried.load(2, 1_000_000), carried.mops()))
-        };
-        assert_eq!((carried(&[]), carried(&[message(7)])), (None, None));
-        assert_eq!(carried(&[message(7), message(8)]), Some((0.0, 0.0)));
-        // Results from before there was the figure.
-        let mut older = serde_json::to_value(MemoryOutcome::default()).unwrap();
-        older.as_object_mut().unwrap().remove("carried_load");
-        assert_eq!(serde_json::from_value::<MemoryOutcome>(older).unwrap().carried_load, None);
     }
 }
