@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 /// Time between messages that are alone, beside a hundred times their own.
 const ALONE_PS: u64 = 1_000_000_000;
 
-/// Runs messages between this many nodes; with `in_flight` as a closed loop. `is_alone`: each is completed before the next
-/// begins.
+/// Runs messages between this many nodes, with `in_flight` as a closed loop. Messages that are alone are measured on links with
+/// their least delay and without faults.
 pub(super) fn simulate(
     experiment: &MemoryExperiment,
     messages: &[Message],

@@ -1,8 +1,12 @@
 //! What the figures are made of: nothing missing is taken for zero, and every loss is counted once.
 
+use super::edges::*;
+use super::losses::*;
 use super::*;
-use crate::ends::{LINK_IN, LINK_OUT};
+use crate::ends::{End, LINK_IN, LINK_OUT};
+use crate::network::InterfaceCounts;
 use crate::running::parse_report;
+use p4rack_codegen::scheme::{Cost, DropReason};
 use p4rack_hosts::report::Report;
 use serde_json::Value;
 
@@ -174,8 +178,9 @@ fn of_the_readings_at_an_edge_the_one_that_is_least_behind_counts() {
 
 #[test]
 fn a_size_of_requests_without_figures_is_an_error() {
-    let rack = p4rack_codegen::Rack::parse(include_str!("../../examples/pl2-incast.toml"), "pl2-incast.toml")
-        .unwrap();
+    let rack =
+        p4rack_codegen::Rack::parse(include_str!("../../../examples/pl2-incast.toml"), "pl2-incast.toml")
+            .unwrap();
     let workload = rack.workload.unwrap();
     let value = |value_bytes| crate::workload::rpc::ValueReport { value_bytes, ..Default::default() };
     let sizes = &workload.rpc.as_ref().unwrap().value_bytes;
