@@ -102,7 +102,7 @@ enum Command {
     },
     /// Traffic programs that `up` starts on its hosts
     #[command(hide = true)]
-    Workload(cmd::up::WorkloadArgs),
+    Workload(cmd::workload::WorkloadArgs),
 }
 
 fn main() -> ExitCode {
@@ -149,7 +149,7 @@ fn run(command: Command) -> ExitCode {
         Command::Up(args) => cmd::up::up(args),
         Command::Exec(args) => cmd::up::exec(args),
         Command::Down(args) => cmd::up::down(args),
-        Command::Workload(args) => cmd::up::workload(args),
+        Command::Workload(args) => cmd::workload::workload(args),
         Command::Rack(args) => cmd::rack::run(args),
         Command::Generate(args) => cmd::generate::run(args),
         Command::P4(args) => cmd::p4::run(args),

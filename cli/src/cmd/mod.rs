@@ -45,6 +45,7 @@ pub mod trace;
 pub mod up;
 mod values;
 mod way;
+pub mod workload;
 
 /// A time that an option takes. `parse` also reads "nan" and "inf", which no time can be.
 fn finite(text: &str) -> Result<f64, String> {

@@ -1,23 +1,16 @@
-//! `p4rack up`, `exec`, `down` and the traffic programs.
+//! `p4rack up`, `exec` and `down`.
 
 use super::settings::Settings;
 use super::simulated;
 use crate::output::{self, OutputFile};
+use p4rack_codegen::Arch;
 use p4rack_codegen::rack::Run;
-use p4rack_codegen::rack::units::parse_rate;
-use p4rack_codegen::{Arch, Scheme};
 use p4rack_lab::keep::{self, Down, KeepOptions};
 use p4rack_lab::results::Results;
-use p4rack_lab::state::Runtime;
-use p4rack_lab::store::bulk::Load;
-use p4rack_lab::store::run::{self, Task};
 use p4rack_lab::up::{self, Options};
-use p4rack_lab::workload::rpc::{self, ClientSpan};
-use p4rack_lab::workload::{Span, capture, print_result, udp};
-use p4rack_lab::{LabError, report, table};
+use p4rack_lab::{report, table};
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -83,195 +76,6 @@ pub struct DownArgs {
     all: bool,
 }
 
-/// Arguments of `p4rack workload`.
-#[derive(clap::Args, Debug)]
-pub struct WorkloadArgs {
-    #[command(subcommand)]
-    program: Program,
-}
-
-impl WorkloadArgs {
-    /// Name of the program's task.
-    pub fn name(&self) -> &'static str {
-        match self.program {
-            Program::UdpSend { .. } => "sender",
-            Program::UdpSink { .. } => "sink",
-            Program::RpcServer { .. } => "server",
-            Program::RpcClient { .. } | Program::StoreClient { .. } => "client",
-            Program::StoreBulk { .. } => "bulk",
-            Program::StoreLoad(_) | Program::StoreContents(_) | Program::LogClient(_) => "client",
-            Program::StoreServer { .. } => "server",
-            Program::Hostile(_) => "attacker",
-            Program::Capture { .. } => "capture",
-            Program::Supervise { .. } => "rack",
-        }
-    }
-}
-
-#[derive(clap::Subcommand, Debug)]
-enum Program {
-    /// Send datagrams at a constant rate
-    UdpSend {
-        /// Destination address
-        #[arg(long)]
-        to: SocketAddr,
-        /// Ethernet payload to offer, in bits per second; a number with or without a unit
-        #[arg(long, value_parser = bits_a_second)]
-        rate_bps: u64,
-        /// Bytes per datagram
-        #[arg(long, default_value_t = udp::PAYLOAD_MAX_BYTES, value_parser = crate::numbers::number::<usize>)]
-        payload_bytes: usize,
-        /// Seed for the phase of the bursts
-        #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
-        seed: u64,
-        #[command(flatten)]
-        span: SpanArgs,
-    },
-    /// Count datagrams by source
-    UdpSink {
-        /// Address to listen on
-        #[arg(long)]
-        bind: SocketAddr,
-        #[command(flatten)]
-        span: SpanArgs,
-    },
-    /// Answer requests for values until stopped
-    RpcServer {
-        /// Address to listen on
-        #[arg(long)]
-        bind: SocketAddr,
-    },
-    /// Request values, one at a time per size
-    RpcClient {
-        /// Address of the server
-        #[arg(long)]
-        to: SocketAddr,
-        /// Sizes of the values; one connection each
-        #[arg(long, required = true, value_parser = crate::numbers::within::<u32>(1..=rpc::VALUE_MAX_BYTES))]
-        value_bytes: Vec<u32>,
-        #[command(flatten)]
-        span: SpanArgs,
-        /// Start of the measured part
-        #[arg(long, value_parser = crate::numbers::number::<u64>)]
-        window_start_ns: u64,
-        /// Length of the measured part
-        #[arg(long, value_parser = crate::numbers::number::<u64>)]
-        window_ns: u64,
-    },
-    /// Hold a store's records and serve them over TCP until stopped
-    StoreServer {
-        /// Rack description with a store as workload
-        rack: PathBuf,
-    },
-    /// Write every record of a store once
-    StoreLoad(Box<StoreArgs>),
-    /// Use a store by the workload's mixes
-    StoreClient {
-        #[command(flatten)]
-        store: Box<StoreArgs>,
-        #[command(flatten)]
-        span: SpanArgs,
-    },
-    /// Write beside a store's clients, or write and read, as fast as it can
-    StoreBulk {
-        #[command(flatten)]
-        store: Box<StoreArgs>,
-        #[command(flatten)]
-        span: SpanArgs,
-        #[command(flatten)]
-        load: LoadArgs,
-    },
-    /// Read every record of a store
-    StoreContents(Box<StoreArgs>),
-    /// Own a log store and use it by the workload's mixes
-    LogClient(Box<super::log_client::Args>),
-    /// Attack until stopped
-    Hostile(super::hostile::AttackArgs),
-    /// Capture the loopback until stopped
-    Capture {
-        /// Output file
-        file: PathBuf,
-    },
-    /// Own a rack that `up --keep` started
-    Supervise {
-        /// Rack description
-        rack: PathBuf,
-        #[command(flatten)]
-        settings: Settings,
-        /// Scheme of the rack
-        #[arg(long)]
-        scheme: Option<Scheme>,
-        /// Architecture of the switch's program
-        #[arg(long)]
-        arch: Option<Arch>,
-        /// Folder for captures
-        #[arg(long)]
-        pcap: Option<PathBuf>,
-        /// Folder of the rack's state file
-        #[arg(long)]
-        runtime: PathBuf,
-        /// Do not show progress
-        #[arg(long)]
-        quiet: bool,
-    },
-}
-
-#[derive(clap::Args, Debug, Clone, Copy)]
-struct SpanArgs {
-    /// Start of the traffic, on the monotonic clock
-    #[arg(long, value_parser = crate::numbers::number::<u64>)]
-    start_ns: u64,
-    /// Duration of the traffic
-    #[arg(long, value_parser = crate::numbers::number::<u64>)]
-    duration_ns: u64,
-}
-
-/// What a host has under way beside a store's clients. Without it, it writes slots.
-#[derive(clap::Args, Debug, Clone, Copy)]
-struct LoadArgs {
-    /// Writes under way
-    #[arg(long, requires = "bytes", value_parser = crate::numbers::number::<usize>)]
-    writes: Option<usize>,
-    /// Reads under way
-    #[arg(long, requires = "bytes", value_parser = crate::numbers::number::<usize>)]
-    reads: Option<usize>,
-    /// Bytes of each
-    #[arg(long, value_parser = crate::numbers::number::<usize>)]
-    bytes: Option<usize>,
-}
-
-impl From<LoadArgs> for Option<Load> {
-    fn from(args: LoadArgs) -> Option<Load> {
-        let bytes = args.bytes?;
-        Some(Load { writes: args.writes.unwrap_or(0), reads: args.reads.unwrap_or(0), bytes })
-    }
-}
-
-/// Whose store, and how it is reached: in remote memory, or from a server over TCP.
-#[derive(clap::Args, Debug, Clone)]
-struct StoreArgs {
-    /// Rack description with a store as workload
-    rack: PathBuf,
-    #[command(flatten)]
-    way: super::way::WayArgs,
-    /// Seed of keys, operations and values
-    #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
-    seed: u64,
-}
-
-impl StoreArgs {
-    fn run(self, task: Task) -> Result<(), LabError> {
-        let name = self.way.name.clone();
-        run::use_store(&self.rack, &name, self.way.end(), self.seed, task)
-    }
-}
-
-impl From<SpanArgs> for Span {
-    fn from(args: SpanArgs) -> Span {
-        Span { start_ns: args.start_ns, duration_ns: args.duration_ns }
-    }
-}
-
 fn duration(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
@@ -279,11 +83,7 @@ fn duration(text: &str) -> Result<f64, String> {
     }
 }
 
-fn bits_a_second(text: &str) -> Result<u64, String> {
-    text.parse().or_else(|_| parse_rate(text))
-}
-
-fn refused(error: impl Display) -> ExitCode {
+pub(super) fn refused(error: impl Display) -> ExitCode {
     eprintln!("error: {error}");
     ExitCode::FAILURE
 }
@@ -436,46 +236,4 @@ pub fn down(args: DownArgs) -> ExitCode {
         }
         Err(error) => refused(error),
     }
-}
-
-fn ended(done: Result<(), impl Display>) -> ExitCode {
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => refused(error),
-    }
-}
-
-/// Runs the command.
-pub fn workload(args: WorkloadArgs) -> ExitCode {
-    let done = match args.program {
-        Program::UdpSend { to, rate_bps, payload_bytes, seed, span } => {
-            let config = udp::SendConfig { to, rate_bps, payload_bytes, span: span.into(), seed };
-            udp::send(&config).and_then(|report| print_result(&report))
-        }
-        Program::UdpSink { bind, span } => {
-            udp::sink(bind, span.into()).and_then(|report| print_result(&report))
-        }
-        Program::RpcServer { bind } => rpc::serve(bind),
-        Program::RpcClient { to, value_bytes, span, window_start_ns, window_ns } => {
-            let window = Span { start_ns: window_start_ns, duration_ns: window_ns };
-            rpc::client(to, &value_bytes, ClientSpan { span: span.into(), window })
-                .and_then(|report| print_result(&report))
-        }
-        Program::StoreServer { rack } => return ended(run::serve(&rack)),
-        Program::StoreLoad(args) => return ended(args.run(Task::Load)),
-        Program::StoreClient { store, span } => return ended(store.run(Task::Run(span.into()))),
-        Program::StoreBulk { store, span, load } => {
-            return ended(store.run(Task::Bulk(span.into(), load.into())));
-        }
-        Program::StoreContents(args) => return ended(args.run(Task::Contents)),
-        Program::LogClient(args) => return ended(args.run()),
-        Program::Hostile(args) => return ended(super::hostile::attack(args)),
-        Program::Capture { file } => return ended(capture::loopback(&file)),
-        Program::Supervise { rack, settings, scheme, arch, pcap, runtime, quiet } => {
-            let settings = settings.set;
-            let options = KeepOptions { path: rack, settings, scheme, arch, captures: pcap, quiet };
-            return ended(keep::supervise(&options, &Runtime::at(runtime)));
-        }
-    };
-    ended(done)
 }
