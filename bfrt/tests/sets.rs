@@ -4,10 +4,10 @@
 
 use p4rack_bfrt::Schema;
 use p4rack_bfrt::p4runtime::{Translation, info};
-use p4rack_p4rt::bfrt_proto::{TableEntry, Update, entity, update};
+use p4rack_p4rt::bfrt_proto::{TableEntry, Update, entity, key_field, table_entry, update};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::match_field::{Match, MatchType};
-use p4rack_p4rt::p4::v1::field_match::{Exact, FieldMatchType, Lpm, Range, Ternary};
+use p4rack_p4rt::p4::v1::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
 use p4rack_p4rt::p4::v1::{FieldMatch, ValueSetEntry, ValueSetMember, entity::Entity as Kind};
 
 const SETS: &str = r#"{ "schema_version": "1.0.0", "tables": [
@@ -18,9 +18,14 @@ const SETS: &str = r#"{ "schema_version": "1.0.0", "tables": [
 
 /// The set as a program declares it: its fields are matched in three ways.
 fn translation() -> Translation {
+    translation_with(MatchType::Exact)
+}
+
+/// The same; this is how its first field is matched.
+fn translation_with(first: MatchType) -> Translation {
     let schema = Schema::parse(SETS.as_bytes()).unwrap();
     let mut info = info(&schema);
-    let kinds = [MatchType::Exact, MatchType::Ternary, MatchType::Lpm];
+    let kinds = [first, MatchType::Ternary, MatchType::Lpm];
     for (field, kind) in info.value_sets[0].r#match.iter_mut().zip(kinds) {
         field.r#match = Some(Match::MatchType(kind as i32));
     }
@@ -81,6 +86,23 @@ fn members_become_entries_and_come_back() {
     let kinds: Vec<update::Type> = changed.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, [update::Type::Delete, update::Type::Insert]);
     assert_eq!(changed[0].1, there[1]);
+}
+
+/// A field that is matched exactly or not at all has no other masks.
+#[test]
+fn optional_fields_are_whole_or_left_out() {
+    let translation = translation_with(MatchType::Optional);
+    let sets = translation.value_sets(9).unwrap();
+    let optional = FieldMatchType::Optional(Optional { value: vec![5] });
+    let all = [member(&[(1, optional)]), member(&[(2, ternary(0x30, 0xf0))])];
+    let there = entries(sets[0].updates(&[], &set(&all)).unwrap());
+    let mut there: Vec<TableEntry> = there.into_iter().map(|(_, entry)| entry).collect();
+    assert_eq!(sets[0].entity(&there).unwrap().entity, Some(Kind::ValueSetEntry(set(&all))));
+    // Part of the field.
+    let part = key_field::Ternary { value: vec![0, 4], mask: vec![0, 4] };
+    let Some(table_entry::Value::Key(key)) = &mut there[0].value else { panic!("no key") };
+    key.fields[0].match_type = Some(key_field::MatchType::Ternary(part));
+    assert_eq!(sets[0].entity(&there).unwrap_err().code, Code::Unimplemented);
 }
 
 #[test]
