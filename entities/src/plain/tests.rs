@@ -198,12 +198,20 @@ fn generally(program: &Arc<Program>, switch: &Switch, table_id: u32) -> Vec<u8> 
 fn what_is_read_in_place_means_what_the_general_decoder_says() {
     let Candidate { program, pipeline } = Candidate::compile(PROGRAM, "plain.p4", &Options::default())
         .unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(program.plans.tables.len(), 4, "macs, wides, routes, acl");
+    let mut actions: Vec<_> =
+        program.plans.tables.iter().map(|plan| (plan.table.0, plan.actions.len())).collect();
+    actions.sort_unstable();
+    assert_eq!(
+        actions,
+        [(0, 1), (1, 2), (2, 3), (3, 2)],
+        "macs, wides, routes, acl, and all that entries may do"
+    );
     let program = Arc::new(program);
     let (mut quick, mut slow) = (Switch::new(Config::default()), Switch::new(Config::default()));
     quick.load(pipeline.clone());
     slow.load(pipeline);
     let (mut plain, mut all_plain, mut done, mut malformed, mut read_bytes, mut general) = (0, 0, 0, 0, 0, 0);
+    let mut of_tables = [[0; 3]; 4];
     for seed in 1..4000 {
         let mut random = Random(seed);
         let mut bytes = random.request(&program).encode_to_vec();
@@ -232,6 +240,11 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
                     assert_eq!(format!("{read_plain:?}"), format!("{:?}", Some(&request)), "seed {seed}");
                 }
                 plain += count;
+                for step in &request.steps {
+                    if let Step::Plain(one) = step {
+                        of_tables[one.plan][one.verb as usize] += 1;
+                    }
+                }
                 let mut job = writing::each(&program, request);
                 let outcomes = loop {
                     if let ControlFlow::Break(outcomes) = job(&mut quick, Nanos(0)) {
@@ -270,5 +283,6 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
          {read_bytes} bytes read plainly, {general} tables had more to them"
     );
     assert!(all_plain > 50, "{all_plain} requests of plain updates alone");
+    assert!(of_tables.iter().flatten().all(|count| *count > 20), "of each table, each verb: {of_tables:?}");
     assert!(plain > 1500 && done > 1500 && malformed > 300 && read_bytes > 10_000 && general > 10);
 }

@@ -431,6 +431,43 @@ fn responses_of_neighbours_go_together() {
     }
 }
 
+/// An entry that was read along with the probe that finds it is not read again.
+#[test]
+fn entries_behind_a_probe_save_a_round_trip() {
+    for (guess_entries, kind, fetched) in
+        [(8, Kind::Read, 0), (8, Kind::Write, 0), (0, Kind::Read, 3), (0, Kind::Write, 3)]
+    {
+        let mut world = World::new(Config { guess_entries, ..Config::default() }, 1);
+        assert!(world.step(), "it knows that nothing was done before");
+        let (mut fetches, mut guesses) = (0, 0);
+        for nth in 0..3 {
+            world.asks(ask(kind, 0, 8 * nth, 8), 1);
+            world.tell(nth + 1);
+            let entry = SET_ADDRESS + LAYOUT.entry_at(nth);
+            while world.red().request_head <= nth {
+                while let Some((qpn, request)) = world.engine.poll_link(world.now, &mut ()) {
+                    if let Request::Read { address, bytes, .. } = &request
+                        && *address == entry
+                    {
+                        let is_alone = *bytes as usize == Entry::BYTES;
+                        fetches += u32::from(is_alone);
+                        guesses += u32::from(!is_alone);
+                    }
+                    world.under_way[(qpn - SET_QPN) as usize].push_back(request);
+                }
+                if !world.step() {
+                    world.now = world.engine.next_link().unwrap();
+                }
+            }
+        }
+        assert_eq!(
+            (fetches, guesses > 0),
+            (fetched, guess_entries > 0),
+            "{kind:?}, {guess_entries} at a time"
+        );
+    }
+}
+
 /// A request waits for one before it that concerns the same bytes, if one of the two writes.
 #[test]
 fn requests_of_the_same_bytes_wait_for_each_other() {

@@ -67,13 +67,13 @@ fn regions_may_touch_and_not_overlap() {
 
 #[test]
 fn lengths_and_waiting_bytes_are_accepted_up_to_their_limits() {
-    let mut node = node(Config { message_bytes_max: 16, answer_bytes_max: 16, ..Config::default() });
+    let mut node = node(Config { message_bytes_max: 8, answer_bytes_max: 16, ..Config::default() });
     let mut asked = |id: u16, total: u32| {
         take(&mut node, 0, read(id, total, 0));
         let (accepted, busy) = reads(&node);
         (accepted, busy, node.counters().refused[Status::BadLength as usize])
     };
-    assert_eq!(asked(0, 17), (0, 0, 1));
+    assert_eq!(asked(0, 9), (0, 0, 1));
     assert_eq!(asked(1, 0), (0, 0, 2));
     assert_eq!(asked(2, 8), (1, 0, 2));
     assert_eq!(asked(3, 8), (2, 0, 2), "sixteen bytes wait");

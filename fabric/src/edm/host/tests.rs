@@ -461,6 +461,27 @@ fn chunks_leave_when_their_grants_say() {
     assert_eq!(node.poll_completion(), Some((0, Outcome::Sent)));
 }
 
+/// A write whose further grants are late asks for its rest under another id, once its granted chunks have left.
+#[test]
+fn a_write_asks_again_for_what_has_not_left() {
+    let mut node = compute(compute::Config { timeout: Nanos(1_000), ..compute::Config::default() });
+    node.handle_request(8, KEY, START, Request::Write(vec![1; 700]), Nanos::ZERO).unwrap();
+    assert!(node.handle_request(8, KEY, START, Request::Write(Vec::new()), Nanos::ZERO).is_err());
+    assert_eq!((node.counters().requests, node.counters().refused), (1, 1));
+    assert_eq!(sent(&mut node, Nanos::ZERO), [(Kind::Notify, 0, 0, 0)]);
+    node.handle_link((8, &grant(0, 0, 0, 256, 0)), Nanos(10), Nanos(10));
+    // The link is busy for longer than a grant may take.
+    node.handle_timeout(Nanos(1_010));
+    assert_eq!(sent(&mut node, Nanos(1_010)), [(Kind::Wreq, 0, 0, 256)]);
+    assert_eq!(node.counters().again, 0);
+    node.handle_timeout(Nanos(2_010));
+    let mut out = Vec::new();
+    assert_eq!(node.poll_link(Nanos(2_010), &mut out), Some(8));
+    let again = Control::parse(&out).unwrap();
+    assert_eq!((Kind::of(out[0]), again.bytes, again.id == 0), (Ok(Kind::Notify), 444, false));
+    assert_eq!(node.counters().again, 1);
+}
+
 /// The same for answers: the request says when the first chunks may leave.
 #[test]
 fn answers_leave_when_requests_and_grants_say() {

@@ -303,6 +303,23 @@ fn lies_are_refused_and_counted() {
 }
 
 #[test]
+fn demands_that_are_still_entering_go_with_their_port() {
+    let mut scheduler = scheduler(5, Policy::Fcfs);
+    for (source, destination) in [(0, 1), (1, 2), (2, 3), (3, 1), (4, 0)] {
+        scheduler.handle_demand(source, write(source, destination, 0, 64), 0).unwrap();
+    }
+    scheduler.forget_port(1);
+    scheduler.forget_port(5);
+    assert_eq!((scheduler.counters().forgotten, scheduler.queue_length(1)), (3, 0));
+    let pair = |grant: &Grant| (grant.demand.source, grant.demand.destination);
+    let mut left: Vec<_> = drain(&mut scheduler).iter().map(pair).collect();
+    left.sort_unstable();
+    assert_eq!(left, [(2, 3), (4, 0)]);
+    scheduler.handle_demand(0, write(0, 1, 0, 64), 1_000_000).unwrap();
+    assert_eq!(drain(&mut scheduler).len(), 1, "their ids are free again");
+}
+
+#[test]
 fn parameters_without_sense_are_named() {
     let config = Config::new(2, RATE_BPS);
     let named = |config: Config| config.problem().and_then(|problem| problem.split(':').next());
