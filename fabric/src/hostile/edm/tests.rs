@@ -297,3 +297,17 @@ fn forgeries_and_noise_come_from_anywhere() {
         assert!(last.0.abs_diff(before * 80) < 80 * 100, "the link is full: {before} bytes in {last:?}");
     }
 }
+
+#[test]
+fn attacks_without_demands_need_no_session() {
+    for attack in Attack::ALL {
+        let mut without = machine(attack);
+        without.session = None;
+        let until = Nanos::from_millis(1);
+        let same = frames(&mut without, until) == frames(&mut machine(attack), until);
+        let asks_nothing =
+            [Attack::DataFlood, Attack::Forged, Attack::Garbage, Attack::BestEffortFlood].contains(&attack);
+        assert_eq!(same, asks_nothing, "{attack}");
+    }
+    assert_eq!(format!("{:>10}|", Attack::Early), "     early|", "columns of tables");
+}
