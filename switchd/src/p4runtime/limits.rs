@@ -534,7 +534,9 @@ mod tests {
     async fn a_large_write_knows_of_those_of_other_connections() {
         let limits = limits();
         let (one, other) = (limits.connect(&tenant(0)).unwrap(), limits.connect(&tenant(0)).unwrap());
-        let writes = [one.large_write().await, one.large_write().await];
+        let first = one.large_write().await;
+        assert!(first.is_alone());
+        let writes = [first, one.large_write().await];
         assert!(writes.iter().all(LargeWrite::is_alone));
         // One that waits counts until it is cancelled.
         assert!(tokio::time::timeout(Duration::from_millis(1), one.large_write()).await.is_err());
