@@ -11,10 +11,10 @@ use p4rack_p4rt::p4::v1::field_match::{Exact, FieldMatchType, Range};
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::{
-    Action, ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry, Entity,
-    FieldMatch, Index, MeterConfig, MeterCounterData, MulticastGroupEntry, P4Data, P4StructLike,
-    PacketReplicationEngineEntry, ReadRequest, TableAction, TableEntry, Update, WriteRequest, action,
-    p4_data, table_action,
+    Action, ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry,
+    DirectCounterEntry, DirectMeterEntry, Entity, FieldMatch, Index, MeterConfig, MeterCounterData,
+    MulticastGroupEntry, P4Data, P4StructLike, PacketReplicationEngineEntry, ReadRequest, TableAction,
+    TableEntry, Update, WriteRequest, action, p4_data, table_action,
 };
 use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_wire::Nanos;
@@ -119,10 +119,13 @@ impl Rig {
     }
 
     fn read(&self, entity: EntityKind) -> Vec<EntityKind> {
+        self.try_read(entity).unwrap()
+    }
+
+    fn try_read(&self, entity: EntityKind) -> Checked<Vec<EntityKind>> {
         let request = ReadRequest { entities: vec![Entity { entity: Some(entity) }], ..Default::default() };
-        let (found, outcomes) = read(&self.program, request, &self.switch, Nanos::ZERO);
-        outcomes.into_iter().for_each(|outcome| outcome.unwrap());
-        found.into_iter().filter_map(|found| found.entity).collect()
+        let (found, mut outcomes) = read(&self.program, request, &self.switch, Nanos::ZERO);
+        outcomes.remove(0).map(|()| found.into_iter().filter_map(|found| found.entity).collect())
     }
 
     fn call(&self, name: &str, params: &[u8]) -> Option<TableAction> {
@@ -344,6 +347,75 @@ fn timeouts_are_for_tables_that_have_them() {
     }
     let found = rig.read(EntityKind::TableEntry(all(AGED)));
     assert_eq!(found, [EntityKind::TableEntry(entry(AGED, 1_000_000))]);
+}
+
+#[test]
+fn ids_are_set_and_known() {
+    let mut rig = Rig::new();
+    for (id, code) in [(0, Code::InvalidArgument), (0x0bad, Code::NotFound)] {
+        let entry = TableEntry { r#match: vec![exact(1)], action: rig.call("none", &[]), ..all(id) };
+        assert_eq!(rig.code(Type::Insert, &EntityKind::TableEntry(entry)), Some(code));
+        let cell = CounterEntry { counter_id: id, ..Default::default() };
+        assert_eq!(rig.code(Type::Modify, &EntityKind::CounterEntry(cell)), Some(code));
+    }
+}
+
+/// Entries have a priority where they may overlap, and nowhere else.
+#[test]
+fn priorities_are_for_tables_whose_entries_may_overlap() {
+    let mut rig = Rig::new();
+    let (met, none) = (rig.call("met", &[5]), rig.call("none", &[]));
+    for (table_id, action) in [(T, met), (U, none)] {
+        for priority in [-1, 0, 1] {
+            let keys = vec![exact(9)];
+            let entry = TableEntry { r#match: keys, action: action.clone(), priority, ..all(table_id) };
+            let expected = if table_id == T { priority == 1 } else { priority == 0 };
+            let outcome = rig.code(Type::Insert, &EntityKind::TableEntry(entry));
+            assert_eq!(outcome, (!expected).then_some(Code::InvalidArgument), "{table_id:#x}, {priority}");
+        }
+    }
+}
+
+#[test]
+fn clone_sessions_have_eight_classes_and_short_packets() {
+    let mut rig = Rig::new();
+    for (session_id, class_of_service, packet_length_bytes, is_accepted) in
+        [(1, 7, 65_535, true), (2, 8, 0, false), (3, 0, 65_536, false), (4, 0, -1, false), (0, 0, 0, false)]
+    {
+        let session =
+            CloneSessionEntry { session_id, class_of_service, packet_length_bytes, ..Default::default() };
+        let session = Replication::CloneSessionEntry(session);
+        let entity =
+            EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(session) });
+        let expected = (!is_accepted).then_some(Code::InvalidArgument);
+        assert_eq!(rig.code(Type::Insert, &entity), expected, "{entity:?}");
+    }
+}
+
+/// Of a table that has none, nothing can be read; a read of all tables has those that have some.
+#[test]
+fn direct_counters_and_meters_are_of_tables_that_have_them() {
+    let mut rig = Rig::new();
+    let entry = TableEntry { r#match: vec![exact(1)], priority: 1, action: rig.call("met", &[5]), ..all(T) };
+    rig.update(Type::Insert, &EntityKind::TableEntry(entry)).unwrap();
+    let other = TableEntry { r#match: vec![exact(1)], action: rig.call("none", &[]), ..all(U) };
+    rig.update(Type::Insert, &EntityKind::TableEntry(other)).unwrap();
+    let counter = |table_id| {
+        let entry = DirectCounterEntry { table_entry: Some(all(table_id)), data: None };
+        EntityKind::DirectCounterEntry(entry)
+    };
+    let meter = |table_id| {
+        EntityKind::DirectMeterEntry(DirectMeterEntry {
+            table_entry: Some(all(table_id)),
+            ..Default::default()
+        })
+    };
+    let found = |entity| rig.try_read(entity).map(|found| found.len()).map_err(|error| error.code);
+    for (table_id, expected) in [(T, Ok(1)), (0, Ok(1)), (U, Err(Code::InvalidArgument))] {
+        assert_eq!([found(counter(table_id)), found(meter(table_id))], [expected; 2], "{table_id:#x}");
+    }
+    let nothing = EntityKind::DirectCounterEntry(DirectCounterEntry::default());
+    assert_eq!(found(nothing), Err(Code::InvalidArgument));
 }
 
 /// The last cell of an array, and the one behind it.
