@@ -391,6 +391,7 @@ fn regions_do_not_overlap_and_have_their_own_keys() {
     assert_eq!(regions.register(region(4, u64::MAX, 2)), Err(RegionError::BadSize));
     assert_eq!(regions.remove(1).map(|region| region.start), Some(100));
     assert_eq!(regions.register(region(4, 149, 1)), Ok(()));
+    assert_eq!(regions.keys().collect::<Vec<_>>(), [2, 3, 4]);
 }
 
 #[test]
