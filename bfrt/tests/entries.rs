@@ -32,7 +32,9 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
          {"singleton": {"id": 1, "name": "number", "type": {"type": "bytes", "width": 9}}},
          {"singleton": {"id": 2, "name": "up", "type": {"type": "bool"}}}]}}]},
       {"id": 9, "name": "real", "table_type": "Fixed",
-       "key": [{"id": 1, "name": "weight", "match_type": "Exact", "type": {"type": "float"}}]}]}"#;
+       "key": [{"id": 1, "name": "weight", "match_type": "Exact", "type": {"type": "float"}}]},
+      {"id": 10, "name": "truth", "table_type": "Fixed",
+       "key": [{"id": 1, "name": "on", "match_type": "Exact", "type": {"type": "bool"}}]}]}"#;
     Schema::parse(json.as_bytes()).unwrap()
 });
 
@@ -103,6 +105,9 @@ fn matches_fit_their_keys() {
     let Some(table_entry::Value::Key(TableKey { fields })) = masked.value else { panic!("no key") };
     let ternary = key_field::Ternary { value: vec![0x0a, 0x0c], mask: vec![0x0f, 0x0f] };
     assert_eq!(fields[1].match_type, Some(key_field::MatchType::Ternary(ternary)));
+    assert_eq!(fault(Entry::of("truth").exact("on", 1)), None);
+    let more = fault(Entry::of("truth").exact("on", 2));
+    assert_eq!(more, Some("key `on` of table `truth`: 0x02 needs 2 bits, but the field has 1".into()));
     let real = fault(Entry::of("real").exact("weight", 1));
     assert_eq!(real, Some("key `weight` of table `real` is no number".into()));
 }

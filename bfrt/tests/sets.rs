@@ -115,7 +115,9 @@ fn what_one_side_does_not_have_is_refused() {
     let range = FieldMatchType::Range(Range { low: vec![1], high: vec![2] });
     assert_eq!(refused(&[(2, range)]).code, Code::Unimplemented);
     assert_eq!(refused(&[(3, lpm(&[1], 21))]).code, Code::InvalidArgument);
-    assert_eq!(refused(&[(4, exact(1))]).code, Code::InvalidArgument);
+    let unknown = refused(&[(4, exact(1))]);
+    assert_eq!(unknown.code, Code::InvalidArgument);
+    assert_eq!(unknown.message, "value set `pipe.P.kinds` has no field with P4Runtime's id 4");
     // A mask that is no prefix, and part of a field that P4Runtime matches exactly.
     let schema = Schema::parse(SETS.as_bytes()).unwrap();
     let plain = Translation::new(&schema, &info(&schema)).unwrap();

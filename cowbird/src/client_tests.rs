@@ -313,3 +313,23 @@ fn a_wait_that_is_over_says_whether_the_set_has_ended() {
     assert!(rings.client.async_write(0, &[1; 8], 0).is_ok(), "there is an entry");
     assert_eq!(rings.client.async_write(0, &[1; 8], 0), Err(Refused::Ended(3)));
 }
+
+/// Responses that come while a wait goes on count too.
+#[test]
+fn a_wait_ends_with_as_many_responses_as_were_asked_for() {
+    let mut rings = Rings::of(Layout { entries: 4, ..LAYOUT });
+    let poll = rings.client.poll_create();
+    for _ in 0..4 {
+        let id = rings.client.async_read(0, 0, 8).unwrap();
+        rings.client.poll_add(poll, id).unwrap();
+    }
+    rings.tell(|red| (red.request_head, red.read_progress) = (1, 1));
+    let words = rings.client.words().clone();
+    let long = Duration::from_secs(1 << 20);
+    // All others are done once the first response is there.
+    let count = rings.client.poll_wait(poll, 3, long, |_| {
+        words[(RED_AT / 8) as usize + 4].store(4u64.to_be(), Ordering::Relaxed);
+    });
+    assert_eq!(count, Ok(3));
+    assert_eq!(rings.fetch(poll).len(), 1);
+}

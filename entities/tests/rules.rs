@@ -319,6 +319,11 @@ fn replicas_refer_to_the_table_that_says_so() {
     let error = refusal(rig.insert(group(8, &[("lost", 1)])));
     assert_eq!(error.0, Code::InvalidArgument);
     assert!(error.1.starts_with("replica port: \"lost\" is no port of type `port_t`"), "{}", error.1);
+    assert_eq!(
+        refusal(rig.insert(group(8, &[("02", 5)]))).0,
+        Code::InvalidArgument,
+        "no number has zeros in front"
+    );
     assert_eq!(refusal(rig.delete(rig.key("replicas", &[&[7], &[1]]))).0, Code::FailedPrecondition);
     rig.update(Type::Modify, group(9, &[("2", 5)])).unwrap();
     rig.delete(rig.key("replicas", &[&[7], &[1]])).unwrap();

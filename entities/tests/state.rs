@@ -208,6 +208,28 @@ fn entries_are_read_back_as_they_were_written() {
     }
 }
 
+/// A key that is matched exactly is part of every entry; others may be left out.
+#[test]
+fn exact_keys_are_given() {
+    let mut rig = Rig::new();
+    let met = rig.call("met", &[5]);
+    for (keys, expected) in [
+        (vec![range(3, 9)], Some(Code::InvalidArgument)),
+        (vec![], Some(Code::InvalidArgument)),
+        (vec![exact(1)], None),
+        (vec![exact(1), range(3, 255)], None),
+    ] {
+        let entry = TableEntry { r#match: keys, priority: 1, action: met.clone(), ..all(T) };
+        let entry = EntityKind::TableEntry(entry);
+        assert_eq!(rig.code(Type::Insert, &entry), expected, "{entry:?}");
+        // A range up to the largest number is no range of everything.
+        if let (None, EntityKind::TableEntry(entry)) = (expected, entry) {
+            let asked = EntityKind::TableEntry(TableEntry { action: None, ..entry.clone() });
+            assert_eq!(rig.read(asked), [EntityKind::TableEntry(entry)]);
+        }
+    }
+}
+
 #[test]
 fn reads_are_of_what_they_ask_for() {
     let mut rig = Rig::new();

@@ -286,3 +286,23 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
     assert!(of_tables.iter().flatten().all(|count| *count > 20), "of each table, each verb: {of_tables:?}");
     assert!(plain > 1500 && done > 1500 && malformed > 300 && read_bytes > 10_000 && general > 10);
 }
+
+/// A field of messages that comes twice is both of them together: only the general decoder knows.
+#[test]
+fn an_entity_in_two_parts_is_not_plain() {
+    let Candidate { program, .. } = Candidate::compile(PROGRAM, "plain.p4", &Options::default()).unwrap();
+    let mut random = Random(1);
+    let plain = loop {
+        let request = WriteRequest { updates: vec![random.update(&program)], ..Default::default() };
+        if Request::decode_plain(&request.encode_to_vec().into(), &program.plans).is_some() {
+            break request.updates[0].clone();
+        }
+    };
+    let entity = Update { r#type: 0, entity: plain.entity.clone() };
+    let whole = [plain.encode_to_vec(), entity.encode_to_vec()].concat();
+    let mut bytes = Vec::new();
+    encoding::bytes::encode(UPDATES, &whole, &mut bytes);
+    assert!(Request::decode_plain(&bytes.clone().into(), &program.plans).is_none());
+    let request = Request::decode(bytes.into(), &program.plans).unwrap();
+    assert!(matches!(&request.steps[..], [Step::Message(_)]));
+}
