@@ -106,6 +106,11 @@ impl<P: Copy> Answers<P> {
         self.put(answer);
     }
 
+    /// Results that wait.
+    pub fn results(&self) -> usize {
+        self.results.len() - self.free.len()
+    }
+
     /// Keeps the bytes of a result until its answer has left.
     pub fn store(&mut self, bytes: &[u8]) -> Body {
         let nth = self.free.pop().unwrap_or_else(|| {

@@ -63,7 +63,7 @@ pub struct Config {
     pub held_max: usize,
     /// Maximum calls of the slow path that wait or are being done, of each process and of all.
     pub jobs_max: [usize; 2],
-    /// Maximum calls of offloads that wait or are being done; 0 if the board has no offloads.
+    /// Maximum calls of offloads that wait, are being done, or whose results wait for the link; 0 if the board has no offloads.
     pub calls_max: usize,
     /// Maximum bytes that a call reads. Each read costs 64 more.
     pub call_read_bytes_max: u64,

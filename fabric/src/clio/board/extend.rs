@@ -158,7 +158,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         if let Some(ended) = self.retries.find(&operation) {
             return self.repeat(asked, Kind::Call, ended);
         }
-        if self.calls.unfinished() >= self.calls.max || !self.retries.has_room(self.now) {
+        let results = self.answers.results();
+        if self.calls.unfinished() + results >= self.calls.max || !self.retries.has_room(self.now) {
             return self.refuse(asked, Status::Busy);
         }
         let mut bytes = self.calls.spare.pop().unwrap_or_default();
