@@ -69,6 +69,22 @@ fn results_come_in_packets() {
 }
 
 #[test]
+fn results_that_wait_count_as_calls() {
+    let (mut rig, _, caller, _) = rig();
+    for _ in 0..2 {
+        call(&mut rig, &caller, &[]);
+        let polled = rig.board.poll_call().unwrap();
+        rig.board.finish_call(polled, Ok(()), &[1; 100], rig.now);
+    }
+    let refused = call(&mut rig, &caller, &[]);
+    assert!(rig.board.poll_call().is_none());
+    let busy = Status::Busy as u8;
+    assert!(rig.poll().iter().any(|(answer, _)| (answer.id, answer.code) == (refused.id, busy)));
+    call(&mut rig, &caller, &[]);
+    assert!(rig.board.poll_call().is_some(), "the results have left");
+}
+
+#[test]
 fn calls_and_what_they_use_are_limited() {
     let (mut rig, own, caller, address) = rig();
     let other = rig.board.begin(quotas(0, 9)).unwrap();
