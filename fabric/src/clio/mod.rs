@@ -43,8 +43,9 @@
 //! assert_eq!(ask(Kind::Read, 0, address + 99, 7, &[]).2, b"\0hello\0");
 //! ```
 //!
-//! All state about requests in flight is at the compute node. [`board`] is the memory node, [`token`] the proof that a packet is from a
-//! process that the board knows. `p4rack_wire::clio` describes packets and addresses.
+//! All state about requests in flight is at the compute node. [`lib`] is its library, [`board`] the memory node, [`token`] the proof that a
+//! packet is from a process that the board knows. `p4rack_wire::clio` describes packets and addresses.
 
 pub mod board;
+pub mod lib;
 pub mod token;

@@ -29,6 +29,7 @@ proptest! {
         hold(memory::Compute::new, &steps)?;
         hold(memory::Memory::new, &steps)?;
         hold(memory::Adapters::new, &steps)?;
+        hold(memory::Clients::new, &steps)?;
         hold(memory::Engine::new, &steps)?;
         hold(memory::Clio::new, &steps)?;
     }
@@ -47,4 +48,5 @@ fn machines_can_be_sent_to_other_threads() {
     sent::<roce::Adapter<roce::Regions>>();
     sent::<cowbird::Engine>();
     sent::<clio::board::Board<Vec<u8>, u8>>();
+    sent::<clio::lib::Client>();
 }

@@ -3,13 +3,14 @@
 use super::driver::Rig;
 use p4rack_fabric::Machine;
 use p4rack_fabric::clio::board::{self, Board, Grant, Quota};
+use p4rack_fabric::clio::lib::{Change, Client, Config as ClientConfig, Credentials, Operation};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_fabric::cowbird::{self, Pool, Set};
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_fabric::hostile::cowbird::{Contents, EndlessSet, Rings};
 use p4rack_fabric::roce::{self, Adapter, Connection, Memory as _, Outcome, Place, Regions};
-use p4rack_wire::clio::{self, AllocBody, PageSize};
+use p4rack_wire::clio::{self, AllocBody, PageSize, packet};
 use p4rack_wire::cowbird::Layout;
 use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, OPEN, Opcode};
 use p4rack_wire::roce::frame::Path;
@@ -170,6 +171,74 @@ impl Rig for Memory {
     }
 
     fn collect(&mut self, _now: Nanos) {}
+}
+
+/// Clio's client library, with boards that are busy now and then.
+pub struct Clients {
+    machine: Client,
+    answered: u64,
+}
+
+impl Clients {
+    pub fn new() -> Clients {
+        let board = |token| Credentials { pid: 1, epoch: 2, token };
+        let config = ClientConfig { threads: 3, mtu_bytes: 512, ..ClientConfig::default() };
+        Clients { machine: Client::new(config, &[board(7), board(8)], 1), answered: 0 }
+    }
+}
+
+impl Rig for Clients {
+    type Machine = Client;
+    type Mail = (u16, Vec<u8>);
+    const NAME: &'static str = "Clio's client";
+
+    fn machine(&mut self) -> &mut Client {
+        &mut self.machine
+    }
+
+    fn ask(&mut self, what: u8, now: Nanos) -> Vec<(u16, Vec<u8>)> {
+        let (address, bytes) = (4_096 + 8 * u64::from(what % 40), vec![what; 40 * usize::from(what)]);
+        let operation = match what % 5 {
+            0 => Operation::Write { address, bytes: &bytes },
+            1 => Operation::Read { address, bytes: 1 + 40 * u32::from(what) },
+            2 => Operation::Modify { address, change: Change::FetchAdd(1) },
+            3 => Operation::Lock { address },
+            _ => Operation::Release,
+        };
+        // Some are too short, or too many wait.
+        let _ = self.machine.submit((what % 3).into(), (what % 2).into(), what.into(), operation, now);
+        Vec::new()
+    }
+
+    fn answer(&mut self, board: u16, out: &Vec<u8>, _now: Nanos) -> Vec<(u16, Vec<u8>)> {
+        let request = packet::parse_intact(out).unwrap();
+        self.answered += 1;
+        let is_busy = self.answered.is_multiple_of(9);
+        let data = match request.kind {
+            clio::Kind::Read if !is_busy => request.header.length as usize,
+            clio::Kind::Atomic if !is_busy => 8,
+            _ => 0,
+        };
+        let code = if is_busy { clio::Status::Busy as u8 } else { 0 };
+        let mut answers = Vec::new();
+        for at in (0..data.max(1)).step_by(512) {
+            let (mut answer, bytes) = (Vec::new(), vec![0; 512.min(data - at)]);
+            let address = request.header.address + at as u64;
+            let (kind, length) = (clio::Kind::Answer as u8, bytes.len() as u32);
+            let header = clio::Header { kind, code, address, length, ..request.header };
+            packet::compose(&header, &bytes, &mut answer);
+            answers.push((board, answer));
+        }
+        answers
+    }
+
+    fn deliver(&mut self, (board, mail): (u16, Vec<u8>), now: Nanos) {
+        self.machine.handle_link((board, &mail), now, now);
+    }
+
+    fn collect(&mut self, _now: Nanos) {
+        while self.machine.poll_completion().is_some() {}
+    }
 }
 
 const QPN: u32 = 0x11;

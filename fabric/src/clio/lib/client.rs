@@ -1,0 +1,383 @@
+//! The client library as a machine: operations in, packets to boards out, and back.
+
+use super::config::{Config, REQUESTS_MAX};
+use super::operation::{Ending, Operation, Outcome, Refused};
+use super::order::Order;
+use super::request::{Act, Request, State, What};
+use super::split::Split;
+use super::timers::Timers;
+use super::window::{Congestion, Incast};
+use crate::common::{Delay, SplitMix, counters};
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, PageSize, ShareBody, WORD_BYTES};
+use std::collections::VecDeque;
+
+counters! {
+    /// Counters of a client.
+    Counters {
+        /// Operations accepted.
+        requests,
+        /// Operations refused before they left.
+        refused,
+        /// Operations that the boards have executed.
+        done,
+        /// Operations that a board refused.
+        failed,
+        /// Operations without an answer to any attempt.
+        unknown,
+        /// Packets sent.
+        packets_out,
+        /// Packets without an answer in time, of a READ one for each of its answers.
+        timeouts,
+        /// Packets that were sent again.
+        retries,
+        /// Retries that were not sent, because the board could have forgotten the operation.
+        too_late,
+        /// Packets that a board, or the client, found corrupt.
+        corrupt,
+        /// Packets for which a board was too busy, or had no page yet.
+        busy,
+        /// Answers dropped: copies, or refusals of an earlier attempt.
+        stale,
+        /// Answers dropped: no request in flight has this id and packet.
+        unasked,
+        /// Answers dropped: no packet of Clio's, or one that doesn't fit its request.
+        malformed,
+    }
+}
+
+/// Bits of an id for the number of the client.
+const NUMBER_BITS: u32 = 28;
+/// Bits for the requests that its slot had before.
+const GENERATION_BITS: u32 = 24;
+/// Bits for the slot.
+const SLOT_BITS: u32 = REQUESTS_MAX.trailing_zeros();
+
+/// What proves to a board that requests are of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// The process.
+    pub pid: u32,
+    /// Which of those that had this PID.
+    pub epoch: u16,
+    /// The board's token for both.
+    pub token: u64,
+}
+
+/// What a client keeps of a board.
+#[derive(Clone, Debug)]
+pub(super) struct Board {
+    pub credentials: Credentials,
+    pub window: Congestion,
+    /// Requests with packets to send. They take turns, a packet each.
+    pub ready: VecDeque<u16>,
+}
+
+/// The client library of a process on a compute node.
+///
+/// ```text
+///   threads ── submit ─▶ ┌────────┐ ── poll_link ──▶ requests, to boards
+///   outcomes ◀ poll_completion    │ ◀─ handle_link ─ responses
+///               clock ◀─ └────────┘ ◀─ handle_timeout, at next_timeout
+/// ```
+///
+/// Operations of a thread keep its order; congestion windows are per board, the incast window is the node's. In a steady state
+/// nothing is allocated.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(super) config: Config,
+    pub(super) boards: Vec<Board>,
+    orders: Vec<Order>,
+    pub(super) requests: Vec<Request>,
+    free: Vec<u16>,
+    pub(super) timers: Timers,
+    pub(super) incast: Incast,
+    ended: VecDeque<u16>,
+    /// The slot whose outcome the caller was given last.
+    lent: Option<u16>,
+    /// Requests that may start. Empty between calls.
+    starting: VecDeque<u16>,
+    buffered_bytes: u64,
+    /// The board whose turn it is.
+    pub(super) turn: usize,
+    number: u32,
+    pub(super) random: SplitMix,
+    pub(super) counters: Counters,
+    pub(super) now: Nanos,
+}
+
+impl Client {
+    /// A client of these boards. `number`, of 28 bits, differs from those of all other clients of the process, earlier ones too: ids
+    /// of operations begin with it.
+    pub fn new(config: Config, boards: &[Credentials], number: u32) -> Client {
+        let config = config.clamped();
+        let slots = usize::from(config.requests_max);
+        let board = |credentials: &Credentials| Board {
+            credentials: *credentials,
+            window: Congestion::new(&config),
+            ready: VecDeque::with_capacity(slots),
+        };
+        let order = Order::new(config.thread_requests_max.into());
+        Client {
+            boards: boards.iter().map(board).collect(),
+            orders: vec![order; config.threads.into()],
+            requests: vec![Request::new(); slots],
+            free: (0..config.requests_max).rev().collect(),
+            timers: Timers::new(config.requests_max),
+            incast: Incast::new(config.link_bps),
+            ended: VecDeque::with_capacity(slots),
+            lent: None,
+            starting: VecDeque::with_capacity(slots),
+            buffered_bytes: 0,
+            turn: 0,
+            number: number & ((1 << NUMBER_BITS) - 1),
+            random: SplitMix(number.into()),
+            counters: Counters::default(),
+            now: Nanos::ZERO,
+            config,
+        }
+    }
+
+    /// Its counters.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Its parameters, each in its range.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The delay to a board, and its congestion window in packets. `None`: there is no such board.
+    pub fn window(&self, board: u16) -> Option<(&Delay, f64)> {
+        self.boards.get(usize::from(board)).map(|board| (board.window.delay(), board.window.cwnd()))
+    }
+
+    /// Packets under way to and from a board, and bytes of answers that are expected from all boards.
+    pub fn under_way(&self, board: u16) -> (u32, u64) {
+        let packets = self.boards.get(usize::from(board)).map_or(0, |board| board.window.outstanding());
+        (packets, self.incast.expected_bytes())
+    }
+
+    /// Operations of a thread that have not ended.
+    pub fn unfinished(&self, thread: u16) -> usize {
+        self.orders.get(usize::from(thread)).map_or(0, Order::len)
+    }
+
+    /// Accepts an operation of a thread on a board's memory. Its outcome comes with `tag`; outcomes come as operations end.
+    pub fn submit(
+        &mut self,
+        thread: u16,
+        board: u16,
+        tag: u64,
+        operation: Operation<'_>,
+        now: Nanos,
+    ) -> Result<(), Refused> {
+        self.now = self.now.max(now);
+        self.reclaim();
+        match self.admit((thread, board), tag, operation) {
+            Ok(()) => {
+                self.counters.requests += 1;
+                Ok(())
+            }
+            Err(refused) => {
+                self.counters.refused += 1;
+                Err(refused)
+            }
+        }
+    }
+
+    fn admit(&mut self, ends: (u16, u16), tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
+        let order = self.orders.get_mut(usize::from(ends.0)).ok_or(Refused::NoSuchEnd)?;
+        if usize::from(ends.1) >= self.boards.len() {
+            return Err(Refused::NoSuchEnd);
+        }
+        let thread = self.config.first_thread.wrapping_add(ends.0);
+        let (what, bytes) = checked(&operation, thread, self.config.request_bytes_max)?;
+        let buffered = self.buffered_bytes + u64::from(bytes);
+        if order.is_full() || buffered > self.config.buffer_bytes_max {
+            return Err(Refused::Full);
+        }
+        let split = match (what.act, PageSize::of_address(what.address)) {
+            (Act::Read | Act::Write, Ok(page)) => {
+                Split::new(what.address, bytes, self.config.mtu_bytes, page.bytes())
+            }
+            _ => Split::one(bytes),
+        };
+        // A packet's number has sixteen bits.
+        if split.count() > u16::MAX.into() {
+            return Err(Refused::BadLength);
+        }
+        let slot = self.free.pop().ok_or(Refused::Full)?;
+        self.buffered_bytes = buffered;
+        let request = &mut self.requests[usize::from(slot)];
+        request.place(tag, ends, what, split);
+        match operation {
+            Operation::Write { bytes, .. } => request.data.extend_from_slice(bytes),
+            Operation::Read { bytes, .. } => request.data.resize(bytes as usize, 0),
+            _ => {}
+        }
+        if order.admit(slot, what.access(self.config.granule)) {
+            self.starting.push_back(slot);
+            self.start();
+        }
+        Ok(())
+    }
+
+    /// Starts requests whose turn has come. A release has no packets, so it ends, and others may start.
+    fn start(&mut self) {
+        while let Some(slot) = self.starting.pop_front() {
+            let request = &mut self.requests[usize::from(slot)];
+            request.state = State::Active;
+            match request.what.act {
+                Act::Release => self.close(slot, Ending::Done),
+                _ => self.queue(slot),
+            }
+        }
+    }
+
+    /// Puts a request with packets to send into its board's queue; first, if its operation may have been executed.
+    pub(super) fn queue(&mut self, slot: u16) {
+        let request = &mut self.requests[usize::from(slot)];
+        let Some(nth) = request.next_part().filter(|_| !request.is_queued) else { return };
+        request.is_queued = true;
+        let ready = &mut self.boards[usize::from(request.board)].ready;
+        match request.unsure_since(nth) {
+            Some(_) => ready.push_front(slot),
+            None => ready.push_back(slot),
+        }
+    }
+
+    /// Takes a request out of its board's queue. Few are there when they end.
+    pub(super) fn unqueue(&mut self, slot: u16) {
+        let request = &mut self.requests[usize::from(slot)];
+        if std::mem::take(&mut request.is_queued) {
+            self.boards[usize::from(request.board)].ready.retain(|queued| *queued != slot);
+        }
+    }
+
+    /// Ends a request, and starts those that waited for it.
+    pub(super) fn end(&mut self, slot: u16, ending: Ending) {
+        self.close(slot, ending);
+        self.start();
+    }
+
+    fn close(&mut self, slot: u16, ending: Ending) {
+        self.settle(slot);
+        self.timers.clear(slot);
+        self.unqueue(slot);
+        let request = &mut self.requests[usize::from(slot)];
+        request.ending = match ending {
+            // An attempt without an answer may still arrive.
+            Ending::Refused(_) if request.is_unsure() => Ending::Unknown,
+            ending => ending,
+        };
+        *match request.ending {
+            Ending::Refused(_) => &mut self.counters.failed,
+            Ending::Unknown => &mut self.counters.unknown,
+            _ => &mut self.counters.done,
+        } += 1;
+        request.state = State::Ended;
+        self.ended.push_back(slot);
+        let starting = &mut self.starting;
+        self.orders[usize::from(request.thread)].finish(slot, |slot| starting.push_back(slot));
+    }
+
+    /// Takes what a request has in flight out of the windows.
+    pub(super) fn settle(&mut self, slot: u16) {
+        let request = &mut self.requests[usize::from(slot)];
+        self.boards[usize::from(request.board)].window.left(request.give_up());
+        self.incast.settle(std::mem::take(&mut request.expected_bytes));
+    }
+
+    /// The id of the request in a slot. It names the slot, so that a response is matched without a search:
+    ///
+    /// ```text
+    ///   number of the client (28) │ generation of the slot (24) │ slot (12)
+    /// ```
+    pub(super) fn id(&self, slot: u16) -> u64 {
+        let generation =
+            u64::from(self.requests[usize::from(slot)].generation) & ((1 << GENERATION_BITS) - 1);
+        u64::from(self.number) << (GENERATION_BITS + SLOT_BITS) | generation << SLOT_BITS | u64::from(slot)
+    }
+
+    /// The slot of the request with this id, if it is under way.
+    pub(super) fn find(&self, id: u64) -> Option<u16> {
+        let slot = id as u16 & (REQUESTS_MAX - 1);
+        let request = self.requests.get(usize::from(slot))?;
+        (request.state == State::Active && self.id(slot) == id).then_some(slot)
+    }
+
+    /// The next outcome, with the tag of its operation. Its bytes are valid until the next call.
+    pub fn poll_completion(&mut self) -> Option<(u64, Outcome<'_>)> {
+        self.reclaim();
+        let slot = self.ended.pop_front()?;
+        self.lent = Some(slot);
+        let request = &self.requests[usize::from(slot)];
+        let outcome = match request.ending {
+            Ending::Done if request.what.act == Act::Read => Outcome::Read(&request.data),
+            Ending::Done => Outcome::Done,
+            Ending::Word(word) => Outcome::Word(word),
+            Ending::Address(address) => Outcome::Address(address),
+            Ending::Held(owner) => Outcome::Held(owner),
+            Ending::Refused(status) => Outcome::Refused(status),
+            Ending::Unknown => Outcome::Unknown,
+        };
+        Some((request.tag, outcome))
+    }
+
+    /// Frees the slot whose outcome has been seen.
+    fn reclaim(&mut self) {
+        if let Some(slot) = self.lent.take() {
+            let request = &mut self.requests[usize::from(slot)];
+            self.buffered_bytes -= request.data.len() as u64;
+            request.vacate();
+            self.free.push(slot);
+        }
+    }
+}
+
+/// What an operation asks for, and the bytes of its data. Errors: no board could execute it.
+fn checked(operation: &Operation<'_>, thread: u16, bytes_max: u32) -> Result<(What, u32), Refused> {
+    let lock = |atomic| Act::Atomic(atomic, [thread.into(), 0]);
+    let word = u64::from(WORD_BYTES);
+    let (act, address, range_bytes) = match *operation {
+        Operation::Alloc { bytes, page_size, rights } => {
+            let body = AllocBody { bytes, page_size: page_size as u8, rights: rights.code(), reserved: 0 };
+            (Act::Alloc(body), 0, bytes)
+        }
+        Operation::Free { address, bytes } => (Act::Free(FreeBody { bytes }), address, bytes),
+        Operation::Share { address, bytes, with: (pid, epoch), rights } => {
+            let body = ShareBody { bytes, pid, epoch, rights: rights.code(), reserved: 0 };
+            (Act::Share(body), address, bytes)
+        }
+        Operation::Read { address, bytes } => (Act::Read, address, bytes.into()),
+        Operation::Write { address, bytes } => (Act::Write, address, bytes.len() as u64),
+        Operation::Modify { address, change } => {
+            let (atomic, operands) = change.operands();
+            (Act::Atomic(atomic, operands), address, word)
+        }
+        Operation::Lock { address } => (lock(Atomic::Lock), address, word),
+        Operation::Unlock { address } => (lock(Atomic::Unlock), address, word),
+        Operation::Fence { all } => (Act::Fence { all }, 0, 0),
+        Operation::Release => (Act::Release, 0, 0),
+    };
+    let what = What { act, address, range_bytes };
+    let has_range = !matches!(act, Act::Fence { .. } | Act::Release);
+    let data_bytes = if matches!(act, Act::Read | Act::Write) { range_bytes } else { 0 };
+    match u32::try_from(data_bytes) {
+        _ if has_range && range_bytes == 0 => Err(Refused::BadLength),
+        Ok(bytes) if bytes <= bytes_max => match act {
+            Act::Atomic(..) if !address.is_multiple_of(word) => Err(Refused::Unaligned),
+            _ if has_range && !is_range(address, range_bytes) => Err(Refused::BadAddress),
+            _ => Ok((what, bytes)),
+        },
+        _ => Err(Refused::BadLength),
+    }
+}
+
+/// Whether all of a range is in the address space, and of one page size.
+fn is_range(address: u64, bytes: u64) -> bool {
+    let last = address.checked_add(bytes - 1).map(PageSize::of_address);
+    matches!((PageSize::of_address(address), last), (Ok(first), Some(Ok(last))) if first == last)
+}

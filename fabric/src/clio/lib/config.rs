@@ -1,0 +1,125 @@
+//! Parameters of a client.
+
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::PageSize;
+use p4rack_wire::clio::packet::DATA_BYTES_MAX;
+
+/// Requests, with unfetched outcomes, that a client has at most. A request's id has twelve bits for its slot.
+pub const REQUESTS_MAX: u16 = 1 << 12;
+/// Pauses in a row because a board was busy, after which it refuses the request.
+pub(super) const PAUSES_MAX: u8 = 32;
+
+/// In what units accesses depend on each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granule {
+    /// Pages, as in the paper (§4.5): other bytes of the same page depend on each other, too.
+    Page,
+    /// Bytes. Ranges make them as cheap as pages.
+    Byte,
+}
+
+impl Granule {
+    /// Bits of an address within a granule.
+    pub(super) fn shift(self, address: u64) -> u32 {
+        match self {
+            Granule::Page => PageSize::of_address(address).map_or(0, PageSize::shift),
+            Granule::Byte => 0,
+        }
+    }
+}
+
+/// Parameters of a client.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Threads that ask, each with an order of its own.
+    pub threads: u16,
+    /// Number of the first thread in words of locks: the threads of a process on all nodes have different ones.
+    pub first_thread: u16,
+    /// Requests and unfetched outcomes, at most [`REQUESTS_MAX`].
+    pub requests_max: u16,
+    /// Unfinished requests of a thread.
+    pub thread_requests_max: u16,
+    /// Bytes of a request.
+    pub request_bytes_max: u32,
+    /// Bytes of all writes under way and reads not fetched, together.
+    pub buffer_bytes_max: u64,
+    /// Bytes of data in a packet, the same as the boards': a long answer is cut like a long request.
+    pub mtu_bytes: u32,
+    /// Packets of an answer: a read asks for as many in one request.
+    pub read_packets_max: u16,
+    /// Units of dependencies.
+    pub granule: Granule,
+    /// TIMEOUT: time without an answer after which a packet is sent again. It is 4 × the mean delay if that is longer, up to
+    /// [`timeout_max`](Self::timeout_max).
+    pub timeout: Nanos,
+    /// The longest TIMEOUT, and the longest time that a packet is assumed to take to a board.
+    pub timeout_max: Nanos,
+    /// How long boards remember what they have executed, three of the longest TIMEOUT in the paper. A retry that could come later
+    /// is not sent.
+    pub memory: Nanos,
+    /// TIMEOUT of requests to the slow path, which allocates and frees.
+    pub slow_timeout: Nanos,
+    /// Retries after losses and corrupt packets. The paper has 2.
+    pub retries: u8,
+    /// Pause before a request goes again to a board that was busy. It doubles each time, up to `timeout_max`.
+    pub busy_wait: Nanos,
+    /// Delay without queues before the first measurement.
+    pub base: Nanos,
+    /// How long the smallest delay counts as one without queues.
+    pub base_window: Nanos,
+    /// Delay in queues up to which the congestion window grows.
+    pub queueing: Nanos,
+    /// Largest congestion window, in packets.
+    pub cwnd_max: u32,
+    /// Rate of the node's link, for the incast window; 0: no limit.
+    pub link_bps: u64,
+    /// Bytes that a response takes on the link beside its data.
+    pub overhead_bytes: u32,
+}
+
+impl Default for Config {
+    /// The paper's setting: 10 Gb/s, TIMEOUT = 8 µs (30 KB of retry memory).
+    fn default() -> Config {
+        Config {
+            threads: 1,
+            first_thread: 0,
+            requests_max: 256,
+            thread_requests_max: 64,
+            request_bytes_max: 1 << 24,
+            buffer_bytes_max: 1 << 26,
+            mtu_bytes: DATA_BYTES_MAX,
+            read_packets_max: 16,
+            granule: Granule::Page,
+            timeout: Nanos::from_micros(8),
+            timeout_max: Nanos::from_micros(40),
+            memory: Nanos::from_micros(120),
+            slow_timeout: Nanos::from_micros(400),
+            retries: 2,
+            busy_wait: Nanos::from_micros(2),
+            base: Nanos::from_micros(3),
+            base_window: Nanos::from_secs(1),
+            queueing: Nanos::from_micros(5),
+            cwnd_max: 4_096,
+            link_bps: 10_000_000_000,
+            overhead_bytes: 120,
+        }
+    }
+}
+
+impl Config {
+    /// The same with every number in its range.
+    pub(super) fn clamped(self) -> Config {
+        let requests_max = self.requests_max.clamp(1, REQUESTS_MAX);
+        let mtu_bytes = self.mtu_bytes.clamp(8, u16::MAX.into());
+        Config {
+            requests_max,
+            mtu_bytes,
+            thread_requests_max: self.thread_requests_max.clamp(1, requests_max),
+            read_packets_max: self.read_packets_max.max(1),
+            retries: self.retries.min(16),
+            timeout_max: self.timeout_max.max(self.timeout),
+            busy_wait: self.busy_wait.max(Nanos(1)),
+            ..self
+        }
+    }
+}

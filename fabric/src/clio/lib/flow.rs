@@ -1,0 +1,338 @@
+//! Packets of a client: which one leaves next, and what answers do.
+
+use super::client::Client;
+use super::config::PAUSES_MAX;
+use super::operation::Ending;
+use super::request::{Act, Expected, Request, Why};
+use crate::machine::Machine;
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::packet::{self, Packet};
+use p4rack_wire::clio::{Atomic, Kind, Status, lock_word};
+
+/// TIMEOUT in mean delays.
+const DELAYS: u64 = 4;
+
+/// The next packet of a board.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    slot: u16,
+    /// Its first part, and how many follow each other: several only of a READ.
+    nth: u32,
+    count: u32,
+    /// Bytes of its answers on the link.
+    answer_bytes: u64,
+}
+
+impl Client {
+    /// TIMEOUT of a request.
+    fn timeout(&self, request: &Request) -> Nanos {
+        if request.what.is_slow() {
+            return self.config.slow_timeout;
+        }
+        let mean = self.boards[usize::from(request.board)].window.delay().mean();
+        Nanos(mean.0.saturating_mul(DELAYS)).clamp(self.config.timeout, self.config.timeout_max)
+    }
+
+    /// Bytes on the link of the answer to a part.
+    fn answer_bytes(&self, request: &Request, nth: u32) -> u64 {
+        let data = if request.what.act == Act::Read { request.split.nth(nth).bytes } else { 0 };
+        u64::from(self.config.overhead_bytes) + u64::from(data)
+    }
+
+    /// The next packet of a board. `None`: it has none, or no window has room.
+    fn next_packet(&self, board: usize, room: u32) -> Option<Next> {
+        let board = &self.boards[board];
+        let slot = *board.ready.front()?;
+        let request = &self.requests[usize::from(slot)];
+        let nth = request.next_part()?;
+        let (base, mut answer_bytes) = (board.window.base(), self.answer_bytes(request, nth));
+        // A retry must reach the board while it remembers, so it takes the room of the packet that was lost.
+        if request.unsure_since(nth).is_some() {
+            return Some(Next { slot, nth, count: 1, answer_bytes });
+        }
+        if room == 0 || !self.incast.fits(answer_bytes, base) {
+            return None;
+        }
+        let mut count = 1;
+        if request.what.act == Act::Read {
+            let most = request.together(nth, room.min(self.config.read_packets_max.into()));
+            while count < most {
+                let more = answer_bytes + self.answer_bytes(request, nth + count);
+                if more > self.incast.room_bytes(base) {
+                    break;
+                }
+                (answer_bytes, count) = (more, count + 1);
+            }
+        }
+        Some(Next { slot, nth, count, answer_bytes })
+    }
+
+    /// Whether the board could have forgotten the first attempt by the time that this packet arrives.
+    fn is_too_late(&self, next: Next) -> bool {
+        let since = self.requests[usize::from(next.slot)].unsure_since(next.nth);
+        let arrival = self.now.saturating_add(self.config.timeout_max);
+        since.is_some_and(|since| arrival > since.saturating_add(self.config.memory))
+    }
+
+    /// Writes a packet over `out`, and notes that it has left.
+    fn send(&mut self, board: usize, next: Next, out: &mut Vec<u8>) {
+        let Next { slot, nth, count, answer_bytes } = next;
+        self.compose(slot, nth, count, out);
+        self.counters.packets_out += 1;
+        self.boards[board].window.sent(count, self.now);
+        self.incast.expect(answer_bytes);
+        let request = &mut self.requests[usize::from(slot)];
+        self.counters.retries += u64::from(request.attempt(nth) > 0);
+        let was_in_flight = request.is_in_flight();
+        request.expected_bytes += answer_bytes;
+        request.sent(nth, count, self.now);
+        request.is_queued = false;
+        self.boards[board].ready.pop_front();
+        self.queue(slot);
+        // The timer is that of the oldest part in flight.
+        if !was_in_flight {
+            let timeout = self.timeout(&self.requests[usize::from(slot)]);
+            self.timers.set(slot, self.now.saturating_add(timeout));
+        }
+    }
+
+    /// Handles an answer or a NACK. `None`: it is malformed.
+    fn handle_packet(&mut self, board: u16, packet: &Packet<'_>, is_intact: bool) -> Option<()> {
+        let header = &packet.header;
+        if packet.kind.is_request() {
+            return None;
+        }
+        let is_own = |slot: &u16| {
+            let request = &self.requests[usize::from(*slot)];
+            let credentials = &self.boards[usize::from(board)].credentials;
+            request.board == board && (header.pid, header.token) == (credentials.pid, credentials.token)
+        };
+        let Some(slot) = self.find(header.id).filter(is_own) else {
+            self.counters.unasked += 1;
+            return Some(());
+        };
+        let request = &self.requests[usize::from(slot)];
+        let status = Status::of(header.code)?;
+        // A READ's answers come in packets of their own: their addresses say what they have.
+        let nth = match request.what.act {
+            Act::Read => {
+                let at = header.address.checked_sub(request.what.address)?;
+                request.split.starts_at(u32::try_from(at).ok()?)?
+            }
+            _ => header.index.into(),
+        };
+        let why = match () {
+            () if packet.kind == Kind::Nack => Some(Why::Nack),
+            () if !is_intact => Some(Why::DamagedAnswer),
+            () if status.is_temporary() => Some(Why::Busy),
+            () => None,
+        };
+        match (request.expects(nth, header.attempt), why) {
+            (Expected::Unasked, _) => self.counters.unasked += 1,
+            (Expected::Before, _) | (Expected::Earlier, Some(_)) => self.counters.stale += 1,
+            (Expected::Current, Some(why)) => self.put_back(slot, nth, why, status),
+            (_, None) if status != Status::Done => self.end(slot, Ending::Refused(status)),
+            (_, None) => {
+                let ending = self.take(slot, nth, packet)?;
+                self.complete(slot, nth, header.attempt);
+                if self.requests[usize::from(slot)].is_done() {
+                    self.end(slot, ending);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Takes the data of an answer. Returns how the request ends if nothing is missing. `None`: they don't fit the request.
+    fn take(&mut self, slot: u16, nth: u32, packet: &Packet<'_>) -> Option<Ending> {
+        let request = &mut self.requests[usize::from(slot)];
+        let word = || Some(u64::from_le_bytes(packet.data.try_into().ok()?));
+        Some(match request.what.act {
+            Act::Read => {
+                let chunk = request.split.nth(nth);
+                let place = chunk.at as usize..(chunk.at + chunk.bytes) as usize;
+                let to = request.data.get_mut(place).filter(|to| to.len() == packet.data.len())?;
+                to.copy_from_slice(packet.data);
+                Ending::Done
+            }
+            Act::Atomic(Atomic::Lock, _) => {
+                let credentials = &self.boards[usize::from(request.board)].credentials;
+                let thread = self.config.first_thread.wrapping_add(request.thread);
+                match word()? {
+                    0 => Ending::Done,
+                    owner if owner == lock_word(credentials.pid, thread, credentials.epoch) => Ending::Done,
+                    owner => Ending::Held(owner),
+                }
+            }
+            Act::Atomic(Atomic::Unlock, _) => Ending::Done,
+            Act::Atomic(..) => Ending::Word(word()?),
+            Act::Alloc(_) | Act::Share(_) => Ending::Address(packet.header.address),
+            _ => Ending::Done,
+        })
+    }
+
+    /// A part is done: the windows have room again, and its delay may be a sample.
+    fn complete(&mut self, slot: u16, nth: u32, attempt: u8) {
+        let request = &mut self.requests[usize::from(slot)];
+        let is_sample = attempt == request.attempt(nth) && !request.what.is_slow();
+        let sent = request.complete(nth);
+        let board = usize::from(request.board);
+        if request.next_part().is_none() {
+            self.unqueue(slot);
+        }
+        if let Some(sent) = sent {
+            self.release(slot, nth, 1);
+            if is_sample {
+                self.boards[board].window.answered(self.now.saturating_sub(sent), self.now);
+            }
+        }
+    }
+
+    /// A packet has to be sent again: soon, or if the board was busy, after a pause.
+    fn put_back(&mut self, slot: u16, nth: u32, why: Why, status: Status) {
+        let request = &mut self.requests[usize::from(slot)];
+        let (count, is_exhausted) = request.put_back(nth, why, self.config.retries);
+        self.release(slot, nth, count);
+        if is_exhausted {
+            return self.end(slot, Ending::Unknown);
+        }
+        if why != Why::Busy {
+            self.counters.corrupt += 1;
+            self.unqueue(slot);
+            return self.queue(slot);
+        }
+        self.counters.busy += 1;
+        let request = &mut self.requests[usize::from(slot)];
+        if request.paused.is_some() {
+            return;
+        }
+        if request.pauses >= PAUSES_MAX {
+            return self.end(slot, Ending::Refused(status));
+        }
+        let wait = self.config.busy_wait.0.saturating_mul(1 << request.pauses.min(20));
+        let wait = wait.min(self.config.timeout_max.0);
+        // Requests that a board refused together come back apart.
+        let until = self.now.saturating_add(Nanos(wait + self.random.between(0, wait)));
+        request.pauses += 1;
+        request.paused = Some(until);
+        let deadline = self.timers.of(slot).map_or(until, |deadline| deadline.min(until));
+        self.timers.set(slot, deadline);
+        self.unqueue(slot);
+    }
+
+    /// Takes parts from `nth` on out of the windows.
+    fn release(&mut self, slot: u16, nth: u32, count: u32) {
+        let request = &self.requests[usize::from(slot)];
+        let bytes = (nth..nth + count).map(|nth| self.answer_bytes(request, nth)).sum::<u64>();
+        let bytes = bytes.min(request.expected_bytes);
+        self.boards[usize::from(request.board)].window.left(count);
+        self.incast.settle(bytes);
+        self.requests[usize::from(slot)].expected_bytes -= bytes;
+    }
+
+    /// A request's timer has expired: its pause may be over, and parts may be lost.
+    fn expire(&mut self, slot: u16) {
+        let timeout = self.timeout(&self.requests[usize::from(slot)]);
+        let request = &mut self.requests[usize::from(slot)];
+        request.paused = request.paused.filter(|until| *until > self.now);
+        let until = self.now.0.checked_sub(timeout.0).map(Nanos);
+        let expired = request.expire(until, self.config.retries);
+        let deadline = expired.oldest.map(|oldest| oldest.saturating_add(timeout));
+        if let Some(at) = deadline.into_iter().chain(request.paused).min() {
+            self.timers.set(slot, at);
+        }
+        let board = usize::from(request.board);
+        if expired.lost > 0 {
+            let data = if request.what.act == Act::Read { expired.lost_bytes } else { 0 };
+            let bytes = u64::from(expired.lost) * u64::from(self.config.overhead_bytes) + data;
+            let bytes = bytes.min(request.expected_bytes);
+            request.expected_bytes -= bytes;
+            self.incast.settle(bytes);
+            self.counters.timeouts += u64::from(expired.lost);
+            self.boards[board].window.left(expired.lost);
+            self.boards[board].window.lost(self.now);
+        }
+        if expired.is_exhausted {
+            return self.end(slot, Ending::Unknown);
+        }
+        self.unqueue(slot);
+        self.queue(slot);
+    }
+}
+
+impl Machine for Client {
+    type Received<'a> = (u16, &'a [u8]);
+    type Sent = u16;
+    type Buffer = Vec<u8>;
+
+    /// Accepts a packet of a board, from Clio's header on. `received_at` ends the delays that are measured.
+    fn handle_link(&mut self, (board, bytes): (u16, &[u8]), received_at: Nanos, _now: Nanos) {
+        self.now = self.now.max(received_at);
+        let parsed = packet::parse(bytes).ok().filter(|_| usize::from(board) < self.boards.len());
+        let handled = parsed.and_then(|parsed| self.handle_packet(board, &parsed, packet::is_intact(bytes)));
+        if handled.is_none() {
+            self.counters.malformed += 1;
+        }
+    }
+
+    /// Ends pauses, and gives up waiting for answers that are late.
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        while let Some(slot) = self.timers.pop(self.now) {
+            self.expire(slot);
+        }
+    }
+
+    /// Writes the next packet over `out`. Returns the board that it is for. Boards take turns.
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
+        self.now = self.now.max(now);
+        let count = self.boards.len();
+        for nth in 0..count {
+            let board = (self.turn + nth) % count;
+            let room = self.boards[board].window.room(self.now);
+            while let Some(next) = self.next_packet(board, room) {
+                if self.is_too_late(next) {
+                    self.counters.too_late += 1;
+                    self.end(next.slot, Ending::Unknown);
+                    continue;
+                }
+                self.turn = (board + 1) % count;
+                self.send(board, next, out);
+                return Some(board as u16);
+            }
+            // Others must not take the room that its answer needs.
+            if room > 0 && !self.boards[board].ready.is_empty() {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn next_link(&self) -> Option<Nanos> {
+        let count = self.boards.len();
+        let mut first: Option<Nanos> = None;
+        for nth in 0..count {
+            let nth = (self.turn + nth) % count;
+            let board = &self.boards[nth];
+            if board.ready.is_empty() {
+                continue;
+            }
+            // A retry needs no room.
+            let at = match self.next_packet(nth, 0) {
+                Some(_) => Nanos::ZERO,
+                None => match board.window.room_at() {
+                    None => continue,
+                    Some(at) if self.next_packet(nth, 1).is_some() => at,
+                    Some(at) if at <= self.now => break,
+                    Some(_) => continue,
+                },
+            };
+            first = Some(first.map_or(at, |first| first.min(at)));
+        }
+        first
+    }
+
+    fn next_timeout(&self) -> Option<Nanos> {
+        self.timers.next_at()
+    }
+}

@@ -1,0 +1,41 @@
+//! CLib, the library of compute nodes (§3.2, §4.4, §4.5): order of requests, retries, congestion and incast windows. Boards keep
+//! nothing per client, so all of this is here.
+//!
+//! ```text
+//!   submit ─▶ order of the thread ─▶ queue of the board ─▶ windows ─▶ packets
+//!                    ▲                      ▲                             │
+//!                    │ end                  └── retry: NACK, busy, TIMEOUT ┤
+//!   outcome ◀────────┴──────────────── all chunks answered ◀──────────────┘
+//! ```
+//!
+//! | module | has |
+//! |---|---|
+//! | `order` | dependencies between requests of a thread |
+//! | `window` | how many packets may be under way, and how many bytes of answers expected |
+//! | `split` | how a request is cut into packets |
+//! | `request` | a request's attempts, and which of its packets are done |
+//! | `client`, `flow`, `packets` | the machine: operations, which packet leaves next and what answers do, packets as bytes |
+//!
+//! The paper leaves open what follows; p4rack decides:
+//!
+//! - Without an answer to the request and both retries, an operation is [`Unknown`](Outcome::Unknown), not failed: it may have
+//!   happened, and a delayed packet may still make it happen.
+//! - A board that is busy, or has no page yet, has executed nothing. The request pauses and is sent again, which is no loss.
+//! - Locks, unlocks and fences are barriers in their thread's order. So what a thread does under a lock ends before the lock is
+//!   released.
+//! - Packets of requests to a board take turns, so a long write does not hold short requests back.
+
+mod client;
+mod config;
+mod flow;
+mod operation;
+mod order;
+mod packets;
+mod request;
+mod split;
+mod timers;
+mod window;
+
+pub use client::{Client, Counters, Credentials};
+pub use config::{Config, Granule, REQUESTS_MAX};
+pub use operation::{Change, Operation, Outcome, Refused};
