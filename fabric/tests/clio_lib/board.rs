@@ -1,5 +1,6 @@
 //! A board that is nothing but a model: memory by page, and what it remembers.
 
+use crate::world::Node;
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_fabric::common::SplitMix;
 use p4rack_wire::Nanos;
@@ -7,7 +8,7 @@ use p4rack_wire::clio::packet::{self, Packet};
 use p4rack_wire::clio::{
     AllocBody, Atomic, FreeBody, Header, Kind, Manage, PageSize, Rights, Status, flags, lock_word,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The process that all clients are of.
 pub const PID: u32 = 7;
@@ -44,6 +45,7 @@ pub struct Board {
     pages: BTreeMap<u64, Option<Vec<u8>>>,
     next_page: u32,
     remembered: BTreeMap<(u64, u16), Remembered>,
+    answers: VecDeque<(usize, Vec<u8>)>,
     /// Executions, by kind's number.
     pub executed: BTreeMap<u8, u64>,
     /// Answers that repeated what was executed before.
@@ -64,6 +66,7 @@ impl Board {
             pages: BTreeMap::new(),
             next_page: 1,
             remembered: BTreeMap::new(),
+            answers: VecDeque::new(),
             executed: BTreeMap::new(),
             repeated: 0,
             nacks: 0,
@@ -95,7 +98,7 @@ impl Board {
     }
 
     /// Executes a packet. Returns the answers.
-    pub fn handle(&mut self, bytes: &[u8], now: Nanos) -> Vec<Vec<u8>> {
+    fn answers_to(&mut self, bytes: &[u8], now: Nanos) -> Vec<Vec<u8>> {
         let Ok(packet) = packet::parse(bytes) else { return Vec::new() };
         let (header, own) = (packet.header, credentials(self.number));
         if (header.pid, header.epoch, header.token) != (own.pid, own.epoch, own.token)
@@ -216,6 +219,39 @@ impl Board {
             }
             _ => Err(Status::BadRequest),
         }
+    }
+}
+
+impl Node for Board {
+    fn credentials(&self) -> Credentials {
+        credentials(self.number)
+    }
+
+    fn handle(&mut self, client: usize, bytes: &[u8], now: Nanos) {
+        let answers = self.answers_to(bytes, now);
+        self.answers.extend(answers.into_iter().map(|answer| (client, answer)));
+    }
+
+    fn poll(&mut self, _now: Nanos) -> Option<(usize, Vec<u8>)> {
+        self.answers.pop_front()
+    }
+
+    fn next_call(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _now: Nanos) {}
+
+    fn allocate(&mut self, pages: u32, _now: &mut Nanos) -> u64 {
+        self.alloc(pages)
+    }
+
+    fn look(&mut self, address: u64, _now: &mut Nanos) -> u64 {
+        self.word(address)
+    }
+
+    fn counts(&self) -> [u64; 2] {
+        [self.repeated, self.nacks]
     }
 }
 

@@ -102,6 +102,17 @@ fn a_release_ends_behind_all_before_it_and_before_all_behind_it() {
 }
 
 #[test]
+fn short_requests_pass_long_ones() {
+    let mut world = world();
+    let address = world.boards[0].alloc(60);
+    let long = vec![1; 40 * 4_096];
+    world.submit(0, 0, 0, Operation::Write { address, bytes: &long }).unwrap();
+    world.submit(0, 1, 1, Operation::Read { address: address + 50 * 4_096, bytes: 8 }).unwrap();
+    let tags: Vec<u64> = world.finish().into_iter().map(|(_, tag, _)| tag).collect();
+    assert_eq!(tags, [1, 0]);
+}
+
+#[test]
 fn what_no_board_could_execute_is_refused_before_it_leaves() {
     let config = Config { requests_max: 4, thread_requests_max: 3, request_bytes_max: 10_000, ..config() };
     let mut world = World::new(&config, 1, 1, Moods::default(), 1);

@@ -5,8 +5,8 @@ use crate::work::{Seen, Setting, run};
 use crate::world::{Ended, Faults, World, config};
 use p4rack_fabric::clio::lib::{Change, Config, Operation};
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::Kind;
-use std::collections::BTreeMap;
+use p4rack_wire::clio::{Kind, PageSize, Rights};
+use std::collections::{BTreeMap, BTreeSet};
 
 const SEEDS: u64 = 150;
 
@@ -38,6 +38,18 @@ fn an_order_explains_what_was_found_under_every_fault() {
     // A fault that never happened would test nothing.
     let Seen { unknown, timeouts, retries, corrupt, busy, stale, unasked, repeated, nacks, .. } = seen;
     let counts = [unknown, timeouts, retries, corrupt, busy, stale, unasked, repeated, nacks];
+    assert!(counts.iter().all(|count| *count > 0), "{seen:?}");
+}
+
+#[test]
+fn an_order_explains_what_was_found_in_the_real_board() {
+    let setting = Setting { is_real: true, ..Setting::default() };
+    let seen = all(&setting).unwrap();
+    assert_eq!((seen.timeouts, seen.unknown, seen.repeated), (0, 0, 0), "{seen:?}");
+    assert!(seen.busy > 0, "pages are not ready in time: {seen:?}");
+    let seen = all(&Setting { faults: ALL, ..setting }).unwrap();
+    let Seen { unknown, timeouts, corrupt, busy, stale, repeated, nacks, .. } = seen;
+    let counts = [unknown, timeouts, corrupt, busy, stale, repeated, nacks];
     assert!(counts.iter().all(|count| *count > 0), "{seen:?}");
 }
 
@@ -87,6 +99,27 @@ fn an_addition_takes_effect_once_and_an_unknown_one_at_most_once() {
         repeated += world.boards[0].repeated;
     }
     assert!(unknown > 0 && repeated > 0, "{unknown} unknown, {repeated} repeated");
+}
+
+#[test]
+fn an_allocation_is_executed_once() {
+    let mut world = World::new(&config(), 1, 1, Moods::default(), 5);
+    world.faults = Faults { lost: 150, copied: 100, damaged: 50, delayed: 50 };
+    let alloc = Operation::Alloc { bytes: 1, page_size: PageSize::K4, rights: Rights::ALL };
+    let (mut addresses, mut unsure) = (BTreeSet::new(), 0);
+    for tag in 0..200 {
+        world.submit(0, 0, tag, alloc).unwrap();
+        for (_, _, end) in world.finish() {
+            match end {
+                Ended::Address(address) => assert!(addresses.insert(address), "{address:#x} twice"),
+                Ended::Unknown => unsure += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let (executed, known) = (world.boards[0].executed[&(Kind::Manage as u8)], addresses.len() as u64);
+    assert!((known..=known + unsure).contains(&executed), "{executed}, {known} known, {unsure} unknown");
+    assert!(world.boards[0].repeated > 0);
 }
 
 /// Threads of several nodes add to a counter that a lock protects.

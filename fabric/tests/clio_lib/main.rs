@@ -1,4 +1,4 @@
-//! Clio's client library and a plain board, in virtual time, over a network that loses, copies, reorders, damages and delays.
+//! Clio's client library with a plain board and the real one, in virtual time, over a network that loses, copies, reorders, damages and delays.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -6,6 +6,7 @@ mod board;
 mod calls;
 mod faults;
 mod plants;
+mod real;
 mod windows;
 mod work;
 mod world;

@@ -1,7 +1,8 @@
 //! Threads that read, write and modify words in random order, and whether one order explains what they found.
 
-use crate::board::{Board, Moods};
-use crate::world::{Ended, Faults, Tamper, World, config};
+use crate::board::Moods;
+use crate::real::Real;
+use crate::world::{Ended, Faults, Node, Tamper, World, config};
 use p4rack_fabric::clio::lib::{Change, Config, Operation};
 use p4rack_history::{Entry, History, Order, Outcome, Word};
 use p4rack_wire::Nanos;
@@ -23,6 +24,8 @@ pub struct Setting {
     pub faults: Faults,
     pub moods: Moods,
     pub tamper: Option<Tamper>,
+    /// The board is the real one, not the model.
+    pub is_real: bool,
     /// Each operation is of a thread of its own for the client, to plant a missed dependency.
     pub forgets_threads: bool,
 }
@@ -57,7 +60,7 @@ impl Seen {
         self.nacks += other.nacks;
     }
 
-    fn count(&mut self, world: &World) {
+    fn count<B: Node>(&mut self, world: &World<B>) {
         for client in &world.clients {
             let counters = client.counters();
             self.unknown += counters.unknown;
@@ -68,7 +71,8 @@ impl Seen {
             self.stale += counters.stale;
             self.unasked += counters.unasked;
         }
-        for Board { repeated, nacks, .. } in &world.boards {
+        for board in &world.boards {
+            let [repeated, nacks] = board.counts();
             self.repeated += repeated;
             self.nacks += nacks;
         }
@@ -115,9 +119,15 @@ impl Asked {
 pub fn run(seed: u64, setting: &Setting) -> Seen {
     let threads = if setting.forgets_threads { (OPERATIONS * usize::from(THREADS)) as u16 } else { THREADS };
     let config = Config { threads, ..config() };
-    let mut world = World::new(&config, CLIENTS, 1, setting.moods, seed);
+    match setting.is_real {
+        true => run_in(World::of(&config, CLIENTS, vec![Real::new(&config)], seed), seed, setting),
+        false => run_in(World::new(&config, CLIENTS, 1, setting.moods, seed), seed, setting),
+    }
+}
+
+fn run_in<B: Node>(mut world: World<B>, seed: u64, setting: &Setting) -> Seen {
     (world.faults, world.tamper) = (setting.faults, setting.tamper);
-    let start = world.boards[0].alloc(PAGES);
+    let start = world.boards[0].allocate(PAGES, &mut world.now);
     let (mut all, mut value, mut seen) = (Vec::<Asked>::new(), 0, Seen::default());
     loop {
         for client in 0..CLIENTS {
@@ -164,7 +174,7 @@ pub fn run(seed: u64, setting: &Setting) -> Seen {
     // At last, what is there.
     let mut history = histories(&all);
     for word in WORDS {
-        let act = Word::Read(world.boards[0].word(start + word));
+        let act = Word::Read(world.boards[0].look(start + word, &mut world.now));
         let asked = world.now.0 + 1_000;
         history.add(word, Entry { asked, outcome: Outcome::Known(asked + 1), act });
     }
@@ -175,7 +185,7 @@ pub fn run(seed: u64, setting: &Setting) -> Seen {
 }
 
 /// An operation on one word, or on a range with several.
-fn ask(world: &mut World, (client, thread): (usize, u16), value: u64) -> Asked {
+fn ask<B: Node>(world: &mut World<B>, (client, thread): (usize, u16), value: u64) -> Asked {
     let mut random = |below: u64| world.random.next() % below;
     let at = WORDS[random(WORDS.len() as u64) as usize];
     let long = 8 * (1 + random(400));
@@ -190,7 +200,7 @@ fn ask(world: &mut World, (client, thread): (usize, u16), value: u64) -> Asked {
     Asked { client, thread, act, at, bytes, asked: world.now, end: None }
 }
 
-fn submit(world: &mut World, thread: u16, tag: u64, start: u64, asked: &Asked) {
+fn submit<B: Node>(world: &mut World<B>, thread: u16, tag: u64, start: u64, asked: &Asked) {
     let address = start + asked.at;
     let data: Vec<u8>;
     let operation = match asked.act {

@@ -1,8 +1,8 @@
 //! Clients, boards and a network between them, in virtual time.
 
-use crate::board::{Board, Moods, credentials};
+use crate::board::{Board, Moods};
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::lib::{Client, Config, Operation, Outcome, Refused};
+use p4rack_fabric::clio::lib::{Client, Config, Credentials, Operation, Outcome, Refused};
 use p4rack_fabric::common::SplitMix;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
@@ -26,6 +26,23 @@ const LATE: Nanos = Nanos(7_000);
 /// What a test changes on a packet's way, to plant a mistake.
 pub type Tamper = fn(bytes: &mut Vec<u8>, to_board: bool);
 
+/// A board: the model, or the real one.
+pub trait Node {
+    fn credentials(&self) -> Credentials;
+    /// A packet of a client has come.
+    fn handle(&mut self, client: usize, bytes: &[u8], now: Nanos);
+    /// The next answer, with its client.
+    fn poll(&mut self, now: Nanos) -> Option<(usize, Vec<u8>)>;
+    fn next_call(&self) -> Option<Nanos>;
+    fn handle_timeout(&mut self, now: Nanos);
+    /// Allocates pages of 4 KB. Its time may pass.
+    fn allocate(&mut self, pages: u32, now: &mut Nanos) -> u64;
+    /// A word of memory.
+    fn look(&mut self, address: u64, now: &mut Nanos) -> u64;
+    /// Answers that repeated what was executed before, and NACKs.
+    fn counts(&self) -> [u64; 2];
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Way {
     client: usize,
@@ -45,9 +62,9 @@ pub enum Ended {
     Unknown,
 }
 
-pub struct World {
+pub struct World<B = Board> {
     pub clients: Vec<Client>,
-    pub boards: Vec<Board>,
+    pub boards: Vec<B>,
     pub now: Nanos,
     pub faults: Faults,
     pub random: SplitMix,
@@ -77,22 +94,30 @@ pub fn config() -> Config {
 }
 
 impl World {
+    /// A world of models.
     pub fn new(config: &Config, clients: usize, boards: usize, moods: Moods, seed: u64) -> World {
         let mut random = SplitMix(seed);
-        let all: Vec<_> = (0..boards).map(credentials).collect();
+        let board = |nth| Board::new(nth, config.mtu_bytes, config.memory, moods, random.next());
+        World::of(config, clients, (0..boards).map(board).collect(), seed)
+    }
+}
+
+impl<B: Node> World<B> {
+    /// A world of these boards.
+    pub fn of(config: &Config, clients: usize, boards: Vec<B>, seed: u64) -> World<B> {
+        let all: Vec<_> = boards.iter().map(Node::credentials).collect();
         let client = |nth: usize| {
             let config = Config { first_thread: 100 * nth as u16, ..config.clone() };
             Client::new(config, &all, nth as u32)
         };
-        let board = |nth| Board::new(nth, config.mtu_bytes, config.memory, moods, random.next());
         World {
             clients: (0..clients).map(client).collect(),
-            boards: (0..boards).map(board).collect(),
             now: Nanos::ZERO,
             faults: Faults::default(),
-            random,
+            random: SplitMix(seed),
             board_bps: 0,
-            board_free: vec![Nanos::ZERO; boards],
+            board_free: vec![Nanos::ZERO; boards.len()],
+            boards,
             queue_max: Nanos::ZERO,
             tamper: None,
             mail: BTreeMap::new(),
@@ -141,8 +166,16 @@ impl World {
         }
     }
 
-    /// Sends what clients have to send, and delivers what has ended: client, tag and end.
+    /// Sends what boards and clients have to send, and delivers what has ended: client, tag and end.
     fn turn(&mut self, ended: &mut dyn FnMut(usize, u64, Ended)) {
+        for board in 0..self.boards.len() {
+            if self.boards[board].next_call().is_some_and(|at| at <= self.now) {
+                self.boards[board].handle_timeout(self.now);
+            }
+            while let Some((client, answer)) = self.boards[board].poll(self.now) {
+                self.post(Way { client, board, to_board: false }, answer);
+            }
+        }
         let mut out = Vec::new();
         for client in 0..self.clients.len() {
             self.clients[client].handle_timeout(self.now);
@@ -161,14 +194,13 @@ impl World {
         self.turn(ended);
         let mail = self.mail.keys().next().map(|key| key.0);
         let calls = self.clients.iter().filter_map(|client| client.next_call(Nanos::ZERO));
-        let Some(next) = calls.chain(mail).min() else { return false };
+        let steps = self.boards.iter().filter_map(Node::next_call);
+        let Some(next) = calls.chain(steps).chain(mail).min() else { return false };
         self.now = self.now.max(next);
         while let Some(entry) = self.mail.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (Way { client, board, to_board }, bytes) = entry.remove();
             if to_board {
-                for answer in self.boards[board].handle(&bytes, self.now) {
-                    self.post(Way { client, board, to_board: false }, answer);
-                }
+                self.boards[board].handle(client, &bytes, self.now);
             } else {
                 self.clients[client].handle_link((board as u16, &bytes), self.now, self.now);
             }
