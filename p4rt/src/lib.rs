@@ -49,6 +49,13 @@ mod generated {
     }
     /// Package `p4rack`.
     pub mod p4rack {
+        /// Package `p4rack.clio`.
+        pub mod clio {
+            /// Package `p4rack.clio.v1`.
+            pub mod v1 {
+                include!("generated/p4rack.clio.v1.rs");
+            }
+        }
         /// Package `p4rack.cowbird`.
         pub mod cowbird {
             /// Package `p4rack.cowbird.v1`.
