@@ -82,7 +82,9 @@ impl Region {
         for piece in data.chunks(self.shape.writes.longest_bytes as usize) {
             let most = match self.remote.abilities().order {
                 Order::None => 1,
-                Order::Program | Order::ReadsAfterWrites | Order::SameBytes => self.shape.writes.count,
+                Order::Program | Order::ReadsAfterWrites | Order::SameBytes | Order::Dependent => {
+                    self.shape.writes.count
+                }
             };
             while self.writing >= most {
                 self.wait(&mut [], &mut 0)?;

@@ -35,6 +35,7 @@ fn abilities(shape: Shape) -> Abilities {
         read_bytes_max: shape.reads.longest_bytes,
         write_bytes_max: shape.writes.longest_bytes,
         whole_bytes: 1,
+        edge_bytes: u64::MAX,
         pieces_max: 0,
         under_way_max: 100,
         atomics: &[],

@@ -33,6 +33,7 @@ impl Edm {
             read_bytes_max: node.message_bytes_max,
             write_bytes_max: node.message_bytes_max,
             whole_bytes: node.chunk_bytes,
+            edge_bytes: u64::MAX,
             pieces_max: 0,
             under_way_max: node.waiting_max,
             atomics: &Opcode::ALL,

@@ -38,6 +38,7 @@ impl Local {
             read_bytes_max: BYTES_MAX,
             write_bytes_max: BYTES_MAX,
             whole_bytes: BYTES_MAX,
+            edge_bytes: u64::MAX,
             pieces_max: PIECES_MAX,
             under_way_max: ENDED_MAX,
             atomics: &Opcode::ALL,

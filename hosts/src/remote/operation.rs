@@ -161,6 +161,8 @@ pub enum Order {
     ReadsAfterWrites,
     /// Writes of the same bytes.
     SameBytes,
+    /// Operations on the same bytes, unless both read: a read after a write, a write after a read or a write.
+    Dependent,
     /// None: wait for the end of an operation that a later one must not pass.
     None,
 }
@@ -203,6 +205,9 @@ pub struct Abilities {
     pub write_bytes_max: u32,
     /// Bytes of a write that become visible in one step, if they begin where a write begins.
     pub whole_bytes: u32,
+    /// Bytes between the edges of the region that divide a write: it becomes visible in one step before and one behind such an edge.
+    /// [`u64::MAX`]: there are none.
+    pub edge_bytes: u64,
     /// Maximum pieces of a gather or scatter; 0: the way has neither, and needs [`Pieces`](super::Pieces) around it.
     pub pieces_max: usize,
     /// Maximum operations in flight.
@@ -326,6 +331,7 @@ mod tests {
             read_bytes_max: 16,
             write_bytes_max: 8,
             whole_bytes: 8,
+            edge_bytes: u64::MAX,
             pieces_max: 2,
             under_way_max: 1,
             atomics: &[Opcode::Cas],

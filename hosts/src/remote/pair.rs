@@ -115,6 +115,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
         read_bytes_max: config.message_bytes_max,
         write_bytes_max: config.message_bytes_max,
         whole_bytes: config.mtu.bytes(),
+        edge_bytes: u64::MAX,
         pieces_max: 0,
         under_way_max: config.requests_max,
         atomics: &[Opcode::Cas, Opcode::FetchAdd],

@@ -118,6 +118,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
         read_bytes_max: shape.reads.longest_bytes,
         write_bytes_max: shape.writes.longest_bytes,
         whole_bytes: mtu_bytes,
+        edge_bytes: u64::MAX,
         pieces_max: 0,
         under_way_max: (shape.reads.count + shape.writes.count) as usize,
         atomics: &[],

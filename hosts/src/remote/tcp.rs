@@ -340,6 +340,7 @@ impl Tcp {
             read_bytes_max: BYTES_MAX,
             write_bytes_max: BYTES_MAX,
             whole_bytes: BYTES_MAX,
+            edge_bytes: u64::MAX,
             pieces_max: PIECES_MAX,
             under_way_max: UNDER_WAY_MAX,
             atomics: &Opcode::ALL,

@@ -150,6 +150,7 @@ pub fn run(
         read_bytes_max: edm.message_bytes_max,
         write_bytes_max: edm.message_bytes_max,
         whole_bytes: edm.chunk_bytes,
+        edge_bytes: u64::MAX,
         pieces_max: 0,
         under_way_max: UNDER_WAY_MAX,
         atomics: &Opcode::ALL,

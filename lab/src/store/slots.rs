@@ -36,6 +36,11 @@ pub fn lacks(abilities: &Abilities, value_bytes: usize, records: u32) -> Option<
         Some("has no atomic operations that clients share, which lock the slots of a store".to_owned())
     } else if u64::from(abilities.whole_bytes) < slot {
         Some(format!("writes {} bytes in one step, and a slot has {slot}", abilities.whole_bytes))
+    } else if abilities.edge_bytes < needed && !abilities.edge_bytes.is_multiple_of(slot) {
+        let edge = abilities.edge_bytes;
+        Some(format!(
+            "divides writes at multiples of {edge} bytes, which are none of a slot's {slot}: change value_bytes"
+        ))
     } else if abilities.region_bytes < needed {
         Some(format!("has a region of {} bytes, and the slots need {needed}", abilities.region_bytes))
     } else {

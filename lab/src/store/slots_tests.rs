@@ -77,6 +77,7 @@ fn a_way_that_lacks_something_is_refused_with_it() {
     for (lack, says) in [
         (with(|abilities| abilities.atomics = &[]), "no atomic operations"),
         (with(|abilities| abilities.whole_bytes = 63), "writes 63 bytes in one step, and a slot has 64"),
+        (with(|abilities| abilities.edge_bytes = 96), "divides writes at multiples of 96 bytes"),
         (with(|abilities| abilities.region_bytes = 255), "the slots need 256"),
     ] {
         assert!(lack.as_ref().is_some_and(|lack| lack.contains(says)), "{lack:?}");
