@@ -9,7 +9,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-const WAYS: [&str; 7] = ["local", "tcp", "rdma-sync", "rdma", "edm-timed-dst", "cowbird-spot", "cowbird-p4"];
+const WAYS: [&str; 8] =
+    ["local", "tcp", "rdma-sync", "rdma", "edm-timed-dst", "clio", "cowbird-spot", "cowbird-p4"];
 
 #[test]
 fn up_runs_a_log_store_in_every_way_and_reports_all() {

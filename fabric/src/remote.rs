@@ -28,6 +28,8 @@ pub enum Service {
     Pool,
     /// A memory node of EDM.
     Node,
+    /// A board of Clio.
+    Board,
 }
 
 /// What carries Cowbird's requests out.
@@ -123,6 +125,8 @@ impl Way {
     pub const EDM_CALENDAR: Way = Way(&Definition::edm("edm-calendar", "EDM, calendar"));
     /// By EDM with rings of demands.
     pub const EDM_MATCHED: Way = Way(&Definition::edm("edm-matched", "EDM, matched"));
+    /// By Clio, over UDP.
+    pub const CLIO: Way = Way(&Definition::plain("clio", "Clio", Link::Kernel, Service::Board));
     /// By Cowbird with the engine on a spare host.
     pub const COWBIRD_SPOT: Way =
         Way(&Definition::cowbird("cowbird-spot", "Cowbird-Spot", "l2", Engine::Host));
@@ -141,6 +145,7 @@ impl Way {
         Way::EDM_TIMED,
         Way::EDM_CALENDAR,
         Way::EDM_MATCHED,
+        Way::CLIO,
         Way::COWBIRD_SPOT,
         Way::COWBIRD_P4,
     ];

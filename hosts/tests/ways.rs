@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/board.rs"]
+mod board;
 #[path = "common/pieces.rs"]
 mod pieces;
 
@@ -56,6 +58,9 @@ fn each_way_gathers_and_scatters() {
                 gathers_and_scatters(open(way, Place::here(), shape()).unwrap().0.as_mut(), 0);
             }
             (Service::Bytes, _) => over_tcp(|remote| gathers_and_scatters(remote, 0)),
+            (Service::Board, _) => board::with_board(REGION_BYTES, |place| {
+                gathers_and_scatters(open(way, place.clone(), shape()).unwrap().0.as_mut(), 0);
+            }),
             // In memory.rs; in cli/tests/cowbird_switch.rs there is a switch.
             (Service::Node, _) => {}
             (Service::Pool, _) if definition.engine == Some(Engine::Switch) => {}

@@ -40,7 +40,7 @@ impl Reach<'_> {
                 let args = edm::serve_args(self.running, self.server, bytes);
                 Ok(vec![self.start("the memory node", self.server, args)?])
             }
-            Service::Bytes => {
+            service @ (Service::Bytes | Service::Board) => {
                 let path = self.running.path.display().to_string();
                 let mut args = words(&["memory", "serve", &path, "--name", self.server, "--way"]);
                 let size = format!("{bytes} B");
@@ -50,7 +50,8 @@ impl Reach<'_> {
                     size,
                     "--insecure".to_owned(),
                 ]);
-                Ok(vec![self.start("the server of bytes", self.server, args)?])
+                let what = if service == Service::Board { "the board" } else { "the server of bytes" };
+                Ok(vec![self.start(what, self.server, args)?])
             }
             Service::Pool => {
                 let mut serving = vec![self.pool(bytes, shared)?];
@@ -129,9 +130,11 @@ impl Reach<'_> {
         let (server, mut args) = (self.running.index(self.server)?, Vec::new());
         match self.way.definition().service {
             Service::Pool => args.extend(["--memory".to_owned(), at(setup_ip(server), POOL_PORT)]),
-            Service::Bytes => {
+            service @ (Service::Bytes | Service::Board) => {
                 let ip = self.running.rack.hosts[server].ip;
-                args.extend(["--memory".to_owned(), at(ip, p4rack_memory::BYTES_PORT)]);
+                let is_board = service == Service::Board;
+                let port = if is_board { p4rack_memory::BOARD_PORT } else { p4rack_memory::BYTES_PORT };
+                args.extend(["--memory".to_owned(), at(ip, port)]);
             }
             Service::None | Service::Node => {}
         }

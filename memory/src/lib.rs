@@ -22,6 +22,9 @@ pub const BYTES_PORT: u16 = 7_004;
 /// Port of the set-up service of a host's pool.
 pub const POOL_PORT: u16 = 9_561;
 
+/// Port of the set-up service of a host's board of Clio.
+pub const BOARD_PORT: u16 = 9_563;
+
 /// Why a rack has no such memory. The message says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -1,6 +1,6 @@
 //! Another host's memory, by the name of the way to it.
 
-use crate::{BYTES_PORT, NoMemory, POOL_PORT, client, memory_node, node};
+use crate::{BOARD_PORT, BYTES_PORT, NoMemory, POOL_PORT, client, memory_node, node};
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Run;
 use p4rack_fabric::remote::{Engine, Link, Service, Way};
@@ -137,6 +137,7 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
     let port = match definition.service {
         Service::Bytes => Some(BYTES_PORT),
         Service::Pool => Some(POOL_PORT),
+        Service::Board => Some(BOARD_PORT),
         Service::None | Service::Node => None,
     };
     let memory = access.memory.map(str::to_owned).or_else(|| port.map(|port| format!("{}:{port}", there.ip)));

@@ -5,6 +5,7 @@
 //!                    ├─ Tcp        ═ a server of bytes
 //!                    ├─ Pair       ═ RDMA ═ a pool
 //!                    ├─ Edm        ═ EDM ═ a memory node
+//!                    ├─ Clio       ═ UDP ═ a board
 //!                    └─ Rings      ═ Cowbird's engine ═ RDMA ═ a pool
 //! ```
 //!
@@ -20,6 +21,7 @@
 //! reads freely, and writes as long as no other program writes there. Do not repeat an atomic operation: read the word and decide.
 
 mod certain;
+mod clio;
 mod delayed;
 mod edm;
 mod error;
@@ -105,7 +107,7 @@ pub struct Place {
     pub ip: Ipv4Addr,
     /// Parameters of the adapter.
     pub adapter: Config,
-    /// The pool's set-up service, or the server of bytes.
+    /// The set-up service of a pool or a board, or the server of bytes.
     pub memory: Option<Server>,
     /// Set-up services of engines.
     pub engines: Vec<Server>,
@@ -188,6 +190,7 @@ static OPENERS: &[(Way, Open)] = &[
     (Way::EDM_TIMED, edm::open),
     (Way::EDM_CALENDAR, edm::open),
     (Way::EDM_MATCHED, edm::open),
+    (Way::CLIO, clio::open),
     (Way::COWBIRD_SPOT, rings::open),
     (Way::COWBIRD_P4, rings::open),
 ];

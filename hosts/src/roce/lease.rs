@@ -13,7 +13,7 @@ pub struct Lease<T> {
 }
 
 impl<T> Lease<T> {
-    pub(super) fn new(answer: T, free: impl FnOnce() + Send + 'static) -> Lease<T> {
+    pub(crate) fn new(answer: T, free: impl FnOnce() + Send + 'static) -> Lease<T> {
         Lease { answer: Some(answer), free: Some(Box::new(free)) }
     }
 }

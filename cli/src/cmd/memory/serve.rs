@@ -1,20 +1,28 @@
 //! `p4rack memory serve`.
 
 use super::{Here, in_words, not_opened};
-use crate::cmd::adapter::Telling;
+use crate::cmd::adapter::{Telling, runtime};
 use crate::cmd::roce;
 use crate::output::Events;
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::edm::host::memory::{Region, Rights};
-use p4rack_fabric::remote::{Link, Service, Way};
+use p4rack_fabric::remote::{Link, Service as Offers, Way};
+use p4rack_hosts::clio::server::Server as BoardServer;
+use p4rack_hosts::clio::service::{self, Service};
 use p4rack_hosts::memory::{EdmPortError, Server, ServerConfig, ServerError};
 use p4rack_hosts::remote::tcp::Served;
-use p4rack_netdev::Pages;
-use p4rack_netdev::signal::Signals;
+use p4rack_hosts::roce::pool;
+use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_netdev::{Pages, clock};
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::UDP_PORT;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+
+/// Longest time between two looks at the set-up service of a board.
+const TURN: Nanos = Nanos::from_millis(100);
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -35,7 +43,7 @@ pub(super) struct Args {
     /// Permit reads only
     #[arg(long)]
     read_only: bool,
-    /// By TCP or RDMA: serve every host that reaches this one, in plain text
+    /// By TCP, RDMA or Clio: serve every host that reaches this one, in plain text
     #[arg(long)]
     insecure: bool,
     /// Address of the service [default: this host's address in the description]
@@ -53,12 +61,11 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let rack = args.here.rack()?;
     let way = p4rack_memory::way(&rack, args.here.scheme.way).map_err(in_words)?;
     match way.definition().service {
-        Service::Node => serve_node(args, &rack, way),
-        Service::Bytes => serve_bytes(args, &rack, way),
-        Service::Pool => serve_pool(args, &rack, way),
-        Service::None => {
-            Err(format!("--way {way}: that memory is each program's own, and nothing serves it"))
-        }
+        Offers::Node => serve_node(args, &rack, way),
+        Offers::Bytes => serve_bytes(args, &rack, way),
+        Offers::Pool => serve_pool(args, &rack, way),
+        Offers::Board => serve_board(args, &rack, way),
+        Offers::None => Err(format!("--way {way}: that memory is each program's own, and nothing serves it")),
     }
 }
 
@@ -101,16 +108,58 @@ fn serve_bytes(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     served.serve(&listener, &signals).map_err(in_words)
 }
 
-/// Offers fresh memory to adapters: to all of them, or where a way reserves it, to each its own.
-fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
-    let bytes = match (&args.file, args.bytes, args.read_only) {
-        (None, Some(bytes), false) => bytes,
+/// Bytes of fresh memory that all may write. Errors: the options ask for something else.
+fn fresh_bytes(args: &Args, way: Way, what: &str) -> Result<u64, String> {
+    match (&args.file, args.bytes, args.read_only) {
+        (None, Some(bytes), false) => Ok(bytes),
         _ => {
-            return Err(format!(
-                "--way {way}: a pool has fresh memory: give --bytes, without --file and --read-only"
-            ));
+            Err(format!("--way {way}: {what} has fresh memory: give --bytes, without --file and --read-only"))
+        }
+    }
+}
+
+/// Offers fresh memory as a board of Clio: a range of all of it to all clients, and to each that reserves some a process of its own.
+fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
+    let bytes = fresh_bytes(&args, way, "a board")?;
+    let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
+    let mut outlet = args.telling.open()?;
+    let signals = Signals::take().map_err(in_words)?;
+    let mut server = BoardServer::open(SocketAddr::new(at.ip(), UDP_PORT), bytes)
+        .map_err(|error| format!("{error}; does this run on {}?", args.here.name))?;
+    let ends = server.watch(&signals).map_err(in_words)?;
+    let offered = server.offer().map_err(in_words)?;
+    let service = Service::new(server.handle(), offered);
+    let desk = service.desk();
+    let runtime = runtime()?;
+    let listener = runtime.block_on(pool::bind(at)).map_err(in_words)?;
+    let mut serving = runtime.spawn(service::serve(listener, service, None));
+    Events::new(args.json).report(
+        "ready",
+        json!({ "host": args.here.name, "way": way, "bytes": bytes, "listens": at.to_string() }),
+        format_args!("ready {}: {} at {at}", args.here.name, show_size(bytes)),
+    );
+    let ended = loop {
+        server.turn(Some(clock::now() + TURN)).map_err(in_words)?;
+        outlet.update(clock::now(), || server.counts().of("entrance", desk.counts()).exposition("clio"));
+        match server.ready(ends).then(|| signals.next()).flatten() {
+            Some(Signal::Report) => {
+                outlet.write(|| server.counts().of("entrance", desk.counts())).map_err(in_words)?;
+            }
+            Some(Signal::End) => break Ok(()),
+            None => {}
+        }
+        if serving.is_finished() {
+            let served = runtime.block_on(&mut serving).map_err(in_words)?;
+            break served.map_err(in_words);
         }
     };
+    let told = outlet.write(|| server.counts().of("entrance", desk.counts())).map_err(in_words);
+    ended.and(told)
+}
+
+/// Offers fresh memory to adapters: to all of them, or where a way reserves it, to each its own.
+fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
+    let bytes = fresh_bytes(&args, way, "a pool")?;
     let at = address(&args, rack, way, p4rack_memory::POOL_PORT)?;
     let host = args.here.host(rack)?;
     let interface = args.here.interface(host, Link::Adapter)?;

@@ -4,6 +4,7 @@
 //! pools, and `rings` those of pools and Cowbird's engines.
 
 mod bytes;
+mod clio;
 mod edm;
 mod operation;
 mod rdma;
@@ -118,6 +119,9 @@ fn operations(rack: &Rack, way: Way, mut seen: Vec<Seen<'_>>) -> Result<(Vec<Ope
             (rings::operations(&seen), "of an engine that serves Cowbird's rings".to_owned())
         }
         Service::Pool => (rdma::operations(&seen), "RDMA's".to_owned()),
+        Service::Board => {
+            (clio::operations(&seen), format!("Clio's (UDP port {})", p4rack_wire::clio::UDP_PORT))
+        }
         Service::Bytes => (
             bytes::operations(&seen),
             "of a connection to a server of bytes, from its first one on".to_owned(),

@@ -1,0 +1,47 @@
+//! A board of Clio on a UDP socket, and how programs become its clients. Neither needs root.
+//!
+//! ```text
+//!  setup ═ gRPC: process, token, range ═ service
+//!                                           │ commands
+//!  remote: Client ═ UDP ═══════════════▶ server: Board
+//! ```
+
+pub mod server;
+pub mod service;
+mod setup;
+
+pub use setup::{Attached, attach};
+
+use p4rack_fabric::clio::lib;
+use p4rack_wire::Nanos;
+
+/// How long a board on a host remembers: processes that share a machine wake late.
+pub const MEMORY: Nanos = Nanos::from_millis(600);
+/// TIMEOUT.
+const TIMEOUT: Nanos = Nanos::from_millis(20);
+/// Retries at most. Those that the board's memory permits end sooner.
+const RETRIES: u8 = 12;
+
+/// Parameters of a client on a host, beside a board that remembers for `memory`.
+pub(crate) fn client_config(memory: Nanos, mtu_bytes: u32) -> lib::Config {
+    let us = Nanos::from_micros;
+    let timeout_max = Nanos(memory.0 / 3);
+    lib::Config {
+        // Pieces of a store's records share pages.
+        granule: lib::Granule::Byte,
+        requests_max: 1_024,
+        thread_requests_max: 1_024,
+        mtu_bytes,
+        timeout: timeout_max.min(TIMEOUT),
+        timeout_max,
+        memory,
+        retries: RETRIES,
+        slow_timeout: timeout_max,
+        busy_wait: us(50),
+        base: us(100),
+        queueing: us(500),
+        // What a socket's buffer holds.
+        cwnd_max: 64,
+        ..lib::Config::default()
+    }
+}

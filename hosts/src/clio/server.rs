@@ -1,0 +1,295 @@
+//! A board on a UDP socket. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
+
+use super::{MEMORY, client_config};
+use crate::commands::{Commands, Handle};
+use crate::outlet::Counts;
+use crate::roce::setup::Token;
+use p4rack_fabric::Machine as _;
+use p4rack_fabric::clio::board::{Board, Config, Pool, Quota, Quotas, Refused, Space};
+use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
+use p4rack_fabric::clio::token::Secret;
+use p4rack_fabric::common::ConfigError;
+use p4rack_netdev::{Poller, clock};
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::packet::DATA_BYTES_MAX;
+use p4rack_wire::clio::{PAGE_SIZES, PageSize, Rights};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+
+/// Packets taken from the socket before others have their turn.
+const BATCH: usize = 64;
+/// Bytes of the longest datagram.
+const DATAGRAM_BYTES: usize = 1 << 16;
+/// Frames that are zeroed ahead.
+const READY: u32 = 64;
+/// Operations that a board remembers: 430,000 a second for its time.
+const REMEMBERED: u32 = 1 << 18;
+/// Processes of clients' own.
+const PROCESSES: u32 = 256;
+/// Number of the server as a client. Those of others are larger.
+const OWN_NUMBER: u32 = 0;
+/// Where answers to the server itself go: no packet comes from port 0.
+const OWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// A range of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Address of its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// What a board offers to clients.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// The process whose memory is offered to all, and its range.
+    pub to_all: (Credentials, Range),
+    /// Port at which the board takes packets.
+    pub udp_port: u16,
+    /// Data bytes of the longest packet.
+    pub mtu_bytes: u32,
+    /// How long the board remembers, in nanoseconds.
+    pub memory_ns: u64,
+    /// Processes of clients' own, in sum.
+    pub processes_max: u64,
+    /// Bytes of their ranges, in sum.
+    pub reserve_bytes_max: u64,
+}
+
+/// Why a board did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BoardError {
+    /// The address can't be had.
+    #[error("can't take packets at {addr}: {error}; choose another address or end the program that uses it")]
+    Bind {
+        /// The address.
+        addr: SocketAddr,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// It can't have so much memory, or so little.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No process began.
+    #[error(transparent)]
+    Process(#[from] Refused),
+    /// No range was allocated.
+    #[error("the board has no range of {0} bytes: {1}")]
+    Range(u64, String),
+    /// A system call failed.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// A board and its socket, as commands see them.
+#[derive(Debug)]
+pub struct Host {
+    board: Board<Vec<u8>, SocketAddr>,
+    socket: UdpSocket,
+    page: PageSize,
+    out: Vec<u8>,
+    input: Box<[u8]>,
+    /// Packets that the socket did not take: clients ask again.
+    unsent: u64,
+}
+
+/// A board on a UDP socket.
+#[derive(Debug)]
+pub struct Server {
+    host: Host,
+    poller: Poller,
+    socket_number: usize,
+    commands: Commands<Host>,
+    commands_number: usize,
+    /// The last batch was full: more packets may be waiting.
+    more: bool,
+    bytes: u64,
+}
+
+/// Pages that suit a memory: few enough for a small table, small enough to waste little.
+fn page_for(bytes: u64) -> PageSize {
+    match bytes {
+        0..0x10_0000 => PageSize::K4,
+        0x10_0000..0x1000_0000 => PageSize::K64,
+        _ => PageSize::M2,
+    }
+}
+
+impl Server {
+    /// Opens a board with `bytes` bytes of memory, which takes packets at `addr`. Errors: the address can't be had, the memory is
+    /// empty or too large.
+    pub fn open(addr: SocketAddr, bytes: u64) -> Result<Server, BoardError> {
+        let page = page_for(bytes);
+        let frames = u32::try_from(bytes.div_ceil(page.bytes())).unwrap_or(u32::MAX);
+        let config = Config {
+            retry_entries: REMEMBERED,
+            retry_keep: MEMORY,
+            // One is offered to all.
+            processes_max: PROCESSES + 1,
+            ..Config::new(vec![Pool { size: page, frames, ready: READY.min(frames) }])
+        };
+        config.check()?;
+        let memory =
+            usize::try_from(config.bytes()).map_err(|error| BoardError::Range(bytes, error.to_string()))?;
+        let secret: [u8; 16] = Token::draw()?.bytes().try_into().map_err(io::Error::other)?;
+        let board = Board::new(config, Secret::new(secret), vec![0; memory])?;
+        let socket = UdpSocket::bind(addr).map_err(|error| BoardError::Bind { addr, error })?;
+        socket.set_nonblocking(true)?;
+        let (mut poller, commands) = (Poller::new(), Commands::new()?);
+        let (socket_number, commands_number) = (poller.add(&socket)?, poller.add(&commands)?);
+        let (out, input) = (Vec::new(), vec![0; DATAGRAM_BYTES].into_boxed_slice());
+        let host = Host { board, socket, page, out, input, unsent: 0 };
+        Ok(Server { host, poller, socket_number, commands, commands_number, more: false, bytes })
+    }
+
+    /// Begins the process whose memory is offered to all. Returns what the set-up service offers.
+    pub fn offer(&mut self) -> Result<Offer, BoardError> {
+        Ok(Offer {
+            to_all: self.host.create(self.bytes, false)?,
+            udp_port: self.host.socket.local_addr()?.port(),
+            mtu_bytes: self.host.board.config().data_bytes_max,
+            memory_ns: MEMORY.0,
+            processes_max: PROCESSES.into(),
+            reserve_bytes_max: self.bytes,
+        })
+    }
+
+    /// Access from other threads.
+    pub fn handle(&self) -> Handle<Host> {
+        self.commands.handle()
+    }
+
+    /// Has [`turn`](Self::turn) also wait for input on a descriptor. Returns its number for [`ready`](Self::ready).
+    pub fn watch(&mut self, fd: impl AsFd) -> io::Result<usize> {
+        self.poller.add(fd)
+    }
+
+    /// Whether there was input on a descriptor when the board last waited.
+    pub fn ready(&self, number: usize) -> bool {
+        self.poller.ready(number)
+    }
+
+    /// Counters of board and socket, drops and refusals included.
+    pub fn counts(&self) -> Counts {
+        Counts::default()
+            .of("board", self.host.board.counters().iter())
+            .of("refused", self.host.board.refusals().iter())
+            .of("socket", [("unsent", self.host.unsent)])
+    }
+
+    /// Waits until something happens, at most until `until`, and handles it: packets, the slow path, commands. Errors: the socket
+    /// failed.
+    pub fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
+        let until = match self.more {
+            true => Some(Nanos::ZERO),
+            false => until.into_iter().chain(self.host.board.next_call(Nanos::ZERO)).min(),
+        };
+        self.poller.wait(until)?;
+        if self.more || self.poller.ready(self.socket_number) {
+            self.more = self.host.receive()?;
+        }
+        if self.poller.ready(self.commands_number) {
+            self.commands.clear();
+            while let Some(command) = self.commands.next() {
+                command(&mut self.host);
+            }
+        }
+        self.host.go_on();
+        self.host.send(None);
+        Ok(())
+    }
+}
+
+impl Host {
+    /// Takes a batch of packets. Returns whether there may be more.
+    fn receive(&mut self) -> io::Result<bool> {
+        for _ in 0..BATCH {
+            match self.socket.recv_from(&mut self.input) {
+                Ok((bytes, from)) => {
+                    let now = clock::now();
+                    self.board.handle_link((from, &self.input[..bytes]), now, now);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                // An earlier answer found nothing at the client's port.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionRefused) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does what is due of the slow path.
+    fn go_on(&mut self) {
+        let now = clock::now();
+        if self.board.next_timeout().is_some_and(|due| due <= now) {
+            self.board.handle_timeout(now);
+        }
+    }
+
+    /// Sends what waits. Answers to the server itself go to `own`.
+    fn send(&mut self, mut own: Option<&mut Client>) {
+        let now = clock::now();
+        while let Some(sent) = self.board.poll_link(now, &mut self.out) {
+            match &mut own {
+                Some(client) if sent.to == OWN => client.handle_link((0, &self.out), now, now),
+                _ => self.unsent += u64::from(self.socket.send_to(&self.out, sent.to).is_err()),
+            }
+        }
+    }
+
+    /// Begins a process with a range of `bytes` bytes; its frames are taken at the first access, and if `is_reserved`, kept for it from
+    /// now on.
+    pub(super) fn create(
+        &mut self,
+        bytes: u64,
+        is_reserved: bool,
+    ) -> Result<(Credentials, Range), BoardError> {
+        let limit = u32::try_from(self.page.pages(bytes)).unwrap_or(u32::MAX);
+        let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
+        quotas[self.page as usize] = Quota { reserved: if is_reserved { limit } else { 0 }, limit };
+        let grant = self.board.begin(quotas)?;
+        let Space { pid, epoch } = grant.space;
+        let credentials = Credentials { pid, epoch, token: grant.token };
+        match self.allocate(credentials, bytes) {
+            Ok(address) => Ok((credentials, Range { address, bytes })),
+            Err(why) => {
+                self.destroy(credentials);
+                Err(BoardError::Range(bytes, why))
+            }
+        }
+    }
+
+    /// Allocates a range, as a client would. Others are served in the time that this takes.
+    fn allocate(&mut self, credentials: Credentials, bytes: u64) -> Result<u64, String> {
+        let mut client = Client::new(client_config(MEMORY, DATA_BYTES_MAX), &[credentials], OWN_NUMBER);
+        let alloc = Operation::Alloc { bytes, page_size: self.page, rights: Rights::ALL };
+        client.submit(0, 0, 0, alloc, clock::now()).map_err(|refused| refused.to_string())?;
+        let mut request = Vec::new();
+        // It ends: without an answer, the client gives up.
+        loop {
+            let now = clock::now();
+            client.handle_timeout(now);
+            while client.poll_link(now, &mut request).is_some() {
+                self.board.handle_link((OWN, &request), now, now);
+            }
+            self.go_on();
+            self.send(Some(&mut client));
+            if let Some((_, outcome)) = client.poll_completion() {
+                return match outcome {
+                    Outcome::Address(address) => Ok(address),
+                    Outcome::Refused(status) => Err(status.name().replace('_', " ")),
+                    _ => Err("no answer".to_owned()),
+                };
+            }
+        }
+    }
+
+    /// Ends a process, and frees its memory.
+    pub(super) fn destroy(&mut self, credentials: Credentials) {
+        let Credentials { pid, epoch, .. } = credentials;
+        self.board.end(Space { pid, epoch }, clock::now());
+    }
+}

@@ -1,0 +1,54 @@
+//! A program's side of the set-up.
+
+use crate::roce::SetupError;
+use crate::roce::setup::{Call, Server};
+use p4rack_fabric::clio::lib::Credentials;
+use p4rack_p4rt::p4rack::clio::v1::clio_client::ClioClient;
+use p4rack_p4rt::p4rack::clio::v1::{AttachRequest, AttachResponse};
+use p4rack_wire::Nanos;
+
+/// What a board has given a client. The process, if it is the client's own, ends when this is dropped.
+#[derive(Debug)]
+pub struct Attached {
+    /// Rights to the process.
+    pub credentials: Credentials,
+    /// Number of the client among all that the board has had.
+    pub client: u32,
+    /// Port at which the board takes packets.
+    pub udp_port: u16,
+    /// Address and bytes of the client's range.
+    pub range: (u64, u64),
+    /// Data bytes of the longest packet.
+    pub mtu_bytes: u32,
+    /// How long the board remembers what it has executed.
+    pub memory: Nanos,
+    call: Call<AttachResponse>,
+}
+
+impl Attached {
+    /// Resolves when the board has ended the process, or is gone. Returns why.
+    pub async fn ended(&mut self) -> String {
+        self.call.ended().await
+    }
+}
+
+/// Becomes a client of a process of one's own with a range of `reserve_bytes`, or if that is 0 of the one whose memory is offered to
+/// all. Errors: the board can't be reached, refuses, or answers nonsense.
+pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, SetupError> {
+    let mut client = ClioClient::new(server.channel().await?);
+    let (answer, call) = server.answer(client.attach(AttachRequest { reserve_bytes }).await).await?;
+    let small = |name: &str, number: u32| {
+        u16::try_from(number).map_err(|_| server.nonsense(format!("{name} is {number}; expected 16 bits")))
+    };
+    let credentials =
+        Credentials { pid: answer.pid, epoch: small("epoch", answer.epoch)?, token: answer.token };
+    Ok(Attached {
+        credentials,
+        client: answer.client,
+        udp_port: small("udp_port", answer.udp_port)?,
+        range: (answer.address, answer.bytes),
+        mtu_bytes: answer.mtu_bytes,
+        memory: Nanos(answer.memory_ns),
+        call,
+    })
+}

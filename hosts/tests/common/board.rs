@@ -1,0 +1,42 @@
+//! A board of Clio on a thread of the test's process, with its set-up service.
+
+use p4rack_fabric::roce;
+use p4rack_hosts::clio::server::Server as Board;
+use p4rack_hosts::clio::service::{Service, serve};
+use p4rack_hosts::remote::Place;
+use p4rack_hosts::roce::pool;
+use p4rack_hosts::roce::setup::Server;
+use p4rack_netdev::wait::Waker;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Ends the board's thread, however the test ends.
+struct Wakes<'a>(&'a Waker);
+
+impl Drop for Wakes<'_> {
+    fn drop(&mut self) {
+        self.0.wake();
+    }
+}
+
+/// Runs a test beside a board with `bytes` bytes; it is given the place of a client that joins the process offered to all.
+pub fn with_board(bytes: u64, test: impl FnOnce(&Place)) {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let (mut board, end) = (Board::open(any, bytes).unwrap(), Waker::new().unwrap());
+    let ends = board.watch(&end).unwrap();
+    let offer = board.offer().unwrap();
+    let service = Service::new(board.handle(), offer);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listener = runtime.block_on(pool::bind(any)).unwrap();
+    let memory = Server { addr: listener.local_addr().unwrap().to_string(), tls: None };
+    runtime.spawn(serve(listener, service, None));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while !board.ready(ends) {
+                board.turn(None).unwrap();
+            }
+        });
+        let _wakes = Wakes(&end);
+        let place = Place::at("", Ipv4Addr::LOCALHOST, roce::Config::default(), memory);
+        test(&Place { shared: true, ..place });
+    });
+}
