@@ -37,8 +37,9 @@ impl Ring {
         ((u64::from(mix(block)) * self.heads.len() as u64) >> 32) as usize
     }
 
-    /// Enters a block that has no entry; the oldest entry goes.
+    /// Enters a block; the oldest entry goes. An older entry of the block is used up: it came back by another way.
     pub(crate) fn enter(&mut self, block: Block) {
+        self.take(block);
         let oldest = self.entries[self.at].block;
         if oldest != NONE {
             self.take(oldest);
@@ -72,6 +73,17 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A block that was evicted, promoted with its page, and evicted again.
+    #[test]
+    fn a_block_has_one_entry() {
+        let mut ring = Ring::new(4);
+        for block in [1, 2, 1, 3, 1, 4, 5, 6, 7, 8] {
+            ring.enter(block);
+        }
+        assert!(!ring.take(1));
+        assert!((5..9).all(|block| ring.take(block)));
+    }
 
     /// All entries are in one bucket, where only their numbers differ.
     #[test]
