@@ -1,78 +1,92 @@
-//! A byte for each block of remote memory: how often it was used of late, and four bits of the policy's own.
+//! Four bits for each block of remote memory: how often it was used of late and, if wanted, a note of the policy's own.
 //!
 //! ```text
-//!   7   6   5   4   3   2   1   0
-//! ┌───────────────┬───────────────┐
-//! │     notes     │   frequency   │
-//! └───────────────┴───────────────┘
+//!   3   2   1   0                       3   2   1   0
+//! ┌───────────────┐                   ┌───┬───────────┐
+//! │   frequency   │  or, with a note: │ N │ frequency │
+//! └───────────────┘                   └───┴───────────┘
 //! ```
 //!
-//! Frequencies are halved every ten times the capacity in accesses, as TinyLFU asks. A hand goes round and halves a few
-//! at each access, so that none takes long.
+//! Frequencies are halved every ten times the capacity in uses, as TinyLFU asks. A hand goes round and halves a few
+//! at each use, so that none takes long.
 
 use crate::Block;
 
-const FREQUENCY: u8 = 0x0f;
+const NOTE: u64 = 0x08;
+/// Blocks of a word.
+const LANES: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
-    words: Vec<[u8; 8]>,
+    words: Vec<u64>,
+    /// The bits of a frequency, and so its largest value.
+    frequency: u64,
     hand: usize,
-    /// All words are halved within `round` accesses.
+    /// All words are halved within `round` uses.
     credit: u64,
     round: u64,
 }
 
+/// The same four bits for all blocks of a word.
+const fn lanes(bits: u64) -> u64 {
+    bits * 0x1111_1111_1111_1111
+}
+
+#[inline]
+fn place(block: Block) -> (usize, usize) {
+    (block as usize / LANES, block as usize % LANES * 4)
+}
+
 impl Counts {
+    /// Frequencies up to 15.
     pub(crate) fn new(footprint: u32, capacity: u32) -> Counts {
-        let words = vec![[0; 8]; footprint.div_ceil(8) as usize];
-        Counts { words, hand: 0, credit: 0, round: u64::from(capacity) * 10 }
+        let words = vec![0; (footprint as usize).div_ceil(LANES)];
+        Counts { words, frequency: 0x0f, hand: 0, credit: 0, round: u64::from(capacity) * 10 }
+    }
+
+    /// Frequencies up to 7, and notes.
+    pub(crate) fn with_notes(footprint: u32, capacity: u32) -> Counts {
+        Counts { frequency: 0x07, ..Counts::new(footprint, capacity) }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
         self.words.len() as u64 * 8
     }
 
-    #[inline]
-    fn at(&self, block: Block) -> u8 {
-        self.words[block as usize / 8][block as usize % 8]
-    }
-
-    #[inline]
-    fn at_mut(&mut self, block: Block) -> &mut u8 {
-        &mut self.words[block as usize / 8][block as usize % 8]
-    }
-
-    /// Uses of late, up to 15.
+    /// Uses of late.
     #[inline]
     pub(crate) fn frequency(&self, block: Block) -> u8 {
-        self.at(block) & FREQUENCY
+        let (word, shift) = place(block);
+        (self.words[word] >> shift & self.frequency) as u8
     }
 
     /// Counts a use, and lets all frequencies age a little.
     #[inline]
     pub(crate) fn used(&mut self, block: Block) {
-        let count = self.at_mut(block);
-        *count += u8::from(*count & FREQUENCY != FREQUENCY);
+        let (word, shift) = place(block);
+        let word = &mut self.words[word];
+        *word += u64::from(*word >> shift & self.frequency != self.frequency) << shift;
         self.credit += self.words.len() as u64;
         while self.credit >= self.round {
             self.credit -= self.round;
-            let word = u64::from_ne_bytes(self.words[self.hand]);
-            let halved = (word & 0xf0f0_f0f0_f0f0_f0f0) | ((word >> 1) & 0x0707_0707_0707_0707);
-            self.words[self.hand] = halved.to_ne_bytes();
+            let word = &mut self.words[self.hand];
+            let halved = *word >> 1 & lanes(self.frequency >> 1);
+            *word = halved | *word & lanes(0x0f ^ self.frequency);
             self.hand = if self.hand + 1 == self.words.len() { 0 } else { self.hand + 1 };
         }
     }
 
-    /// The policy's own four bits.
+    /// The policy's own bit.
     #[inline]
-    pub(crate) fn notes(&self, block: Block) -> u8 {
-        self.at(block) >> 4
+    pub(crate) fn note(&self, block: Block) -> bool {
+        let (word, shift) = place(block);
+        self.words[word] >> shift & NOTE != 0
     }
 
     #[inline]
-    pub(crate) fn set_notes(&mut self, block: Block, notes: u8) {
-        let byte = self.at_mut(block);
-        *byte = (*byte & FREQUENCY) | (notes << 4);
+    pub(crate) fn set_note(&mut self, block: Block, note: bool) {
+        let (word, shift) = place(block);
+        let word = &mut self.words[word];
+        *word = *word & !(NOTE << shift) | u64::from(note) * NOTE << shift;
     }
 }

@@ -36,7 +36,7 @@ mod two_q;
 mod unimem;
 
 pub use actions::{Action, Actions, MAX_ACTIONS};
-pub use registry::{Build, Definition, POLICIES, find};
+pub use registry::{Build, Definition, PARTS, POLICIES, find};
 pub use runs::Parts;
 pub use shape::{Refused, Shape};
 

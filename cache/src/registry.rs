@@ -1,6 +1,6 @@
 //! The list of policies.
 
-use crate::{Block, Opened, Shape};
+use crate::{Block, Opened, Parts, Shape};
 use crate::{arc, belady, filter, kona, lru, page_cache, runs, s3_fifo, sieve, tiny_lfu, two_q, unimem};
 
 /// A policy as commands and files name it.
@@ -79,3 +79,25 @@ pub const POLICIES: &[Definition] = &[
     },
     policy("runs", 512, "ours: W-TinyLFU, runs of blocks, pages in the host by frequency", runs::open),
 ];
+
+/// Ours without each of its parts, to see what the part gives.
+pub const PARTS: &[Definition] = &[
+    policy("runs-single", 512, "each miss fetches one block", |shape| {
+        Parts { runs: false, ..ALL }.open(shape)
+    }),
+    policy("runs-no-ahead", 512, "no fetches ahead", |shape| Parts { ahead: false, ..ALL }.open(shape)),
+    policy("runs-no-regions", 512, "nothing learned by region", |shape| {
+        Parts { regions: false, ..ALL }.open(shape)
+    }),
+    policy("runs-oldest", 512, "the device drops the oldest block", |shape| {
+        Parts { frequency: false, ..ALL }.open(shape)
+    }),
+    policy("runs-no-host", 512, "one tier: no pages in the host", |shape| {
+        Parts { host: false, ..ALL }.open(shape)
+    }),
+    policy("runs-any-page", 512, "each page of which half is here moves to the host", |shape| {
+        Parts { choosy: false, ..ALL }.open(shape)
+    }),
+];
+
+const ALL: Parts = Parts::ALL;

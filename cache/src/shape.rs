@@ -31,12 +31,6 @@ impl Shape {
         (blocks / u64::from(self.blocks_per_page)) as u32
     }
 
-    /// Pages that the host has at most where it has no share of its own.
-    pub(crate) fn pages_max(&self) -> u32 {
-        (u64::from(self.capacity) * u64::from(HOST_PERCENT_MAX) / 100 / u64::from(self.blocks_per_page))
-            as u32
-    }
-
     /// Blocks that remain for the device.
     pub(crate) fn device_blocks(&self) -> u32 {
         self.capacity - self.host_pages() * self.blocks_per_page
@@ -71,8 +65,8 @@ impl Shape {
 
 /// The device keeps a part, because fetched blocks need room there.
 const HOST_PERCENT_MAX: u32 = 90;
-/// Most blocks of remote memory: the highest number is a mark, and sums of two stay below 2^32.
-const MAX_FOOTPRINT: u32 = 1 << 31;
+/// Most blocks of remote memory: a block and two flags fit into a word, and the highest number is a mark.
+const MAX_FOOTPRINT: u32 = (1 << 30) - 1;
 
 /// Why a policy can't serve a shape.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -147,6 +147,8 @@ pub struct Setup {
 pub struct Outcome {
     /// Blocks of local memory.
     pub capacity: u32,
+    /// Bytes of local memory, tables included.
+    pub local_bytes: u64,
     /// Bytes of the policy's tables.
     pub tables_bytes: u64,
     /// Accesses that the CPU waited for, by what served them.
@@ -304,6 +306,7 @@ impl<'a> Run<'a> {
         let fills = self.served.iter().sum::<u64>().max(1);
         Outcome {
             capacity,
+            local_bytes: u64::from(capacity) * u64::from(self.block_bytes) + tables_bytes,
             tables_bytes,
             from_host: self.served[Served::Host as usize],
             from_device: self.served[Served::Device as usize],

@@ -11,7 +11,7 @@
 
 use crate::arena::{Arena, List};
 use crate::counts::Counts;
-use crate::lists::{self, DIRTY, dirty};
+use crate::lists::{self, dirty};
 use crate::{Actions, Block, Policy, Refused, Served, Shape};
 
 // Lists, by the low bits of a slot's mark.
@@ -23,7 +23,7 @@ const LIST: u8 = 0x03;
 const WINDOW_MIN: u32 = 64;
 
 /// The lists.
-pub(crate) struct Lists {
+struct Lists {
     arena: Arena,
     lists: [List; 3],
     window_max: u32,
@@ -32,52 +32,26 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Lists of up to `capacity` blocks, whose limit never falls below `least`. The window has 1 % of them, or `window_min`.
-    pub(crate) fn new(capacity: u32, least: u32, window_min: u32) -> Lists {
-        let window_max = (capacity / 100).max(window_min).min(least / 2).max(1);
-        let arena = Arena::new(capacity);
-        let mut lists = Lists { arena, lists: [List::EMPTY; 3], window_max, main_max: 0, protected_max: 0 };
-        lists.set_limit(capacity);
-        lists
+    /// Lists of up to `capacity` blocks. The window has 1 % of them.
+    fn new(capacity: u32) -> Lists {
+        let window_max = (capacity / 100).max(WINDOW_MIN).min(capacity / 2).max(1);
+        let main_max = capacity - window_max;
+        let protected_max = (u64::from(main_max) * 8 / 10) as u32;
+        Lists { arena: Arena::new(capacity), lists: [List::EMPTY; 3], window_max, main_max, protected_max }
     }
 
-    /// Blocks that may be here.
-    pub(crate) fn limit(&self) -> u32 {
-        self.window_max + self.main_max
-    }
-
-    /// Changes the limit. Blocks above it go by [`shrink`](Lists::shrink).
-    pub(crate) fn set_limit(&mut self, blocks: u32) {
-        self.main_max = blocks - self.window_max;
-        self.protected_max = (u64::from(self.main_max) * 8 / 10) as u32;
-    }
-
-    /// Evicts a block if there are more than the limit: whether there were.
-    pub(crate) fn shrink(&mut self, actions: &mut Actions) -> bool {
-        let over = self.main_len() > self.main_max;
-        if over {
-            self.evict(self.victim(), actions);
-        }
-        over
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.arena.bytes()
     }
 
-    /// Blocks that the window holds.
-    pub(crate) fn window_max(&self) -> u32 {
-        self.window_max
-    }
-
     #[inline]
-    pub(crate) fn find(&self, block: Block) -> Option<u32> {
+    fn find(&self, block: Block) -> Option<u32> {
         self.arena.find(block)
     }
 
     /// A use of a block that is here.
     #[inline]
-    pub(crate) fn hit(&mut self, slot: u32, write: bool) {
+    fn hit(&mut self, slot: u32, write: bool) {
         let mark = self.arena.mark(slot) | dirty(write);
         *self.arena.mark_mut(slot) = mark;
         let list = mark & LIST;
@@ -88,12 +62,6 @@ impl Lists {
         if self.lists[usize::from(PROTECTED)].len() > self.protected_max {
             self.relist(self.lists[usize::from(PROTECTED)].tail(), PROBATION);
         }
-    }
-
-    /// Notes a write to a block that is here. It moves nowhere: the use is the one that fetched it.
-    #[inline]
-    pub(crate) fn touch(&mut self, slot: u32, write: bool) {
-        *self.arena.mark_mut(slot) |= dirty(write);
     }
 
     fn relist(&mut self, slot: u32, list: u8) {
@@ -118,10 +86,10 @@ impl Lists {
         lists::evict(&mut self.arena, &mut self.lists[usize::from(list)], slot, actions);
     }
 
-    /// Makes room for `count` blocks in the window; it can hold them.
+    /// Makes room for a block in the window.
     #[inline]
-    pub(crate) fn room(&mut self, count: u32, counts: &Counts, actions: &mut Actions) {
-        while self.lists[usize::from(WINDOW)].len() + count > self.window_max {
+    fn room(&mut self, counts: &Counts, actions: &mut Actions) {
+        while self.lists[usize::from(WINDOW)].len() == self.window_max {
             let candidate = self.lists[usize::from(WINDOW)].tail();
             if self.main_len() >= self.main_max {
                 let victim = self.victim();
@@ -138,36 +106,9 @@ impl Lists {
 
     /// Puts a block into the window, which has room.
     #[inline]
-    pub(crate) fn enter(&mut self, block: Block, write: bool) {
+    fn enter(&mut self, block: Block, write: bool) {
         let slot = self.arena.insert(block, WINDOW | dirty(write));
         self.arena.push(&mut self.lists[usize::from(WINDOW)], slot);
-    }
-
-    /// Hands a block over to the host: whether it is dirty, if it is here.
-    pub(crate) fn take(&mut self, block: Block) -> Option<bool> {
-        let slot = self.arena.find(block)?;
-        let mark = self.arena.mark(slot);
-        self.arena.unlink(&mut self.lists[usize::from(mark & LIST)], slot);
-        self.arena.release(slot);
-        Some(mark & DIRTY != 0)
-    }
-
-    /// Takes a block back from the host if there is room, or if it was used more often than the next victim.
-    pub(crate) fn give(&mut self, block: Block, write: bool, counts: &Counts, actions: &mut Actions) -> bool {
-        let mut list = PROBATION;
-        if self.main_len() >= self.main_max {
-            let victim = self.victim();
-            if self.lists[usize::from(WINDOW)].len() < self.window_max {
-                list = WINDOW;
-            } else if counts.frequency(block) > counts.frequency(self.arena.block(victim)) {
-                self.evict(victim, actions);
-            } else {
-                return false;
-            }
-        }
-        let slot = self.arena.insert(block, list | dirty(write));
-        self.arena.push(&mut self.lists[usize::from(list)], slot);
-        true
     }
 }
 
@@ -179,7 +120,7 @@ struct TinyLfu {
 pub(crate) fn open(shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
     shape.check(2)?;
     let counts = Counts::new(shape.footprint, shape.capacity);
-    Ok(Box::new(TinyLfu { lists: Lists::new(shape.capacity, shape.capacity, WINDOW_MIN), counts }))
+    Ok(Box::new(TinyLfu { lists: Lists::new(shape.capacity), counts }))
 }
 
 impl Policy for TinyLfu {
@@ -190,7 +131,7 @@ impl Policy for TinyLfu {
             self.lists.hit(slot, write);
             return Served::Device;
         }
-        self.lists.room(1, &self.counts, actions);
+        self.lists.room(&self.counts, actions);
         actions.fetch(block);
         self.lists.enter(block, write);
         Served::Remote

@@ -44,10 +44,17 @@ proptest! {
     fn each_part_of_ours_can_be_left_out(
         trace in accesses(FOOTPRINT, 400),
         capacity in 16u32..400,
-        bits in 0u8..32,
+        bits in 0u8..128,
     ) {
         let has = |bit: u8| bits >> bit & 1 != 0;
-        let parts = Parts { runs: has(0), ahead: has(1), regions: has(2), host: has(3) };
+        let parts = Parts {
+            runs: has(0),
+            ahead: has(1),
+            regions: has(2),
+            frequency: has(5),
+            host: has(3),
+            choosy: has(6),
+        };
         let shape = Shape { one_memory: has(4), ..Shape::new(FOOTPRINT, capacity, 8) };
         // So that the split moves.
         let trace = trace.repeat(if has(4) { 1 + 40_000 / trace.len() } else { 1 });

@@ -1,33 +1,38 @@
 //! Our policy: blocks as small as UniMem's, fetched as long as they are used.
 //!
 //! ```text
-//!  miss ──▶ fetch b, b+1, … as far as they were used together ──▶ device: W-TinyLFU over blocks
+//!  miss ──▶ fetch b, b+1, … as far as they were used together ──▶ device: the least used blocks go
 //!                     │ the run is full: fetch the next one ahead          │ half of a page is here
 //!                     ▼                                                    ▼
 //!            when its first block is used                       host: pages, while there is room;
-//!                                                               then only those used 1.25 times as often
+//!                                                               then only those used 64 times more than another
 //! ```
 //!
 //! Each part can be left out, which shows what it gives: [`Parts`].
 
+mod device;
 mod host;
+mod layout;
 mod split;
 mod streams;
 #[cfg(test)]
 mod tests;
 
 use crate::counts::Counts;
-use crate::tiny_lfu::Lists;
 use crate::unimem::fetch;
 use crate::{Action, Actions, Block, Policy, Refused, Served, Shape};
-use host::Host;
+use device::Device;
+use host::{Host, Place};
+use layout::{DEVICE_WAYS_MIN, Layout};
 use split::Split;
 use streams::Streams;
 
 /// Blocks of a request at most.
 const RUN_MAX: u32 = 8;
-/// Blocks of the window at least, but no more than an eighth of the cache: runs fetched ahead for 16 streams wait there.
-const WINDOW_MIN: u32 = 256;
+/// Sets from which on no more than two blocks of a run meet in one, which its window holds.
+const SETS_MIN: usize = 8;
+/// A page in use is considered for the host at each miss of it, and else once in so many uses: a power of two.
+const CONSIDERED: u8 = 16;
 
 /// The policy's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +43,18 @@ pub struct Parts {
     pub ahead: bool,
     /// Blocks that were never used follow the habit of their region.
     pub regions: bool,
+    /// The device drops what was used least; else what is oldest.
+    pub frequency: bool,
     /// Pages in the host.
     pub host: bool,
+    /// Once the host is full, only pages that are used more come there; else all of which half is here.
+    pub choosy: bool,
 }
 
 impl Parts {
     /// All of them.
-    pub const ALL: Parts = Parts { runs: true, ahead: true, regions: true, host: true };
+    pub const ALL: Parts =
+        Parts { runs: true, ahead: true, regions: true, frequency: true, host: true, choosy: true };
 
     /// Makes the policy with these parts only.
     pub fn open(self, shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
@@ -53,25 +63,7 @@ impl Parts {
             (shape.host_percent, shape.one_memory) = (0, false);
         }
         shape.check(4)?;
-        let split = Split::new(&shape);
-        let whole = shape.capacity;
-        let (largest, least) = match split {
-            Some(_) => (whole, whole - shape.pages_max() * shape.blocks_per_page),
-            None => (shape.device_blocks(), shape.device_blocks()),
-        };
-        let mut device = Lists::new(largest, least, WINDOW_MIN.min(shape.capacity / 8));
-        device.set_limit(shape.device_blocks());
-        Ok(Box::new(Runs {
-            run_max: if self.runs { RUN_MAX.min(device.window_max() / 2).max(1) } else { 1 },
-            device,
-            counts: Counts::new(shape.footprint, shape.capacity),
-            streams: Streams::new(shape.footprint, self.regions),
-            host: Host::new(&shape),
-            footprint: shape.footprint,
-            capacity: shape.capacity,
-            ahead: self.ahead,
-            split,
-        }))
+        Ok(Box::new(Runs::new(self, &shape)))
     }
 }
 
@@ -80,12 +72,12 @@ pub(crate) fn open(shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
 }
 
 struct Runs {
-    device: Lists,
+    layout: Layout,
+    device: Device,
     counts: Counts,
     streams: Streams,
     host: Host,
     footprint: u32,
-    capacity: u32,
     run_max: u32,
     ahead: bool,
     /// Chooses the host's share, if it is not given.
@@ -93,8 +85,35 @@ struct Runs {
 }
 
 impl Runs {
+    fn new(parts: Parts, shape: &Shape) -> Runs {
+        let layout = Layout::new(shape);
+        let split = Split::new(&layout, shape);
+        let (device_ways, host_ways) = match split {
+            Some(_) => (layout.ways, layout.host_ways_max()),
+            None => (layout.device_ways(), layout.host_ways),
+        };
+        let mut device = Device::new(&layout, device_ways, parts.frequency);
+        device.set_limit(layout.device_ways());
+        let mut host = Host::new(&layout, shape, host_ways, parts.choosy);
+        host.set_limit(layout.host_ways);
+        let room = device.sets() >= SETS_MIN && layout.ways - host_ways >= DEVICE_WAYS_MIN;
+        Runs {
+            run_max: if parts.runs && room { RUN_MAX } else { 1 },
+            device,
+            counts: Counts::with_notes(shape.footprint, shape.capacity),
+            streams: Streams::new(shape.footprint, parts.regions),
+            host,
+            footprint: shape.footprint,
+            ahead: parts.ahead,
+            split,
+            layout,
+        }
+    }
+
     fn is_local(&self, block: Block) -> bool {
-        self.host.find(self.host.page_of(block)).is_some() || self.device.find(block).is_some()
+        let page = self.layout.page_of(block);
+        self.host.find(self.layout.group_of(page), page).is_some()
+            || self.device.find(self.layout.set_of(block), block).is_some()
     }
 
     /// Whether the block after this one is remote, and likely to be used soon after it.
@@ -110,14 +129,15 @@ impl Runs {
 
     /// Brings `count` remote blocks into the device. What was fetched ahead is not used yet: no frequency grows.
     fn bring(&mut self, first: Block, count: u32, ahead: bool, actions: &mut Actions) {
-        let from = actions.as_slice().len();
-        self.device.room(count, &self.counts, actions);
-        self.host.settle(&actions.as_slice()[from..]);
-        actions.push(Action::Fetch { first, count, ahead });
         for block in first..first + count {
-            self.device.enter(block, false);
-            self.host.entered(block);
+            self.device.enter(self.layout.set_of(block), block, &self.counts, actions);
         }
+        actions.push(Action::Fetch { first, count, ahead });
+    }
+
+    /// The use of this block, which is here, fetches the next run.
+    fn mark(&mut self, block: Block) {
+        self.device.mark(self.layout.set_of(block), block);
     }
 
     /// Fetches the run behind the one that starts at `first`, if that run is all here.
@@ -127,86 +147,83 @@ impl Runs {
         let count = self.length(start);
         self.bring(start, count, true, actions);
         if count == self.run_max {
-            self.streams.set_marker(start, &mut self.counts);
+            self.mark(start);
         }
     }
 
     fn miss(&mut self, block: Block, write: bool, actions: &mut Actions) {
         let count = self.length(block);
         self.bring(block, count, false, actions);
-        if let Some(slot) = self.device.find(block) {
-            self.device.touch(slot, write);
+        let set = self.layout.set_of(block);
+        if let (true, Some(way)) = (write, self.device.find(set, block)) {
+            self.device.hit(set, way, true);
         }
         if self.ahead && count == self.run_max && count > 1 {
-            self.streams.set_marker(block + 1, &mut self.counts);
+            self.mark(block + 1);
         }
     }
 
-    /// Moves the block's page to the host if it is worth it.
-    fn promote(&mut self, block: Block, actions: &mut Actions) {
-        let page = self.host.page_of(block);
-        if !self.host.wants(page) {
+    /// Moves a page to the host if half of it is here, and if it is worth it.
+    fn promote(&mut self, page: u32, actions: &mut Actions) {
+        let (first, blocks) = (self.layout.first_of(page), self.layout.blocks_per_page());
+        let group = self.layout.group_of(page);
+        let Some(place) = self.host.place_for(group, page) else { return };
+        let set = group << self.layout.shift;
+        let here = (0..blocks).filter(|index| self.device.find(set + index, first + index).is_some()).count();
+        if 2 * here < blocks as usize || first + blocks > self.footprint {
             return;
         }
-        let first = self.host.first_of(page);
         let (mut dirty, mut missing) = (0u64, 0u64);
-        for index in 0..self.host.blocks_per_page() {
-            match self.device.take(first + index) {
+        for index in 0..blocks {
+            match self.device.take(set + index, first + index) {
                 Some(is_dirty) => dirty |= u64::from(is_dirty) << index,
                 None => missing |= 1 << index,
             }
         }
-        self.host.emptied(page);
-        if self.host.is_full() {
-            self.demote(actions);
-        }
+        self.demote(place, actions);
         fetch(first, missing, actions);
         actions.push(Action::Promote { page });
-        self.host.insert(page, dirty);
+        self.host.insert(place, page, dirty);
     }
 
-    /// Moves host and device towards the split that was chosen. The side that shrinks gives up blocks before the other one grows,
-    /// a page or a few blocks at an access.
-    fn follow_split(&mut self, served: Served, actions: &mut Actions) {
-        const BLOCKS_AT_AN_ACCESS: usize = 4;
-        let Some(split) = &mut self.split else { return };
-        split.served(served);
-        let pages = split.pages();
-        let blocks = self.capacity - pages * self.host.blocks_per_page();
-        if self.host.limit() == pages && self.device.limit() == blocks {
-            return;
-        }
-        self.host.set_limit(self.host.limit().min(pages));
-        self.device.set_limit(self.device.limit().min(blocks));
-        if self.host.is_over() {
-            return self.demote(actions);
-        }
-        for _ in 0..BLOCKS_AT_AN_ACCESS {
-            let from = actions.as_slice().len();
-            if !self.device.shrink(actions) {
-                self.host.set_limit(pages);
-                self.device.set_limit(blocks);
-                return;
-            }
-            self.host.settle(&actions.as_slice()[from..]);
-        }
-    }
-
-    /// Drops the host's next page; its blocks compete for a place in the device.
-    fn demote(&mut self, actions: &mut Actions) {
-        let Some((page, dirty)) = self.host.remove() else { return };
-        let first = self.host.first_of(page);
-        for index in 0..self.host.blocks_per_page() {
+    /// Drops the page of a place; its blocks compete for room in the device.
+    fn demote(&mut self, place: Place, actions: &mut Actions) {
+        let Some((page, dirty)) = self.host.remove(place) else { return };
+        let (first, set) = (self.layout.first_of(page), self.layout.group_of(page) << self.layout.shift);
+        for index in 0..self.layout.blocks_per_page() {
             let (block, is_dirty) = (first + index, dirty >> index & 1 != 0);
-            let from = actions.as_slice().len();
-            let stays = self.device.give(block, is_dirty, &self.counts, actions);
-            self.host.settle(&actions.as_slice()[from..]);
-            if stays {
+            if self.device.give(set + index, block, is_dirty, &self.counts, actions) {
                 actions.push(Action::Demote { block });
-                self.host.entered(block);
             } else {
                 actions.evict(block, is_dirty);
             }
+        }
+    }
+
+    /// Moves host and device towards the split that was chosen. The side that shrinks gives up blocks before the other one grows,
+    /// a page or a few blocks at an access. The group in use waits for another access.
+    fn follow_split(&mut self, group: u32, served: Served, actions: &mut Actions) {
+        let Some(split) = &mut self.split else { return };
+        split.served(served);
+        let host = split.ways();
+        let device = self.layout.ways - host;
+        if self.host.limit() > host || self.device.limit() > device {
+            self.host.set_limit(self.host.limit().min(host));
+            self.device.set_limit(self.device.limit().min(device));
+        }
+        if self.host.limit() + self.device.limit() == self.layout.ways {
+            return;
+        }
+        if let Some((over, place)) = self.host.over() {
+            if over != group {
+                self.demote(place, actions);
+            }
+            return;
+        }
+        let in_use = group << self.layout.shift..(group + 1) << self.layout.shift;
+        if !self.device.shrink(in_use, &self.counts, actions) {
+            self.host.set_limit(host);
+            self.device.set_limit(device);
         }
     }
 }
@@ -214,25 +231,35 @@ impl Runs {
 impl Policy for Runs {
     fn access(&mut self, block: Block, write: bool, actions: &mut Actions) -> Served {
         actions.clear();
-        self.counts.used(block);
         self.streams.used(block, &mut self.counts);
-        self.host.used(block);
-        let served = if self.host.hit(block, write) {
-            Served::Host
-        } else if let Some(slot) = self.device.find(block) {
-            self.device.hit(slot, write);
-            Served::Device
-        } else {
-            self.miss(block, write, actions);
-            Served::Remote
+        let page = self.layout.page_of(block);
+        let uses = self.host.used(page);
+        let group = self.layout.group_of(page);
+        let index = block & (self.layout.blocks_per_page() - 1);
+        let set = group << self.layout.shift | index;
+        if let Some(place) = self.host.find(group, page) {
+            if write {
+                self.host.write(place, index);
+            }
+            self.follow_split(group, Served::Host, actions);
+            return Served::Host;
+        }
+        let served = match self.device.find(set, block) {
+            Some(way) => {
+                if self.device.hit(set, way, write) && self.ahead {
+                    self.bring_next(block, actions);
+                }
+                Served::Device
+            }
+            None => {
+                self.miss(block, write, actions);
+                Served::Remote
+            }
         };
-        if served != Served::Remote && self.ahead && self.streams.take_marker(block, &mut self.counts) {
-            self.bring_next(block, actions);
+        if served == Served::Remote || uses % CONSIDERED == 0 {
+            self.promote(page, actions);
         }
-        if served != Served::Host {
-            self.promote(block, actions);
-        }
-        self.follow_split(served, actions);
+        self.follow_split(group, served, actions);
         served
     }
 

@@ -1,8 +1,8 @@
-//! What is used one after the other: a few bits for each block, and a byte for each region.
+//! What is used one after the other: a bit for each block, and a byte for each region.
 //!
-//! - A block's *follow* counter, 0 to 4: up by 2 if the next block is used while this one is among the last 32 that were used,
-//!   down by 1 if it leaves them without.
-//! - A region's *habit*, 0 to 15: the same events of all of its blocks. A region without any takes that of the region before it,
+//! - A block *goes on* if the next block was used soon after it: while it was among the last 32 that were used. It is the note of the
+//!   block's count.
+//! - A region's *habit*, 0 to 15: the same of all of its blocks. A region without any takes that of the region before it,
 //!   so the first pass over memory is fetched in runs too.
 
 use crate::Block;
@@ -10,12 +10,15 @@ use crate::counts::Counts;
 
 /// Blocks that were used last.
 const RECENT: usize = 32;
-const FOLLOW_MAX: u8 = 4;
-/// From this on, the next block is fetched with a block.
-const FOLLOWS: u8 = 2;
-/// Bits of a block's notes.
-const FOLLOW: u8 = 0x07;
-const MARKER: u8 = 0x08;
+/// A bit for each of them.
+const BITS: [u32; RECENT] = {
+    let (mut bits, mut at) = ([0; RECENT], 0);
+    while at < RECENT {
+        bits[at] = 1 << at;
+        at += 1;
+    }
+    bits
+};
 /// Blocks of a region, as a power of two: 64 KB of blocks of 512 B.
 const REGION_SHIFT: u32 = 7;
 const HABIT_MAX: u8 = 15;
@@ -26,51 +29,49 @@ const UNKNOWN: u8 = u8::MAX;
 /// No block: behind the largest footprint.
 const NONE: Block = Block::MAX - 1;
 
-pub(crate) struct Streams {
+pub(super) struct Streams {
     recent: [Block; RECENT],
     /// A bit for each of the recent blocks whose next one was used.
     followed: u32,
     at: usize,
     last: Block,
     habits: Vec<u8>,
-    by_region: bool,
 }
 
 impl Streams {
-    pub(crate) fn new(footprint: u32, by_region: bool) -> Streams {
+    /// Without `by_region`, nothing is known of a block before its first use.
+    pub(super) fn new(footprint: u32, by_region: bool) -> Streams {
         let regions = if by_region { (footprint >> REGION_SHIFT) as usize + 1 } else { 0 };
-        let habits = vec![UNKNOWN; regions];
-        Streams { recent: [NONE; RECENT], followed: 0, at: 0, last: NONE, habits, by_region }
+        Streams { recent: [NONE; RECENT], followed: 0, at: 0, last: NONE, habits: vec![UNKNOWN; regions] }
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (size_of::<Streams>() + self.habits.len()) as u64
     }
 
-    /// Learns from a use.
+    /// Learns from a use. Uses of a block that is among the recent ones are one visit, and count once: they say nothing on how
+    /// soon it comes back (the correlated references of O'Neil et al., SIGMOD 1993).
     #[inline]
-    pub(crate) fn used(&mut self, block: Block, counts: &mut Counts) {
+    pub(super) fn used(&mut self, block: Block, counts: &mut Counts) {
         if block == self.last {
             return;
         }
         self.last = block;
         let before = block.wrapping_sub(1);
-        let found = self.places_of(before);
+        let (places, found) = self.places_of(block, before);
         if found & !self.followed != 0 {
             self.followed |= found;
-            let notes = counts.notes(before);
-            let follow = ((notes & FOLLOW) + 2).min(FOLLOW_MAX);
-            counts.set_notes(before, (notes & !FOLLOW) | follow);
+            counts.set_note(before, true);
             self.learn(before, true);
         }
         // A block that is used in turns with others has one place: else it would leave as often as it is used.
-        if self.places_of(block) != 0 {
+        if places != 0 {
             return;
         }
+        counts.used(block);
         let (leaving, bit) = (self.recent[self.at], 1 << self.at);
         if leaving != NONE && self.followed & bit == 0 {
-            let notes = counts.notes(leaving);
-            counts.set_notes(leaving, (notes & !FOLLOW) | (notes & FOLLOW).saturating_sub(1));
+            counts.set_note(leaving, false);
             self.learn(leaving, false);
         }
         self.recent[self.at] = block;
@@ -78,19 +79,23 @@ impl Streams {
         self.at = (self.at + 1) % RECENT;
     }
 
+    /// Where two blocks are among the recent ones, a bit for each place.
     #[inline]
-    fn places_of(&self, block: Block) -> u32 {
-        self.recent.iter().enumerate().fold(0, |found, (at, one)| found | u32::from(*one == block) << at)
+    fn places_of(&self, block: Block, other: Block) -> (u32, u32) {
+        let places = self.recent.iter().zip(&BITS);
+        let bit = |is: bool, bit: u32| if is { bit } else { 0 };
+        places.fold((0, 0), |(found, others), (one, place)| {
+            (found | bit(*one == block, *place), others | bit(*one == other, *place))
+        })
     }
 
     #[inline]
     fn learn(&mut self, block: Block, followed: bool) {
-        if !self.by_region {
-            return;
-        }
         let region = (block >> REGION_SHIFT) as usize;
         let habit = self.habit(region).unwrap_or(HABIT_MAX / 2);
-        self.habits[region] = if followed { (habit + 1).min(HABIT_MAX) } else { habit.saturating_sub(2) };
+        if let Some(known) = self.habits.get_mut(region) {
+            *known = if followed { (habit + 1).min(HABIT_MAX) } else { habit.saturating_sub(2) };
+        }
     }
 
     /// What is known of a region, or else of the one before it.
@@ -100,27 +105,9 @@ impl Streams {
     }
 
     /// Whether the block after this one is likely to be used soon after it.
-    pub(crate) fn goes_on(&self, block: Block, counts: &Counts) -> bool {
-        let follow = counts.notes(block) & FOLLOW;
-        if follow >= FOLLOWS {
-            return true;
-        }
-        let unused = follow == 0 && counts.frequency(block + 1) == 0;
-        unused && self.habit((block >> REGION_SHIFT) as usize).is_some_and(|habit| habit >= STREAMS)
-    }
-
-    /// Marks a block whose use starts a fetch ahead.
-    pub(crate) fn set_marker(&mut self, block: Block, counts: &mut Counts) {
-        counts.set_notes(block, counts.notes(block) | MARKER);
-    }
-
-    /// Whether the block is marked; it no longer is afterwards.
-    #[inline]
-    pub(crate) fn take_marker(&mut self, block: Block, counts: &mut Counts) -> bool {
-        let notes = counts.notes(block);
-        if notes & MARKER != 0 {
-            counts.set_notes(block, notes & !MARKER);
-        }
-        notes & MARKER != 0
+    pub(super) fn goes_on(&self, block: Block, counts: &Counts) -> bool {
+        counts.note(block)
+            || counts.frequency(block + 1) == 0
+                && self.habit((block >> REGION_SHIFT) as usize).is_some_and(|habit| habit >= STREAMS)
     }
 }

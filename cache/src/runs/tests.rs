@@ -1,27 +1,12 @@
 //! What ours learns and what it counts.
 
-use super::{Parts, RUN_MAX, Runs};
-use crate::counts::Counts;
-use crate::runs::host::Host;
-use crate::runs::streams::Streams;
-use crate::tiny_lfu::Lists;
+use super::{Parts, Runs};
 use crate::{Action, Actions, Block, Policy, Served, Shape};
 
 const FOOTPRINT: u32 = 4096;
 
 fn runs(capacity: u32, host_percent: u32) -> Runs {
-    let shape = Shape { host_percent, ..Shape::new(FOOTPRINT, capacity, 8) };
-    Runs {
-        device: Lists::new(shape.device_blocks(), shape.device_blocks(), 64),
-        counts: Counts::new(shape.footprint, shape.capacity),
-        streams: Streams::new(shape.footprint, true),
-        host: Host::new(&shape),
-        footprint: shape.footprint,
-        capacity: shape.capacity,
-        run_max: RUN_MAX,
-        ahead: true,
-        split: None,
-    }
+    Runs::new(Parts::ALL, &Shape { host_percent, ..Shape::new(FOOTPRINT, capacity, 8) })
 }
 
 /// Accesses a block: the fetches, as (first, count, ahead).
@@ -83,14 +68,11 @@ fn a_page_in_the_host_stays_until_another_is_used_more() {
 /// Pages of the host after many accesses with one memory for both.
 fn chosen(block: impl Fn(u32) -> Block) -> u32 {
     let shape = Shape { one_memory: true, ..Shape::new(FOOTPRINT, 1024, 8) };
-    let mut runs = runs(1024, 30);
-    runs.device = Lists::new(1024, 1024 - shape.pages_max() * 8, 64);
-    runs.device.set_limit(shape.device_blocks());
-    (runs.host, runs.split) = (Host::new(&shape), super::Split::new(&shape));
+    let mut runs = Runs::new(Parts::ALL, &shape);
     (0..2_000_000).for_each(|at| {
         access(&mut runs, block(at));
     });
-    runs.host.limit()
+    runs.host.limit() * runs.layout.groups
 }
 
 #[test]

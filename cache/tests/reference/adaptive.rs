@@ -141,7 +141,7 @@ pub struct TinyLfu {
     probation: Vec<Block>,
     protected: Vec<Block>,
     frequency: Vec<u8>,
-    /// Groups of eight are halved, one after the other, all within ten times the capacity.
+    /// Groups of sixteen are halved, one after the other, all within ten times the capacity.
     hand: usize,
     credit: usize,
     capacity: usize,
@@ -150,7 +150,7 @@ pub struct TinyLfu {
 impl TinyLfu {
     pub fn new(footprint: usize, capacity: usize) -> TinyLfu {
         let list = Vec::new;
-        let frequency = vec![0; footprint.div_ceil(8) * 8];
+        let frequency = vec![0; footprint.div_ceil(16) * 16];
         TinyLfu {
             window: list(),
             probation: list(),
@@ -169,11 +169,11 @@ impl TinyLfu {
     fn count(&mut self, block: Block) {
         let frequency = &mut self.frequency[block as usize];
         *frequency = (*frequency + 1).min(15);
-        let groups = self.frequency.len() / 8;
+        let groups = self.frequency.len() / 16;
         self.credit += groups;
         while self.credit >= 10 * self.capacity {
             self.credit -= 10 * self.capacity;
-            self.frequency[self.hand * 8..][..8].iter_mut().for_each(|one| *one /= 2);
+            self.frequency[self.hand * 16..][..16].iter_mut().for_each(|one| *one /= 2);
             self.hand = (self.hand + 1) % groups;
         }
     }
