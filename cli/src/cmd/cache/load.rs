@@ -14,6 +14,13 @@ pub struct Source {
     #[arg(value_name = "TRACE")]
     file: PathBuf,
     #[command(flatten)]
+    front: Front,
+}
+
+/// What stands in front of memory.
+#[derive(clap::Args, Debug)]
+pub struct Front {
+    #[command(flatten)]
     reading: Reading,
     /// Caches of the CPU in front
     #[arg(long, default_value = "small", value_parser = super::names(MODELS.iter().map(|model| model.name)))]
@@ -78,12 +85,19 @@ pub fn cpu(name: &str) -> Result<CpuCache, String> {
 impl Source {
     /// What of the trace reaches memory, in memory without gaps.
     pub fn load(&self) -> Result<Load, String> {
+        self.front.load(&self.file)
+    }
+}
+
+impl Front {
+    /// What of a trace reaches memory, in memory without gaps.
+    pub fn load(&self, file: &Path) -> Result<Load, String> {
         let mut gathered = Gathered::new(cpu(&self.cpu)?);
         let mut left = self.first.unwrap_or(u64::MAX);
-        self.reading.each(&self.file, &mut |access| {
+        self.reading.each(file, &mut |access| {
             left -= 1;
             gathered.access(&access) && left > 0
         })?;
-        gathered.load().map_err(|error| format!("{}: {error}", self.file.display()))
+        gathered.load().map_err(|error| format!("{}: {error}", file.display()))
     }
 }

@@ -1,5 +1,6 @@
 //! `p4rack cache`: policies of a cache of remote memory, run on a trace.
 
+mod compare;
 pub(super) mod load;
 
 use p4rack_cache::simulate::{Local, Outcome, PROFILES, Profile, Setup, simulate};
@@ -25,6 +26,8 @@ enum Command {
     Policies,
     /// Run policies on a trace with equal bytes of local memory, and compare time and bytes moved
     Run(Box<Run>),
+    /// Compare one policy with all others on many traces, sizes and latencies: means, and the cells where others are better
+    Compare(Box<compare::Args>),
 }
 
 #[derive(clap::Args, Debug)]
@@ -92,13 +95,18 @@ pub fn run(args: Args) -> ExitCode {
             list();
             ExitCode::SUCCESS
         }
-        Command::Run(run) => match compare(&run) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::FAILURE
-            }
-        },
+        Command::Run(run) => report(run_policies(&run)),
+        Command::Compare(args) => report(compare::run(&args)),
+    }
+}
+
+fn report(done: Result<(), String>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -116,7 +124,7 @@ fn list() {
     println!("{}", rows.text());
 }
 
-fn compare(run: &Run) -> Result<(), String> {
+fn run_policies(run: &Run) -> Result<(), String> {
     let load = run.source.load()?;
     let profile = PROFILES.iter().find(|one| one.name == run.profile).ok_or("no such profile")?;
     let chosen = |policy: &&Definition| {
@@ -194,7 +202,6 @@ fn table(rows: &[Row], profile: &Profile, footprint_bytes: u64, fills: u64) -> S
     for row in rows {
         let outcome = &row.outcome;
         let percent = |part: u64, whole: u64| format!("{:.1}", part as f64 * 100.0 / whole.max(1) as f64);
-        let local_bytes = u64::from(outcome.capacity) * u64::from(row.block_bytes) + outcome.tables_bytes;
         table.push(vec![
             row.policy.into(),
             row.local_percent.map_or_else(|| outcome.capacity.to_string(), |percent| format!("{percent} %")),
@@ -204,7 +211,7 @@ fn table(rows: &[Row], profile: &Profile, footprint_bytes: u64, fills: u64) -> S
             percent(outcome.from_host, fills),
             format!("{:.2}", outcome.amplification),
             format!("{:.2}", outcome.write_amplification),
-            percent(outcome.tables_bytes, local_bytes),
+            percent(outcome.tables_bytes, outcome.local_bytes),
         ]);
     }
     format!(
