@@ -5,6 +5,7 @@
 
 use crate::bfrt_proto;
 use crate::p4::v1 as p4runtime;
+use crate::p4rack::clio::v1 as clio;
 use crate::p4rack::cowbird::v1 as cowbird;
 use crate::p4rack::generator::v1 as generator;
 use crate::p4rack::roce::v1 as roce;
@@ -63,6 +64,8 @@ carried! {
     p4runtime::StreamMessageResponse,
     p4runtime::WriteRequest,
     p4runtime::WriteResponse,
+    clio::AttachRequest,
+    clio::AttachResponse,
     cowbird::ServeRequest,
     cowbird::ServeResponse,
     generator::ListRequest,

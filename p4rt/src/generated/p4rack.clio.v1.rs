@@ -145,7 +145,7 @@ pub mod clio_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::StubCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/p4rack.clio.v1.Clio/Attach",
             );
@@ -292,7 +292,7 @@ pub mod clio_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AttachSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
