@@ -87,6 +87,6 @@ impl Counts {
     pub(crate) fn set_note(&mut self, block: Block, note: bool) {
         let (word, shift) = place(block);
         let word = &mut self.words[word];
-        *word = *word & !(NOTE << shift) | u64::from(note) * NOTE << shift;
+        *word = *word & !(NOTE << shift) | (u64::from(note) * NOTE) << shift;
     }
 }

@@ -99,8 +99,8 @@ impl Layout {
             return 0;
         }
         // A division by multiplication, exact for 32 bits.
-        let round = (u128::from(self.inverse) * u128::from(page) >> 64) as u32;
-        let turned = u64::from(round.wrapping_mul(ROTATION)) * u64::from(self.groups) >> 32;
+        let round = ((u128::from(self.inverse) * u128::from(page)) >> 64) as u32;
+        let turned = (u64::from(round.wrapping_mul(ROTATION)) * u64::from(self.groups)) >> 32;
         let group = page - round * self.groups + turned as u32;
         if group < self.groups { group } else { group - self.groups }
     }

@@ -256,7 +256,7 @@ impl Policy for Runs {
                 Served::Remote
             }
         };
-        if served == Served::Remote || uses % CONSIDERED == 0 {
+        if served == Served::Remote || uses.is_multiple_of(CONSIDERED) {
             self.promote(page, actions);
         }
         self.follow_split(group, served, actions);
