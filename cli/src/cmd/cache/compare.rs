@@ -145,7 +145,7 @@ fn all_cells(cells: &[&Cell]) -> String {
         let (own, best) = (&cell.outcomes[0], best(cell));
         let local_bytes = own.outcome.local_bytes.max(1) as f64;
         rows.push(vec![
-            cell.trace.clone().into(),
+            cell.trace.clone(),
             format!("{} %", cell.local_percent),
             format!("{:.0}", ns(own)),
             format!("{:.2}", own.outcome.amplification),
