@@ -278,6 +278,7 @@ mod tests {
         assert!(svg(LineStyle::Plain).contains(&format!("d='M58.0 {low:.1}L108.0 {high:.1}'")));
         assert!(svg(LineStyle::Steps).contains(&format!("d='M58.0 {low:.1}H108.0V{high:.1}'")));
         assert!(svg(LineStyle::Thin).contains("<g class=series-3 data-row=4><path class='line thin'"));
+        assert!(svg(LineStyle::Plain).contains("'><title>&lt;script&gt;</title></path>"));
         let dots = svg(LineStyle::Dots);
         assert_eq!(dots.matches("<circle").count(), 2);
         assert!(dots.contains("<title>&lt;script&gt;: 10 µs at 5</title>"), "{dots}");
