@@ -56,6 +56,25 @@ fn a_trace_gives_the_same_figures_as_its_recipe() {
 }
 
 #[test]
+fn one_policy_is_compared_with_others_and_with_its_parts() {
+    let folder = folder();
+    let command = |more: &[&str]| {
+        let words =
+            [&["cache", "compare", "recipe.toml", "--local", "25", "--profile", "kona"][..], more].concat();
+        stdout(folder.path(), &words)
+    };
+    let table = command(&["--with", "lru", "--with", "kona"]);
+    assert!(table.contains("against") && table.contains("mean changes of `runs` over 1 cells"), "{table}");
+    let cells: Vec<serde_json::Value> = serde_json::from_str(&command(&["--parts", "--json"])).unwrap();
+    let outcomes = cells[0]["outcomes"].as_array().unwrap();
+    let misses = |at: usize| outcomes[at]["from_remote"].as_u64().unwrap();
+    assert_eq!(outcomes[0]["policy"], "runs");
+    assert_eq!(outcomes[1]["policy"], "runs-single");
+    // Records of 1 KB are three blocks: one request instead of three.
+    assert!(misses(0) < misses(1), "{outcomes:?}");
+}
+
+#[test]
 fn a_converted_trace_has_the_same_misses() {
     let folder = folder();
     let folder = folder.path();

@@ -105,10 +105,21 @@ impl Layout {
         if group < self.groups { group } else { group - self.groups }
     }
 
+    /// A block's place in its page.
+    #[inline]
+    pub(super) fn index_of(&self, block: Block) -> u32 {
+        block & (self.blocks_per_page() - 1)
+    }
+
+    /// The set of a block of this group.
+    #[inline]
+    pub(super) fn set_in(&self, group: u32, block: Block) -> u32 {
+        group << self.shift | self.index_of(block)
+    }
+
     /// The set of a block.
     #[inline]
     pub(super) fn set_of(&self, block: Block) -> u32 {
-        let index = block & (self.blocks_per_page() - 1);
-        (self.group_of(self.page_of(block)) << self.shift) | index
+        self.set_in(self.group_of(self.page_of(block)), block)
     }
 }

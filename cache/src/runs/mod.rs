@@ -112,8 +112,9 @@ impl Runs {
 
     fn is_local(&self, block: Block) -> bool {
         let page = self.layout.page_of(block);
-        self.host.find(self.layout.group_of(page), page).is_some()
-            || self.device.find(self.layout.set_of(block), block).is_some()
+        let group = self.layout.group_of(page);
+        let set = self.layout.set_in(group, block);
+        self.host.find(group, page).is_some() || self.device.find(set, block).is_some()
     }
 
     /// Whether the block after this one is remote, and likely to be used soon after it.
@@ -235,11 +236,10 @@ impl Policy for Runs {
         let page = self.layout.page_of(block);
         let uses = self.host.used(page);
         let group = self.layout.group_of(page);
-        let index = block & (self.layout.blocks_per_page() - 1);
-        let set = group << self.layout.shift | index;
+        let set = self.layout.set_in(group, block);
         if let Some(place) = self.host.find(group, page) {
             if write {
-                self.host.write(place, index);
+                self.host.write(place, self.layout.index_of(block));
             }
             self.follow_split(group, Served::Host, actions);
             return Served::Host;
