@@ -84,6 +84,12 @@ impl Device {
         self.set(set).iter().map(|word| usize::from(*word != EMPTY)).sum()
     }
 
+    /// Whether a block may come without displacing another.
+    #[inline]
+    pub(super) fn has_room(&self, set: u32) -> bool {
+        self.set(set)[self.limit - 1] == EMPTY
+    }
+
     /// Where a block of this set is.
     #[inline]
     pub(super) fn find(&self, set: u32, block: Block) -> Option<usize> {
@@ -145,7 +151,7 @@ impl Device {
     /// Brings a block that is not here; what it displaces leaves before.
     pub(super) fn enter(&mut self, set: u32, block: Block, counts: &Counts, actions: &mut Actions) {
         // Blocks are without gaps: a last word in use means a full set.
-        while self.set(set)[self.limit - 1] != EMPTY {
+        while !self.has_room(set) {
             // The window counts the block that comes.
             let (way, _) = self.least(set, self.window - 1, self.len(set), counts);
             self.evict(set, way, actions);

@@ -111,10 +111,12 @@ impl Layout {
         block & (self.blocks_per_page() - 1)
     }
 
-    /// The set of a block of this group.
+    /// The set of a block of this group. A page's blocks have one set each; which is whose differs between pages, so that pages of which
+    /// only the first blocks are used fill all sets.
     #[inline]
     pub(super) fn set_in(&self, group: u32, block: Block) -> u32 {
-        group << self.shift | self.index_of(block)
+        let turn = self.page_of(block).wrapping_mul(ROTATION).rotate_left(8);
+        group << self.shift | ((block ^ turn) & (self.blocks_per_page() - 1))
     }
 
     /// The set of a block.

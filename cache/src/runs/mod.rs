@@ -117,10 +117,17 @@ impl Runs {
         self.host.find(group, page).is_some() || self.device.find(set, block).is_some()
     }
 
-    /// Whether the block after this one is remote, and likely to be used soon after it.
+    /// Whether the block after this one is remote, and worth fetching with it: likely to be used soon after it, or in the same page while
+    /// its set has room.
     fn goes_on(&self, block: Block) -> bool {
         let next = block + 1;
-        next < self.footprint && self.streams.goes_on(block, &self.counts) && !self.is_local(next)
+        next < self.footprint
+            && (self.streams.goes_on(block, &self.counts) || self.fills(next))
+            && !self.is_local(next)
+    }
+
+    fn fills(&self, next: Block) -> bool {
+        self.layout.index_of(next) != 0 && self.device.has_room(self.layout.set_of(next))
     }
 
     /// How many blocks from `first` on to fetch in one request.
@@ -169,14 +176,17 @@ impl Runs {
         let (first, blocks) = (self.layout.first_of(page), self.layout.blocks_per_page());
         let group = self.layout.group_of(page);
         let Some(place) = self.host.place_for(group, page) else { return };
-        let set = group << self.layout.shift;
-        let here = (0..blocks).filter(|index| self.device.find(set + index, first + index).is_some()).count();
+        let here = (0..blocks)
+            .filter(|index| {
+                self.device.find(self.layout.set_in(group, first + index), first + index).is_some()
+            })
+            .count();
         if 2 * here < blocks as usize || first + blocks > self.footprint {
             return;
         }
         let (mut dirty, mut missing) = (0u64, 0u64);
         for index in 0..blocks {
-            match self.device.take(set + index, first + index) {
+            match self.device.take(self.layout.set_in(group, first + index), first + index) {
                 Some(is_dirty) => dirty |= u64::from(is_dirty) << index,
                 None => missing |= 1 << index,
             }
@@ -190,10 +200,10 @@ impl Runs {
     /// Drops the page of a place; its blocks compete for room in the device.
     fn demote(&mut self, place: Place, actions: &mut Actions) {
         let Some((page, dirty)) = self.host.remove(place) else { return };
-        let (first, set) = (self.layout.first_of(page), self.layout.group_of(page) << self.layout.shift);
+        let (first, group) = (self.layout.first_of(page), self.layout.group_of(page));
         for index in 0..self.layout.blocks_per_page() {
             let (block, is_dirty) = (first + index, dirty >> index & 1 != 0);
-            if self.device.give(set + index, block, is_dirty, &self.counts, actions) {
+            if self.device.give(self.layout.set_in(group, block), block, is_dirty, &self.counts, actions) {
                 actions.push(Action::Demote { block });
             } else {
                 actions.evict(block, is_dirty);

@@ -40,8 +40,13 @@ fn a_first_scan_waits_once_a_run_or_less() {
 }
 
 #[test]
-fn lone_blocks_are_fetched_alone() {
+fn lone_blocks_are_fetched_alone_once_memory_is_full() {
     let mut runs = runs(512, 30);
+    let (_, fetches) = access(&mut runs, 0);
+    assert_eq!(fetches, [(0, 8, false)]);
+    for block in (0..FOOTPRINT).step_by(8) {
+        access(&mut runs, block);
+    }
     for block in (0..FOOTPRINT).step_by(37).chain((0..FOOTPRINT).step_by(41)) {
         let (_, fetches) = access(&mut runs, block);
         assert!(fetches.iter().all(|(_, count, _)| *count == 1), "{block}: {fetches:?}");
@@ -94,4 +99,15 @@ fn streams_side_by_side_are_fetched_in_runs() {
         }
     }
     assert!(waits < 8 * 256 / 4, "{waits} of {} blocks were waited for", 8 * 256);
+}
+
+#[test]
+fn pages_of_which_one_block_is_used_have_all_of_memory() {
+    let mut runs = runs(512, 0);
+    let mut pass = || (0..300).filter(|page| access(&mut runs, page * 8).0 == Served::Remote).count();
+    (0..3).for_each(|_| {
+        pass();
+    });
+    let waits = pass();
+    assert!(waits < 30, "{waits} of 300 blocks that fit were waited for");
 }
