@@ -6,6 +6,7 @@ mod common;
 use common::{Access, Memory, accesses};
 use p4rack_cache::{Actions, Block, POLICIES, Parts, Policy, Shape};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 
 const FOOTPRINT: u32 = 512;
 
@@ -22,7 +23,12 @@ fn run(name: &str, policy: &mut dyn Policy, shape: &Shape, trace: &[Access]) -> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        // Seeds of past failures, beside this file: they are run before new ones.
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_policy_is_memory(
