@@ -51,6 +51,9 @@ pub struct Ratio {
     /// Whether that is the greatest of the paper's ratios, "up to": less is as the paper says, if one is as great.
     #[serde(default)]
     pub up_to: bool,
+    /// Whether that is the mean of the paper's ratios, "on average".
+    #[serde(default)]
+    pub mean: bool,
     /// Settings that it speaks of: keys that vary, with one of several values; any if not given.
     #[serde(default, skip_serializing)]
     pub at: BTreeMap<String, Vec<Value>>,
@@ -160,9 +163,9 @@ impl<E: ExperimentKind> Sweep<E> {
                     )));
                 }
             }
-            if ratio.at_most && ratio.up_to {
+            if [ratio.at_most, ratio.up_to, ratio.mean].iter().filter(|set| **set).count() > 1 {
                 return Err(refuse(format!(
-                    "{file}: [[ratio]] of `{}`: at_most and up_to exclude each other; leave one out",
+                    "{file}: [[ratio]] of `{}`: at_most, up_to and mean exclude each other; leave one in",
                     ratio.of
                 )));
             }
@@ -339,7 +342,7 @@ mod tests {
             (
                 "[[case]]\nname = \"a\"\n[[ratio]]\nfigure = \"goodput_gbps\"\nof = \"a\"\nby = \"a\"\nsays = 2.0\nsource = \"\"\n\
                  at_most = true\nup_to = true",
-                "s.toml: [[ratio]] of `a`: at_most and up_to exclude each other; leave one out",
+                "s.toml: [[ratio]] of `a`: at_most, up_to and mean exclude each other; leave one in",
             ),
             (
                 "[[case]]\nname = \"a\"\n[[ratio]]\nfigure = \"goodput_gbps\"\nof = \"a\"\nby = \"c\"\nsays = 2.0\nsource = \"\"",

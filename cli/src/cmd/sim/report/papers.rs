@@ -23,13 +23,16 @@ enum Kind {
     AtMost,
     /// The greatest is near it ("up to").
     UpTo,
+    /// Their mean is near it ("on average").
+    Mean,
 }
 
 impl Kind {
     fn of(paper: &Value) -> Kind {
-        match ["at_most", "up_to"].map(|key| paper[key].as_bool() == Some(true)) {
-            [true, _] => Kind::AtMost,
-            [_, true] => Kind::UpTo,
+        match ["at_most", "up_to", "mean"].map(|key| paper[key].as_bool() == Some(true)) {
+            [true, _, _] => Kind::AtMost,
+            [_, true, _] => Kind::UpTo,
+            [_, _, true] => Kind::Mean,
             _ => Kind::Equal,
         }
     }
@@ -294,6 +297,7 @@ impl Comparison {
             Kind::Equal => self.is_near(value),
             Kind::AtMost => value <= self.says,
             Kind::UpTo => value <= self.says || self.is_near(value),
+            Kind::Mean => true,
         }
     }
 
@@ -302,8 +306,17 @@ impl Comparison {
         let judged = self.judged();
         let greatest = judged.iter().copied().max_by(f64::total_cmp)?;
         let all = judged.iter().all(|value| self.agrees(*value));
-        Some(all && (self.kind != Kind::UpTo || self.is_near(greatest)))
+        Some(match self.kind {
+            Kind::Equal | Kind::AtMost => all,
+            Kind::UpTo => all && self.is_near(greatest),
+            Kind::Mean => self.is_near(mean(&judged)),
+        })
     }
+}
+
+/// The arithmetic mean of at least one figure.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]

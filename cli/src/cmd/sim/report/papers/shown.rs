@@ -1,6 +1,6 @@
 //! Comparisons with papers, as text and as part of a page.
 
-use super::{Comparison, Kind};
+use super::{Comparison, Kind, mean};
 use p4rack_report::{escape, put, text};
 
 impl Comparison {
@@ -38,13 +38,25 @@ impl Comparison {
             Kind::Equal => "",
             Kind::AtMost => "at most ",
             Kind::UpTo => "up to ",
+            Kind::Mean => "on average ",
         };
         format!("{word}{}", number(self.says))
     }
 
+    /// The figures of which the paper speaks.
+    fn here(&self) -> String {
+        let judged = self.judged();
+        match self.kind {
+            Kind::Mean if judged.len() > 1 => {
+                format!("{} on average, {}", number(mean(&judged)), range(&judged))
+            }
+            _ => range(&judged),
+        }
+    }
+
     /// As lines of text.
     pub fn text(&self) -> String {
-        let here = range(&self.judged());
+        let here = self.here();
         format!(
             "{}, {}: the paper {}, here {here}: {}\n",
             self.experiment,
@@ -63,7 +75,7 @@ impl Comparison {
             escape(&self.experiment),
             escape(&self.title),
             self.says(),
-            range(&self.judged()),
+            self.here(),
             escape(&self.verdict()),
             escape(&self.source),
         );

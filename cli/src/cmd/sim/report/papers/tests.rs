@@ -100,6 +100,14 @@ fn every_kind_of_figure_can_be_missed() {
     assert_eq!(verdict("at_most", &[10.0, 31.0]), format!("at most 3, here 1 to 3.1: {missed}"));
     assert_eq!(verdict("up_to", &[10.0, 29.0, 5.0]), "up to 3, here 0.5 to 2.9: as the paper says\n");
     assert_eq!(verdict("up_to", &[10.0, 20.0]), "up to 3, here 1 to 2: not reproduced: y\n");
+    assert_eq!(
+        verdict("mean", &[10.0, 49.0]),
+        "on average 3, here 2.95 on average, 1 to 4.9: as the paper says\n"
+    );
+    assert_eq!(
+        verdict("mean", &[10.0, 30.0]),
+        "on average 3, here 2 on average, 1 to 3: not reproduced: y\n"
+    );
     assert_eq!(verdict("up_to", &[29.0, 40.0]), format!("up to 3, here 2.9 to 4: {missed}"));
 }
 
