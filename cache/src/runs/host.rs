@@ -10,7 +10,7 @@ use crate::Shape;
 const EMPTY: u32 = u32::MAX;
 /// Uses that a page must have more than the one that it replaces: moving a page takes 3.9 us, and a use of the host saves 70 ns.
 const MARGIN: u8 = 64;
-/// Uses are halved once in so many accesses for each block of remote memory.
+/// Uses are halved once in N accesses for each block of remote memory.
 const ROUND: u64 = 4;
 
 pub(super) struct Host {

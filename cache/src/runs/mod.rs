@@ -31,7 +31,7 @@ use streams::Streams;
 const RUN_MAX: u32 = 8;
 /// Sets from which on no more than two blocks of a run meet in one, which its window holds.
 const SETS_MIN: usize = 8;
-/// A page in use is considered for the host at each miss of it, and else once in so many uses: a power of two.
+/// A page in use is considered for the host at each miss of it, and else once in N uses: a power of two.
 const CONSIDERED: u8 = 16;
 
 /// The policy's parts.
