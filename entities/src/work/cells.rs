@@ -377,3 +377,17 @@ pub fn snapshot_register(program: &Arc<Program>, entry: &RegisterEntry) -> Check
         },
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registers_value_is_shown_in_its_type() {
+        let shown = |value: u8, carried| register_message(&BigUint::from(value), carried).data;
+        assert_eq!(shown(0, Carried::Bool), Some(p4_data::Data::Bool(false)));
+        assert_eq!(shown(1, Carried::Bool), Some(p4_data::Data::Bool(true)));
+        assert_eq!(shown(5, Carried::Bits), Some(p4_data::Data::Bitstring(vec![5])));
+        assert_eq!(shown(5, Carried::Enum), Some(p4_data::Data::EnumValue(vec![5])));
+    }
+}

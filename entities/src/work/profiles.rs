@@ -538,3 +538,22 @@ pub fn snapshot_group(program: &Arc<Program>, entry: &ActionProfileGroup) -> Che
         })
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_within_the_selectors_rules() {
+        let rules = |weightless, max_weight| Rules { weightless, max_weight, ..Rules::default() };
+        let weight = |rules: Rules, weight| rules.weight("member 7", weight).map_err(|error| error.message);
+        assert_eq!(weight(rules(false, 0), i32::MAX), Ok(i32::MAX as u32), "no limit");
+        assert_eq!(weight(rules(false, 3), 3), Ok(3));
+        let over = "member 7: weight 4 is over the selector's max_member_weight 3";
+        assert_eq!(weight(rules(false, 3), 4), Err(over.to_owned()));
+        assert_eq!(weight(rules(false, 3), 0), Err("member 7: weight 0 is not positive".to_owned()));
+        assert_eq!(weight(rules(false, 3), -1), Err("member 7: weight -1 is not positive".to_owned()));
+        assert_eq!(weight(rules(true, 0), 0), Ok(1));
+        assert!(weight(rules(true, 0), 1).is_err_and(|error| error.contains("finds weights itself")));
+    }
+}

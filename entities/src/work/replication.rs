@@ -226,3 +226,18 @@ fn put_back<T>(entries: &mut BTreeMap<u32, T>, id: u32, before: Option<T>) {
         None => entries.remove(&id),
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_interface_has_made_is_not_inserted_again() {
+        let refused = |kind, is_foreign| check_own(kind, is_foreign, "multicast group", 7).err();
+        let error = refused(update::Type::Insert, true).expect("is refused");
+        assert_eq!(error.code, Code::AlreadyExists);
+        assert_eq!(error.message, "multicast group 7 was made over another interface; delete it there first");
+        assert!(refused(update::Type::Insert, false).is_none());
+        assert!(refused(update::Type::Modify, true).is_none() && refused(update::Type::Delete, true).is_none());
+    }
+}

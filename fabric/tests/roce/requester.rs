@@ -90,6 +90,33 @@ fn answers_out_of_place_are_malformed() {
     }
 }
 
+/// An answer of another kind than the request is dropped, and counted each time.
+#[test]
+fn answers_of_another_kind_are_malformed() {
+    let first = connection(0).send_psn;
+    let mut network = network(Config::default());
+    network.ask(Request::FetchAdd { key: KEY, address: START, add: 1 });
+    assert_eq!(sent(&mut network).len(), 1);
+    let aeth = Extension::Ack(Aeth { syndrome: Syndrome::Ack.code(), msn: 1 });
+    for times in 1..=2 {
+        let mut frame = Vec::new();
+        let bth = Bth::new(Opcode::ReadResponseOnly, QPN, first);
+        frame::compose(&connection(1).path, bth, &aeth, &[9; 8], &mut frame);
+        network.adapters[0].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
+        assert_eq!(network.adapters[0].requester(QPN).unwrap().counters().malformed, times);
+    }
+}
+
+#[test]
+fn refused_requests_are_counted() {
+    let mut network = network(Config { message_bytes_max: 100, ..Config::default() });
+    for times in 1..=2 {
+        assert_eq!(network.adapters[0].handle_request(QPN, write(101)), Err(Refused::TooLong));
+        let counters = network.adapters[0].requester(QPN).unwrap().counters();
+        assert_eq!((counters.refused, counters.requests), (times, 0));
+    }
+}
+
 #[test]
 fn refusals_and_failures_say_what_to_do() {
     let refused = [
