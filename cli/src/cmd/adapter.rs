@@ -33,7 +33,7 @@ pub(super) struct Adapter {
     /// READs and atomic operations of a queue pair under way; both ends need the same
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = crate::numbers::within::<u16>(1..=256))]
     reads_max: u16,
-    /// Send again what was not acknowledged for this long; more than a window takes on the slowest link
+    /// Least time after which what was not acknowledged is sent again; where acknowledgements take longer, so does this
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = crate::numbers::within::<u64>(1..=10_000))]
     timeout_ms: u64,
     /// Accept frames with a wrong iCRC: a switch that rewrites packets can't compute it
