@@ -9,7 +9,7 @@ use p4rack_p4rt::p4::config::v1::{
     P4TupleTypeSpec, Preamble, Register, ValueSet, action, action_ref::Scope, counter_spec, match_field,
     meter_spec, p4_bitstring_like_type_spec, p4_data_type_spec,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// P4Runtime's name of an object: without the pipeline's name if there is only one pipeline.
 fn name<'a>(whole: &'a str, pipeline: Option<&str>) -> &'a str {
@@ -18,8 +18,7 @@ fn name<'a>(whole: &'a str, pipeline: Option<&str>) -> &'a str {
 }
 
 fn preamble(id: u32, name: &str) -> Option<Preamble> {
-    let alias = name.rsplit('.').next().unwrap_or_default();
-    Some(Preamble { id, name: name.to_owned(), alias: alias.to_owned(), ..Default::default() })
+    Some(Preamble { id, name: name.to_owned(), ..Default::default() })
 }
 
 fn bits(kind: &Kind) -> i32 {
@@ -101,7 +100,37 @@ pub fn info(schema: &Schema) -> P4Info {
         }
     }
     info.digests = schema.learns().iter().map(|learn| digest(learn, pipeline)).collect();
+    give_aliases(&mut info);
     info
+}
+
+/// Gives each object the shortest end of its name, in whole components, that no other name has.
+fn give_aliases(info: &mut P4Info) {
+    let mut all: Vec<&mut Preamble> = Vec::new();
+    all.extend(info.tables.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.actions.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.action_profiles.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.counters.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.direct_counters.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.meters.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.direct_meters.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.registers.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.value_sets.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    all.extend(info.digests.iter_mut().filter_map(|one| one.preamble.as_mut()));
+    let names: HashSet<String> = all.iter().map(|preamble| preamble.name.clone()).collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for name in &names {
+        ends(name).for_each(|end| *counts.entry(end).or_default() += 1);
+    }
+    for preamble in all {
+        let alone = ends(&preamble.name).find(|end| counts.get(end).is_none_or(|count| *count < 2));
+        preamble.alias = alone.unwrap_or(&preamble.name).to_owned();
+    }
+}
+
+/// The ends of a name in whole components, the shortest first.
+fn ends(name: &str) -> impl Iterator<Item = &str> {
+    name.rmatch_indices('.').map(|(dot, _)| &name[dot + 1..]).chain([name])
 }
 
 fn digest(learn: &Learn, pipeline: Option<&str>) -> Digest {

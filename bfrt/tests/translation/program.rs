@@ -122,6 +122,20 @@ fn names_of_several_pipelines_are_whole() {
     assert!(Translation::new(&two, &info).is_ok());
 }
 
+/// As in a P4Info that a compiler wrote: the shortest end of a name that is its own.
+#[test]
+fn aliases_are_unambiguous() {
+    let table = |id: u32, name: &str| {
+        format!(r#"{{"id": {id}, "name": "{name}", "table_type": "Register", "key": [], "data": []}}"#)
+    };
+    let names = ["pipe.I.edm.rights", "pipe.I.pl2.rights", "pipe.I.pl2.starts"];
+    let tables: Vec<String> = (1..).zip(names).map(|(id, name)| table(id, name)).collect();
+    let schema = Schema::parse(format!("{{\"tables\": [{}]}}", tables.join(", ")).as_bytes()).unwrap();
+    let info = info(&schema);
+    let aliases: Vec<_> = info.registers.iter().map(|it| named(&it.preamble).2).collect();
+    assert_eq!(aliases, ["edm.rights", "pl2.rights", "starts"]);
+}
+
 /// The members of a selector are its own, also where the name alone says whose they are.
 #[test]
 fn a_selector_without_a_profile_has_members() {
