@@ -120,9 +120,9 @@ impl Rack {
 
     /// Sets that are served.
     fn installed(&self) -> usize {
-        let output = within(self.star.hub(), &["table", "read"]).output().unwrap();
+        let output = within(self.star.hub(), &["table", "read", "instances"]).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        stdout(&output).matches("cowbird_serve").count()
+        stdout(&output).matches("serve").count()
     }
 }
 

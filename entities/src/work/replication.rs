@@ -238,6 +238,8 @@ mod tests {
         assert_eq!(error.code, Code::AlreadyExists);
         assert_eq!(error.message, "multicast group 7 was made over another interface; delete it there first");
         assert!(refused(update::Type::Insert, false).is_none());
-        assert!(refused(update::Type::Modify, true).is_none() && refused(update::Type::Delete, true).is_none());
+        assert!(
+            refused(update::Type::Modify, true).is_none() && refused(update::Type::Delete, true).is_none()
+        );
     }
 }

@@ -280,8 +280,8 @@ mod tests {
                 "percent = 50\nprofile = \"p\"",
                 "profile: there is no `p`; write one of paper, kona",
             ),
-            ("percent = 50", "percent = 50\nhost = 3", "unknown field `host`"),
-            ("\"cache\"", "\"cash\"", "kind: `cash`: write \"cache\""),
+            ("percent = 50", "percent = 50\nhosts_percent = 3", "unknown field `hosts_percent`"),
+            ("kind = \"cache\"", "kind = \"cash\"", "kind: `cash`: write \"cache\""),
         ] {
             let error =
                 CacheExperiment::parse(&text("").replace(from, to), "c.toml").unwrap_err().to_string();
