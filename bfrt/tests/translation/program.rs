@@ -81,7 +81,7 @@ fn a_schema_describes_the_program_for_p4runtime() {
         profiles,
         [((20, "I.profile", "profile"), false, 128), ((21, "I.selector", "selector"), true, 64)]
     );
-    assert_eq!((named(&info.counters[0].preamble), info.counters[0].size), ((30, "I.seen", "seen"), 512));
+    assert_eq!((named(&info.counters[0].preamble), info.counters[0].size), ((30, "I.seen", "I.seen"), 512));
     assert_eq!((named(&info.meters[0].preamble), info.meters[0].size), ((31, "I.rate", "rate"), 16));
     let types: Vec<_> =
         info.registers.iter().map(|it| it.type_spec.clone().unwrap().type_spec.unwrap()).collect();
@@ -90,7 +90,7 @@ fn a_schema_describes_the_program_for_p4runtime() {
     let set = &info.value_sets[0];
     assert_eq!((named(&set.preamble), set.size, set.r#match[0].bitwidth), ((40, "P.kinds", "kinds"), 4, 16));
     let digest = &info.digests[0];
-    assert_eq!(named(&digest.preamble), (60, "D.seen", "seen"));
+    assert_eq!(named(&digest.preamble), (60, "D.seen", "D.seen"));
     let Some(TypeSpec::Tuple(tuple)) = &digest.type_spec.as_ref().unwrap().type_spec else {
         panic!("{digest:?}")
     };

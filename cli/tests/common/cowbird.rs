@@ -30,15 +30,15 @@ pub fn under_kills(
         verify.arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"),
     );
     let (out, mut err) = (node.0.stdout.take().expect("piped"), node.0.stderr.take().expect("piped"));
-    // It says whenever another engine serves: somebody has to read that meanwhile.
+    // Each line is an event. It reports whenever another engine serves, and in the last line all that was done.
     let served = Arc::new(AtomicU64::new(0));
     let serves = Arc::clone(&served);
     let told = std::thread::spawn(move || {
         let mut told = String::new();
         for line in BufReader::new(out).lines() {
             let line = line?;
-            serves.fetch_add(u64::from(line.contains("served by")), Ordering::Relaxed);
-            told.push_str(&line);
+            serves.fetch_add(u64::from(line.contains("\"state\":\"served\"")), Ordering::Relaxed);
+            told = line;
         }
         std::io::Result::Ok(told)
     });
@@ -61,7 +61,7 @@ pub fn under_kills(
     err.read_to_string(&mut error).expect("text");
     assert!(ended.success(), "{error}");
     // Lines are events; the last one reports.
-    let report: Value = serde_json::from_str(told.lines().last().expect("a report")).expect("JSON");
+    let report: Value = serde_json::from_str(&told).expect("JSON");
     // For records of long runs.
     println!("{report}, {kills} kills");
     for thread in report["threads"].as_array().expect("threads") {
