@@ -10,13 +10,13 @@ from conftest import NO_NAMESPACE, ROOT
 
 SUITE = ROOT / "ptf-tests"
 MUTATIONS = {
-    "the guard lets everybody pass": ("drop(DROP_SPOOFED)", "{ }", "guard"),
+    "the guard lets all frames pass": ("drop(DROP_SPOOFED)", "{ }", "guard"),
     "grants come back before slots are taken": (
         "slots                    = slots |+| (bit<32>) hdr.pl2_control.demand;",
         "slots                    = slots;",
         "reservations",
     ),
-    "T is never reached": ("meta.reserved > PL2_DROP_THRESHOLD", "false", "unsolicited"),
+    "T is never reached": ("meta.pl2.reserved > PL2_DROP_THRESHOLD", "false", "unsolicited"),
 }
 
 
