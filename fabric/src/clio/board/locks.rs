@@ -1,4 +1,4 @@
-//! Locks that are held: who holds them, and until when.
+//! Locks that are held: their owners, and until when.
 //!
 //! A lock is a word of memory: 0, or the [lock word](p4rack_wire::clio::lock_word) of its owner. The board writes 0 for owners that have
 //! died: when the lease has ended, or the process. Owners extend a lease by locking again.
