@@ -27,7 +27,7 @@ pub struct Config {
     /// Posted receives of a queue pair, including those whose completion was not fetched.
     pub receives_max: usize,
     /// Least time without progress after which a requester restarts from the oldest unacknowledged packet. It waits twice as
-    /// long as recent responses took if that is longer, and after each restart twice as long, up to 16 times this.
+    /// long as recent responses took if that is longer, up to 64 times this, and after each restart twice as long, up to 16 times this.
     pub timeout: Nanos,
     /// Number of such restarts without progress before it gives up; NAKs for a gap count too.
     pub retries_max: u8,

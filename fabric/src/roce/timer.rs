@@ -9,6 +9,9 @@ use p4rack_wire::roce::psn;
 
 /// A timeout lengthens the wait to this many times the least one, and no further.
 const STRETCH_MAX: u64 = 16;
+/// Slow responses lengthen it to this many times the least one: a peer that delays its responses more and more could otherwise put off
+/// for hours that it is given up.
+const LONGEST: u64 = 64;
 /// Measurements that take the memory of a slow response down to a third.
 const MEMORY: u64 = 32;
 
@@ -31,7 +34,8 @@ impl Timer {
 
     /// Time to wait for progress from now on.
     pub fn wait(&self) -> Nanos {
-        self.least.max(Nanos(2 * self.slowest.0))
+        let most = Nanos(self.least.0.saturating_mul(LONGEST));
+        self.least.max(Nanos(self.slowest.0.saturating_mul(2))).min(most)
     }
 
     /// A packet was sent for the first time.
@@ -100,9 +104,11 @@ mod tests {
         assert_eq!(timer.wait(), Nanos(2 * LEAST.0), "no measurement");
         (0..9).for_each(|_| timer.handle_timeout());
         assert_eq!(timer.wait(), Nanos(16 * LEAST.0), "there is a limit");
-        exchange(&mut timer, psn::MAX, Nanos::from_millis(30));
-        assert_eq!(timer.wait(), Nanos::from_millis(60), "which measurements do not have");
+        exchange(&mut timer, psn::MAX, Nanos::from_millis(10));
+        assert_eq!(timer.wait(), Nanos::from_millis(20), "measurements have another one");
         timer.handle_timeout();
-        assert_eq!(timer.wait(), Nanos::from_millis(60));
+        assert_eq!(timer.wait(), Nanos::from_millis(20));
+        exchange(&mut timer, 1, Nanos::from_millis(30));
+        assert_eq!(timer.wait(), Nanos(64 * LEAST.0));
     }
 }
