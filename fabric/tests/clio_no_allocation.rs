@@ -1,36 +1,13 @@
 //! Clio's client allocates nothing once it has run.
 
+#[path = "../../tests/allocations.rs"]
+mod allocations;
+
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::lib::{Change, Client, Config, Credentials, Operation, Outcome};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet;
 use p4rack_wire::clio::{Header, Kind};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    /// Of this thread alone: the tests run side by side.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's contract is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Reads, writes, atomic operations and releases, eight at a time; every seventh packet is lost.
 #[test]
@@ -85,9 +62,9 @@ fn requests_allocate_nothing_in_steady_state() {
         }
     };
     round(200);
-    let before = ALLOCATIONS.get();
+    let before = allocations::count();
     round(5_000);
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations::count() - before, 0);
     assert_eq!((ended, read), (5_200 * 8, 5_200 * 2));
     assert!(lost > 3_000);
 }

@@ -1,34 +1,10 @@
 //! The packet path allocates nothing once it has run.
 
+#[path = "../../tests/allocations.rs"]
+mod allocations;
 mod common;
 
 use p4rack_wire::Nanos;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    /// Of this thread alone: the tests run side by side.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's contract is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn forwarding_allocates_nothing_in_steady_state() {
@@ -50,9 +26,9 @@ fn forwarding_allocates_nothing_in_steady_state() {
         }
     };
     pass(&mut switch, 10, 0);
-    let before = ALLOCATIONS.get();
+    let before = allocations::count();
     pass(&mut switch, 10_000, 10);
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations::count() - before, 0);
     assert_eq!(sent, 4 * 10_010);
 }
 
@@ -88,9 +64,9 @@ fn tna_allocates_nothing_in_steady_state() {
             }
         };
         pass(&mut switch, 1..30);
-        let before = ALLOCATIONS.get();
+        let before = allocations::count();
         pass(&mut switch, 30..500);
-        assert_eq!(ALLOCATIONS.get() - before, 0, "{}", program.name);
+        assert_eq!(allocations::count() - before, 0, "{}", program.name);
         assert!(sent > 499, "{sent}");
     }
 }
@@ -122,12 +98,12 @@ fn a_changed_hash_allocates_nothing_in_steady_state() {
     let changed = answer(&mut switch, &frame(2, 3));
     assert_ne!(changed, whole);
     let (one, other) = (frame(2, 3), frame(3, 2));
-    let before = ALLOCATIONS.get();
+    let before = allocations::count();
     for _ in 0..100 {
         assert_eq!(answer(&mut switch, &one), changed);
         assert_eq!(answer(&mut switch, &other), changed, "the halves may be exchanged");
     }
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations::count() - before, 0);
 }
 
 /// Everything that a packet can meet on its way; the kinds of EtherType choose what happens to it.
@@ -191,9 +167,9 @@ fn no_table_extern_or_copy_allocates_in_steady_state() {
         }
     };
     pass(&mut bench.switch, 1..10);
-    let before = ALLOCATIONS.get();
+    let before = allocations::count();
     pass(&mut bench.switch, 10..1_000);
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations::count() - before, 0);
     // Forwarded, cloned to two, sent to a group of two, recirculated, resubmitted, cloned to two at egress.
     assert_eq!(sent, [1, 3, 2, 1, 1, 3].map(|copies| copies * 999));
     assert!(bench.register("cells", 1) > 999);

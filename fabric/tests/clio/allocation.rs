@@ -1,35 +1,12 @@
 //! The fast path allocates nothing once it has run.
 
+#[path = "../../../tests/allocations.rs"]
+mod allocations;
+
 use crate::client::{ALL, Client, header};
 use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{Atomic, Kind, PageSize, Status};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    /// Of this thread alone: the tests run side by side.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's contract is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn requests_allocate_nothing_in_steady_state() {
@@ -60,9 +37,9 @@ fn requests_allocate_nothing_in_steady_state() {
         }
     };
     pass(&mut client, 200);
-    let before = ALLOCATIONS.get();
+    let before = allocations::count();
     pass(&mut client, 5_000);
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations::count() - before, 0);
     let counters = client.board.counters();
     assert!(
         counters.faults == 32 && counters.tlb_misses > 1_000 && counters.tlb_hits > 1_000,
