@@ -19,7 +19,7 @@ use p4rack_switch::DigestMessage;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Maximum messages in a list, and maximum unacknowledged lists. Further messages are lost.
+/// Maximum messages of a digest that wait, and that wait or are unacknowledged. Further ones are lost.
 const LIMIT: usize = 65_536;
 
 /// State of a digest that a controller has subscribed to.
@@ -151,7 +151,7 @@ impl Digests {
         if wanted.known.contains(&message.values) {
             return;
         }
-        if wanted.waiting.len() >= LIMIT || wanted.sent.len() >= LIMIT {
+        if wanted.waiting.len() >= LIMIT || wanted.known.len() >= LIMIT {
             self.lost += 1;
             return;
         }
@@ -190,6 +190,11 @@ impl Digests {
             let until = now.saturating_add(nanos(wanted.config.ack_timeout_ns));
             wanted.sent.insert(self.lists, (list.clone(), until));
             wanted.expiries.insert((until, self.lists));
+        } else {
+            // They came before a change that took the timeout away: nothing else would end the suppression of repeats.
+            list.iter().for_each(|message| {
+                wanted.known.remove(message);
+            });
         }
         Some((digest, self.lists, list))
     }
@@ -355,6 +360,32 @@ mod tests {
         digests.handle_ack(0, 5).unwrap();
         say(&mut digests, LIMIT as u32, 0);
         assert!(heard(&mut digests, 0).is_some());
+    }
+
+    /// Messages that lists share: a long list counts as all of its messages.
+    #[test]
+    fn unacknowledged_messages_are_limited_whatever_their_lists() {
+        let mut digests = reporting(0, LIMIT as i32 / 2, 1_000);
+        for value in 0..LIMIT as u32 {
+            say(&mut digests, value, 0);
+        }
+        assert!(heard(&mut digests, 0).is_some() && heard(&mut digests, 0).is_some());
+        say(&mut digests, LIMIT as u32, 0);
+        assert_eq!(digests.lost, 1);
+        digests.handle_ack(0, 1).unwrap();
+        say(&mut digests, LIMIT as u32, 0);
+        assert_eq!(digests.lost, 1);
+    }
+
+    #[test]
+    fn repeats_are_sent_again_once_the_timeout_is_taken_away() {
+        let mut digests = reporting(10, 0, 100);
+        say(&mut digests, 7, 0);
+        let config = Config { max_timeout_ns: 10 * MS as i64, max_list_size: 0, ack_timeout_ns: 0 };
+        digests.configure(update::Type::Modify, 0, Some(config)).unwrap();
+        assert_eq!(heard(&mut digests, 10), Some((1, vec![7])));
+        say(&mut digests, 7, 20);
+        assert_eq!(heard(&mut digests, 30), Some((2, vec![7])));
     }
 
     #[test]
