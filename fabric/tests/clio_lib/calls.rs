@@ -1,9 +1,11 @@
 //! Each operation, without faults.
 
-use crate::board::{Moods, PID};
+use crate::board::{Moods, PID, credentials};
 use crate::world::{Ended, World, config};
-use p4rack_fabric::clio::lib::{Change, Config, Operation, Refused};
-use p4rack_wire::clio::{Kind, PageSize, Rights, Status, lock_word};
+use p4rack_fabric::Machine as _;
+use p4rack_fabric::clio::lib::{Change, Client, Config, Operation, Outcome, Refused};
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::{Header, Kind, PageSize, Rights, Status, lock_word, packet};
 
 fn world() -> World {
     World::new(&config(), 1, 1, Moods::default(), 1)
@@ -160,4 +162,91 @@ fn data_of_all_requests_together_is_limited() {
     world.submit(0, 0, 1, Operation::Read { address, bytes: 400 }).unwrap();
     assert_eq!(world.finish().len(), 2);
     world.submit(0, 0, 0, write).unwrap();
+}
+
+/// A part that is still on its way could undo a later write, so the refusal of another part is no end.
+#[test]
+fn a_refused_write_ends_when_nothing_of_it_is_on_its_way() {
+    let mut refused = 0;
+    for seed in 0..300 {
+        let mut world = World::new(&config(), 1, 1, Moods::default(), seed);
+        let address = world.boards[0].alloc(2);
+        let edge = address + 4_096;
+        // The congestion window opens.
+        for tag in 0..20 {
+            world.submit(0, 0, tag, Operation::Write { address: edge, bytes: &[0; 8] }).unwrap();
+        }
+        world.submit(0, 0, 20, Operation::Free { address, bytes: 4_096 }).unwrap();
+        world.finish();
+        world.faults.delayed = 500;
+        let end = ends(
+            &mut world,
+            &[
+                Operation::Write { address: edge - 8, bytes: &[1; 16] },
+                Operation::Write { address: edge, bytes: &[2; 8] },
+            ],
+        );
+        assert_eq!(end[1], Ended::Done, "seed {seed}");
+        match end[0] {
+            Ended::Refused(Status::NoSuchAddress) => {
+                refused += 1;
+                assert_eq!(world.boards[0].word(edge), u64::from_le_bytes([2; 8]), "seed {seed}");
+            }
+            ref other => assert_eq!(*other, Ended::Unknown, "seed {seed}"),
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+/// The packet that `client` sends next, with its board.
+fn sent(client: &mut Client, now: Nanos) -> Option<(u16, Header)> {
+    let mut out = Vec::new();
+    let board = client.poll_link(now, &mut out)?;
+    Some((board, packet::parse_intact(&out).unwrap().header))
+}
+
+/// A flipped bit makes an answer look like a NACK: what it answered may have been executed all the same.
+#[test]
+fn a_damaged_answer_is_no_nack() {
+    let mut client = Client::new(config(), &[credentials(0)], 1);
+    let address = PageSize::K4.address_of(1);
+    client.submit(0, 0, 5, Operation::Write { address, bytes: &[1; 8] }, Nanos(0)).unwrap();
+    let mut out = Vec::new();
+    let answer = |header: Header, status: Status, out: &mut Vec<u8>| {
+        let header = Header { kind: Kind::Answer as u8, code: status as u8, length: 0, ..header };
+        packet::compose(&header, &[], out);
+    };
+    let (_, first) = sent(&mut client, Nanos(0)).unwrap();
+    answer(first, Status::Done, &mut out);
+    let place = out.iter().zip(0..2).position(|(byte, _)| *byte == Kind::Answer as u8).unwrap();
+    out[place] = Kind::Nack as u8;
+    assert!(packet::parse(&out).is_ok_and(|packet| packet.kind == Kind::Nack) && !packet::is_intact(&out));
+    client.handle_link((0, &out), Nanos(1_000), Nanos(1_000));
+    let (_, again) = sent(&mut client, Nanos(1_000)).unwrap();
+    assert_eq!((again.id, again.attempt), (first.id, 1));
+    answer(again, Status::NotPermitted, &mut out);
+    client.handle_link((0, &out), Nanos(2_000), Nanos(2_000));
+    assert_eq!(client.poll_completion(), Some((5, Outcome::Unknown)));
+}
+
+/// A retry has the room of the packet that was lost. It must come while its board remembers, whatever another board's answers wait for.
+#[test]
+fn a_retry_does_not_wait_for_another_boards_answers() {
+    let all = [0, 1, 2].map(credentials);
+    // Answers of 750 bytes may be on their way.
+    let mut client = Client::new(Config { link_bps: 1_000_000_000, ..config() }, &all, 1);
+    let address = PageSize::K4.address_of(1);
+    let us = Nanos::from_micros;
+    client.submit(0, 2, 0, Operation::Write { address, bytes: &[1; 8] }, us(0)).unwrap();
+    let (board, first) = sent(&mut client, us(0)).unwrap();
+    assert_eq!(board, 2);
+    client.submit(1, 0, 1, Operation::Read { address, bytes: 256 }, us(4)).unwrap();
+    assert_eq!(sent(&mut client, us(4)).unwrap().0, 0);
+    client.submit(2, 1, 2, Operation::Read { address, bytes: 512 }, us(4)).unwrap();
+    assert_eq!(sent(&mut client, us(4)), None, "it waits for room");
+    client.handle_timeout(us(8));
+    assert_eq!(client.next_link(), Some(Nanos::ZERO));
+    let (board, again) = sent(&mut client, us(8)).unwrap();
+    assert_eq!((board, again.id, again.attempt), (2, first.id, 1));
+    assert_eq!(sent(&mut client, us(8)), None, "the other one still waits");
 }

@@ -67,7 +67,7 @@ fn each_fault_alone() {
     }
 }
 
-/// Additions tell how often they were executed.
+/// The sum shows how often additions were executed.
 #[test]
 fn an_addition_takes_effect_once_and_an_unknown_one_at_most_once() {
     let (mut unknown, mut repeated) = (0, 0);

@@ -106,7 +106,7 @@ impl Config {
             tlb_replacement: Replacement::default(),
             processes_max: 1_024,
             data_bytes_max: packet::DATA_BYTES_MAX,
-            read_bytes_max: 1 << 16,
+            read_bytes_max: packet::READ_BYTES_MAX,
             answers_max: 1_024,
             held_max: 256,
             jobs_max: [16, 1_024],

@@ -47,7 +47,7 @@ counters! {
 }
 
 /// Bits of an id for the number of the client.
-const NUMBER_BITS: u32 = 28;
+pub const NUMBER_BITS: u32 = 28;
 /// Bits for the requests that its slot had before.
 const GENERATION_BITS: u32 = 24;
 /// Bits for the slot.

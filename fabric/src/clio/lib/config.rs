@@ -2,7 +2,7 @@
 
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::PageSize;
-use p4rack_wire::clio::packet::DATA_BYTES_MAX;
+use p4rack_wire::clio::packet::{DATA_BYTES_MAX, READ_BYTES_MAX};
 
 /// Requests, with unfetched outcomes, that a client has at most. A request's id has twelve bits for its slot.
 pub const REQUESTS_MAX: u16 = 1 << 12;
@@ -55,7 +55,7 @@ pub struct Config {
     /// The longest TIMEOUT, and the longest time that a packet is assumed to take to a board.
     pub timeout_max: Nanos,
     /// How long boards remember what they have executed, three of the longest TIMEOUT in the paper. A retry that could come later
-    /// is not sent.
+    /// is not sent, so it has to be longer than the retries of a slow call take, too.
     pub memory: Nanos,
     /// TIMEOUT of requests to the slow path, which allocates and frees.
     pub slow_timeout: Nanos,
@@ -78,7 +78,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// The paper's setting: 10 Gb/s, TIMEOUT = 8 µs (30 KB of retry memory).
+    /// The paper's setting: 10 Gb/s, TIMEOUT = 8 µs.
     fn default() -> Config {
         Config {
             threads: 1,
@@ -92,7 +92,7 @@ impl Default for Config {
             granule: Granule::Page,
             timeout: Nanos::from_micros(8),
             timeout_max: Nanos::from_micros(40),
-            memory: Nanos::from_micros(120),
+            memory: Nanos::from_micros(1_200),
             slow_timeout: Nanos::from_micros(400),
             retries: 2,
             busy_wait: Nanos::from_micros(2),
@@ -115,11 +115,31 @@ impl Config {
             requests_max,
             mtu_bytes,
             thread_requests_max: self.thread_requests_max.clamp(1, requests_max),
-            read_packets_max: self.read_packets_max.max(1),
+            read_packets_max: self.read_packets_max.clamp(1, (READ_BYTES_MAX / mtu_bytes).max(1) as u16),
             retries: self.retries.min(16),
             timeout_max: self.timeout_max.max(self.timeout),
             busy_wait: self.busy_wait.max(Nanos(1)),
             ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_retries_of_a_slow_call_are_in_time() {
+        let Config { slow_timeout, retries, timeout_max, memory, .. } = Config::default();
+        assert!(slow_timeout.0 * u64::from(retries) + timeout_max.0 <= memory.0);
+    }
+
+    #[test]
+    fn reads_ask_for_no_more_than_boards_answer() {
+        for mtu_bytes in [8, DATA_BYTES_MAX, 8_920, u16::MAX.into()] {
+            let config = Config { mtu_bytes, read_packets_max: u16::MAX, ..Config::default() }.clamped();
+            assert!(u32::from(config.read_packets_max) * config.mtu_bytes <= READ_BYTES_MAX, "{mtu_bytes}");
+            assert!(config.read_packets_max >= 1);
         }
     }
 }

@@ -122,8 +122,9 @@ impl Client {
             _ => header.index.into(),
         };
         let why = match () {
-            () if packet.kind == Kind::Nack => Some(Why::Nack),
+            // Whatever it says, the packet may have been executed.
             () if !is_intact => Some(Why::DamagedAnswer),
+            () if packet.kind == Kind::Nack => Some(Why::Nack),
             () if status.is_temporary() => Some(Why::Busy),
             () => None,
         };
@@ -131,12 +132,14 @@ impl Client {
             (Expected::Unasked, _) => self.counters.unasked += 1,
             (Expected::Before, _) | (Expected::Earlier, Some(_)) => self.counters.stale += 1,
             (Expected::Current, Some(why)) => self.put_back(slot, nth, why, status),
-            (_, None) if status != Status::Done => self.end(slot, Ending::Refused(status)),
+            (expected, None) if status != Status::Done => self.refuse(slot, nth, expected, status),
             (_, None) => {
                 let ending = self.take(slot, nth, packet)?;
                 self.complete(slot, nth, header.attempt);
                 if self.requests[usize::from(slot)].is_done() {
                     self.end(slot, ending);
+                } else {
+                    self.end_refused(slot);
                 }
             }
         }
@@ -188,26 +191,53 @@ impl Client {
         }
     }
 
+    /// A board has refused a part. What it says of an earlier attempt is no answer to the one in flight.
+    fn refuse(&mut self, slot: u16, nth: u32, expected: Expected, status: Status) {
+        let request = &mut self.requests[usize::from(slot)];
+        if expected == Expected::Current {
+            request.refuse(nth, status);
+            self.release(slot, nth, 1);
+        } else {
+            request.refused.get_or_insert(status);
+        }
+        self.unqueue(slot);
+        self.end_refused(slot);
+    }
+
+    /// Ends a request that a board has refused, once nothing of it is in flight: other parts of a write could be executed after
+    /// later requests, and undo these.
+    fn end_refused(&mut self, slot: u16) {
+        let request = &self.requests[usize::from(slot)];
+        if let Some(status) = request.refused
+            && (request.what.act == Act::Read || !request.is_in_flight())
+        {
+            self.end(slot, Ending::Refused(status));
+        }
+    }
+
     /// A packet has to be sent again: soon, or if the board was busy, after a pause.
     fn put_back(&mut self, slot: u16, nth: u32, why: Why, status: Status) {
         let request = &mut self.requests[usize::from(slot)];
         let (count, is_exhausted) = request.put_back(nth, why, self.config.retries);
         self.release(slot, nth, count);
+        *(if why == Why::Busy { &mut self.counters.busy } else { &mut self.counters.corrupt }) += 1;
         if is_exhausted {
             return self.end(slot, Ending::Unknown);
         }
+        let request = &mut self.requests[usize::from(slot)];
+        if why == Why::Busy && request.paused.is_none() && request.pauses >= PAUSES_MAX {
+            request.refused.get_or_insert(status);
+        }
+        if request.refused.is_some() {
+            self.unqueue(slot);
+            return self.end_refused(slot);
+        }
         if why != Why::Busy {
-            self.counters.corrupt += 1;
             self.unqueue(slot);
             return self.queue(slot);
         }
-        self.counters.busy += 1;
-        let request = &mut self.requests[usize::from(slot)];
         if request.paused.is_some() {
             return;
-        }
-        if request.pauses >= PAUSES_MAX {
-            return self.end(slot, Ending::Refused(status));
         }
         let wait = self.config.busy_wait.0.saturating_mul(1 << request.pauses.min(20));
         let wait = wait.min(self.config.timeout_max.0);
@@ -257,6 +287,7 @@ impl Client {
         }
         self.unqueue(slot);
         self.queue(slot);
+        self.end_refused(slot);
     }
 }
 
@@ -265,7 +296,7 @@ impl Machine for Client {
     type Sent = u16;
     type Buffer = Vec<u8>;
 
-    /// Accepts a packet of a board, from Clio's header on. `received_at` ends the delays that are measured.
+    /// Accepts a packet of a board, from Clio's header on. Delays are measured to `received_at`, or to the last call if that is later.
     fn handle_link(&mut self, (board, bytes): (u16, &[u8]), received_at: Nanos, _now: Nanos) {
         self.now = self.now.max(received_at);
         let parsed = packet::parse(bytes).ok().filter(|_| usize::from(board) < self.boards.len());
@@ -287,30 +318,31 @@ impl Machine for Client {
     fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         self.now = self.now.max(now);
         let count = self.boards.len();
+        // Whether an earlier board's packet waits for room for its answer: others must not take it, but retries need none.
+        let mut is_held = false;
         for nth in 0..count {
             let board = (self.turn + nth) % count;
-            let room = self.boards[board].window.room(self.now);
+            let room = if is_held { 0 } else { self.boards[board].window.room(self.now) };
             while let Some(next) = self.next_packet(board, room) {
                 if self.is_too_late(next) {
                     self.counters.too_late += 1;
                     self.end(next.slot, Ending::Unknown);
                     continue;
                 }
-                self.turn = (board + 1) % count;
+                if !is_held {
+                    self.turn = (board + 1) % count;
+                }
                 self.send(board, next, out);
                 return Some(board as u16);
             }
-            // Others must not take the room that its answer needs.
-            if room > 0 && !self.boards[board].ready.is_empty() {
-                return None;
-            }
+            is_held |= room > 0 && !self.boards[board].ready.is_empty();
         }
         None
     }
 
     fn next_link(&self) -> Option<Nanos> {
         let count = self.boards.len();
-        let mut first: Option<Nanos> = None;
+        let (mut first, mut is_held): (Option<Nanos>, _) = (None, false);
         for nth in 0..count {
             let nth = (self.turn + nth) % count;
             let board = &self.boards[nth];
@@ -320,11 +352,14 @@ impl Machine for Client {
             // A retry needs no room.
             let at = match self.next_packet(nth, 0) {
                 Some(_) => Nanos::ZERO,
+                None if is_held => continue,
                 None => match board.window.room_at() {
                     None => continue,
                     Some(at) if self.next_packet(nth, 1).is_some() => at,
-                    Some(at) if at <= self.now => break,
-                    Some(_) => continue,
+                    Some(at) => {
+                        is_held = at <= self.now;
+                        continue;
+                    }
                 },
             };
             first = Some(first.map_or(at, |first| first.min(at)));

@@ -18,6 +18,7 @@
 //!
 //! The paper leaves open what follows; p4rack decides:
 //!
+//! - A request that a board refuses sends nothing more, and ends when nothing of it is on its way.
 //! - Without an answer to the request and both retries, an operation is [`Unknown`](Outcome::Unknown), not failed: it may have
 //!   happened, and a delayed packet may still make it happen.
 //! - A board that is busy, or has no page yet, has executed nothing. The request pauses and is sent again, which is no loss.
@@ -36,6 +37,6 @@ mod split;
 mod timers;
 mod window;
 
-pub use client::{Client, Counters, Credentials};
+pub use client::{Client, Counters, Credentials, NUMBER_BITS};
 pub use config::{Config, Granule, REQUESTS_MAX};
 pub use operation::{Change, Operation, Outcome, Refused};

@@ -17,7 +17,7 @@ use super::operation::Ending;
 use super::order::{Access, Kind};
 use super::split::Split;
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, ShareBody};
+use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, ShareBody, Status};
 
 /// Bytes of data, and parts, for which a free slot keeps room.
 const KEPT_BYTES: usize = 64 << 10;
@@ -172,6 +172,8 @@ pub(super) struct Request {
     pub pauses: u8,
     /// End of the pause because the board was busy.
     pub paused: Option<Nanos>,
+    /// Why the board refused a part. No further part is sent, but those in flight may still be executed.
+    pub refused: Option<Status>,
     /// Whether it stands in its board's queue.
     pub is_queued: bool,
     /// Bytes of answers that the incast window counts.
@@ -201,6 +203,7 @@ impl Request {
             generation: 0,
             pauses: 0,
             paused: None,
+            refused: None,
             is_queued: false,
             expected_bytes: 0,
             ending: Ending::Done,
@@ -216,7 +219,7 @@ impl Request {
     /// Places a request of `split` in the slot. Its data is set by the caller.
     pub fn place(&mut self, tag: u64, (thread, board): (u16, u16), what: What, split: Split) {
         (self.tag, self.thread, self.board, self.what, self.split) = (tag, thread, board, what, split);
-        (self.state, self.pauses, self.paused) = (State::Waiting, 0, None);
+        (self.state, self.pauses, self.paused, self.refused) = (State::Waiting, 0, None, None);
         (self.cursor, self.low, self.in_flight, self.back) = (0, 0, 0, 0);
         self.left = split.count() as u32;
         self.parts.clear();
@@ -256,7 +259,7 @@ impl Request {
 
     /// The next part to send: those that came back first.
     pub fn next_part(&self) -> Option<u32> {
-        if self.paused.is_some() {
+        if self.paused.is_some() || self.refused.is_some() {
             return None;
         }
         let is_back = |nth: &u32| self.parts[*nth as usize].progress == Progress::Back;
@@ -327,10 +330,19 @@ impl Request {
         in_flight
     }
 
-    /// The packet in flight that begins with the part has to be sent again. Returns how many parts from there on come back, and
-    /// whether one has no attempt left.
+    /// The board refused the attempt of a part that is in flight.
+    pub fn refuse(&mut self, nth: u32, status: Status) {
+        self.refused.get_or_insert(status);
+        self.parts[nth as usize].progress = Progress::Back;
+        self.in_flight -= 1;
+        self.back += 1;
+    }
+
+    /// The packet in flight that begins with the part has to be sent again; if its answer was damaged, the part alone, since the
+    /// others' answers are packets of their own. Returns how many parts from there on come back, and whether one has no attempt left.
     pub fn put_back(&mut self, nth: u32, why: Why, retries: u8) -> (u32, bool) {
-        let (attempt, group) = (self.parts[nth as usize].attempt, self.parts[nth as usize].group);
+        let Part { attempt, group, .. } = self.parts[nth as usize];
+        let group = if why == Why::DamagedAnswer { 1 } else { group };
         let (mut count, mut is_exhausted) = (0, false);
         for part in &mut self.parts[nth as usize..][..group.into()] {
             if part.progress != Progress::InFlight || part.attempt != attempt {
