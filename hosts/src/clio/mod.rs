@@ -6,6 +6,7 @@
 //!  remote: Client ═ UDP ═══════════════▶ server: Board
 //! ```
 
+mod memory;
 pub mod server;
 pub mod service;
 mod setup;
@@ -19,7 +20,7 @@ use p4rack_wire::Nanos;
 pub const MEMORY: Nanos = Nanos::from_millis(600);
 /// TIMEOUT.
 const TIMEOUT: Nanos = Nanos::from_millis(20);
-/// Retries at most. Those that the board's memory permits end sooner.
+/// Maximum retries. With long TIMEOUTs, the board's memory permits fewer.
 const RETRIES: u8 = 12;
 
 /// Parameters of a client on a host, beside a board that remembers for `memory`.

@@ -1,5 +1,6 @@
 //! A board on a UDP socket. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
 
+use super::memory::Fresh;
 use super::{MEMORY, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
@@ -72,6 +73,9 @@ pub enum BoardError {
     /// It can't have so much memory, or so little.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The machine has less memory.
+    #[error(transparent)]
+    Memory(#[from] p4rack_netdev::Error),
     /// No process began.
     #[error(transparent)]
     Process(#[from] Refused),
@@ -86,7 +90,7 @@ pub enum BoardError {
 /// A board and its socket, as commands see them.
 #[derive(Debug)]
 pub struct Host {
-    board: Board<Vec<u8>, SocketAddr>,
+    board: Board<Fresh, SocketAddr>,
     socket: UdpSocket,
     page: PageSize,
     out: Vec<u8>,
@@ -131,10 +135,9 @@ impl Server {
             ..Config::new(vec![Pool { size: page, frames, ready: READY.min(frames) }])
         };
         config.check()?;
-        let memory =
-            usize::try_from(config.bytes()).map_err(|error| BoardError::Range(bytes, error.to_string()))?;
+        let memory = Fresh::new(config.bytes())?;
         let secret: [u8; 16] = Token::draw()?.bytes().try_into().map_err(io::Error::other)?;
-        let board = Board::new(config, Secret::new(secret), vec![0; memory])?;
+        let board = Board::new(config, Secret::new(secret), memory)?;
         let socket = UdpSocket::bind(addr).map_err(|error| BoardError::Bind { addr, error })?;
         socket.set_nonblocking(true)?;
         let (mut poller, commands) = (Poller::new(), Commands::new()?);
@@ -275,6 +278,7 @@ impl Host {
             while client.poll_link(now, &mut request).is_some() {
                 self.board.handle_link((OWN, &request), now, now);
             }
+            self.receive().map_err(|error| error.to_string())?;
             self.go_on();
             self.send(Some(&mut client));
             if let Some((_, outcome)) = client.poll_completion() {

@@ -2,10 +2,15 @@
 
 use crate::roce::SetupError;
 use crate::roce::setup::{Call, Server};
-use p4rack_fabric::clio::lib::Credentials;
+use p4rack_fabric::clio::lib::{Credentials, NUMBER_BITS};
 use p4rack_p4rt::p4rack::clio::v1::clio_client::ClioClient;
 use p4rack_p4rt::p4rack::clio::v1::{AttachRequest, AttachResponse};
 use p4rack_wire::Nanos;
+use p4rack_wire::clio::address::ADDRESS_BITS;
+use std::ops::RangeInclusive;
+
+/// Data bytes that the longest packet may have: a datagram has room for no more.
+const MTU_BYTES: RangeInclusive<u32> = 64..=65_000;
 
 /// What a board has given a client. The process, if it is the client's own, ends when this is dropped.
 #[derive(Debug)]
@@ -40,6 +45,16 @@ pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, Set
     let small = |name: &str, number: u32| {
         u16::try_from(number).map_err(|_| server.nonsense(format!("{name} is {number}; expected 16 bits")))
     };
+    let end = answer.address.checked_add(answer.bytes).filter(|end| *end <= 1 << ADDRESS_BITS);
+    if answer.bytes == 0 || end.is_none() {
+        return Err(server.nonsense(format!("a range of {} bytes at {:#x}", answer.bytes, answer.address)));
+    }
+    if !MTU_BYTES.contains(&answer.mtu_bytes) {
+        return Err(server.nonsense(format!("mtu_bytes is {}; expected {MTU_BYTES:?}", answer.mtu_bytes)));
+    }
+    if answer.client >= 1 << NUMBER_BITS {
+        return Err(server.nonsense(format!("client is {}; expected {NUMBER_BITS} bits", answer.client)));
+    }
     let credentials =
         Credentials { pid: answer.pid, epoch: small("epoch", answer.epoch)?, token: answer.token };
     Ok(Attached {

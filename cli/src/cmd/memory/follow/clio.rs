@@ -56,7 +56,8 @@ pub fn operations(seen: &[Seen<'_>]) -> Vec<Operation> {
             let operation = &mut all[one.nth];
             request(operation, seen, &packet);
             operation.address = one.asked.keys().next().copied();
-            operation.bytes = Some(one.asked.values().sum());
+            let asked = one.asked.values();
+            operation.bytes = Some(asked.fold(0, |sum, bytes| sum.saturating_add(*bytes)));
         } else if let Some(one) = known.get_mut(&key) {
             answer(&mut all[one.nth], one, seen, &packet);
         }
