@@ -123,6 +123,47 @@ impl Search {
         }
         ranges.set(self.at..self.at + self.pages, None);
         (self.at, self.held, self.full) = (full.end, false, None);
-        ranges.remember_conflict(full, limits.conflicts);
+        // Behind the candidate other calls may have found their pages since.
+        let end = ranges.next(full.start).map_or(full.end, |(next, _)| next.start.min(full.end));
+        ranges.remember_conflict(full.start..end, limits.conflicts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Entry;
+    use super::super::table::Index;
+    use super::*;
+    use p4rack_wire::clio::Rights;
+
+    const SPACE: Space = Space { pid: 1, epoch: 1 };
+    const LIMITS: Limits = Limits { retries: 10, conflicts: 8 };
+
+    fn page(number: u64) -> Page {
+        Page { space: SPACE, size: PageSize::K4, number: number as u32 }
+    }
+
+    /// A table of four buckets, of which those of pages 3 and 4 are full.
+    fn table() -> Table {
+        let mut table = Table::new(16, 4, Index::Salted, 7);
+        for number in [3, 4].into_iter().flat_map(|number| [number, number + 4, number + 8, number + 12]) {
+            assert!(table.reserve(&page(number)));
+            table.insert(&page(number), Entry::allocated(&page(number), Rights::ALL));
+        }
+        table
+    }
+
+    /// While a search gives back its candidate, another call takes pages behind it whose buckets were full then.
+    #[test]
+    fn full_buckets_are_remembered_of_free_pages_alone() {
+        let (mut table, mut ranges) = (table(), Ranges::new());
+        let mut search = Search::new(SPACE, PageSize::K4, 3);
+        // One to hold pages 1 to 3, two to reserve, one to find page 3 without room; and with it page 4, behind the candidate.
+        assert_eq!(search.step(&mut ranges, &mut table, LIMITS, &mut 4), Progress::More);
+        assert_eq!((search.retries(), search.full.clone()), (1, Some(3..5)));
+        ranges.set(4..6, Some(Kind::Held));
+        assert_eq!(search.step(&mut ranges, &mut table, LIMITS, &mut 3), Progress::More);
+        assert_eq!(ranges.holding(3), Some((3..4, Kind::Conflict)));
+        assert_eq!(ranges.holding(4), Some((4..6, Kind::Held)), "the other call's");
     }
 }
