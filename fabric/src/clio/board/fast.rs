@@ -165,6 +165,9 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         operation: Operation,
         known: Option<Ended>,
     ) {
+        if asked.header.packets != 1 {
+            return self.refuse(asked, Status::BadLength);
+        }
         if let Some(call) = self.slow.find(space, asked.header.id) {
             *call = *asked;
             self.counters.joined += 1;

@@ -2,6 +2,7 @@
 
 mod calls;
 mod hostile;
+mod limits;
 mod model;
 mod rules;
 
