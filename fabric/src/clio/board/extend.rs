@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An offload has a process of its own, and sees its memory and the caller's. A call that returns nothing counts as a change: its retries
-//! get its result. One that returns bytes has to change nothing: its retries are executed.
+//! get its result. One that returns bytes has to change nothing: its retries are executed. Refusals are final, unless they are temporary.
 
 use super::Board;
 use super::answers::Body;
@@ -169,8 +169,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         if let Some(process) = self.vm.processes.get_mut(caller) {
             process.jobs += 1;
         }
-        // Keeps the place for the result: until then, the call itself is found.
-        self.retries.keep(operation, Ended { status: Status::Busy, address: 0, word: 0 }, self.now);
+        // Until there is a result, the call itself is found.
+        self.retries.set_aside();
     }
 
     /// The next call for an offload. The driver runs it on a [`view`](Self::view), and gives it to [`finish_call`](Self::finish_call).
@@ -197,8 +197,9 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         let status = ended.err().unwrap_or(if fits { Status::Done } else { Status::OffloadFailed });
         let ended = Ended { status, address: asked.header.address, word: 0 };
         match status {
-            Status::Done if results.is_empty() => self.retries.keep(operation, ended, self.now),
-            _ => self.retries.forget(&operation),
+            Status::Done if !results.is_empty() => self.retries.give_back(1),
+            status if status.is_temporary() => self.retries.give_back(1),
+            _ => self.retries.keep_call(operation, ended, self.now),
         }
         let Some(process) = self.vm.processes.get_mut(caller) else { return };
         process.jobs -= 1;

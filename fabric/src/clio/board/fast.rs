@@ -75,10 +75,21 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         };
         let (ended, translation) = match done {
             Ok(done) => done,
-            Err(status) => return self.refuse(asked, status),
+            Err(status) => {
+                self.remember_refusal(operation, asked, status);
+                return self.refuse(asked, status);
+            }
         };
         self.retries.keep(operation, ended, self.now);
         self.answer(asked, ended, body_of(packet.kind, ended), 0, translation);
+    }
+
+    /// The client gives up a request that is refused for good. A copy that comes later must not be executed.
+    fn remember_refusal(&mut self, operation: Operation, asked: &Asked<P>, status: Status) {
+        if !status.is_temporary() {
+            let ended = Ended { status, address: asked.header.address, word: 0 };
+            self.retries.keep(operation, ended, self.now);
+        }
     }
 
     /// What all attempts of a request have in common.
@@ -182,13 +193,14 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             return self.refuse(asked, Status::Busy);
         }
         if let Err(status) = self.slow.begin(space, *asked, data, &mut self.vm) {
+            self.remember_refusal(operation, asked, status);
             return self.refuse(asked, status);
         }
         if let Some(process) = self.vm.processes.get_mut(space) {
             process.jobs += 1;
         }
-        // Keeps the place for the result: until then, the call itself is found.
-        self.retries.keep(operation, Ended { status: Status::Busy, address: 0, word: 0 }, self.now);
+        // Until there is a result, the call itself is found.
+        self.retries.set_aside();
     }
 
     fn fence(&mut self, space: Space, asked: Asked<P>) {
@@ -202,5 +214,6 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
 
 /// The data of an answer.
 fn body_of(kind: Kind, ended: Ended) -> Body {
-    if kind == Kind::Atomic { Body::Word(ended.word) } else { Body::None }
+    let has_word = kind == Kind::Atomic && ended.status == Status::Done;
+    if has_word { Body::Word(ended.word) } else { Body::None }
 }

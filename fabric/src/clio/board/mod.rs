@@ -170,6 +170,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         }
         let (answers, held) = (self.answers.forget(space.pid), self.fences.forget(space));
         self.counters.ended += (answers + held + calls) as u64;
+        self.retries.give_back(calls as u32);
         while let Some((at, lock)) = self.locks.poll_of(space) {
             self.end_lock(at, &lock);
         }
@@ -330,10 +331,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         }
         let operation = Operation { space: job.space, id: asked.header.id, index: asked.header.index };
         let ended = Ended { status, address, word: 0 };
-        match status {
-            Status::Done => self.retries.keep(operation, ended, self.now),
-            _ => self.retries.forget(&operation),
-        }
+        self.retries.keep_call(operation, ended, self.now);
         self.counters.calls += u64::from(status == Status::Done);
         if self.vm.processes.get(job.space).is_some_and(|process| process.is_alive()) {
             self.answer(&asked, ended, Body::None, 0, Translation::None);

@@ -45,6 +45,12 @@ impl<K: Key, V: Copy> Recent<K, V> {
         Recent { slots, heads, seed, capacity, newest: NONE, oldest: NONE, free: NONE, len: 0 }
     }
 
+    /// Entries that it has.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
     /// Whether the next new entry replaces the oldest one.
     pub fn is_full(&self) -> bool {
         self.len >= self.capacity
@@ -117,6 +123,13 @@ impl<K: Key, V: Copy> Recent<K, V> {
         self.heads[head] = at;
         self.link(at);
         self.len += 1;
+    }
+
+    /// Removes the oldest entry.
+    pub fn remove_oldest(&mut self) {
+        if self.oldest != NONE {
+            self.take_out(self.oldest);
+        }
     }
 
     /// Removes a key. Returns its value.
@@ -204,6 +217,7 @@ mod tests {
         Insert(u8, u32),
         Touch(u8),
         Remove(u8),
+        RemoveOldest,
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -212,6 +226,7 @@ mod tests {
             4 => (key.clone(), any::<u32>()).prop_map(|(key, value)| Step::Insert(key, value)),
             2 => key.clone().prop_map(Step::Touch),
             1 => key.prop_map(Step::Remove),
+            1 => Just(Step::RemoveOldest),
         ]
     }
 
@@ -240,10 +255,14 @@ mod tests {
                         let removed = place(&list, key).map(|at| list.remove(at).1);
                         prop_assert_eq!(map.remove(&key), removed);
                     }
+                    Step::RemoveOldest => {
+                        map.remove_oldest();
+                        (!list.is_empty()).then(|| list.remove(0));
+                    }
                 }
                 let kept: Vec<(u8, u32)> = map.iter().map(|(key, value)| (*key, *value)).collect();
                 prop_assert_eq!(&kept, &list);
-                prop_assert_eq!(map.is_full(), list.len() >= capacity as usize);
+                prop_assert_eq!((map.is_full(), map.len()), (list.len() >= capacity as usize, list.len() as u32));
                 prop_assert_eq!(map.oldest().map(|(key, _)| *key), list.first().map(|(key, _)| *key));
                 prop_assert!((0..12).all(|key| map.get(&key).copied() == place(&list, key).map(|at| list[at].1)));
             }

@@ -11,8 +11,13 @@
 //!
 //! Parts of a long write are remembered one by one: a retry repeats all of them, and only those that were lost are executed.
 //!
+//! A refusal that is not temporary is a result as well: the client gives up, and a late original must not succeed after that.
+//!
 //! A result is kept for a time, not for a number of others. If there is no room for another one, the board answers
 //! [`Busy`](p4rack_wire::clio::Status::Busy) instead of forgetting a younger one.
+//!
+//! A call under way has no result yet, and may take longer than results are kept. Its place is set aside when it begins, so that its
+//! result is kept whatever others do in between.
 
 use super::entry::Space;
 use super::recent::{Key, Recent};
@@ -46,17 +51,21 @@ pub(super) struct Ended {
     pub word: u64,
 }
 
-/// Results of the last operations.
+/// Results of the last operations, refusals included.
 #[derive(Clone, Debug)]
 pub(super) struct Retries {
     ended: Recent<Operation, (Nanos, Ended)>,
     keep: Nanos,
+    /// Results that may be kept, those of calls under way included.
+    max: u32,
+    /// Places for results of calls under way.
+    set_aside: u32,
 }
 
 impl Retries {
     /// At most `entries` results, each kept for at least `keep`.
     pub fn new(entries: u32, keep: Nanos, seed: u64) -> Retries {
-        Retries { ended: Recent::new(entries, seed), keep }
+        Retries { ended: Recent::new(entries, seed), keep, max: entries, set_aside: 0 }
     }
 
     /// The result of an operation that was executed.
@@ -68,19 +77,40 @@ impl Retries {
     /// Whether another result can be kept: there is room, or the oldest was kept for long enough.
     #[inline]
     pub fn has_room(&self, now: Nanos) -> bool {
-        !self.ended.is_full()
-            || self.ended.oldest().is_some_and(|(_, (at, _))| at.saturating_add(self.keep) <= now)
+        !self.is_full() || self.ended.oldest().is_some_and(|(_, (at, _))| at.saturating_add(self.keep) <= now)
     }
 
-    /// The operation was not executed.
-    pub fn forget(&mut self, operation: &Operation) {
-        self.ended.remove(operation);
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.ended.len() + self.set_aside >= self.max
     }
 
     /// Keeps the result of an operation. The caller has asked for [room](Self::has_room).
     #[inline]
     pub fn keep(&mut self, operation: Operation, ended: Ended, now: Nanos) {
+        if self.is_full() {
+            self.ended.remove_oldest();
+        }
         self.ended.insert(operation, (now, ended));
+    }
+
+    /// Sets a place aside for the result of a call that begins. The caller has asked for [room](Self::has_room).
+    pub fn set_aside(&mut self) {
+        if self.is_full() {
+            self.ended.remove_oldest();
+        }
+        self.set_aside += 1;
+    }
+
+    /// Gives back the places of calls that were not executed.
+    pub fn give_back(&mut self, calls: u32) {
+        self.set_aside -= calls;
+    }
+
+    /// Keeps the result of a call, in the place that was set aside.
+    pub fn keep_call(&mut self, operation: Operation, ended: Ended, now: Nanos) {
+        self.set_aside -= 1;
+        self.keep(operation, ended, now);
     }
 }
 
@@ -109,5 +139,28 @@ mod tests {
         retries.keep(operation(7, 0), DONE, Nanos(100));
         assert_eq!((retries.find(&operation(1, 0)), retries.find(&operation(1, 1))), (None, Some(DONE)));
         assert!(!Retries::new(0, Nanos(1), 0).has_room(Nanos(5)), "without entries nothing can be kept");
+    }
+
+    #[test]
+    fn a_call_under_way_keeps_its_place_however_long_it_takes() {
+        let mut retries = Retries::new(2, Nanos(100), 3);
+        retries.set_aside();
+        retries.keep(operation(1, 0), DONE, Nanos(0));
+        assert!(!retries.has_room(Nanos(99)) && retries.has_room(Nanos(500)));
+        retries.keep(operation(2, 0), DONE, Nanos(500));
+        assert_eq!((retries.find(&operation(1, 0)), retries.find(&operation(2, 0))), (None, Some(DONE)));
+        assert!(!retries.has_room(Nanos(501)));
+        retries.keep_call(operation(3, 0), DONE, Nanos(501));
+        assert_eq!(
+            [2, 3].map(|id| retries.find(&operation(id, 0))),
+            [Some(DONE); 2],
+            "neither has gone for the other"
+        );
+        // Without results to forget, calls alone use up the room.
+        let mut retries = Retries::new(1, Nanos(100), 3);
+        retries.set_aside();
+        assert!(!retries.has_room(Nanos(1_000)));
+        retries.give_back(1);
+        assert!(retries.has_room(Nanos(0)));
     }
 }

@@ -5,6 +5,64 @@ use super::*;
 const K4: PageSize = PageSize::K4;
 const PAGE: u64 = 4_096;
 
+/// A call takes longer than results are kept, because a read of its range is under way. Others fill the memory of results in the
+/// meantime.
+#[test]
+fn a_long_call_makes_no_result_go_before_its_time() {
+    let mut rig = Rig::new(Config { retry_entries: 2, ..config() });
+    let grant = rig.board.begin(quotas(0, 9)).unwrap();
+    let address = rig.alloc(&grant, K4, 2 * PAGE, Rights::ALL).unwrap();
+    let read = rig.header(&grant, Kind::Read, 0, address, 8);
+    let (free, body) = rig.free_header(&grant, address, PAGE);
+    rig.deliver(&read, &[]);
+    rig.deliver(&free, &body);
+    rig.now += KEEP;
+    rig.pause();
+    let adds = [(); 2].map(|()| rig.header(&grant, Kind::Atomic, Atomic::FetchAdd as u8, address + PAGE, 8));
+    let one = 1u64.to_le_bytes();
+    adds.iter().for_each(|add| rig.deliver(add, &one));
+    let code = |answers: &[Back], id| answers.iter().find(|(answer, _)| answer.id == id).unwrap().0.code;
+    let answers = rig.poll();
+    assert_eq!(adds.map(|add| code(&answers, add.id)), [Status::Done as u8, Status::Busy as u8]);
+    rig.pause();
+    assert_eq!(code(&rig.poll(), free.id), Status::Done as u8);
+    for (again, body) in [(adds[0], &one[..]), (free, &body[..])] {
+        let (status, answer, _) = rig.ask(&Header { attempt: 1, ..again }, body);
+        assert_eq!((status, answer.flags), (Status::Done, flags::REPEATED));
+    }
+    assert_eq!(rig.read(&grant, address + PAGE, 8), Ok(one.to_vec()), "added once");
+}
+
+/// Copies of refused requests come when they would succeed. The client has given them up by then.
+#[test]
+fn what_was_refused_is_not_executed_later() {
+    let mut rig = Rig::new(config());
+    let grant = rig.board.begin(quotas(0, 2)).unwrap();
+    let mut body = vec![0; AllocBody::BYTES];
+    AllocBody { bytes: PAGE, page_size: 0, rights: 3, reserved: 0 }.emit(&mut body);
+    let address = K4.address_of(1);
+    let early = rig.header(&grant, Kind::Write, 0, address, 1);
+    assert_eq!(rig.ask(&early, &[9]).0, Status::NoSuchAddress);
+    assert_eq!(rig.alloc(&grant, K4, 2 * PAGE, Rights::ALL), Ok(address));
+    let unlock = rig.header(&grant, Kind::Atomic, Atomic::Unlock as u8, address, 8);
+    assert_eq!(rig.ask(&unlock, &[0; 8]).0, Status::NotOwner);
+    assert_eq!(rig.atomic(&grant, Atomic::Lock, address, &[0]), Ok(0));
+    let alloc = rig.header(&grant, Kind::Manage, Manage::Alloc as u8, 0, body.len() as u32);
+    assert_eq!(rig.ask(&alloc, &body).0, Status::NoMemory, "the limit");
+    assert_eq!(rig.free(&grant, address + PAGE, PAGE), Status::Done);
+    for (late, data, wanted) in [
+        (early, &[9][..], Status::NoSuchAddress),
+        (unlock, &[0; 8], Status::NotOwner),
+        (alloc, &body, Status::NoMemory),
+    ] {
+        let (status, answer, _) = rig.ask(&late, data);
+        assert_eq!((status, answer.flags, answer.length), (wanted, flags::REPEATED, 0));
+    }
+    let word = lock_word(grant.space.pid, 0, grant.space.epoch);
+    assert_eq!(rig.read(&grant, address, 8), Ok(word.to_le_bytes().to_vec()), "neither written nor unlocked");
+    assert_eq!(rig.board.table().taken(), 1);
+}
+
 #[test]
 fn a_call_has_one_packet() {
     let mut rig = Rig::new(config());

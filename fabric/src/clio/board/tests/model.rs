@@ -1,4 +1,4 @@
-//! A board against the plainest model of it: pages of each process in a map, and the result of each executed request.
+//! A board against the plainest model of it: pages of each process in a map, and how each request ended.
 
 use super::*;
 use proptest::prelude::*;
@@ -84,8 +84,8 @@ struct Model {
     grants: [Grant; 2],
     /// Pages by process and address.
     pages: [BTreeMap<u64, Page>; 2],
-    /// Executed requests by process, id and index, with the word of their answer.
-    executed: BTreeMap<(usize, u64, u16), Vec<u8>>,
+    /// Requests that were executed or refused by process, id and index, with the word of their answer.
+    ended: BTreeMap<(usize, u64, u16), Result<Vec<u8>, Status>>,
     /// All packets that were sent, but calls.
     sent: Vec<(usize, Header, Vec<u8>)>,
     /// The id of the write whose parts are being sent.
@@ -104,7 +104,7 @@ impl Model {
             rig,
             grants,
             pages: Default::default(),
-            executed: BTreeMap::new(),
+            ended: BTreeMap::new(),
             sent: Vec::new(),
             long_write: [0; 2],
         }
@@ -158,9 +158,9 @@ impl Model {
         let (status, answer, found) = self.rig.ask(&header, &data);
         let key = (process, header.id, header.index);
         let is_read = header.kind == Kind::Read as u8;
-        let known = self.executed.get(&key).filter(|_| !is_read).cloned();
+        let known = self.ended.get(&key).filter(|_| !is_read).cloned();
         let is_repeated = known.is_some();
-        let wanted = known.map_or_else(|| self.executes(process, &header, &data), Ok);
+        let wanted = known.unwrap_or_else(|| self.executes(process, &header, &data));
         if is_repeated != (answer.flags == flags::REPEATED) {
             return Err(format!("{header:?}: repeated is {}", !is_repeated));
         }
@@ -168,8 +168,8 @@ impl Model {
         if got != wanted {
             return Err(format!("{header:?}: {got:?} instead of {wanted:?}"));
         }
-        if let (Ok(word), false) = (wanted, is_read) {
-            self.executed.insert(key, word);
+        if !is_read {
+            self.ended.insert(key, wanted);
         }
         self.sent.push((process, header, data));
         Ok(())
