@@ -55,12 +55,15 @@ fn board() -> Clio {
         tlb_entries: 3,
         data_bytes_max: 256,
         read_bytes_max: 2_048,
-        answers_max: ANSWERS_MAX,
-        held_max: 4,
+        answers_max: [ANSWERS_MAX - 2, ANSWERS_MAX],
+        held_max: [2, 4],
         jobs_max: [3, 6],
         retry_entries: 32,
         retry_keep: Nanos(50_000),
-        locks_max: 2,
+        calls_max: [2, 3],
+        call_read_bytes_max: 1_000,
+        call_result_bytes_max: 600,
+        locks_max: [1, 2],
         step_pages: 2,
         ..Config::new(vec![pool])
     };

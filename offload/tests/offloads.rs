@@ -28,7 +28,7 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         let pool = Pool { size: PageSize::K4, frames: 256, ready: 64 };
-        let config = Config { calls_max: 8, data_bytes_max: 256, ..Config::new(vec![pool]) };
+        let config = Config { calls_max: [8, 8], data_bytes_max: 256, ..Config::new(vec![pool]) };
         let memory = vec![0xee; config.bytes() as usize];
         let mut board = Board::new(config, Secret::new([2; 16]), memory).unwrap();
         let caller = board.begin(ALL).unwrap();

@@ -72,6 +72,11 @@ impl<K: Copy + Ord, T> Turns<K, T> {
         self.len
     }
 
+    /// How many entries `party` has.
+    pub fn len_of(&self, party: K) -> usize {
+        self.queues.get(&party).map_or(0, |queue| queue.entries.len())
+    }
+
     /// The entries of `party`, in order.
     pub fn of(&self, party: K) -> impl Iterator<Item = &T> {
         self.queues.get(&party).into_iter().flat_map(|queue| queue.entries.iter().map(|(_, what)| what))

@@ -410,7 +410,8 @@ pub struct Clio {
 impl Clio {
     pub fn new() -> Clio {
         let pool = board::Pool { size: PageSize::K4, frames: 8, ready: 2 };
-        let config = board::Config { held_max: 4, answers_max: 16, ..board::Config::new(vec![pool]) };
+        let config =
+            board::Config { held_max: [4, 4], answers_max: [16, 16], ..board::Config::new(vec![pool]) };
         let memory = vec![0; config.bytes() as usize];
         let mut machine = Board::new(config, Secret::new([9; 16]), memory).unwrap();
         let mut quotas = board::Quotas::default();

@@ -69,7 +69,8 @@ pub(super) struct Left<P> {
 #[derive(Clone, Debug)]
 pub(super) struct Answers<P> {
     turns: Turns<u32, Answer<P>>,
-    max: usize,
+    /// Answers of each process and of all.
+    max: [usize; 2],
     data_bytes_max: u32,
     /// Results of offloads that wait, at most one per answer.
     results: Vec<Vec<u8>>,
@@ -84,7 +85,7 @@ fn wire_bytes(data_bytes: u32) -> u64 {
 }
 
 impl<P: Copy> Answers<P> {
-    pub fn new(max: usize, data_bytes_max: u32) -> Answers<P> {
+    pub fn new(max: [usize; 2], data_bytes_max: u32) -> Answers<P> {
         let (turns, results, free) = (Turns::new(wire_bytes(data_bytes_max)), Vec::new(), Vec::new());
         Answers { turns, max, data_bytes_max, results, free }
     }
@@ -93,9 +94,9 @@ impl<P: Copy> Answers<P> {
         self.turns.len() == 0
     }
 
-    /// Whether there is no room for another answer.
-    pub fn is_full(&self) -> bool {
-        self.turns.len() >= self.max
+    /// Whether there is no room for another answer to this process.
+    pub fn is_full(&self, pid: u32) -> bool {
+        self.turns.len() >= self.max[1] || self.turns.len_of(pid) >= self.max[0]
     }
 
     /// Adds an answer. The caller has asked for room, except for answers whose number other limits bound.
@@ -109,6 +110,11 @@ impl<P: Copy> Answers<P> {
     /// Results that wait.
     pub fn results(&self) -> usize {
         self.results.len() - self.free.len()
+    }
+
+    /// Results for a process that wait.
+    pub fn results_of(&self, pid: u32) -> usize {
+        self.turns.of(pid).filter(|answer| matches!(answer.body, Body::Result { .. })).count()
     }
 
     /// Keeps the bytes of a result until its answer has left.

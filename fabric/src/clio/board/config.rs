@@ -57,14 +57,15 @@ pub struct Config {
     pub data_bytes_max: u32,
     /// Maximum bytes of a read.
     pub read_bytes_max: u32,
-    /// Maximum answers that wait for the link. Requests beyond them are dropped.
-    pub answers_max: usize,
-    /// Maximum requests that wait for fences. Further ones are answered BUSY.
-    pub held_max: usize,
+    /// Maximum answers that wait for the link, of each process and of all. Requests beyond them are dropped.
+    pub answers_max: [usize; 2],
+    /// Maximum requests that wait for fences, of each process and of all. Further ones are answered BUSY.
+    pub held_max: [usize; 2],
     /// Maximum calls of the slow path that wait or are being done, of each process and of all.
     pub jobs_max: [usize; 2],
-    /// Maximum calls of offloads that wait, are being done, or whose results wait for the link; 0 if the board has no offloads.
-    pub calls_max: usize,
+    /// Maximum calls of offloads that wait, are being done, or whose results wait for the link, of each process and of all; 0 if the
+    /// board has no offloads.
+    pub calls_max: [usize; 2],
     /// Maximum bytes that a call reads. Each read costs 64 more.
     pub call_read_bytes_max: u64,
     /// Maximum bytes of a call's results.
@@ -74,8 +75,8 @@ pub struct Config {
     pub retry_entries: u32,
     /// How long a result is remembered at least: the paper's 3 × TIMEOUT.
     pub retry_keep: Nanos,
-    /// Maximum locks that are held.
-    pub locks_max: u32,
+    /// Maximum locks that are held, by each process and by all.
+    pub locks_max: [u32; 2],
     /// How long a lock is held before others get it, unless its owner locks it again.
     pub lock_lease: Nanos,
     /// Time between two steps of the slow path.
@@ -107,15 +108,15 @@ impl Config {
             processes_max: 1_024,
             data_bytes_max: packet::DATA_BYTES_MAX,
             read_bytes_max: packet::READ_BYTES_MAX,
-            answers_max: 1_024,
-            held_max: 256,
+            answers_max: [512, 1_024],
+            held_max: [128, 256],
             jobs_max: [16, 1_024],
-            calls_max: 0,
+            calls_max: [0, 0],
             call_read_bytes_max: 1 << 20,
             call_result_bytes_max: 1 << 17,
             retry_entries: 1 << 16,
             retry_keep: Nanos::from_millis(60),
-            locks_max: 1_024,
+            locks_max: [512, 1_024],
             lock_lease: Nanos::from_secs(10),
             step: Nanos(1_000),
             step_pages: 64,
@@ -187,7 +188,7 @@ impl Config {
             }
         }
         let limits = [
-            ("answers_max", self.answers_max),
+            ("answers_max", self.answers_max[0].min(self.answers_max[1])),
             ("jobs_max", self.jobs_max[0].min(self.jobs_max[1])),
             ("retry_entries", self.retry_entries as usize),
             ("step_pages", self.step_pages as usize),
@@ -197,7 +198,10 @@ impl Config {
         if let Some((field, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
             return fail(field, "has to be at least 1");
         }
-        if self.retry_entries > 1 << 28 || self.locks_max > 1 << 28 {
+        if self.calls_max[1] > 0 && self.calls_max[0] == 0 {
+            return fail("calls_max", "has calls for all processes and none for each; give each at least 1");
+        }
+        if self.retry_entries > 1 << 28 || self.locks_max[1] > 1 << 28 {
             return fail("retry_entries", "and locks_max have to be at most 2^28");
         }
         Ok(())

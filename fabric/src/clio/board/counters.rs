@@ -58,7 +58,7 @@ counters! {
         not_requests,
         /// Dropped: damaged, beyond the rate of NACKs.
         damaged,
-        /// Dropped: too many answers wait for the link.
+        /// Dropped: too many answers wait for the link, of the process or of all.
         overflows,
         /// Dropped: requests and answers of a process that has ended.
         ended,

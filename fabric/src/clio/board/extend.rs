@@ -114,17 +114,24 @@ pub(super) struct Calls<P> {
     /// Calls that an offload works on, by caller and id.
     running: Vec<(Space, u64)>,
     spare: Vec<Vec<u8>>,
-    max: usize,
+    /// Calls of each process and of all.
+    max: [usize; 2],
 }
 
 impl<P: Copy> Calls<P> {
-    pub fn new(max: usize) -> Calls<P> {
+    pub fn new(max: [usize; 2]) -> Calls<P> {
         Calls { waiting: VecDeque::new(), running: Vec::new(), spare: Vec::new(), max }
     }
 
     /// Calls that are not finished, of all processes.
     pub fn unfinished(&self) -> usize {
         self.waiting.len() + self.running.len()
+    }
+
+    /// Calls of a process that are not finished.
+    fn unfinished_of(&self, caller: Space) -> usize {
+        let waiting = self.waiting.iter().filter(|call| call.caller == caller);
+        waiting.count() + self.running.iter().filter(|(other, _)| *other == caller).count()
     }
 
     /// Drops the calls of a process that wait. Returns how many.
@@ -139,7 +146,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     /// Puts a call into the queue.
     pub(super) fn call(&mut self, caller: Space, asked: &Asked<P>, arguments: &[u8]) {
         let operation = Operation { space: caller, id: asked.header.id, index: asked.header.index };
-        if self.calls.max == 0 {
+        let [of_each, of_all] = self.calls.max;
+        if of_all == 0 {
             return self.refuse(asked, Status::NoSuchOffload);
         }
         if asked.header.packets != 1 {
@@ -158,8 +166,9 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         if let Some(ended) = self.retries.find(&operation) {
             return self.repeat(asked, Kind::Call, ended);
         }
-        let results = self.answers.results();
-        if self.calls.unfinished() + results >= self.calls.max || !self.retries.has_room(self.now) {
+        let is_full = self.calls.unfinished() + self.answers.results() >= of_all
+            || self.calls.unfinished_of(caller) + self.answers.results_of(caller.pid) >= of_each;
+        if is_full || !self.retries.has_room(self.now) {
             return self.refuse(asked, Status::Busy);
         }
         let mut bytes = self.calls.spare.pop().unwrap_or_default();

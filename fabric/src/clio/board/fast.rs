@@ -4,6 +4,7 @@ use super::Board;
 use super::answers::Body;
 use super::entry::Space;
 use super::fences::Fence;
+use super::locks::Life;
 use super::memory::Memory;
 use super::retry::{Ended, Operation};
 use super::slow::Asked;
@@ -146,10 +147,12 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             Atomic::FetchAdd => Some(old.wrapping_add(operand)),
             Atomic::Swap => Some(operand),
             Atomic::Lock if old == 0 || old == mine => {
-                if !self.locks.has_room(place.at) {
+                if !self.locks.has_room(place.at, space) {
                     return Err(Status::Busy);
                 }
-                self.locks.hold(place.at, space, mine, (place.slot, place.entry), self.now);
+                let (size, frame) = (place.size, place.frame);
+                let life = Life { size, frame, nth: self.vm.pages.life(size, frame) };
+                self.locks.hold(place.at, space, mine, life, self.now);
                 Some(mine)
             }
             Atomic::Unlock if old == mine => {

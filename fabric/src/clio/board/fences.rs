@@ -1,7 +1,8 @@
 //! Fences, and the requests that wait for them (paper §4.5).
 //!
 //! A fence completes when all earlier requests of its process have: reads are answered, calls of the slow path are done. Other
-//! requests take effect as they arrive. Later requests of the process wait until the fence has completed; there is a limit for these.
+//! requests take effect as they arrive. Later requests of the process wait until the fence has completed; there is a limit for these, of
+//! each process and of all.
 
 use super::entry::Space;
 use super::slow::Asked;
@@ -31,11 +32,12 @@ pub(super) struct Fences<P> {
     held: VecDeque<Held<P>>,
     /// Buffers for later requests.
     spare: Vec<Vec<u8>>,
-    max: usize,
+    /// Requests of each process and of all.
+    max: [usize; 2],
 }
 
 impl<P: Copy> Fences<P> {
-    pub fn new(max: usize) -> Fences<P> {
+    pub fn new(max: [usize; 2]) -> Fences<P> {
         Fences { waiting: Vec::new(), held: VecDeque::new(), spare: Vec::new(), max }
     }
 
@@ -62,7 +64,8 @@ impl<P: Copy> Fences<P> {
 
     /// Keeps a request that waits. Returns whether there was room.
     pub fn hold(&mut self, space: Space, peer: P, bytes: &[u8]) -> bool {
-        let has_room = self.held.len() < self.max;
+        let of_process = || self.held.iter().filter(|held| held.space == space).count();
+        let has_room = self.held.len() < self.max[1] && of_process() < self.max[0];
         if has_room {
             let mut buffer = self.spare.pop().unwrap_or_default();
             buffer.clear();

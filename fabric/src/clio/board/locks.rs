@@ -4,11 +4,22 @@
 //! died: when the lease has ended, or the process. Owners extend a lease by locking again.
 //!
 //! The word is what counts. If a process overwrites its lock with a plain write, the board leaves the word alone.
+//!
+//! A lock is in a frame, which several processes may share. So it outlives the page by which it was taken, and ends with the frame.
 
-use super::entry::{Entry, Space};
+use super::entry::Space;
 use super::recent::{Key, Recent};
-use super::table::Slot;
+use p4rack_wire::clio::PageSize;
 use p4rack_wire::{Nanos, SplitMix};
+
+/// A frame, from the time when a page takes it to the time when its last page has freed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Life {
+    pub size: PageSize,
+    pub frame: u32,
+    /// How often the frame was freed before.
+    pub nth: u32,
+}
 
 /// A lock that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +27,8 @@ pub(super) struct Lock {
     pub owner: Space,
     /// The owner's lock word.
     pub word: u64,
-    /// The page by which it was locked, and its slot: after the page was freed, the word is no longer the lock.
-    pub entry: Entry,
-    pub slot: Slot,
+    /// Its frame: after that was freed, the word is no longer the lock.
+    pub life: Life,
     until: Nanos,
 }
 
@@ -33,28 +43,41 @@ impl Key for u64 {
 #[derive(Clone, Debug)]
 pub(super) struct Locks {
     held: Recent<u64, Lock>,
+    /// Locks by owner's PID.
+    of: Vec<u32>,
+    max_of_each: u32,
     lease: Nanos,
 }
 
 impl Locks {
-    pub fn new(max: u32, lease: Nanos, seed: u64) -> Locks {
-        Locks { held: Recent::new(max, seed), lease }
+    /// At most `max` locks of each of `processes` processes and of all.
+    pub fn new(max: [u32; 2], processes: u32, lease: Nanos, seed: u64) -> Locks {
+        let of = vec![0; processes as usize + 1];
+        Locks { held: Recent::new(max[1], seed), of, max_of_each: max[0], lease }
     }
 
-    /// Whether the word at this address can be locked: it is already, or there is room for another lock.
-    pub fn has_room(&self, at: u64) -> bool {
-        !self.held.is_full() || self.held.get(&at).is_some()
+    /// Whether a process can lock the word at this address: it has already, or there is room for another lock.
+    pub fn has_room(&self, at: u64, owner: Space) -> bool {
+        match self.held.get(&at) {
+            Some(lock) if lock.owner == owner => true,
+            known => {
+                (known.is_some() || !self.held.is_full()) && self.of[owner.pid as usize] < self.max_of_each
+            }
+        }
     }
 
     /// Notes a lock, or that its owner has locked it again. The caller has asked for [room](Self::has_room).
-    pub fn hold(&mut self, at: u64, owner: Space, word: u64, page: (Slot, Entry), now: Nanos) {
-        let (slot, entry) = page;
-        self.held.insert(at, Lock { owner, word, entry, slot, until: now.saturating_add(self.lease) });
+    pub fn hold(&mut self, at: u64, owner: Space, word: u64, life: Life, now: Nanos) {
+        self.release(at);
+        self.of[owner.pid as usize] += 1;
+        self.held.insert(at, Lock { owner, word, life, until: now.saturating_add(self.lease) });
     }
 
     /// The lock at this address was given back.
     pub fn release(&mut self, at: u64) {
-        self.held.remove(&at);
+        if let Some(lock) = self.held.remove(&at) {
+            self.of[lock.owner.pid as usize] -= 1;
+        }
     }
 
     /// When the first lease ends.
@@ -66,15 +89,18 @@ impl Locks {
     pub fn poll_ended(&mut self, now: Nanos) -> Option<(u64, Lock)> {
         let (at, lock) =
             self.held.oldest().filter(|(_, lock)| lock.until <= now).map(|(at, lock)| (*at, *lock))?;
-        self.held.remove(&at);
+        self.release(at);
         Some((at, lock))
     }
 
     /// Takes a lock out whose owner is this process, with its address.
     pub fn poll_of(&mut self, owner: Space) -> Option<(u64, Lock)> {
+        if self.of[owner.pid as usize] == 0 {
+            return None;
+        }
         let (at, lock) =
             self.held.iter().find(|(_, lock)| lock.owner == owner).map(|(at, lock)| (*at, *lock))?;
-        self.held.remove(&at);
+        self.release(at);
         Some((at, lock))
     }
 }
@@ -83,13 +109,15 @@ impl Locks {
 mod tests {
     use super::*;
 
+    const LIFE: Life = Life { size: PageSize::K4, frame: 0, nth: 0 };
+
     #[test]
     fn leases_end_in_order_unless_they_are_extended() {
-        let (mut locks, owner) = (Locks::new(2, Nanos(100), 1), Space { pid: 1, epoch: 1 });
-        locks.hold(8, owner, 1, (0, Entry::EMPTY), Nanos(0));
-        locks.hold(16, owner, 2, (0, Entry::EMPTY), Nanos(10));
-        assert!(locks.has_room(8) && !locks.has_room(24));
-        locks.hold(8, owner, 1, (0, Entry::EMPTY), Nanos(20));
+        let (mut locks, owner) = (Locks::new([2, 2], 2, Nanos(100), 1), Space { pid: 1, epoch: 1 });
+        locks.hold(8, owner, 1, LIFE, Nanos(0));
+        locks.hold(16, owner, 2, LIFE, Nanos(10));
+        assert!(locks.has_room(8, owner) && !locks.has_room(24, owner));
+        locks.hold(8, owner, 1, LIFE, Nanos(20));
         assert_eq!((locks.next_end(), locks.poll_ended(Nanos(109))), (Some(Nanos(110)), None));
         assert_eq!(locks.poll_ended(Nanos(110)).map(|(at, lock)| (at, lock.word)), Some((16, 2)));
         assert_eq!(locks.poll_ended(Nanos(119)), None);
@@ -97,5 +125,22 @@ mod tests {
         assert!(locks.poll_of(Space { pid: 2, epoch: 1 }).is_none());
         assert_eq!(locks.poll_of(owner).map(|(at, _)| at), Some(8));
         assert_eq!((locks.poll_of(owner), locks.next_end()), (None, None));
+    }
+
+    #[test]
+    fn each_process_has_its_share() {
+        let [one, other] = [1, 2].map(|pid| Space { pid, epoch: 1 });
+        let mut locks = Locks::new([2, 3], 2, Nanos(100), 1);
+        locks.hold(8, one, 1, LIFE, Nanos(0));
+        locks.hold(16, one, 1, LIFE, Nanos(0));
+        assert!(locks.has_room(8, one) && !locks.has_room(24, one) && locks.has_room(24, other));
+        // A word that its owner has overwritten is locked by another process.
+        locks.hold(16, other, 2, LIFE, Nanos(1));
+        assert!(locks.has_room(24, one));
+        locks.hold(24, other, 2, LIFE, Nanos(1));
+        assert!(!locks.has_room(32, one), "three in all");
+        assert!(!locks.has_room(8, other) && locks.poll_of(one).is_some() && locks.poll_of(one).is_none());
+        locks.release(24);
+        assert!(locks.has_room(8, other));
     }
 }

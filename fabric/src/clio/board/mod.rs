@@ -129,7 +129,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         let table = Table::new(config.slots(), config.bucket_slots, config.index, secret.seed("pages"));
         let tlb = Tlb::new(config.tlb_entries, config.tlb_replacement, secret.seed("tlb"));
         let retries = Retries::new(config.retry_entries, config.retry_keep, secret.seed("retries"));
-        let locks = Locks::new(config.locks_max, config.lock_lease, secret.seed("locks"));
+        let locks =
+            Locks::new(config.locks_max, config.processes_max, config.lock_lease, secret.seed("locks"));
         let pages = Pages::new(&config.pools);
         let vm = Vm::new(table, tlb, pages, Processes::new(config.processes_max, secret));
         Ok(Board {
@@ -247,7 +248,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
                 return None;
             }
         };
-        if self.answers.is_full() {
+        if self.answers.is_full(pid) {
             counters.overflows += 1;
             return None;
         }
@@ -303,7 +304,9 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
                 self.answer(&fence.asked, ended, Body::None, 0, Translation::None);
             } else if let Some(held) = self.fences.poll_held() {
                 match packet::parse(&held.bytes) {
-                    Ok(packet) if !self.answers.is_full() => self.execute(held.space, held.peer, &packet),
+                    Ok(packet) if !self.answers.is_full(held.space.pid) => {
+                        self.execute(held.space, held.peer, &packet);
+                    }
                     _ => self.counters.overflows += 1,
                 }
                 self.fences.reuse(held.bytes);
@@ -341,8 +344,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     /// Writes 0 to a lock, if it is one still.
     fn end_lock(&mut self, at: u64, lock: &Lock) {
         let word = at..at + u64::from(WORD_BYTES);
-        let is_same_page = self.vm.table.get(lock.slot) == lock.entry;
-        if is_same_page && self.memory.at(word.clone()) == lock.word.to_le_bytes() {
+        let is_same_life = self.vm.pages.life(lock.life.size, lock.life.frame) == lock.life.nth;
+        if is_same_life && self.memory.at(word.clone()) == lock.word.to_le_bytes() {
             self.memory.at_mut(word).copy_from_slice(&[0; WORD_BYTES as usize]);
             self.counters.locks_ended += 1;
         }

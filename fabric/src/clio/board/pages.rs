@@ -37,6 +37,8 @@ struct Frames {
     /// Frames that are zeroed.
     ready: VecDeque<u32>,
     ready_max: usize,
+    /// How often each frame was freed.
+    lives: Vec<u32>,
     /// A frame that is being zeroed, and how many of its bytes are.
     zeroing: Option<(u32, u64)>,
     taken: u32,
@@ -99,6 +101,7 @@ impl Pages {
                 free: Vec::new(),
                 ready: VecDeque::with_capacity(ready_max),
                 ready_max,
+                lives: vec![0; pool.frames as usize],
                 zeroing: None,
                 taken: 0,
                 promised: 0,
@@ -132,6 +135,12 @@ impl Pages {
     #[inline]
     pub fn address_of(&self, size: PageSize, frame: u32) -> u64 {
         self.pools[size as usize].as_ref().map_or(0, |pool| pool.start + u64::from(frame) * size.bytes())
+    }
+
+    /// How often a frame was freed: its contents belong to the same page as long as this number stays.
+    pub fn life(&self, size: PageSize, frame: u32) -> u32 {
+        let pool = self.pools[size as usize].as_ref();
+        pool.and_then(|pool| pool.lives.get(frame as usize)).copied().unwrap_or_default()
     }
 
     /// Promises frames. Returns whether there are as many that are neither taken nor promised.
@@ -168,6 +177,7 @@ impl Pages {
     pub fn give_back(&mut self, size: PageSize, frame: u32, promised: bool) {
         let Some(pool) = &mut self.pools[size as usize] else { return };
         pool.free.push(frame);
+        pool.lives[frame as usize] = pool.lives[frame as usize].wrapping_add(1);
         pool.taken -= 1;
         pool.promised += u32::from(promised);
     }

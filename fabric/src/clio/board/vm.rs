@@ -41,9 +41,9 @@ pub enum Translation {
 pub(super) struct Place {
     /// Physical address.
     pub at: u64,
-    /// The page's entry and its slot in the table.
-    pub entry: Entry,
-    pub slot: Slot,
+    /// The page's size and frame.
+    pub size: PageSize,
+    pub frame: u32,
     pub translation: Translation,
 }
 
@@ -125,13 +125,16 @@ impl Vm {
             Translation::Fault => 2,
             Translation::Hit | Translation::None => 0,
         }] += 1;
-        let at = self.pages.address_of(size, entry.frame()) + size.offset_of(address);
-        Ok(Place { at, entry, slot, translation })
+        let frame = entry.frame();
+        let at = self.pages.address_of(size, frame) + size.offset_of(address);
+        Ok(Place { at, size, frame, translation })
     }
 
-    /// Gives an allocated page its frame: a few steps, whatever the sizes of table, memory and processes.
+    /// Gives an allocated page its frame: a few steps, whatever the sizes of table, memory and processes. Errors: no frame is there for
+    /// it, or its process has ended.
     pub fn fault(&mut self, page: &Page, slot: Slot, entry: Entry) -> Result<Entry, Status> {
-        let process = self.processes.get_mut(page.space).ok_or(Status::NoSuchAddress)?;
+        let process = self.processes.get_mut(page.space).filter(|process| process.is_alive());
+        let process = process.ok_or(Status::NoSuchProcess)?;
         let frame = self.pages.take(page.size, process.is_promised(page.size))?;
         process.has_taken(page.size);
         let entry = entry.with_frame(frame);

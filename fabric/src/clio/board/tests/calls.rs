@@ -7,8 +7,12 @@ const PAGE: u64 = 4_096;
 
 /// A board with offloads, the process of one of them, and a caller with two pages.
 fn rig() -> (Rig, Grant, Grant, u64) {
-    let mut rig =
-        Rig::new(Config { calls_max: 2, call_result_bytes_max: 150, call_read_bytes_max: 300, ..config() });
+    let mut rig = Rig::new(Config {
+        calls_max: [2, 2],
+        call_result_bytes_max: 150,
+        call_read_bytes_max: 300,
+        ..config()
+    });
     let [own, caller] = [(); 2].map(|()| rig.board.begin(quotas(0, 9)).unwrap());
     let address = rig.alloc(&caller, K4, 2 * PAGE, Rights::ALL).unwrap();
     (rig, own, caller, address)

@@ -75,7 +75,7 @@ fn damaged_packets_get_a_nack_at_a_limited_rate() {
 
 #[test]
 fn answers_that_wait_are_limited() {
-    let mut rig = Rig::new(Config { answers_max: 3, ..config() });
+    let mut rig = Rig::new(Config { answers_max: [3, 3], ..config() });
     let grant = rig.board.begin(quotas(0, 9)).unwrap();
     let address = rig.alloc(&grant, K4, PAGE, Rights::ALL).unwrap();
     for _ in 0..5 {

@@ -5,6 +5,73 @@ use super::*;
 const K4: PageSize = PageSize::K4;
 const PAGE: u64 = 4_096;
 
+/// A board and two processes, each with two pages at the address.
+fn pair(config: Config) -> (Rig, [Grant; 2], [u64; 2]) {
+    let mut rig = Rig::new(config);
+    let grants = [(); 2].map(|()| rig.board.begin(quotas(0, 40)).unwrap());
+    let addresses = grants.map(|grant| rig.alloc(&grant, K4, 2 * PAGE, Rights::ALL).unwrap());
+    (rig, grants, addresses)
+}
+
+#[test]
+fn answers_that_wait_leave_room_for_other_processes() {
+    let (mut rig, [greedy, other], addresses) = pair(Config { answers_max: [3, 6], ..config() });
+    for (grant, address) in [(greedy, addresses[0]), (other, addresses[1])] {
+        for _ in 0..5 {
+            let write = rig.header(&grant, Kind::Write, 0, address, 1);
+            rig.deliver(&write, &[1]);
+        }
+    }
+    let answers = rig.poll();
+    let of = |grant: Grant| answers.iter().filter(|(answer, _)| answer.pid == grant.space.pid).count();
+    assert_eq!((of(greedy), of(other), rig.board.counters().overflows), (3, 3, 4));
+}
+
+#[test]
+fn locks_leave_room_for_other_processes() {
+    let (mut rig, [greedy, other], addresses) = pair(Config { locks_max: [2, 3], ..config() });
+    let mut lock = |grant: &Grant, at| rig.atomic(grant, Atomic::Lock, at, &[0]);
+    let of_greedy = [0, 8, 16].map(|at| lock(&greedy, addresses[0] + at).err());
+    assert_eq!(of_greedy, [None, None, Some(Status::Busy)]);
+    let of_other = [0, 8].map(|at| lock(&other, addresses[1] + at).err());
+    assert_eq!(of_other, [None, Some(Status::Busy)], "three in all");
+    assert_eq!(rig.atomic(&greedy, Atomic::Unlock, addresses[0], &[0]).err(), None);
+    assert_eq!(rig.atomic(&greedy, Atomic::Lock, addresses[0] + 16, &[0]), Ok(0));
+}
+
+#[test]
+fn calls_of_offloads_and_requests_behind_fences_leave_room_for_other_processes() {
+    let config = Config { calls_max: [1, 2], held_max: [1, 2], ..config() };
+    let (mut rig, grants, addresses) = pair(config);
+    let (mut refused, busy) = (Vec::new(), Status::Busy as u8);
+    for kind in [Kind::Call, Kind::Write] {
+        for (grant, address) in grants.iter().zip(addresses) {
+            if kind == Kind::Write {
+                // It waits for the call.
+                let fence = rig.header(grant, Kind::Fence, 0, 0, 0);
+                rig.deliver(&fence, &[]);
+            }
+            let requests = [(); 2].map(|()| rig.header(grant, kind, 0, address, 1));
+            requests.iter().for_each(|request| rig.deliver(request, &[1]));
+            refused.push((requests[1].id, busy));
+        }
+    }
+    let mut answers: Vec<_> = rig.poll().iter().map(|(answer, _)| (answer.id, answer.code)).collect();
+    answers.sort();
+    assert_eq!(answers, refused, "the second of each");
+    // A result that waits counts, too.
+    let call = rig.board.poll_call().unwrap();
+    let caller = grants.iter().position(|grant| grant.space == call.caller).unwrap();
+    rig.board.finish_call(call, Ok(()), &[1; 9], rig.now);
+    let again = rig.header(&grants[caller], Kind::Call, 0, 0, 1);
+    rig.deliver(&again, &[1]);
+    let answers = rig.poll();
+    assert!(answers.iter().any(|(answer, _)| (answer.id, answer.code) == (again.id, busy)));
+    let again = rig.header(&grants[caller], Kind::Call, 0, 0, 1);
+    rig.deliver(&again, &[1]);
+    assert_eq!(rig.poll().len(), 0, "it waits for its offload");
+}
+
 /// A call takes longer than results are kept, because a read of its range is under way. Others fill the memory of results in the
 /// meantime.
 #[test]

@@ -53,7 +53,7 @@ fn config() -> Config {
         read_bytes_max: 4_096,
         retry_entries: 4_096,
         retry_keep: KEEP,
-        locks_max: 2,
+        locks_max: [2, 2],
         lock_lease: Nanos::from_millis(5),
         step_pages: 3,
         step_zero_bytes: 16 << 10,

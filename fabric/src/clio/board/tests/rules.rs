@@ -256,7 +256,7 @@ fn a_fence_orders_the_requests_of_its_process() {
 
 #[test]
 fn a_fence_waits_for_calls_and_what_waits_for_it_is_limited() {
-    let (mut rig, grant) = rig_with(Config { held_max: 2, ..config() });
+    let (mut rig, grant) = rig_with(Config { held_max: [2, 2], ..config() });
     let address = rig.alloc(&grant, K4, PAGE, Rights::ALL).unwrap();
     let (free, body) = rig.free_header(&grant, address, PAGE);
     let fence = rig.header(&grant, Kind::Fence, 0, 0, 0);
