@@ -13,7 +13,8 @@ pub struct Pool {
     pub size: PageSize,
     /// Number of its frames.
     pub frames: u32,
-    /// Frames that are zeroed ahead, for page faults (the paper's async buffer).
+    /// Frames that are zeroed ahead, for page faults (the paper's async buffer). Up to as many again are zeroed ahead for frames that
+    /// are reserved.
     pub ready: u32,
 }
 

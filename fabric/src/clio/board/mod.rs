@@ -154,7 +154,10 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
 
     /// Begins a process. Errors: too many processes, or more reserved than there is.
     pub fn begin(&mut self, quotas: Quotas) -> Result<Grant, Refused> {
-        self.vm.processes.begin(quotas, &mut self.vm.pages)
+        let grant = self.vm.processes.begin(quotas, &mut self.vm.pages)?;
+        // There are frames to zero for it.
+        self.schedule();
+        Ok(grant)
     }
 
     /// Ends a process: its requests are dropped from now on, its locks are released, its memory is freed in steps. Returns whether it
@@ -314,6 +317,11 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
                 break;
             }
         }
+        self.schedule();
+    }
+
+    /// Sets the time of the next step of the slow path, if there is anything to do.
+    fn schedule(&mut self) {
         if self.step_at.is_none() && (self.slow.len() > 0 || self.vm.pages.needs_zeroing()) {
             self.step_at = Some(self.now.saturating_add(self.config.step));
         }

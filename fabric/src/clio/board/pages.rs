@@ -7,7 +7,7 @@
 //!
 //! A frame is always zeroed between two pages: no process sees what another one has left.
 //!
-//! Reserved frames are promised: faults of other processes never take the last ones.
+//! Reserved frames are promised: faults of other processes take neither the last ones, nor the last ones that are ready.
 
 use super::config::Pool;
 use super::memory::Memory;
@@ -36,6 +36,7 @@ struct Frames {
     free: Vec<u32>,
     /// Frames that are zeroed.
     ready: VecDeque<u32>,
+    /// Ready frames for all processes, and again for those to which frames are promised.
     ready_max: usize,
     /// How often each frame was freed.
     lives: Vec<u32>,
@@ -49,7 +50,12 @@ struct Frames {
 impl Frames {
     fn needs_zeroing(&self) -> bool {
         let has_free = self.unused < self.count || !self.free.is_empty();
-        self.zeroing.is_some() || (self.ready.len() < self.ready_max && has_free)
+        self.zeroing.is_some() || (self.ready.len() < self.ready_max + self.kept() && has_free)
+    }
+
+    /// Ready frames that are only for promised ones.
+    fn kept(&self) -> usize {
+        self.ready_max.min(self.promised as usize)
     }
 
     /// Zeroes up to `bytes` bytes. Returns how many.
@@ -99,7 +105,7 @@ impl Pages {
                 count: pool.frames,
                 unused: 0,
                 free: Vec::new(),
-                ready: VecDeque::with_capacity(ready_max),
+                ready: VecDeque::with_capacity(2 * ready_max),
                 ready_max,
                 lives: vec![0; pool.frames as usize],
                 zeroing: None,
@@ -166,6 +172,9 @@ impl Pages {
         let pool = self.pools[size as usize].as_mut().ok_or(Status::NoMemory)?;
         if !promised && pool.count - pool.taken <= pool.promised {
             return Err(Status::NoMemory);
+        }
+        if !promised && pool.ready.len() <= pool.kept() {
+            return Err(Status::NoPageYet);
         }
         let frame = pool.ready.pop_front().ok_or(Status::NoPageYet)?;
         pool.taken += 1;
@@ -250,9 +259,20 @@ mod tests {
         let mine = take(true).unwrap();
         assert_eq!(take(false), Err(Status::NoMemory));
         pages.give_back(PageSize::K4, mine, true);
-        let usage = Usage { frames: 6, taken: 2, ready: 2, promised: 4 };
+        let usage = Usage { frames: 6, taken: 2, ready: 3, promised: 4 };
         assert_eq!(pages.usage(PageSize::K4), usage);
         pages.unpromise(PageSize::K4, 4);
         assert!(pages.take(PageSize::K4, false).is_ok());
+    }
+
+    #[test]
+    fn ready_frames_are_kept_for_promised_ones() {
+        let (mut pages, mut memory) = pages();
+        assert!(pages.promise(PageSize::K4, 1));
+        (0..4).for_each(|_| pages.zero(&mut memory, 1 << 20));
+        assert_eq!(pages.usage(PageSize::K4).ready, 3, "two for all, one for what is promised");
+        let mut take = |promised| pages.take(PageSize::K4, promised).err();
+        assert_eq!([take(false), take(false), take(false)], [None, None, Some(Status::NoPageYet)]);
+        assert_eq!([take(true), take(false)], [None, Some(Status::NoPageYet)]);
     }
 }

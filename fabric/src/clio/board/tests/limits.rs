@@ -72,6 +72,29 @@ fn calls_of_offloads_and_requests_behind_fences_leave_room_for_other_processes()
     assert_eq!(rig.poll().len(), 0, "it waits for its offload");
 }
 
+#[test]
+fn frames_that_others_take_faster_than_they_are_zeroed_leave_some_for_what_is_reserved() {
+    let mut rig = Rig::new(config());
+    let [greedy, careful] = [0, 2].map(|reserved| rig.board.begin(quotas(reserved, 9)).unwrap());
+    let [many, few] = [(greedy, 6), (careful, 2)]
+        .map(|(grant, pages)| rig.alloc(&grant, K4, pages * PAGE, Rights::ALL).unwrap());
+    let requests =
+        (0..6).map(|nth| (greedy, many + nth * PAGE)).chain((0..2).map(|nth| (careful, few + nth * PAGE)));
+    for (grant, at) in requests {
+        let write = rig.header(&grant, Kind::Write, 0, at, 1);
+        rig.deliver(&write, &[1]);
+    }
+    let answers = rig.poll();
+    let of = |grant: Grant, status: Status| {
+        answers
+            .iter()
+            .filter(|(answer, _)| (answer.pid, answer.code) == (grant.space.pid, status as u8))
+            .count()
+    };
+    assert_eq!((of(greedy, Status::Done), of(greedy, Status::NoPageYet)), (3, 3), "three for all");
+    assert_eq!(of(careful, Status::Done), 2);
+}
+
 /// A call takes longer than results are kept, because a read of its range is under way. Others fill the memory of results in the
 /// meantime.
 #[test]
