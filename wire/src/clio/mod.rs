@@ -218,7 +218,7 @@ pub enum Status {
     NoMemory = 7,
     /// Not executed: no range of addresses is left whose entries find room in the page table.
     NoAddressSpace = 8,
-    /// Not executed: the range is being freed.
+    /// Not executed: the range is being freed, or another call works on a part of it. Try again later.
     Closing = 9,
     /// The word is not the sender's lock word.
     NotOwner = 10,

@@ -52,10 +52,20 @@ impl Ranges {
         self.map.range(page..).next().map(|(start, (end, kind))| (*start..*end, *kind))
     }
 
-    /// Whether all pages of a range are allocated, and no call works on them.
-    pub fn is_taken(&self, range: &Range<u64>) -> bool {
-        self.holding(range.start)
-            .is_some_and(|(holding, kind)| kind == Kind::Taken && range.end <= holding.end)
+    /// What a range is: [`Taken`](Kind::Taken) if all its pages are allocated, [`Held`](Kind::Held) if calls work on some of them, `None`
+    /// if one is not allocated. Looks at one range more than twice the calls that work on it.
+    pub fn kind_of(&self, range: &Range<u64>) -> Option<Kind> {
+        let (mut at, mut all) = (range.start, Kind::Taken);
+        while at < range.end {
+            match self.holding(at)? {
+                (_, Kind::Conflict) => return None,
+                (holding, kind) => {
+                    at = holding.end;
+                    all = if kind == Kind::Held { kind } else { all };
+                }
+            }
+        }
+        Some(all)
     }
 
     /// Makes a range what `kind` says, free if it is `None`, whatever its pages were.
@@ -181,8 +191,13 @@ mod tests {
                 for page in 0..PAGES {
                     prop_assert_eq!(ranges.holding(page).map(|(_, kind)| kind), array[page as usize]);
                 }
-                let is_taken = range.clone().all(|page| array[page as usize] == Some(Kind::Taken));
-                prop_assert_eq!(ranges.is_taken(&range), is_taken);
+                let kinds = || range.clone().map(|page| array[page as usize]);
+                let kind = match kinds().all(|kind| matches!(kind, Some(Kind::Taken | Kind::Held))) {
+                    true if kinds().any(|kind| kind == Some(Kind::Held)) => Some(Kind::Held),
+                    true => Some(Kind::Taken),
+                    false => None,
+                };
+                prop_assert_eq!(ranges.kind_of(&range), kind);
                 let conflicts = ranges.map.values().filter(|(_, kind)| *kind == Kind::Conflict).count();
                 prop_assert_eq!(ranges.conflicts(), conflicts);
                 prop_assert!((1..ranges.lowest).all(|page| array[page as usize].is_some()));

@@ -1,4 +1,5 @@
-//! Frees pages, when no access to them is under way.
+//! Frees pages, when no access to them is under way. That waits for the answers of as many reads as a process may have, while accesses
+//! and calls that come are refused with [`Closing`](Status::Closing).
 //!
 //! ```text
 //!   closing: no access begins ──▶ reads under way are answered ──▶ out of TLB and table, frames are free
@@ -38,15 +39,16 @@ pub(super) fn pages_of(address: u64, bytes: u64) -> Result<(PageSize, Range<u64>
     }
 }
 
-/// Holds a range that is allocated, so that no other call changes it. Errors: not all of it is allocated, or another call works on it.
+/// Holds a range that is allocated, so that no other call changes it. Errors: another call works on a part of it
+/// ([`Closing`](Status::Closing)), or not all of it is allocated.
 pub(super) fn hold(space: Space, size: PageSize, range: &Range<u64>, vm: &mut Vm) -> Result<(), Status> {
     let process = vm.processes.get_mut(space).ok_or(Status::NoSuchProcess)?;
     let ranges = &mut process.ranges[size as usize];
-    if !ranges.is_taken(range) {
-        let is_held = ranges.holding(range.start).is_some_and(|(_, kind)| kind == Kind::Held);
-        return Err(if is_held { Status::Closing } else { Status::NoSuchAddress });
+    match ranges.kind_of(range) {
+        Some(Kind::Taken) => ranges.set(range.clone(), Some(Kind::Held)),
+        Some(_) => return Err(Status::Closing),
+        None => return Err(Status::NoSuchAddress),
     }
-    ranges.set(range.clone(), Some(Kind::Held));
     Ok(())
 }
 

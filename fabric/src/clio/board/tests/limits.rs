@@ -167,3 +167,39 @@ fn a_call_has_one_packet() {
     assert_eq!(rig.board.table().taken(), 0);
     assert_eq!(rig.ask(&alloc, &body).0, Status::Done, "nothing of it is remembered");
 }
+
+/// What callers see while a free waits for a read.
+#[test]
+fn a_free_that_waits_joins_its_retries_and_refuses_all_that_touches_its_range() {
+    let mut rig = Rig::new(config());
+    let grant = rig.board.begin(quotas(0, 9)).unwrap();
+    let address = rig.alloc(&grant, K4, 4 * PAGE, Rights::ALL).unwrap();
+    let read = rig.header(&grant, Kind::Read, 0, address + PAGE, 8);
+    rig.deliver(&read, &[]);
+    let (free, body) = rig.free_header(&grant, address + PAGE, 2 * PAGE);
+    rig.deliver(&free, &body);
+    rig.pause();
+    rig.deliver(&Header { attempt: 1, ..free }, &body);
+    let closing = |rig: &mut Rig, (header, body): (Header, Vec<u8>)| {
+        rig.deliver(&header, &body);
+        (header.id, Status::Closing as u8)
+    };
+    let late = rig.header(&grant, Kind::Read, 0, address + 2 * PAGE, 8);
+    let mut wanted = vec![(read.id, 0), closing(&mut rig, (late, vec![]))];
+    // Ranges that begin before, within and at the range, and reach beyond it.
+    for (from, pages) in [(0, 2), (0, 4), (1, 1), (2, 2)] {
+        let free = rig.free_header(&grant, address + from * PAGE, pages * PAGE);
+        wanted.push(closing(&mut rig, free));
+    }
+    let beyond = rig.free_header(&grant, address + 2 * PAGE, 3 * PAGE);
+    rig.deliver(&beyond.0, &beyond.1);
+    wanted.push((beyond.0.id, Status::NoSuchAddress as u8));
+    let answers: Vec<_> = rig.poll().iter().map(|(answer, _)| (answer.id, answer.code)).collect();
+    assert_eq!(answers, wanted);
+    assert_eq!(rig.board.counters().joined, 1);
+    rig.pause();
+    let answers: Vec<_> =
+        rig.poll().iter().map(|(answer, _)| (answer.id, answer.attempt, answer.code)).collect();
+    assert_eq!(answers, [(free.id, 1, 0)], "the last attempt is answered when the read has left");
+    assert_eq!([0, 3].map(|page| rig.free(&grant, address + page * PAGE, PAGE)), [Status::Done; 2]);
+}
