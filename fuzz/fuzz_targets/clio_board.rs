@@ -73,7 +73,7 @@ fn board() -> Clio {
 
 fn begin(board: &mut Clio) -> Option<Grant> {
     let mut quotas = Quotas::default();
-    quotas[PageSize::K4 as usize] = Quota { reserved: 1, limit: 9 };
+    quotas[PageSize::K4 as usize] = Quota { reserved: 2, limit: 9, shared: 3 };
     board.begin(quotas).ok()
 }
 

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4_096;
-const ALL: Quotas = [Quota { reserved: 0, limit: u32::MAX }; PAGE_SIZES];
+const ALL: Quotas = [Quota { reserved: 0, limit: u32::MAX, shared: 0 }; PAGE_SIZES];
 
 /// A board with offloads, and a process that calls them.
 struct Rig {

@@ -16,7 +16,7 @@
 //! let memory = vec![0; config.bytes() as usize];
 //! let mut board = Board::new(config, Secret::new([7; 16]), memory).expect("in range");
 //! let mut quotas = Quotas::default();
-//! quotas[PageSize::K4 as usize] = Quota { reserved: 2, limit: 8 };
+//! quotas[PageSize::K4 as usize] = Quota { reserved: 2, limit: 8, shared: 0 };
 //! let process = board.begin(quotas).expect("room");
 //!
 //! let (mut now, mut ids) = (Nanos::ZERO, 0);

@@ -9,7 +9,7 @@ use p4rack_wire::clio::{
 };
 
 /// What a process may have: all pages of all sizes.
-pub const ALL: Quotas = [Quota { reserved: 0, limit: u32::MAX }; PAGE_SIZES];
+pub const ALL: Quotas = [Quota { reserved: 0, limit: u32::MAX, shared: 0 }; PAGE_SIZES];
 
 /// A request's header. Its id is 0.
 pub fn header(grant: &Grant, kind: Kind, code: u8, address: u64, length: u32) -> Header {

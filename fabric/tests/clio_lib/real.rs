@@ -32,7 +32,7 @@ impl Real {
         };
         let memory = vec![0; FRAMES as usize * 4_096];
         let mut board = Board::new(parameters, Secret::new([7; 16]), memory).unwrap();
-        let grant = board.begin([Quota { reserved: 0, limit: u32::MAX }; PAGE_SIZES]).unwrap();
+        let grant = board.begin([Quota { reserved: 0, limit: u32::MAX, shared: 0 }; PAGE_SIZES]).unwrap();
         let (pid, epoch, token) = (grant.space.pid, grant.space.epoch, grant.token);
         let credentials = Credentials { pid, epoch, token };
         let patient = Config { slow_timeout: Nanos::from_millis(1), ..config.clone() };

@@ -415,7 +415,7 @@ impl Clio {
         let memory = vec![0; config.bytes() as usize];
         let mut machine = Board::new(config, Secret::new([9; 16]), memory).unwrap();
         let mut quotas = board::Quotas::default();
-        quotas[PageSize::K4 as usize] = Quota { reserved: 2, limit: 12 };
+        quotas[PageSize::K4 as usize] = Quota { reserved: 2, limit: 12, shared: 0 };
         let grant = machine.begin(quotas).unwrap();
         Clio { machine, grant, ids: 0 }
     }

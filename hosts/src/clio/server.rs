@@ -252,7 +252,8 @@ impl Host {
     ) -> Result<(Credentials, Range), BoardError> {
         let limit = u32::try_from(self.page.pages(bytes)).unwrap_or(u32::MAX);
         let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
-        quotas[self.page as usize] = Quota { reserved: if is_reserved { limit } else { 0 }, limit };
+        quotas[self.page as usize] =
+            Quota { reserved: if is_reserved { limit } else { 0 }, limit, shared: 0 };
         let grant = self.board.begin(quotas)?;
         let Space { pid, epoch } = grant.space;
         let credentials = Credentials { pid, epoch, token: grant.token };

@@ -204,7 +204,7 @@ pub enum Status {
     Done = 0,
     /// Not executed: an address is not allocated.
     NoSuchAddress = 1,
-    /// Not executed: the range doesn't permit it.
+    /// Not executed: the range doesn't permit it, or the process to share with takes no shared pages.
     NotPermitted = 2,
     /// Not executed: no bytes, too many, not all of them in one page, or a wrong number of operands.
     BadLength = 3,
@@ -214,7 +214,7 @@ pub enum Status {
     Busy = 5,
     /// Not executed: it would be the first access to its page, and no free page is ready yet. Try again soon.
     NoPageYet = 6,
-    /// Not executed: the process is at its limit, or all pages are taken.
+    /// Not executed: the process is at its limit, or the one to share with, or all pages are taken.
     NoMemory = 7,
     /// Not executed: no range of addresses is left whose entries find room in the page table.
     NoAddressSpace = 8,

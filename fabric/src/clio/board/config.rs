@@ -32,6 +32,8 @@ pub struct Quota {
     pub reserved: u32,
     /// Maximum pages that it allocates. The sum over all processes may exceed the memory.
     pub limit: u32,
+    /// Maximum pages that other processes share with it, beside those that it allocates. With 0, it takes none.
+    pub shared: u32,
 }
 
 /// Quotas by page size.

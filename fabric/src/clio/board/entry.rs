@@ -8,6 +8,7 @@
 //!  └──────────────── tag ──────────────────┘
 //! ```
 //!
+//! The frame's 40 bits are its number (32), whether there is one, and whether another process shares it with this one.
 //! An empty slot is all zeros. The epoch in the tag keeps a process from the pages of an earlier one with the same PID.
 
 use p4rack_wire::clio::{PageSize, Rights};
@@ -111,6 +112,16 @@ impl Entry {
         Entry(without | (frame as u128 | HAS_FRAME) << 4 | State::Valid as u128)
     }
 
+    /// The same page, which another process shares with this one.
+    pub fn received(self) -> Entry {
+        Entry(self.0 | RECEIVED << 4)
+    }
+
+    /// Whether another process shares the page with this one.
+    pub fn is_received(self) -> bool {
+        self.0 >> 4 & RECEIVED != 0
+    }
+
     /// The same page, being freed.
     pub fn closing(self) -> Entry {
         Entry(self.0 | State::Closing as u128)
@@ -119,6 +130,8 @@ impl Entry {
 
 /// Bit of the frame's field, above its number: there is a frame.
 const HAS_FRAME: u128 = 1 << 32;
+/// The bit above: the page was received from another process.
+const RECEIVED: u128 = 1 << 33;
 
 #[cfg(test)]
 mod tests {
@@ -140,6 +153,9 @@ mod tests {
                 prop_assert_eq!((entry.state(), entry.has_frame()), (Some(State::Closing), has_frame));
                 prop_assert_eq!((entry.rights(), entry.tag()), (rights, page.tag()));
             }
+            let received = valid.received();
+            prop_assert!(received.is_received() && received.closing().is_received() && !valid.is_received());
+            prop_assert_eq!((received.frame(), received.rights(), received.tag()), (frame, rights, page.tag()));
             let next = Page { number: number ^ 1, ..page };
             prop_assert!(valid.is_of(page.tag()) && !valid.is_of(next.tag()) && !Entry::EMPTY.is_of(page.tag()));
         }

@@ -132,7 +132,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         let locks =
             Locks::new(config.locks_max, config.processes_max, config.lock_lease, secret.seed("locks"));
         let pages = Pages::new(&config.pools);
-        let vm = Vm::new(table, tlb, pages, Processes::new(config.processes_max, secret));
+        let processes = Processes::new(config.processes_max, table.slots(), secret);
+        let vm = Vm::new(table, tlb, pages, processes);
         Ok(Board {
             vm,
             retries,

@@ -5,7 +5,7 @@ use super::entry::Space;
 use super::pages::Pages;
 use super::ranges::Ranges;
 use crate::clio::token::{self, Secret};
-use p4rack_wire::clio::{PAGE_SIZES, PageSize};
+use p4rack_wire::clio::{PAGE_SIZES, PageSize, Status};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -27,6 +27,8 @@ pub enum Refused {
     BadQuota(PageSize),
     /// The board has no frames of this size, or all are taken or reserved.
     NoMemory(PageSize),
+    /// The page table has no slots for the pages that would be reserved: others have allocated too many.
+    NoSlots,
 }
 
 impl fmt::Display for Refused {
@@ -43,6 +45,10 @@ impl fmt::Display for Refused {
             Refused::NoMemory(size) => {
                 write!(f, "the board has not as many free frames of {}: reserve fewer", size.name())
             }
+            Refused::NoSlots => write!(
+                f,
+                "the page table has not as many free slots: reserve fewer pages, or give the board more slots (spare_percent)"
+            ),
         }
     }
 }
@@ -75,8 +81,8 @@ pub(super) struct Process {
     token: u64,
     life: Life,
     quotas: Quotas,
-    /// Pages that are allocated or being allocated, by size.
-    allocated: [u32; PAGE_SIZES],
+    /// Pages that it has or is about to have, by size and by [`Source`].
+    pages: [[u32; 2]; PAGE_SIZES],
     /// Frames that it has taken, by size.
     taken: [u32; PAGE_SIZES],
     /// Its addresses, by page size.
@@ -90,30 +96,35 @@ pub(super) struct Process {
 impl Process {
     fn new(pid: u32, epoch: u16, token: u64, quotas: Quotas) -> Process {
         let ranges = std::array::from_fn(|_| Ranges::new());
-        let (allocated, taken) = ([0; PAGE_SIZES], [0; PAGE_SIZES]);
-        let space = Space { pid, epoch };
-        Process { space, token, life: Life::Alive, quotas, allocated, taken, ranges, reads: 0, jobs: 0 }
+        let (pages, taken, life) = ([[0; 2]; PAGE_SIZES], [0; PAGE_SIZES], Life::Alive);
+        Process { space: Space { pid, epoch }, token, life, quotas, pages, taken, ranges, reads: 0, jobs: 0 }
     }
 
-    /// Counts pages as allocated. Returns whether the limit permits them.
-    pub fn allocate(&mut self, size: PageSize, pages: u32) -> bool {
-        let allocated = &mut self.allocated[size as usize];
-        match allocated.checked_add(pages).filter(|sum| *sum <= self.quotas[size as usize].limit) {
-            Some(sum) => *allocated = sum,
-            None => return false,
-        }
-        true
+    /// Frames that are reserved for it: none any more when it has ended.
+    #[inline]
+    fn reserved(&self, size: PageSize) -> u32 {
+        if self.life == Life::Alive { self.quotas[size as usize].reserved } else { 0 }
     }
 
-    /// Counts pages as no longer allocated.
-    pub fn deallocate(&mut self, size: PageSize, pages: u32) {
-        self.allocated[size as usize] -= pages;
+    /// Slots of the page table that it has a right to if it has these pages: theirs, and those for frames that are reserved for it.
+    fn slots(&self, size: PageSize, [own, others]: [u32; 2]) -> u64 {
+        u64::from(own.max(self.reserved(size))) + u64::from(others)
+    }
+
+    /// [`slots`](Self::slots) for the pages of all sizes that it has.
+    fn slots_of_all(&self) -> u64 {
+        PageSize::ALL.iter().map(|(size, _)| self.slots(*size, self.pages[*size as usize])).sum()
+    }
+
+    /// Whether others may share pages with it at all.
+    pub fn takes_shared(&self, size: PageSize) -> bool {
+        self.quotas[size as usize].shared > 0
     }
 
     /// Whether its next frame is one of those that are reserved for it.
     #[inline]
     pub fn is_promised(&self, size: PageSize) -> bool {
-        self.taken[size as usize] < self.quotas[size as usize].reserved
+        self.taken[size as usize] < self.reserved(size)
     }
 
     /// Counts a frame as taken.
@@ -125,13 +136,23 @@ impl Process {
     /// Counts a frame as given back. Returns whether it is reserved for the process again.
     pub fn has_given_back(&mut self, size: PageSize) -> bool {
         self.taken[size as usize] -= 1;
-        self.is_promised(size) && self.life == Life::Alive
+        self.is_promised(size)
     }
 
     /// Whether requests are taken.
     pub fn is_alive(&self) -> bool {
         self.life == Life::Alive
     }
+}
+
+/// How a process comes to pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Source {
+    /// It allocates them.
+    Own = 0,
+    /// Another process shares them with it.
+    Other = 1,
 }
 
 /// All processes. The PID is the place in the list, counted from 1.
@@ -142,11 +163,48 @@ pub(super) struct Processes {
     free: VecDeque<u32>,
     max: u32,
     secret: Secret,
+    /// Slots of the page table.
+    slots: u64,
+    /// Slots that processes have a right to, never more than there are.
+    slots_promised: u64,
 }
 
 impl Processes {
-    pub fn new(max: u32, secret: Secret) -> Processes {
-        Processes { list: Vec::new(), free: VecDeque::new(), max, secret }
+    /// At most `max` processes, with a page table of `slots` slots.
+    pub fn new(max: u32, slots: u64, secret: Secret) -> Processes {
+        Processes { list: Vec::new(), free: VecDeque::new(), max, secret, slots, slots_promised: 0 }
+    }
+
+    /// Counts pages as a process's. Errors: it has ended ([`NoSuchProcess`](Status::NoSuchProcess)), the slots that are left are promised
+    /// to others ([`NoAddressSpace`](Status::NoAddressSpace)), or its quota permits no more ([`NoMemory`](Status::NoMemory)).
+    pub fn add(&mut self, space: Space, size: PageSize, pages: u32, source: Source) -> Result<(), Status> {
+        let (slots, promised) = (self.slots, self.slots_promised);
+        let process =
+            self.get_mut(space).filter(|process| process.is_alive()).ok_or(Status::NoSuchProcess)?;
+        let (before, quota) = (process.pages[size as usize], process.quotas[size as usize]);
+        let mut after = before;
+        let sum = before[source as usize].checked_add(pages).ok_or(Status::NoAddressSpace)?;
+        after[source as usize] = sum;
+        let promised = promised - process.slots(size, before) + process.slots(size, after);
+        if promised > slots {
+            return Err(Status::NoAddressSpace);
+        }
+        if sum > [quota.limit, quota.shared][source as usize] {
+            return Err(Status::NoMemory);
+        }
+        process.pages[size as usize] = after;
+        self.slots_promised = promised;
+        Ok(())
+    }
+
+    /// Counts pages as a process's no longer: of each [`Source`].
+    pub fn remove(&mut self, space: Space, size: PageSize, pages: [u32; 2]) {
+        let Some(process) = self.get_mut(space) else { return };
+        let before = process.pages[size as usize];
+        let after = [before[0] - pages[0], before[1] - pages[1]];
+        process.pages[size as usize] = after;
+        let freed = process.slots(size, before) - process.slots(size, after);
+        self.slots_promised -= freed;
     }
 
     /// Processes that are not free, ending ones included.
@@ -165,12 +223,18 @@ impl Processes {
         if self.free.is_empty() && self.list.len() >= self.max as usize {
             return Err(Refused::Full);
         }
+        let slots: u64 = quotas.iter().map(|quota| u64::from(quota.reserved)).sum();
         if let Some(size) = sizes().find(|size| !pages.promise(*size, quotas[*size as usize].reserved)) {
             sizes()
                 .take_while(|other| *other != size)
                 .for_each(|other| pages.unpromise(other, quotas[other as usize].reserved));
             return Err(Refused::NoMemory(size));
         }
+        if self.slots_promised + slots > self.slots {
+            sizes().for_each(|size| pages.unpromise(size, quotas[size as usize].reserved));
+            return Err(Refused::NoSlots);
+        }
+        self.slots_promised += slots;
         let is_new = self.list.len() < self.max as usize;
         let again = if is_new { None } else { self.free.pop_front() };
         let at = again.unwrap_or(self.list.len() as u32);
@@ -188,11 +252,13 @@ impl Processes {
     /// Takes no more requests of a process, and gives back what is still promised to it. Returns whether it was alive.
     pub fn end(&mut self, space: Space, pages: &mut Pages) -> bool {
         let Some(process) = self.get_mut(space).filter(|process| process.is_alive()) else { return false };
-        process.life = Life::Ending;
         for (size, _) in PageSize::ALL {
-            let (quota, taken) = (process.quotas[size as usize], process.taken[size as usize]);
-            pages.unpromise(size, quota.reserved.saturating_sub(taken));
+            pages.unpromise(size, process.reserved(size).saturating_sub(process.taken[size as usize]));
         }
+        let before = process.slots_of_all();
+        process.life = Life::Ending;
+        let freed = before - process.slots_of_all();
+        self.slots_promised -= freed;
         true
     }
 
@@ -200,6 +266,9 @@ impl Processes {
     pub fn forget(&mut self, space: Space) {
         if let Some(process) = self.get_mut(space).filter(|process| process.life == Life::Ending) {
             process.life = Life::Free;
+            // A call that has no addresses yet may be about to share pages with it.
+            let left = process.slots_of_all();
+            self.slots_promised -= left;
             self.free.push_back(space.pid - 1);
         }
     }
@@ -239,13 +308,13 @@ mod tests {
 
     fn quotas(reserved: u32, limit: u32) -> Quotas {
         let mut quotas = Quotas::default();
-        quotas[PageSize::K4 as usize] = Quota { reserved, limit };
+        quotas[PageSize::K4 as usize] = Quota { reserved, limit, shared: 3 };
         quotas
     }
 
     fn processes(max: u32) -> (Processes, Pages) {
         let pages = Pages::new(&[Pool { size: PageSize::K4, frames: 10, ready: 1 }]);
-        (Processes::new(max, Secret::new([7; 16])), pages)
+        (Processes::new(max, 12, Secret::new([7; 16])), pages)
     }
 
     #[test]
@@ -273,7 +342,7 @@ mod tests {
         assert_eq!(processes.begin(quotas(6, 5), &mut pages), Err(Refused::BadQuota(PageSize::K4)));
         assert_eq!(processes.begin(quotas(11, 20), &mut pages), Err(Refused::NoMemory(PageSize::K4)));
         let mut other = quotas(1, 1);
-        other[PageSize::G1 as usize] = Quota { reserved: 1, limit: 1 };
+        other[PageSize::G1 as usize] = Quota { reserved: 1, limit: 1, shared: 0 };
         assert_eq!(processes.begin(other, &mut pages), Err(Refused::NoMemory(PageSize::G1)));
         assert_eq!(pages.usage(PageSize::K4).promised, 0, "a refused process has reserved nothing");
         let first = processes.begin(quotas(10, 20), &mut pages).unwrap();
@@ -288,13 +357,54 @@ mod tests {
 
     #[test]
     fn limits_count_pages() {
-        let mut process = Process::new(1, 1, 0, quotas(1, 5));
-        assert!(process.allocate(PageSize::K4, 5) && !process.allocate(PageSize::K4, 1));
-        assert!(!process.allocate(PageSize::K4, u32::MAX) && !process.allocate(PageSize::M2, 1));
-        process.deallocate(PageSize::K4, 1);
-        assert!(process.allocate(PageSize::K4, 1));
+        let (mut processes, mut pages) = processes(2);
+        let space = processes.begin(quotas(1, 5), &mut pages).unwrap().space;
+        let mut add = |size, pages, source| processes.add(space, size, pages, source);
+        assert_eq!(add(PageSize::K4, 5, Source::Own), Ok(()));
+        assert_eq!(add(PageSize::K4, 1, Source::Own), Err(Status::NoMemory));
+        assert_eq!(add(PageSize::K4, u32::MAX, Source::Own), Err(Status::NoAddressSpace));
+        assert_eq!(add(PageSize::M2, 1, Source::Own), Err(Status::NoMemory));
+        assert_eq!(add(PageSize::K4, 3, Source::Other), Ok(()), "beside its own");
+        assert_eq!(add(PageSize::K4, 1, Source::Other), Err(Status::NoMemory));
+        processes.remove(space, PageSize::K4, [1, 0]);
+        assert_eq!(processes.add(space, PageSize::K4, 1, Source::Other), Err(Status::NoMemory));
+        assert_eq!(processes.add(space, PageSize::K4, 1, Source::Own), Ok(()));
+        let process = processes.get_mut(space).unwrap();
         assert!(process.is_promised(PageSize::K4));
         process.has_taken(PageSize::K4);
         assert!(!process.is_promised(PageSize::K4) && process.has_given_back(PageSize::K4));
+        processes.end(space, &mut pages);
+        assert!(!processes.get_mut(space).unwrap().is_promised(PageSize::K4), "nothing is reserved any more");
+        assert_eq!(processes.add(space, PageSize::K4, 1, Source::Other), Err(Status::NoSuchProcess));
+    }
+
+    #[test]
+    fn slots_are_kept_for_what_is_reserved() {
+        let (mut processes, mut pages) = processes(3);
+        let [careful, greedy] = [(4, 6), (0, 40)]
+            .map(|(reserved, limit)| processes.begin(quotas(reserved, limit), &mut pages).unwrap());
+        let mut add = |of: Grant, pages| processes.add(of.space, PageSize::K4, pages, Source::Own);
+        assert_eq!(
+            (add(greedy, 9), add(greedy, 8)),
+            (Err(Status::NoAddressSpace), Ok(())),
+            "8 of 12 are left"
+        );
+        assert_eq!(add(greedy, 1), Err(Status::NoAddressSpace));
+        assert_eq!(
+            (add(careful, 4), add(careful, 1)),
+            (Ok(()), Err(Status::NoAddressSpace)),
+            "as many as it has reserved"
+        );
+        processes.remove(greedy.space, PageSize::K4, [2, 0]);
+        assert_eq!(processes.begin(quotas(3, 3), &mut pages), Err(Refused::NoSlots));
+        assert_eq!(pages.usage(PageSize::K4).promised, 4, "a refused process has reserved nothing");
+        // What it does not use is for others when it has ended; its pages take their slots until they are free.
+        processes.remove(careful.space, PageSize::K4, [3, 0]);
+        assert_eq!(processes.add(greedy.space, PageSize::K4, 3, Source::Own), Err(Status::NoAddressSpace));
+        assert!(processes.end(careful.space, &mut pages));
+        assert_eq!(processes.add(greedy.space, PageSize::K4, 6, Source::Own), Err(Status::NoAddressSpace));
+        assert_eq!(processes.add(greedy.space, PageSize::K4, 5, Source::Own), Ok(()));
+        processes.forget(careful.space);
+        assert_eq!(processes.add(greedy.space, PageSize::K4, 1, Source::Own), Ok(()));
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Search {
     reserved: u64,
     /// Pages of the candidate whose buckets are full: slots and candidate are being given back.
     full: Option<Range<u64>>,
+    /// Nothing is looked for any more: what is held is given back.
+    stopped: bool,
     retries: u32,
 }
 
@@ -55,7 +57,12 @@ pub(super) struct Limits {
 impl Search {
     /// A search for `pages` pages, at least 1.
     pub fn new(space: Space, size: PageSize, pages: u64) -> Search {
-        Search { space, size, pages, at: 0, held: false, reserved: 0, full: None, retries: 0 }
+        Search { space, size, pages, at: 0, held: false, reserved: 0, full: None, stopped: false, retries: 0 }
+    }
+
+    /// Has it give back what it holds, and then fail.
+    pub fn stop(&mut self) {
+        self.stopped = true;
     }
 
     /// Candidates that met a full bucket.
@@ -79,8 +86,10 @@ impl Search {
             *budget -= 1;
             if let Some(full) = self.full.clone() {
                 self.give_back(full, ranges, table, limits);
-            } else if self.retries >= limits.retries && !self.held {
+            } else if (self.stopped || self.retries >= limits.retries) && !self.held {
                 return Progress::Failed;
+            } else if self.stopped {
+                self.full = Some(self.at..self.at);
             } else if !self.held {
                 let is_full = |number| table.is_full(&self.page(number));
                 match ranges.gap(self.at, self.pages, self.size.pages_max(), is_full) {
@@ -125,7 +134,9 @@ impl Search {
         (self.at, self.held, self.full) = (full.end, false, None);
         // Behind the candidate other calls may have found their pages since.
         let end = ranges.next(full.start).map_or(full.end, |(next, _)| next.start.min(full.end));
-        ranges.remember_conflict(full.start..end, limits.conflicts);
+        if full.start < end {
+            ranges.remember_conflict(full.start..end, limits.conflicts);
+        }
     }
 }
 
@@ -165,5 +176,21 @@ mod tests {
         assert_eq!(search.step(&mut ranges, &mut table, LIMITS, &mut 3), Progress::More);
         assert_eq!(ranges.holding(3), Some((3..4, Kind::Conflict)));
         assert_eq!(ranges.holding(4), Some((4..6, Kind::Held)), "the other call's");
+    }
+
+    #[test]
+    fn a_search_that_is_stopped_gives_everything_back() {
+        let (mut table, mut ranges) = (table(), Ranges::new());
+        for steps in 0..9 {
+            let mut search = Search::new(SPACE, PageSize::K4, 2);
+            let found = search.step(&mut ranges, &mut table, LIMITS, &mut (steps % 3));
+            assert_eq!(found, Progress::More);
+            search.stop();
+            let mut budget = 5;
+            assert_eq!(search.step(&mut ranges, &mut table, LIMITS, &mut budget), Progress::Failed);
+            assert_eq!(ranges.first(), None, "{steps} steps");
+        }
+        let room = (1..3).flat_map(|number| [number; 4]).filter(|number| table.reserve(&page(*number)));
+        assert_eq!(room.count(), 8);
     }
 }

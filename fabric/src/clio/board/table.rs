@@ -71,6 +71,12 @@ impl Table {
         self.taken
     }
 
+    /// Slots of each bucket that are neither taken nor reserved.
+    #[cfg(test)]
+    pub(super) fn room(&self) -> &[u8] {
+        &self.room
+    }
+
     /// The bucket of a page.
     #[inline]
     pub(super) fn bucket_of(&self, page: &Page) -> u32 {

@@ -16,7 +16,7 @@
 
 use super::entry::{Entry, Page, Space, State};
 use super::pages::Pages;
-use super::process::Processes;
+use super::process::{Processes, Source};
 use super::table::{Slot, Table};
 use super::tlb::Tlb;
 use p4rack_wire::clio::{PageSize, Rights, Status};
@@ -152,15 +152,15 @@ impl Vm {
 
     /// Maps a page to another page's frame, too. A slot was reserved for it. `owner` is the process of the other page.
     pub fn map(&mut self, page: &Page, frame: u32, rights: Rights, owner: Space) {
-        let entry = Entry::allocated(page, rights).with_frame(frame);
+        let entry = Entry::allocated(page, rights).with_frame(frame).received();
         if self.table.insert(page, entry).is_some() {
             self.shared.entry((page.size, frame)).or_insert(Shared { pages: 1, owner }).pages += 1;
         }
     }
 
-    /// Removes a page that is allocated, from TLB, table and memory.
-    pub fn unmap(&mut self, page: &Page) {
-        let Some((slot, entry)) = self.table.find(page) else { return };
+    /// Removes a page from TLB, table and memory. Returns how its process came to it, if it was there.
+    pub fn unmap(&mut self, page: &Page) -> Option<Source> {
+        let (slot, entry) = self.table.find(page)?;
         if !planted!(self, StaleTlb) {
             self.tlb.forget(page.tag());
         }
@@ -168,6 +168,7 @@ impl Vm {
         if entry.has_frame() {
             self.release(page, entry.frame());
         }
+        Some(if entry.is_received() { Source::Other } else { Source::Own })
     }
 
     /// A page no longer has its frame, which is free if it was the last one.

@@ -1,6 +1,7 @@
 //! Allocates addresses. No frame is taken: that is left to the first access.
 
 use super::super::entry::{Entry, Page, Space};
+use super::super::process::Source;
 use super::super::ranges::Kind;
 use super::super::search::{Progress, Search};
 use super::super::vm::Vm;
@@ -32,13 +33,7 @@ impl Alloc {
         if pages == 0 {
             return Err(Status::BadLength);
         }
-        if vm.table.taken() + u64::from(pages) > vm.table.slots() {
-            return Err(Status::NoAddressSpace);
-        }
-        let process = vm.processes.get_mut(space).ok_or(Status::NoSuchProcess)?;
-        if !process.allocate(size, pages) {
-            return Err(Status::NoMemory);
-        }
+        vm.processes.add(space, size, pages, Source::Own)?;
         let search = Search::new(space, size, pages.into());
         Ok(Alloc { space, size, pages, rights, search, found: None, inserted: 0 })
     }
@@ -52,13 +47,16 @@ impl Alloc {
         let Some(process) = processes.get_mut(self.space) else {
             return Stand::Ended(Status::NoSuchProcess, 0);
         };
+        if !process.is_alive() {
+            self.search.stop();
+        }
         let ranges = &mut process.ranges[self.size as usize];
         if self.found.is_none() {
             match self.search.step(ranges, table, step.limits, &mut step.budget) {
                 Progress::More => return Stand::More,
                 Progress::Found(first) => self.found = Some(first),
                 Progress::Failed => {
-                    process.deallocate(self.size, self.pages);
+                    processes.remove(self.space, self.size, [self.pages, 0]);
                     return Stand::Ended(Status::NoAddressSpace, 0);
                 }
             }

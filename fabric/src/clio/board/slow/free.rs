@@ -22,6 +22,8 @@ pub(super) struct Free {
     close: u64,
     /// Next page to remove.
     remove: u64,
+    /// Pages that are removed, by [`Source`](super::super::process::Source).
+    removed: [u32; 2],
 }
 
 /// The page size and the pages of a range of bytes. Errors: it is empty, does not begin with a page, or has addresses that don't exist.
@@ -62,7 +64,7 @@ impl Free {
 
     /// Frees a range that is held.
     pub fn held(space: Space, size: PageSize, range: Range<u64>) -> Free {
-        Free { space, size, close: range.start, remove: range.start, range }
+        Free { space, size, close: range.start, remove: range.start, range, removed: [0; 2] }
     }
 
     fn page(&self, number: u64) -> Page {
@@ -91,13 +93,15 @@ impl Free {
                 return Stand::More;
             }
             step.budget -= 1;
-            step.vm.unmap(&self.page(self.remove));
+            if let Some(source) = step.vm.unmap(&self.page(self.remove)) {
+                self.removed[source as usize] += 1;
+            }
             self.remove += 1;
         }
         if let Some(process) = step.vm.processes.get_mut(self.space) {
             process.ranges[self.size as usize].set(self.range.clone(), None);
-            process.deallocate(self.size, (self.range.end - self.range.start) as u32);
         }
+        step.vm.processes.remove(self.space, self.size, self.removed);
         Stand::Ended(Status::Done, first)
     }
 }

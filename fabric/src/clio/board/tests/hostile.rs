@@ -1,4 +1,4 @@
-//! Packets that should not be, locks of owners that die, and memory of two processes.
+//! Packets that should not be, and locks of owners that die.
 
 use super::*;
 use proptest::prelude::*;
@@ -156,57 +156,4 @@ fn locks_have_one_owner_and_a_lease() {
     rig.pause();
     assert_eq!(rig.read(&grant, address, 8), Ok(mine(2).to_le_bytes().to_vec()));
     assert_eq!(rig.board.counters().locks_ended, 1);
-}
-
-#[test]
-fn pages_are_shared_until_both_have_freed_them() {
-    let (mut rig, grant, address, _) = write();
-    let other = rig.board.begin(quotas(0, 1)).unwrap();
-    let read_only = Rights { read: true, write: false };
-    assert_eq!(rig.write(&grant, address, &[7; 8]), Status::Done);
-    let theirs = rig.share(&grant, address, PAGE, other.space, read_only).unwrap();
-    assert_eq!(rig.read(&other, theirs, 8), Ok(vec![7; 8]));
-    assert_eq!(rig.write(&other, theirs, &[1]), Status::NotPermitted);
-    assert_eq!(
-        rig.share(&other, theirs, PAGE, grant.space, Rights::ALL),
-        Err(Status::NotPermitted),
-        "no more rights than it has"
-    );
-    assert_eq!(
-        rig.share(&grant, address, PAGE, other.space, read_only),
-        Err(Status::NoMemory),
-        "the other's limit"
-    );
-    assert_eq!(rig.board.table().taken(), 2, "nothing is left of what was refused");
-    assert_eq!(rig.write(&grant, address, &[8; 8]), Status::Done);
-    assert_eq!(rig.free(&grant, address, PAGE), Status::Done);
-    assert_eq!((rig.read(&other, theirs, 8), rig.board.usage(K4).taken), (Ok(vec![8; 8]), 1));
-    assert_eq!(rig.free(&other, theirs, PAGE), Status::Done);
-    assert_eq!(rig.board.usage(K4).taken, 0);
-    // Pages that were never accessed get their frames when they are shared.
-    let fresh = rig.alloc(&grant, K4, PAGE, Rights::ALL).unwrap();
-    let theirs = rig.share(&grant, fresh, PAGE, other.space, Rights::ALL).unwrap();
-    assert_eq!(rig.write(&other, theirs, &[3]), Status::Done);
-    assert_eq!(rig.read(&grant, fresh, 1), Ok(vec![3]));
-}
-
-#[test]
-fn the_end_of_a_process_gives_back_its_locks_and_its_part_of_shared_pages() {
-    let (mut rig, grant, address, _) = write();
-    let other = rig.board.begin(quotas(0, 5)).unwrap();
-    let theirs = rig.share(&grant, address, PAGE, other.space, Rights::ALL).unwrap();
-    assert_eq!(rig.atomic(&other, Atomic::Lock, theirs, &[0]), Ok(0));
-    let read = rig.header(&other, Kind::Read, 0, theirs, 200);
-    rig.deliver(&read, &[]);
-    assert!(rig.board.end(other.space, rig.now));
-    assert_eq!((rig.poll().len(), rig.board.counters().ended), (0, 1), "its answers are dropped");
-    rig.pause();
-    assert_eq!(rig.board.processes(), 1);
-    assert_eq!(rig.atomic(&grant, Atomic::Lock, address, &[0]), Ok(0), "its lock is free");
-    // The next process with this PID has another epoch, and none of these pages.
-    let next = rig.board.begin(quotas(0, 5)).unwrap();
-    assert_eq!(next.space.pid, other.space.pid);
-    assert_eq!(rig.read(&next, theirs, 8), Err(Status::NoSuchAddress));
-    rig.deliver(&read, &[]);
-    assert_eq!((rig.poll().len(), rig.board.counters().wrong_epoch), (0, 1));
 }

@@ -72,6 +72,27 @@ fn calls_of_offloads_and_requests_behind_fences_leave_room_for_other_processes()
     assert_eq!(rig.poll().len(), 0, "it waits for its offload");
 }
 
+/// Others may allocate more than there is memory. A process gets addresses for what it has reserved all the same, a page at a time.
+#[test]
+fn a_page_table_that_others_fill_has_slots_for_what_is_reserved() {
+    for (index, name) in Index::ALL {
+        let mut rig = Rig::new(Config { index, ..config() });
+        let [greedy, careful] =
+            [(0, 40), (5, 9)].map(|(reserved, limit)| rig.board.begin(quotas(reserved, limit)).unwrap());
+        let pages = (0..40).take_while(|_| rig.alloc(&greedy, K4, PAGE, Rights::ALL).is_ok()).count();
+        assert_eq!(pages, 28 - 5, "{name}");
+        for nth in 0..5 {
+            let address = rig.alloc(&careful, K4, PAGE, Rights::ALL);
+            assert_eq!(
+                address.map(|address| rig.write(&careful, address, &[1])),
+                Ok(Status::Done),
+                "{name}: {nth}"
+            );
+        }
+        assert_eq!(rig.alloc(&careful, K4, PAGE, Rights::ALL), Err(Status::NoAddressSpace), "{name}");
+    }
+}
+
 #[test]
 fn frames_that_others_take_faster_than_they_are_zeroed_leave_some_for_what_is_reserved() {
     let mut rig = Rig::new(config());

@@ -5,6 +5,7 @@ mod hostile;
 mod limits;
 mod model;
 mod rules;
+mod sharing;
 
 use super::plant::Plant;
 use super::*;
@@ -63,8 +64,8 @@ fn config() -> Config {
 
 fn quotas(reserved: u32, limit: u32) -> Quotas {
     let mut quotas = Quotas::default();
-    quotas[PageSize::K4 as usize] = Quota { reserved, limit };
-    quotas[PageSize::K64 as usize] = Quota { reserved: 0, limit };
+    quotas[PageSize::K4 as usize] = Quota { reserved, limit, shared: limit };
+    quotas[PageSize::K64 as usize] = Quota { reserved: 0, limit, shared: limit };
     quotas
 }
 
@@ -102,6 +103,14 @@ impl Rig {
             self.board.handle_timeout(self.now);
         }
         self.now = until;
+    }
+
+    /// Lets the slow path do a step. Answers wait.
+    fn step(&mut self) {
+        if let Some(at) = self.board.next_timeout() {
+            self.now = self.now.max(at);
+            self.board.handle_timeout(self.now);
+        }
     }
 
     /// A request's header, with a new id.
@@ -185,6 +194,19 @@ impl Rig {
         self.ask(&header, &body).0
     }
 
+    fn share_header(
+        &mut self,
+        from: &Grant,
+        address: u64,
+        bytes: u64,
+        to: Space,
+        rights: Rights,
+    ) -> (Header, Vec<u8>) {
+        let mut body = vec![0; ShareBody::BYTES];
+        ShareBody { bytes, pid: to.pid, epoch: to.epoch, rights: rights.code(), reserved: 0 }.emit(&mut body);
+        (self.header(from, Kind::Manage, Manage::Share as u8, address, body.len() as u32), body)
+    }
+
     fn share(
         &mut self,
         from: &Grant,
@@ -193,9 +215,7 @@ impl Rig {
         to: Space,
         rights: Rights,
     ) -> Result<u64, Status> {
-        let mut body = [0; ShareBody::BYTES];
-        ShareBody { bytes, pid: to.pid, epoch: to.epoch, rights: rights.code(), reserved: 0 }.emit(&mut body);
-        let header = self.header(from, Kind::Manage, Manage::Share as u8, address, body.len() as u32);
+        let (header, body) = self.share_header(from, address, bytes, to, rights);
         let (status, header, _) = self.ask(&header, &body);
         if status == Status::Done { Ok(header.address) } else { Err(status) }
     }

@@ -116,6 +116,17 @@ impl Model {
         nth.unwrap_or(PageSize::K4.address_of(1)) + at
     }
 
+    /// Slots that both processes have a right to, after one of them has allocated pages.
+    fn slots_with(&self, process: usize, size: PageSize, pages: u32) -> u32 {
+        let count = |of: usize, other: PageSize| {
+            let has =
+                self.pages[of].keys().filter(|at| PageSize::of_address(**at) == Ok(other)).count() as u32;
+            has + if (of, other) == (process, size) { pages } else { 0 }
+        };
+        let of = |of: usize| count(of, PageSize::K4).max(RESERVED[of]) + count(of, PageSize::K64);
+        of(0) + of(1)
+    }
+
     fn taken(&self, process: usize, size: PageSize) -> u32 {
         let is_taken =
             |(at, page): (&u64, &Page)| PageSize::of_address(*at) == Ok(size) && page.bytes.is_some();
@@ -212,8 +223,11 @@ impl Model {
                 let has =
                     self.pages[process].keys().filter(|at| PageSize::of_address(**at) == Ok(size)).count();
                 let fits = has as u64 + pages <= LIMIT.into();
+                let slots = self.slots_with(process, size, pages as u32);
+                let has_slots = u64::from(slots) <= self.rig.board.table().slots();
+                let is_tight = self.rig.board.table().room().contains(&0);
                 match self.rig.alloc(&grants[process], size, pages * size.bytes(), rights) {
-                    Ok(address) if fits && pages > 0 => {
+                    Ok(address) if fits && has_slots && pages > 0 => {
                         for nth in 0..pages {
                             let page = Page { rights, bytes: None };
                             if self.pages[process].insert(address + nth * size.bytes(), page).is_some() {
@@ -222,9 +236,10 @@ impl Model {
                         }
                     }
                     Err(Status::BadLength) if pages == 0 => {}
-                    Err(Status::NoMemory) if !fits => {}
-                    // 28 slots are for at most 36 pages.
-                    Err(Status::NoAddressSpace) => {}
+                    Err(Status::NoAddressSpace) if !has_slots => {}
+                    Err(Status::NoMemory) if !fits && has_slots => {}
+                    // No neighbouring pages whose buckets all have room. For one page there always is a bucket.
+                    Err(Status::NoAddressSpace) if fits && pages > 1 && is_tight => {}
                     other => return Err(format!("alloc of {pages} pages: {other:?}")),
                 }
             }
