@@ -1,14 +1,14 @@
-//! A board of Clio takes any packets, with a right and without, in any order with its slow path. A process beside them reads what it
-//! has written, and all frames are free in the end.
+//! A board of Clio takes any packets, with a right and without, in any order with its slow path and its offloads. A process beside them
+//! reads what it has written to a page that it shares with none, and all frames are free in the end.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::board::{Board, Config, Grant, Pool, Quota, Quotas};
+use p4rack_fabric::clio::board::{Board, Call, Config, Grant, Pool, Quota, Quotas, Space, View as _};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::{AllocBody, Header, Kind, Manage, PageSize, Status, VERSION, packet};
+use p4rack_wire::clio::{AllocBody, Header, Kind, Manage, PageSize, ShareBody, Status, VERSION, packet};
 
 const ANSWERS_MAX: usize = 16;
 /// What the process beside the fuzzed one writes.
@@ -38,6 +38,35 @@ enum Step {
     Free {
         page: u8,
         pages: u8,
+    },
+    /// Shares pages with the process beside, with a page of its own for such, with itself, or with none.
+    Share {
+        page: u8,
+        pages: u8,
+        pid: u8,
+        rights: u8,
+    },
+    /// The process beside shares its second page with the fuzzed one, or frees what others share with it.
+    Beside {
+        frees: bool,
+        page: u8,
+    },
+    /// A call of an offload.
+    Call {
+        id: u8,
+        attempt: u8,
+        data: Vec<u8>,
+    },
+    /// An offload takes a call.
+    Take,
+    /// It reads or writes memory of the caller or of the other process, and ends a call that it has taken.
+    Finish {
+        which: u8,
+        page: u8,
+        at: u16,
+        length: u8,
+        writes: bool,
+        fails: bool,
     },
     Poll(u8),
     Wait(u16),
@@ -97,6 +126,29 @@ fn header(grant: &Grant, kind: u8, code: u8, id: u64, address: u64, length: u32)
     }
 }
 
+/// Shares pages, by number and count, with another process.
+fn share(
+    board: &mut Clio,
+    (now, id): (Nanos, u64),
+    of: &Grant,
+    (page, pages): (u8, u8),
+    (to, rights): (Space, u8),
+) {
+    let mut body = [0; ShareBody::BYTES];
+    ShareBody { bytes: u64::from(pages) << 12, pid: to.pid, epoch: to.epoch, rights, reserved: 0 }
+        .emit(&mut body);
+    manage(board, now, of, (Manage::Share, id), PageSize::K4.address_of(page.into()), &body);
+}
+
+/// Sends a request of the slow path. Its answer waits.
+fn manage(board: &mut Clio, now: Nanos, of: &Grant, what: (Manage, u64), address: u64, body: &[u8]) {
+    let (call, id) = what;
+    let header = header(of, Kind::Manage as u8, call as u8, id, address, body.len() as u32);
+    let mut out = Vec::new();
+    packet::compose(&header, body, &mut out);
+    board.handle_link(((), &out), now, now);
+}
+
 /// Sends a request and waits for its answer, after all others.
 fn ask(board: &mut Clio, now: &mut Nanos, header: Header, data: &[u8]) -> (Header, Vec<u8>) {
     let mut out = Vec::new();
@@ -117,14 +169,16 @@ fn ask(board: &mut Clio, now: &mut Nanos, header: Header, data: &[u8]) -> (Heade
 
 fuzz_target!(|steps: Vec<Step>| {
     let (mut board, mut now, mut out) = (board(), Nanos::ZERO, Vec::new());
-    let (mine, mut grant) = (begin(&mut board).expect("room"), begin(&mut board));
+    let [mine, offload] = [(); 2].map(|()| begin(&mut board).expect("room"));
+    let (mut grant, mut calls) = (begin(&mut board), Vec::<Call<()>>::new());
+    // The first page has the mark, the second one is shared.
     let mut body = [0; AllocBody::BYTES];
-    AllocBody { bytes: 1, page_size: 0, rights: 3, reserved: 0 }.emit(&mut body);
+    AllocBody { bytes: 2 << 12, page_size: 0, rights: 3, reserved: 0 }.emit(&mut body);
     let alloc = header(&mine, Kind::Manage as u8, Manage::Alloc as u8, 1, 0, body.len() as u32);
     let address = ask(&mut board, &mut now, alloc, &body).0.address;
     let write = header(&mine, Kind::Write as u8, 0, 2, address, MARK.len() as u32);
     while ask(&mut board, &mut now, write, &MARK).0.code != Status::Done as u8 {}
-    for step in steps {
+    for (nth, step) in (10_000..).zip(steps) {
         let of = grant.unwrap_or(Grant { token: 0, ..mine });
         match step {
             Step::Bytes(bytes) => board.handle_link(((), &bytes), now, now),
@@ -147,17 +201,52 @@ fuzz_target!(|steps: Vec<Step>| {
                 let mut body = [0; AllocBody::BYTES];
                 AllocBody { bytes: u64::from(pages % 12) << 12, page_size: 0, rights, reserved: 0 }
                     .emit(&mut body);
-                let id = 1_000 + now.0;
-                let header = header(&of, Kind::Manage as u8, Manage::Alloc as u8, id, 0, body.len() as u32);
-                packet::compose(&header, &body, &mut out);
-                board.handle_link(((), &out), now, now);
+                manage(&mut board, now, &of, (Manage::Alloc, nth), 0, &body);
             }
             Step::Free { page, pages } => {
                 let (address, bytes) =
                     (PageSize::K4.address_of((page % 12).into()), u64::from(pages % 12) << 12);
-                let header = header(&of, Kind::Manage as u8, Manage::Free as u8, 2_000 + now.0, address, 8);
-                packet::compose(&header, &bytes.to_be_bytes(), &mut out);
+                manage(&mut board, now, &of, (Manage::Free, nth), address, &bytes.to_be_bytes());
+            }
+            Step::Share { page, pages, pid, rights } => {
+                let to = [mine, offload, of][usize::from(pid % 3)].space;
+                share(&mut board, (now, nth), &of, (page % 12, pages % 12), (to, rights));
+            }
+            Step::Beside { frees, page } => {
+                let second = PageSize::K4.page_of(address) as u8 + 1;
+                let at = PageSize::K4.address_of((page % 12).into());
+                if !frees {
+                    share(&mut board, (now, nth), &mine, (second, 1), (of.space, 3));
+                } else if at != address {
+                    manage(&mut board, now, &mine, (Manage::Free, nth), at, &4_096u64.to_be_bytes());
+                }
+            }
+            Step::Call { id, attempt, mut data } => {
+                data.truncate(100);
+                let call =
+                    Header { attempt, ..header(&of, Kind::Call as u8, 0, id.into(), 0, data.len() as u32) };
+                packet::compose(&call, &data, &mut out);
                 board.handle_link(((), &out), now, now);
+            }
+            Step::Take => calls.extend(board.poll_call()),
+            Step::Finish { which, page, at, length, writes, fails } => {
+                if calls.is_empty() {
+                    continue;
+                }
+                let call = calls.swap_remove(usize::from(which) % calls.len());
+                let address = PageSize::K4.address_of((page % 12).into()) + u64::from(at % 5_000);
+                let mut bytes = vec![7; usize::from(length) * 3];
+                for space in [call.caller, offload.space] {
+                    let mut view = board.view(offload.space, &call);
+                    // Any status is right.
+                    let _ = if writes {
+                        view.write(space, address, &bytes)
+                    } else {
+                        view.read(space, address, &mut bytes)
+                    };
+                }
+                let ended = if fails { Err(Status::NotFound) } else { Ok(()) };
+                board.finish_call(call, ended, &bytes, now);
             }
             Step::Poll(times) => {
                 for _ in 0..times {
@@ -181,7 +270,8 @@ fuzz_target!(|steps: Vec<Step>| {
     }
     let read = header(&mine, Kind::Read as u8, 0, u64::MAX, address, MARK.len() as u32);
     assert_eq!(ask(&mut board, &mut now, read, &[]).1, MARK);
-    assert!(board.end(mine.space, now));
+    calls.into_iter().for_each(|call| board.finish_call(call, Ok(()), &[], now));
+    assert!(board.end(mine.space, now) && board.end(offload.space, now));
     grant.iter().for_each(|grant| assert!(board.end(grant.space, now)));
     while let Some(at) = board.next_timeout() {
         now = now.max(at);
