@@ -222,6 +222,34 @@ fn the_longest_keys_and_values_fit_and_no_longer_ones() {
     assert_eq!(store.call(KvFunction::Create, &[2], &[3; 10], false), Ok(vec![]));
 }
 
+/// A store with room for three blocks of 1 KB: two keys, and a block that updates take in turn.
+#[test]
+fn the_block_of_the_old_value_serves_again_after_an_update() {
+    let mut store = Store::new(1, 1);
+    let value = |nth: u8| vec![nth; 1_000];
+    for key in 1..=2 {
+        assert_eq!(store.call(KvFunction::Create, &[key], &value(key), true), Ok(vec![]));
+    }
+    for nth in 3..40 {
+        let (key, other) = (1 + nth % 2, 2 - nth % 2);
+        let before = if nth == 3 { value(other) } else { value(nth - 1) };
+        assert_eq!(store.call(KvFunction::Update, &[key], &value(nth), true), Ok(vec![]), "{nth}");
+        assert_eq!(store.call(KvFunction::Read, &[key], &[], false), Ok(value(nth)));
+        assert_eq!(
+            store.call(KvFunction::Read, &[other], &[], false),
+            Ok(before),
+            "{nth}: the other key's block is its own"
+        );
+    }
+    // The free block is one: a third key takes it, and then neither a fourth one nor an update finds any.
+    assert_eq!(store.call(KvFunction::Create, &[3], &value(50), true), Ok(vec![]));
+    assert_eq!(store.call(KvFunction::Create, &[4], &value(51), true), Err(Status::NoMemory));
+    assert_eq!(store.call(KvFunction::Update, &[3], &value(52), true), Err(Status::NoMemory));
+    for (key, nth) in [(1, 38), (2, 39), (3, 50)] {
+        assert_eq!(store.call(KvFunction::Read, &[key], &[], false), Ok(value(nth)), "key {key}");
+    }
+}
+
 /// Nodes of 32 bytes in the caller's memory: key, next, value.
 fn list(rig: &mut Rig, nodes: &[(u64, u64, u64)]) {
     for (address, key, next) in nodes {
