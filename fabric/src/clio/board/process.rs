@@ -2,58 +2,12 @@
 
 use super::config::Quotas;
 use super::entry::Space;
+use super::grant::{Grant, Refused};
 use super::pages::Pages;
 use super::ranges::Ranges;
 use crate::clio::token::{self, Secret};
 use p4rack_wire::clio::{PAGE_SIZES, PageSize, Status};
 use std::collections::VecDeque;
-use std::fmt;
-
-/// What a process gets when it begins. Its holder may use the process's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// Its address space.
-    pub space: Space,
-    /// Its token, for each packet.
-    pub token: u64,
-}
-
-/// Why no process begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The board has as many processes as it may have.
-    Full,
-    /// More is reserved than the limit permits.
-    BadQuota(PageSize),
-    /// The board has no frames of this size, or all are taken or reserved.
-    NoMemory(PageSize),
-    /// The page table has no slots for the pages that would be reserved: others have allocated too many.
-    NoSlots,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refused::Full => write!(f, "the board has as many processes as it may have (processes_max)"),
-            Refused::BadQuota(size) => {
-                write!(
-                    f,
-                    "more pages of {} are reserved than the limit permits: raise the limit",
-                    size.name()
-                )
-            }
-            Refused::NoMemory(size) => {
-                write!(f, "the board has not as many free frames of {}: reserve fewer", size.name())
-            }
-            Refused::NoSlots => write!(
-                f,
-                "the page table has not as many free slots: reserve fewer pages, or give the board more slots (spare_percent)"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// Why a packet is not from a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +60,8 @@ impl Process {
         if self.life == Life::Alive { self.quotas[size as usize].reserved } else { 0 }
     }
 
-    /// Slots of the page table that it has a right to if it has these pages: theirs, and those for frames that are reserved for it.
+    /// Slots of the page table that are kept for it if it has these pages: one for each, and one for each frame that is reserved beyond
+    /// them.
     fn slots(&self, size: PageSize, [own, others]: [u32; 2]) -> u64 {
         u64::from(own.max(self.reserved(size))) + u64::from(others)
     }
@@ -145,7 +100,7 @@ impl Process {
     }
 }
 
-/// How a process comes to pages.
+/// How a process got its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Source {
@@ -165,7 +120,7 @@ pub(super) struct Processes {
     secret: Secret,
     /// Slots of the page table.
     slots: u64,
-    /// Slots that processes have a right to, never more than there are.
+    /// Slots that are kept for processes, never more than there are.
     slots_promised: u64,
 }
 

@@ -116,8 +116,8 @@ fn frames_that_others_take_faster_than_they_are_zeroed_leave_some_for_what_is_re
     assert_eq!(of(careful, Status::Done), 2);
 }
 
-/// A call takes longer than results are kept, because a read of its range is under way. Others fill the memory of results in the
-/// meantime.
+/// A call takes longer than results are kept, because a read of its range is under way. Others fill the memory of results before it
+/// ends.
 #[test]
 fn a_long_call_makes_no_result_go_before_its_time() {
     let mut rig = Rig::new(Config { retry_entries: 2, ..config() });

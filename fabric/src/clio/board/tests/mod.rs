@@ -10,6 +10,7 @@ mod sharing;
 use super::plant::Plant;
 use super::*;
 use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, Manage, Rights, ShareBody, flags, lock_word};
+use std::ops::Range;
 
 /// Time that the slow path has between two requests.
 const PAUSE: Nanos = Nanos::from_micros(100);
