@@ -4,7 +4,6 @@ mod arrows;
 mod deny;
 mod fuzz;
 mod lanes;
-mod linter;
 mod oldest;
 mod picture;
 mod report;
@@ -60,7 +59,7 @@ fn settle(command: &mut Command) {
 
 /// Environment for every call of cargo. It is always the same, because a change would rebuild everything. If
 /// nothing is built yet, incremental compilation only costs time, as a first run may be the only one; and the
-/// linter compiles as well (see [`linter`]).
+/// linter compiles as well, so that sources are read once. Its output is optimised slightly less.
 fn build_settings() -> &'static [(&'static str, String)] {
     static SETTINGS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
         let target =
@@ -68,12 +67,10 @@ fn build_settings() -> &'static [(&'static str, String)] {
         let mut settings = Vec::new();
         if !target.join("verify").exists() {
             settings.push(("CARGO_INCREMENTAL", "0".into()));
-            let driver =
+            let linter =
                 std::env::var("CARGO").map(|cargo| Path::new(&cargo).with_file_name("clippy-driver"));
-            let driver = driver.ok().filter(|driver| driver.is_file());
-            if let Some((driver, this)) = driver.zip(std::env::current_exe().ok()) {
-                settings.push((LINTER, this.display().to_string()));
-                settings.push((linter::DRIVER, driver.display().to_string()));
+            if let Some(linter) = linter.ok().filter(|linter| linter.is_file()) {
+                settings.push((LINTER, linter.display().to_string()));
                 settings.push(("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__".into()));
             }
         }
@@ -89,9 +86,6 @@ const BLESSED: &[&str] = &["congestion", "golden", "lanes", "pl2_incast", "synta
 const LINTER: &str = "RUSTC_WORKSPACE_WRAPPER";
 
 fn main() -> ExitCode {
-    if let Some(ended) = linter::run() {
-        return ended;
-    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut report = Report::default();
