@@ -5,7 +5,8 @@
 //! - A hit costs the latency of host or device memory, and what is left of a fetch under way.
 //! - A miss costs the latency of its fetch, which grows with the request's length, and the wait for the link.
 //! - Fetches ahead and write-backs take the link's time. Nothing waits for them unless they pile up.
-//! - Moving a page to the host takes the time that the paper measured for a batch of 512, divided by 512.
+//! - Moving a page to the host waits for its blocks under way, and takes the time that the paper measured for a batch of 512, divided
+//!   by 512. Accesses wait for it. A page's blocks return to the device without taking time.
 
 use crate::{Action, Actions, Block, Build, Definition, Policy, Refused, Served, Shape};
 use serde::Serialize;
@@ -293,8 +294,11 @@ impl<'a> Run<'a> {
                 self.now_ns = self.now_ns.max(self.out_free_ns.saturating_sub(backlog_ns));
                 self.written_bytes += bytes;
             }
-            Action::Promote { .. } => {
-                self.now_ns += self.profile.promote_ns;
+            Action::Promote { page } => {
+                let per_page = (PAGE_BYTES / self.block_bytes) as usize;
+                let first = page as usize * per_page;
+                let arrived_ns = self.arrives_ns[first..first + per_page].iter().copied().max();
+                self.now_ns = self.now_ns.max(arrived_ns.unwrap_or(0)) + self.profile.promote_ns;
                 self.promoted += 1;
             }
             Action::Evict { dirty: false, .. } | Action::Demote { .. } => {}
@@ -353,6 +357,32 @@ mod tests {
         assert_eq!(outcome.amplification, 8.0);
         let kona = run("kona", &load, 4096, 64 << 10);
         assert_eq!(kona.amat_ns, (2.0 * 4_000.0 + 18.0 * 150.0) / 20.0 + 14.0);
+    }
+
+    /// The steps of an access: fetches, and a page that moves.
+    fn took(actions: &[Action]) -> u64 {
+        let setup = Setup {
+            block_bytes: 512,
+            local: Local::Blocks(8),
+            host_percent: 30,
+            one_memory: false,
+            pairs: 1,
+        };
+        let load = load([0].into_iter(), 2);
+        let mut run = Run::new(crate::find("unimem").unwrap(), &load, &setup, &PROFILES[0]);
+        actions.iter().for_each(|action| run.act(*action));
+        run.now_ns
+    }
+
+    #[test]
+    fn a_page_moves_once_its_blocks_are_here() {
+        let fetch = |first, count| Action::Fetch { first, count, ahead: true };
+        let promote = Action::Promote { page: 1 };
+        assert_eq!(took(&[promote]), 3_900);
+        assert_eq!(took(&[fetch(15, 1), promote]), 2_000 + 3_900);
+        // The second request waits until the link has carried the first: 512 B at 100 Gb/s.
+        assert_eq!(took(&[fetch(9, 1), fetch(12, 2), promote]), 40 + 2_500 + 3_900);
+        assert_eq!(took(&[fetch(0, 8), promote]), 3_900, "blocks of another page");
     }
 
     #[test]
