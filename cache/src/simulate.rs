@@ -203,9 +203,15 @@ pub fn simulate(
     let mut policy = definition.open(&shape(capacity), &blocks)?;
     let online = matches!(definition.build, Build::Online(_));
     if let (Local::Bytes(bytes), true) = (setup.local, online) {
-        // Smaller memory has smaller tables: both fit.
-        capacity = in_blocks(bytes.saturating_sub(policy.metadata_bytes()));
-        policy = definition.open(&shape(capacity), &blocks)?;
+        // Fewer blocks mostly have smaller tables. Where another division of the memory makes them larger, more blocks go.
+        loop {
+            let fits = in_blocks(bytes.saturating_sub(policy.metadata_bytes()));
+            if fits >= capacity {
+                break;
+            }
+            capacity = fits;
+            policy = definition.open(&shape(capacity), &blocks)?;
+        }
     }
     let tables_bytes = if online { policy.metadata_bytes() } else { 0 };
     let mut run = Run::new(definition, load, setup, profile);
@@ -387,11 +393,20 @@ mod tests {
 
     #[test]
     fn tables_take_their_part_of_local_memory() {
-        let load = load((0..64 * 64).map(|at| at % 4096), 64);
-        for definition in crate::POLICIES {
-            let outcome = run(definition.name, &load, definition.block_bytes, 64 << 10);
-            let used = u64::from(outcome.capacity) * u64::from(definition.block_bytes) + outcome.tables_bytes;
-            assert!(used <= 64 << 10, "{}: {used}", definition.name);
+        let pages = 64;
+        let load = load((0..pages * 64).step_by(64), pages);
+        let kib = (16..1024).step_by(20);
+        let sizes = kib.flat_map(|kib| [30, 50, 90].map(|percent| (kib << 10, percent)));
+        for (bytes, host_percent) in sizes {
+            for (definition, one_memory) in crate::POLICIES.iter().flat_map(|one| [(one, false), (one, true)])
+            {
+                let local = Local::Bytes(bytes);
+                let setup = Setup { block_bytes: 128, local, host_percent, one_memory, pairs: 1 };
+                let outcome = simulate(definition, &load, &setup, &PROFILES[0]).unwrap();
+                let used = u64::from(outcome.capacity) * 128 + outcome.tables_bytes;
+                assert!(used <= bytes, "{}, {setup:?}: {used}", definition.name);
+                assert!(used + bytes / 8 > bytes, "{}, {setup:?}: no more than {used}", definition.name);
+            }
         }
     }
 }
