@@ -70,22 +70,29 @@ fn a_page_in_the_host_stays_until_another_is_used_more() {
     assert_eq!(served, Served::Host);
 }
 
-/// Pages of the host after many accesses with one memory for both.
-fn chosen(block: impl Fn(u32) -> Block) -> u32 {
-    let shape = Shape { one_memory: true, ..Shape::new(FOOTPRINT, 1024, 8) };
+/// Pages that the host may have before and after many accesses, with one memory of 128 pages for host and device.
+fn chosen(host_percent: u32, block: impl Fn(u32) -> Block) -> (u32, u32) {
+    let shape = Shape { one_memory: true, host_percent, ..Shape::new(FOOTPRINT, 1024, 8) };
     let mut runs = Runs::new(Parts::ALL, &shape);
+    let before = runs.host.limit() * runs.layout.groups;
     (0..2_000_000).for_each(|at| {
         access(&mut runs, block(at));
     });
-    runs.host.limit() * runs.layout.groups
+    (before, runs.host.limit() * runs.layout.groups)
 }
 
 #[test]
 fn the_split_follows_what_is_used() {
-    // Four blocks of each of 240 pages: as blocks they fit into the memory's 1,024, as pages they do not.
     let random = |at: u32| at.wrapping_mul(0x9e37_79b9).rotate_left(13).wrapping_mul(0x85eb_ca6b) >> 8;
-    let halves = chosen(|at| random(at) % 240 * 8 + random(at ^ 0x5555) % 4 * 2);
-    assert!(halves < 60, "{halves} pages of pages that are half in use");
+    // Four blocks of each of 240 pages: as blocks they fit into the memory's 1,024, as pages they do not.
+    let (before, halves) = chosen(60, |at| random(at) % 240 * 8 + random(at ^ 0x5555) % 4 * 2);
+    assert!(before > 70 && halves < 40, "{before}, then {halves} pages of pages that are half in use");
+    // 110 pages beside a scan, which takes the newest quarter of the device's blocks and nothing of the host.
+    let hot = 880;
+    let beside_a_scan =
+        |at: u32| if at % 4 == 0 { hot + at / 4 % (FOOTPRINT - hot) } else { random(at) % hot };
+    let (before, whole) = chosen(10, beside_a_scan);
+    assert!(before < 20 && whole > 50, "{before}, then {whole} pages of pages in use beside a scan");
 }
 
 #[test]
