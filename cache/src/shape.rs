@@ -13,7 +13,7 @@ pub struct Shape {
     pub blocks_per_page: u32,
     /// Share of local memory that is the host's, for policies with two tiers.
     pub host_percent: u32,
-    /// Whether host and device are one memory: policies that can choose the host's share, from `host_percent` on.
+    /// Whether host and device are one memory. A policy that can choose the host's share does so then, from `host_percent` on.
     pub one_memory: bool,
     /// Lists that work side by side, for UniMem's filter.
     pub pairs: u32,
@@ -79,6 +79,9 @@ pub enum Refused {
         /// As given.
         footprint: u32,
     },
+    /// Nothing to take a mean of.
+    #[error("load: no access that a CPU waits for; expected at least one: use a longer trace")]
+    Load,
     /// Local memory is too small.
     #[error(
         "capacity: {capacity} blocks of local memory leave {device} beside the host's share; expected at least {needs}, at most {MAX_FOOTPRINT}: raise the local memory, or lower the host's share"

@@ -137,7 +137,7 @@ pub struct Setup {
     pub local: Local,
     /// The host's share, for policies with two tiers.
     pub host_percent: u32,
-    /// Host and device are one memory with the host's latency. Policies that can choose the host's share.
+    /// Host and device are one memory with the host's latency. A policy that can choose the host's share does so.
     pub one_memory: bool,
     /// Pairs of lists, for UniMem's filter.
     pub pairs: u32,
@@ -166,13 +166,13 @@ pub struct Outcome {
     pub written_bytes: u64,
     /// Fetched bytes for each byte of the touched lines.
     pub amplification: f64,
-    /// Bytes written back for each byte of the dirtied lines.
-    pub write_amplification: f64,
+    /// Bytes written back for each byte of the dirtied lines; none if no line is dirtied.
+    pub write_amplification: Option<f64>,
     /// Pages that moved to the host.
     pub promoted: u64,
 }
 
-/// Runs a policy on a load. Errors: local memory, its share or a block that the policy can't have.
+/// Runs a policy on a load. Errors: a load that no CPU waits for; local memory, its share or a block that the policy can't have.
 pub fn simulate(
     definition: &Definition,
     load: &Load,
@@ -182,6 +182,9 @@ pub fn simulate(
     let block_bytes = setup.block_bytes;
     if !block_bytes.is_power_of_two() || !(LINE_BYTES..=PAGE_BYTES).contains(&block_bytes) {
         return Err(Refused::Page { blocks: PAGE_BYTES / block_bytes.max(1) });
+    }
+    if load.fills() == 0 {
+        return Err(Refused::Load);
     }
     let per_page = PAGE_BYTES / block_bytes;
     let lines_per_block = block_bytes / LINE_BYTES;
@@ -312,8 +315,9 @@ impl<'a> Run<'a> {
     }
 
     fn outcome(&self, load: &Load, capacity: u32, tables_bytes: u64) -> Outcome {
-        let ratio = |bytes: u64, lines: u64| bytes as f64 / (lines * u64::from(LINE_BYTES)).max(1) as f64;
-        let fills = self.served.iter().sum::<u64>().max(1);
+        let ratio = |bytes: u64, lines: u64| bytes as f64 / (lines * u64::from(LINE_BYTES)) as f64;
+        // `simulate` refuses a load without any, so lines are touched too.
+        let fills = self.served.iter().sum::<u64>();
         Outcome {
             capacity,
             local_bytes: u64::from(capacity) * u64::from(self.block_bytes) + tables_bytes,
@@ -325,7 +329,7 @@ impl<'a> Run<'a> {
             fetched_bytes: self.fetched_bytes,
             written_bytes: self.written_bytes,
             amplification: ratio(self.fetched_bytes, load.lines),
-            write_amplification: ratio(self.written_bytes, load.dirtied),
+            write_amplification: (load.dirtied > 0).then(|| ratio(self.written_bytes, load.dirtied)),
             promoted: self.promoted,
         }
     }
@@ -360,9 +364,26 @@ mod tests {
         assert_eq!((outcome.from_device, outcome.from_remote), (10, 10));
         assert_eq!(outcome.amat_ns, (10.0 * 2_000.0 + 10.0 * 150.0) / 20.0);
         assert_eq!(outcome.fetched_bytes, 10 * 512);
-        assert_eq!(outcome.amplification, 8.0);
+        assert_eq!((outcome.amplification, outcome.write_amplification), (8.0, None));
         let kona = run("kona", &load, 4096, 64 << 10);
         assert_eq!(kona.amat_ns, (2.0 * 4_000.0 + 18.0 * 150.0) / 20.0 + 14.0);
+    }
+
+    #[test]
+    fn means_of_nothing_are_refused() {
+        let written = Event { line: 3, write: true, write_back: true };
+        let setup = Setup {
+            block_bytes: 512,
+            local: Local::Blocks(8),
+            host_percent: 30,
+            one_memory: false,
+            pairs: 1,
+        };
+        let outcome =
+            |events| simulate(crate::find("lru").unwrap(), &Load::new(events, 1), &setup, &PROFILES[0]);
+        assert_eq!(outcome(vec![written]), Err(Refused::Load));
+        let read = Event { line: 3, write: false, write_back: false };
+        assert_eq!(outcome(vec![read, written]).unwrap().write_amplification, Some(0.0));
     }
 
     /// The steps of an access: fetches, and a page that moves.

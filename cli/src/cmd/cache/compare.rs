@@ -1,6 +1,6 @@
 //! `p4rack cache compare`: one policy against all others, on many traces.
 
-use super::{block_bytes, in_parallel, load, names};
+use super::{block_bytes, in_parallel, load, names, ratio};
 use p4rack_cache::simulate::{Load, Local, Outcome, PROFILES, Profile, Setup, simulate};
 use p4rack_cache::{Definition, PARTS, POLICIES};
 use p4rack_lab::rows::Rows;
@@ -149,7 +149,7 @@ fn all_cells(cells: &[&Cell]) -> String {
             format!("{} %", cell.local_percent),
             format!("{:.0}", ns(own)),
             format!("{:.2}", own.outcome.amplification),
-            format!("{:.2}", own.outcome.write_amplification),
+            ratio(own.outcome.write_amplification),
             format!("{:.2}", own.outcome.tables_bytes as f64 * 100.0 / local_bytes),
             best.map_or("–", |best| best.policy).into(),
             best.map_or_else(String::new, |best| format!("{:.0}", ns(best))),

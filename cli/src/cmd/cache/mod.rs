@@ -187,6 +187,11 @@ fn in_parallel<C: Sync, R: Send>(cells: &[C], work: impl Fn(&C) -> R + Sync) -> 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// A ratio; a dash if there is none.
+fn ratio(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), |value| format!("{value:.2}"))
+}
+
 fn table(rows: &[Row], profile: &Profile, footprint_bytes: u64, fills: u64) -> String {
     let mut table = Rows::new(&[
         "policy",
@@ -210,7 +215,7 @@ fn table(rows: &[Row], profile: &Profile, footprint_bytes: u64, fills: u64) -> S
             percent(outcome.from_remote, fills),
             percent(outcome.from_host, fills),
             format!("{:.2}", outcome.amplification),
-            format!("{:.2}", outcome.write_amplification),
+            ratio(outcome.write_amplification),
             percent(outcome.tables_bytes, outcome.local_bytes),
         ]);
     }

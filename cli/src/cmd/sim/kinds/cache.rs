@@ -113,9 +113,11 @@ fn text_of(outcome: &CacheOutcome) -> String {
         percent(outcome.miss_share)
     );
     text += &format!(
-        "moved    {:.2} bytes fetched for each touched one, {:.2} written for each dirtied one, {} pages to the host\n",
+        "moved    {:.2} bytes fetched for each touched one, {}, {} pages to the host\n",
         counts.amplification,
-        counts.write_amplification,
+        counts
+            .write_amplification
+            .map_or("none dirtied".into(), |ratio| format!("{ratio:.2} written for each dirtied one")),
         count(counts.promoted)
     );
     text += &format!("tables   {} of local memory\n", percent(outcome.tables_share));

@@ -15,7 +15,8 @@ fn child<'a>(of: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// The number at a path; `*` adds all elements up, and `PATH / PATH` is a quotient. There is no latency of no message.
+/// The number at a path; `*` adds up what all elements have, and `PATH / PATH` is a quotient. There is no latency of no message, and
+/// no sum of nothing.
 pub fn number(of: &Value, path: &str) -> Option<f64> {
     if let Some((over, under)) = path.split_once(" / ") {
         return Some(number(of, over)? / number(of, under).filter(|under| *under != 0.0)?);
@@ -29,14 +30,15 @@ fn walk(of: &Value, keys: &[&str]) -> Option<f64> {
     let is_empty = (of["measured"] == 0 && !rest.is_empty()) || (of["count"] == 0 && *key != "count");
     match (is_empty, *key, of) {
         (true, ..) => None,
-        (false, "*", Value::Array(all)) => Some(sum(all.iter(), rest)),
-        (false, "*", Value::Object(all)) => Some(sum(all.values(), rest)),
+        (false, "*", Value::Array(all)) => sum(all.iter(), rest),
+        (false, "*", Value::Object(all)) => sum(all.values(), rest),
         _ => walk(child(of, key)?, rest),
     }
 }
 
-fn sum<'a>(all: impl Iterator<Item = &'a Value>, keys: &[&str]) -> f64 {
-    all.filter_map(|one| walk(one, keys)).sum()
+/// The sum of the numbers that there are; none of nothing.
+fn sum<'a>(all: impl Iterator<Item = &'a Value>, keys: &[&str]) -> Option<f64> {
+    all.filter_map(|one| walk(one, keys)).reduce(|sum, value| sum + value)
 }
 
 /// A figure in its unit.
@@ -60,7 +62,9 @@ mod tests {
         let numbers =
             ["/traffic/0/sent", "/traffic/*/sent", "/links/*/sent", "/traffic/1/sent / /traffic/0/sent"];
         assert_eq!(numbers.map(|path| number(&of, path)), [Some(1.0), Some(3.5), Some(4.0), Some(2.5)]);
-        for absent in ["/traffic/2/sent", "/traffic/x", "/text", "/none / /text", "/links / /none"] {
+        for absent in
+            ["/traffic/2/sent", "/traffic/x", "/text", "/none / /text", "/links / /none", "/links/*/lost"]
+        {
             assert_eq!(number(&of, absent), None, "{absent}");
         }
         assert_eq!(find(&of, "/links/h1/sent"), Some(&json!(4)));
@@ -68,8 +72,8 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_no_figure() {
-        let none = json!({ "measured": 0, "latency_ns": { "count": 0, "p50": 0 }, "zero": 0 });
-        for path in ["/latency_ns/p50", "/measured / /zero"] {
+        let none = json!({ "measured": 0, "latency_ns": { "count": 0, "p50": 0 }, "zero": 0, "traffic": [], "links": {} });
+        for path in ["/latency_ns/p50", "/measured / /zero", "/traffic/*/sent", "/links/*/sent"] {
             assert_eq!(number(&none, path), None, "{path}");
         }
         assert_eq!(number(&none, "/measured"), Some(0.0), "a count of nothing is one");
