@@ -94,6 +94,19 @@ fn recipes_make_the_same_trace_each_time() {
 }
 
 #[test]
+fn a_seed_is_that_of_all_random_parts() {
+    let recipe = |text: &str| Recipe::read(text, "recipe.toml").expect("is right");
+    assert_eq!(recipe(&(RECIPES[0].to_owned() + "\nseed = 3")).seed(), Some(3));
+    assert_eq!(recipe(RECIPES[7]).seed(), None, "nothing in a regression is random");
+    let mix = RECIPES[8].replace("keys = 50", "keys = 50\nseed = 4");
+    assert_eq!(recipe(&mix).seed(), Some(4));
+    let mut two = recipe(&(mix + "\n[[parts]]\nkind = \"etc\"\nkeys = 50\noperations = 9\nseed = 5"));
+    assert_eq!(two.seed(), None);
+    two.set_seed(6);
+    assert_eq!(two.seed(), Some(6));
+}
+
+#[test]
 fn objects_of_a_store_do_not_overlap() {
     for text in &RECIPES[..3] {
         // Every field of every record: reads of workload C touch all.

@@ -89,6 +89,8 @@ pub struct CacheOutcome {
     pub name: String,
     /// The load.
     pub load: String,
+    /// Seed of the load; none if nothing in it is random, or if its parts have different ones.
+    pub seed: Option<u64>,
     /// The policy.
     pub scheme: &'static str,
     /// Latencies.
@@ -204,6 +206,7 @@ impl CacheExperiment {
         let mut outcome = CacheOutcome {
             name: spec.name.clone(),
             load: spec.load.clone(),
+            seed: recipe.seed(),
             scheme: self.policy.name,
             profile: self.profile.name,
             local_percent: spec.local_percent,
@@ -255,7 +258,9 @@ mod tests {
         assert!(first.miss_share > 0.1 && first.counts.amat_ns > 150.0, "{first:?}");
         let json = |outcome: &CacheOutcome| serde_json::to_string(outcome).unwrap();
         assert_eq!(json(&first), json(&run("").unwrap()));
-        assert_ne!(json(&first), json(&run("seed = 2\n").unwrap()));
+        let second = run("seed = 2\n").unwrap();
+        assert_ne!(json(&first), json(&second));
+        assert_eq!((first.seed, second.seed), (Some(1), Some(2)), "the recipe's, and the experiment's");
         assert!(run("first = 100\n").unwrap().fills < first.fills);
     }
 

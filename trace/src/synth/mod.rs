@@ -127,6 +127,23 @@ impl Recipe {
         }
     }
 
+    /// The seed; none if nothing is random, or if the parts of a mix have different ones.
+    pub fn seed(&self) -> Option<u64> {
+        match self {
+            Recipe::Ycsb(one) => Some(one.seed),
+            Recipe::Uniform(one) => Some(one.seed),
+            Recipe::Etc(one) => Some(one.seed),
+            Recipe::Pagerank(one) => Some(one.seed),
+            Recipe::Colouring(one) => Some(one.seed),
+            Recipe::Regression(_) => None,
+            Recipe::Mix(mix) => {
+                let mut seeds = mix.parts.iter().filter_map(Recipe::seed);
+                let first = seeds.next()?;
+                seeds.all(|seed| seed == first).then_some(first)
+            }
+        }
+    }
+
     /// Makes the accesses.
     pub fn make(&self, sink: Sink<'_>) {
         match self {

@@ -11,6 +11,7 @@ const MERGED: &[(&str, &str)] = &[
     ("id", "/id"),
     ("name", "/outcome/name"),
     ("load", "/outcome/load"),
+    ("seed", "/outcome/seed"),
     ("scheme", "/outcome/scheme"),
     ("profile", "/outcome/profile"),
     ("local_percent", "/outcome/local_percent"),
@@ -97,10 +98,11 @@ fn text_of(outcome: &CacheOutcome) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let counts = &outcome.counts;
     let mut text = format!(
-        "{}: {} on {}, {} % local, blocks of {} B, latencies `{}`, {:.1} MB of touched pages\n",
+        "{}: {} on {}{}, {} % local, blocks of {} B, latencies `{}`, {:.1} MB of touched pages\n",
         outcome.name,
         outcome.scheme,
         outcome.load,
+        outcome.seed.map_or_else(String::new, |seed| format!(" with seed {seed}")),
         outcome.local_percent,
         outcome.block_bytes,
         outcome.profile,

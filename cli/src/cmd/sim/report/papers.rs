@@ -191,8 +191,9 @@ fn measured(outcome: &Value, path: &str) -> Option<f64> {
     figure(outcome, path).filter(|_| path.split(" / ").all(counts))
 }
 
-fn seed(run: &Run<'_>) -> u64 {
-    run.result["outcome"]["seed"].as_u64().unwrap_or_default()
+/// The seed of a run; none if nothing in it is random.
+fn seed(run: &Run<'_>) -> Option<u64> {
+    run.result["outcome"]["seed"].as_u64()
 }
 
 /// Settings that have several values within a case.

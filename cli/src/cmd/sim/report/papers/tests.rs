@@ -111,6 +111,31 @@ fn every_kind_of_figure_can_be_missed() {
     assert_eq!(verdict("up_to", &[29.0, 40.0]), format!("up to 3, here 2.9 to 4: {missed}"));
 }
 
+/// A ratio of runs with different seeds would be one of loads, too. Caches' results are read as they are written.
+#[test]
+fn ratios_are_of_runs_with_the_same_seed() {
+    let ran = |case: &str, policy: &str, seed: u64| {
+        let text = format!(
+            "name = \"c\"\nkind = \"cache\"\nload = \"u.toml\"\npolicy = \"{policy}\"\nlocal_percent = 25\nseed = {seed}\n"
+        );
+        let recipe =
+            "kind = \"ycsb\"\nworkload = \"a\"\nlayout = \"scattered\"\nrecords = 200\noperations = 900\n";
+        let experiment = p4rack_sim::CacheExperiment::parse(&text, "c.toml").unwrap();
+        let outcome = experiment.read_load(&|_| Ok(recipe.to_owned())).unwrap().run().unwrap();
+        let seed = seed.to_string();
+        json!({ "sweep": "fig", "settings": { "case": case, "seed": seed }, "ratios": [], "outcome": outcome })
+    };
+    let seeds = [1, 2, 3];
+    let mut results: Vec<Value> =
+        seeds.iter().flat_map(|seed| [ran("a", "fifo", *seed), ran("b", "kona", *seed)]).collect();
+    let ratio =
+        json!({ "figure": "amat_ns", "of": "a", "by": "b", "says": 1.0, "mean": true, "source": "x" });
+    let amat = |result: &Value| result["outcome"]["amat_ns"].as_f64().unwrap();
+    let expected: Vec<f64> = results.chunks(2).map(|pair| amat(&pair[0]) / amat(&pair[1])).collect();
+    results.iter_mut().step_by(2).for_each(|result| result["ratios"] = json!([ratio]));
+    assert_eq!(comparisons(&results)[0].judged(), expected);
+}
+
 /// A case that has nothing left is no reason to leave its ratio out.
 #[test]
 fn a_ratio_to_nothing_is_above_every_bound() {
