@@ -14,16 +14,16 @@ pub struct Definition {
     pub block_bytes: u32,
     /// Whether its system translates addresses on the way to local memory, which each access pays for.
     pub translates: bool,
-    /// How it is made.
+    /// How to make it.
     pub build: Build,
 }
 
-/// What it takes to make a policy.
+/// What a policy is made from.
 #[derive(Debug)]
 pub enum Build {
-    /// The shape.
+    /// Its shape.
     Online(fn(&Shape) -> Opened),
-    /// All accesses too: only for simulations.
+    /// Its shape and all accesses, which only a simulation knows.
     Offline(fn(&Shape, &[Block]) -> Opened),
 }
 
@@ -72,15 +72,15 @@ pub const POLICIES: &[Definition] = &[
     policy("arc", 512, "two LRU lists that adapt to each other", arc::open),
     Definition {
         name: "belady",
-        about: "the best possible, knows the future: simulations only",
+        about: "fewest fetches of single blocks possible, knows the future: simulations only",
         block_bytes: 512,
         translates: false,
         build: Build::Offline(belady::open),
     },
-    policy("runs", 512, "ours: W-TinyLFU, runs of blocks, pages in the host by frequency", runs::open),
+    policy("runs", 512, "ours: fetches runs of blocks, keeps blocks and pages by frequency", runs::open),
 ];
 
-/// Ours without each of its parts, to see what the part gives.
+/// `runs` without one of its parts each: the difference is what the part gives.
 pub const PARTS: &[Definition] = &[
     policy("runs-single", 512, "each miss fetches one block", |shape| {
         Parts { runs: false, ..ALL }.open(shape)
