@@ -13,7 +13,7 @@ pub struct Model {
     /// What it is, in a few words.
     pub about: &'static str,
     /// Bytes and ways of each level, the nearest one first.
-    levels: &'static [(u64, usize)],
+    pub levels: &'static [(u64, usize)],
     /// Whether a use makes a line the newest of its set.
     by_use: bool,
 }
@@ -73,6 +73,8 @@ struct Level {
 #[derive(Clone, Debug)]
 pub struct CpuCache {
     levels: Vec<Level>,
+    /// Lines that each level was asked for and did not have.
+    misses: Vec<u64>,
 }
 
 impl Level {
@@ -121,7 +123,12 @@ impl CpuCache {
             ways: *ways,
             by_use: model.by_use,
         };
-        CpuCache { levels: model.levels.iter().map(level).collect() }
+        CpuCache { levels: model.levels.iter().map(level).collect(), misses: vec![0; model.levels.len()] }
+    }
+
+    /// Lines that each level did not have when an access asked for them, the nearest level first.
+    pub fn misses(&self) -> &[u64] {
+        &self.misses
     }
 
     /// An access. `reaches` gets what memory sees of it: for each line a fill at most, and write-backs before it.
@@ -135,6 +142,7 @@ impl CpuCache {
         let hit = (0..self.levels.len()).find(|level| self.levels[*level].hit(line, write && *level == 0));
         // The farthest level that missed makes room first: what leaves it leaves all.
         for level in (0..hit.unwrap_or(self.levels.len())).rev() {
+            self.misses[level] += 1;
             self.bring(level, line, write && level == 0, reaches);
         }
         if hit.is_none() {

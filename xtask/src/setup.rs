@@ -17,7 +17,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("etcd-server", "/usr/bin/etcd", "the etcd test"),
     ("mininet", "/usr/bin/mn", "the Mininet test"),
     ("tshark", "/usr/bin/tshark", "the test of RoCE's frames"),
-    ("valgrind", "/usr/bin/valgrind", "the test of recorded traces"),
+    ("valgrind", "/usr/bin/valgrind", "the tests of recorded traces and of the CPU's caches"),
 ];
 
 /// Installs missing packages.
