@@ -105,15 +105,15 @@ fn page(results: &[Value], pages: &BTreeMap<&str, Page>, headline: &Headline, pa
     let links: String = groups.iter().enumerate().map(link).collect();
     let sections: String = groups.iter().enumerate().map(|(nth, group)| section(nth, group)).collect();
     let body = format!(
-        "<header><h1>Simulated racks</h1>\n<p class='verdict {class}'>{headline}</p>\n\
-         <p>Racks in virtual time: the papers’ figures beside those here, then the runs of each experiment.</p></header>\n\
+        "<header><h1>Simulations</h1>\n<p class='verdict {class}'>{headline}</p>\n\
+         <p>The papers’ figures beside those here, then the runs of each experiment.</p></header>\n\
          <nav aria-label=Experiments>{links}</nav>\n\
          <section><h2>Beside the papers</h2>\n<p class=lead>The paper’s figures beside those here: of the cases that are as in \
          the paper, if there are any, else of all that it speaks of. A figure within 10 % is the same. Each row opens to the \
          paper’s words and to all cases.</p>\n{papers}</section>\n{sections}"
     );
     document(&p4rack_report::Page {
-        title: "p4rack: simulated racks",
+        title: "p4rack: simulations",
         style: include_str!("page.css"),
         body: &body,
         script: include_str!("page.js"),
@@ -204,6 +204,54 @@ mod tests {
             page.contains("<h3>By traffic</h3>")
                 && page.contains("a: &lt;other&gt;")
                 && !page.contains("<other>")
+        );
+    }
+
+    #[test]
+    fn plots_with_too_many_lines_are_divided_and_say_what_they_leave_out() {
+        let of = |cases: usize, loads: usize| {
+            let mut results = Vec::new();
+            for (case, load, k) in
+                (0..cases * loads * 2).map(|nth| (nth / loads / 2, nth / 2 % loads, nth % 2))
+            {
+                let mut result = runs::tests::result(&format!("case {case:02}"), &k.to_string(), 1, 1.0);
+                result["settings"]["load"] = json!(format!("load-{load}"));
+                results.push(result);
+            }
+            page(&results, &runs::tests::pages(), &Headline::default(), "")
+        };
+        let whole = of(8, 2);
+        assert!(
+            whole.contains("<h3>Over k</h3>") && !whole.contains("lines; the table"),
+            "16 lines are shown"
+        );
+        let divided = of(9, 2);
+        for load in 0..2 {
+            let (_, plots) = divided.split_once(&format!("<h3>Over k, load load-{load}</h3>")).unwrap();
+            let goodput = plots.split("</svg>").next().unwrap();
+            assert_eq!(goodput.matches("class=line ").count(), 9, "{goodput}");
+            assert!(goodput.contains("<title>case 08</title>"));
+        }
+        let cut = of(17, 2);
+        assert_eq!(cut.matches("The first 16 of 17 lines; the table has all.").count(), 2);
+        let plot = cut.split("<h3>Over k, load load-1</h3>").nth(1).unwrap().split("</svg>").next().unwrap();
+        assert_eq!(plot.matches("class=line ").count(), 16);
+        assert!(cut.contains("<option>case 16</option>") && !plot.contains("case 16"));
+    }
+
+    #[test]
+    fn bars_that_are_left_out_are_counted() {
+        let bars = |count: usize| {
+            let results: Vec<Value> =
+                (0..count).map(|nth| runs::tests::result(&format!("case {nth:02}"), "2", 1, 1.0)).collect();
+            page(&results, &runs::tests::pages(), &Headline::default(), "")
+        };
+        assert!(!bars(40).contains("(the first"));
+        let page = bars(41);
+        assert!(page.contains("(the first 40 of 41; the table has all)"));
+        assert!(
+            page.contains("<title>case 39: 1 Gb/s</title>")
+                && !page.contains("<title>case 40: 1 Gb/s</title>")
         );
     }
 

@@ -11,8 +11,11 @@ use p4rack_report::{
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Figures over the setting with the most values, numbers or lists of hosts; a line for each combination of the others.
-/// Without such a setting, bars.
+/// Lines of a plot over settings.
+const LINES_MAX: usize = 16;
+
+/// Figures over the setting with the most values, numbers or lists of hosts; a line for each combination of the others. Where these are
+/// too many for a plot, one of them has plots of its own for each of its values. Without such a setting, bars.
 pub fn over_settings(group: &Group<'_>) -> String {
     let Some(key) = axis_of(&group.rows) else {
         let bar = |figure: &Figure, (nth, row): (usize, &Row<'_>)| {
@@ -26,10 +29,34 @@ pub fn over_settings(group: &Group<'_>) -> String {
         let all: String = group.page.drawn.iter().filter(|_| group.rows.len() > 1).map(of).collect();
         return if all.is_empty() { all } else { format!("<div class='plots two'>{all}</div>") };
     };
-    let lines = lines(&group.rows, key);
-    let hosts = group.rows.iter().filter_map(|row| setting(row, key)).any(is_hosts);
+    let rows: Vec<&Row<'_>> = group.rows.iter().collect();
+    let Some(other) = divided_by(&rows, key) else { return over(group, &rows, key, None) };
+    let mut values: Vec<&str> = Vec::new();
+    rows.iter().filter_map(|row| setting(row, other)).for_each(|value| {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    });
+    let with = |value: &&str| {
+        let rows: Vec<&Row<'_>> =
+            rows.iter().copied().filter(|row| setting(row, other) == Some(*value)).collect();
+        over(group, &rows, key, Some((other, value)))
+    };
+    values.iter().map(with).collect()
+}
+
+/// Plots of these rows over the setting `key`, all with the same value of another one if they are divided by it.
+fn over(group: &Group<'_>, rows: &[&Row<'_>], key: &str, same: Option<(&str, &str)>) -> String {
+    let mut lines = lines(rows, key, same.map(|(key, _)| key));
+    let hosts = rows.iter().filter_map(|row| setting(row, key)).any(is_hosts);
     let unit = if hosts && last(key) != "hosts" { "hosts" } else { "" };
-    let mut out = format!("<h3>Over {}</h3>", escape(last(key)));
+    let with = same.map_or_else(String::new, |same| format!(", {}", words(same)));
+    let mut out = format!("<h3>Over {}{}</h3>", escape(last(key)), escape(&with));
+    if lines.len() > LINES_MAX {
+        out +=
+            &format!("<p class=lead>The first {LINES_MAX} of {} lines; the table has all.</p>", lines.len());
+        lines.truncate(LINES_MAX);
+    }
     out +=
         &legend(lines.iter().enumerate().map(|(nth, (name, _))| (name.as_str(), Colour::Series(nth), None)));
     out.push_str("<div class='plots two'>");
@@ -74,12 +101,26 @@ fn axis_of<'a>(rows: &[Row<'a>]) -> Option<&'a str> {
 /// Rows with their places on the axis.
 type Places<'r, 'a> = Vec<(f64, &'r Row<'a>)>;
 
-/// Rows by their settings beside `key`, each with its value of `key`.
-fn lines<'r, 'a>(rows: &'r [Row<'a>], key: &str) -> Vec<(String, Places<'r, 'a>)> {
+/// The setting beside the case and `key` that all rows have and that has the most values, if there are too many lines for a plot.
+fn divided_by<'a>(rows: &[&Row<'a>], key: &str) -> Option<&'a str> {
+    if lines(rows, key, None).len() <= LINES_MAX {
+        return None;
+    }
+    let first = rows.first()?.runs[0].settings.iter().map(|(key, _)| *key);
+    let others = first.filter(|other| *other != key && *other != "case");
+    let count = |key: &str| {
+        let values: Option<BTreeSet<&str>> = rows.iter().map(|row| setting(row, key)).collect();
+        values.map_or(0, |values| values.len())
+    };
+    others.filter(|key| count(key) > 1).max_by_key(|key| count(key))
+}
+
+/// Rows by their settings beside `key` and one that is the same for all, each with its value of `key`.
+fn lines<'r, 'a>(rows: &[&'r Row<'a>], key: &str, same: Option<&str>) -> Vec<(String, Places<'r, 'a>)> {
     let mut lines: Vec<(String, Places<'r, 'a>)> = Vec::new();
-    for row in rows {
+    for row in rows.iter().copied() {
         let Some(x) = setting(row, key).and_then(amount) else { continue };
-        let others = row.runs[0].settings.iter().filter(|(other, _)| *other != key);
+        let others = row.runs[0].settings.iter().filter(|(other, _)| *other != key && Some(*other) != same);
         let mut name = others.map(|setting| words(*setting)).collect::<Vec<_>>().join(", ");
         if name.is_empty() {
             name = row.runs[0].outcome["scheme"].as_str().unwrap_or(&row.name).to_owned();

@@ -215,11 +215,15 @@ fn part<'a>(parts: &Parts, outcome: &'a Value, name: &str) -> Option<&'a Value> 
     }
 }
 
-/// A plot of the first bars; nothing if there are none.
-pub fn bars(title: String, unit: &str, all: impl Iterator<Item = Bar>) -> String {
-    let bars: Vec<Bar> = all.take(BARS_MAX).collect();
+/// A plot of the first bars, which says so if there are more; nothing if there are none.
+pub fn bars(mut title: String, unit: &str, all: impl Iterator<Item = Bar>) -> String {
+    let mut bars: Vec<Bar> = all.collect();
     if bars.is_empty() {
         return String::new();
+    }
+    if bars.len() > BARS_MAX {
+        title += &format!(" (the first {BARS_MAX} of {}; the table has all)", bars.len());
+        bars.truncate(BARS_MAX);
     }
     let bars = Bars { title, unit: unit.to_owned(), source: "paper", bars };
     figure(&bars.caption(), &bars.svg())
