@@ -1,7 +1,7 @@
 //! Fuzz targets with libFuzzer on the stable compiler. Coverage comes from LLVM's own pass, so neither a
 //! nightly toolchain nor another cargo command is needed.
 
-use crate::lanes::{Lane, Started, patient};
+use crate::lanes::{Ended, Lane, Started, patient};
 use crate::{cargo, root};
 use std::fs;
 use std::process::Command;
@@ -21,11 +21,49 @@ pub fn build() -> Started {
     Started::new("fuzz targets build", build.env("RUSTFLAGS", flags).env_remove(crate::LINTER))
 }
 
-/// Runs each target for `secs` seconds, as many at once as there are processors.
+/// What each target executes in ten seconds at least, and accordingly more in longer runs: a twentieth of what it did in the runs of
+/// docs/fuzzing.md, and no less than [`FEWEST`].
+const FLOORS: &[(&str, u64)] = &[
+    ("bfrt_entry", FEWEST),
+    ("bfrt_service", FEWEST),
+    ("clio_board", FEWEST),
+    ("clio_client", FEWEST),
+    ("cowbird_rings", FEWEST),
+    ("edm_hosts", 1_600),
+    ("endpoint", 380),
+    ("p4_parse", 230),
+    ("p4_program", 75),
+    ("roce_adapters", FEWEST),
+    ("stf_pcap", 60),
+    ("trace_readers", FEWEST),
+    ("wire_frames", 35_000),
+];
+/// The floor of targets without a longer run, too.
+const FEWEST: u64 = 50;
+/// Targets run with the processors' time that others leave. One below its floor runs again, this many times in all.
+const ROUNDS: u32 = 6;
+
+/// Runs each target for `secs` seconds, as many at once as there are processors. One that executes too little fails by its name.
 pub fn run(lane: &Lane, build: Started, secs: u32) {
     if !lane.finish(build) {
         return;
     }
+    let names = names();
+    let at_once = thread::available_parallelism().map_or(1, usize::from);
+    for names in names.chunks(at_once) {
+        println!("     begins fuzz {}: {secs} s", names.join(", "));
+        let start = |name: &String| Started::new(&format!("fuzz {name}"), &mut patient(&target(name, secs)));
+        let running: Vec<_> = names.iter().map(|name| (name, start(name))).collect();
+        for (name, started) in running {
+            if let Err(why) = runs_enough(lane, started, floor(name, secs), || start(name)) {
+                lane.fail(&format!("fuzz {name}"), &why);
+            }
+        }
+    }
+}
+
+/// All targets.
+fn names() -> Vec<String> {
     let folder = root().join("fuzz/fuzz_targets");
     let mut names: Vec<String> = fs::read_dir(&folder)
         .into_iter()
@@ -34,17 +72,51 @@ pub fn run(lane: &Lane, build: Started, secs: u32) {
         .filter_map(|entry| entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()))
         .collect();
     names.sort();
-    let at_once = thread::available_parallelism().map_or(1, usize::from);
-    for names in names.chunks(at_once) {
-        println!("     begins fuzz {}: {secs} s", names.join(", "));
-        let running: Vec<_> = names
-            .iter()
-            .map(|name| Started::new(&format!("fuzz {name}"), &mut patient(&target(name, secs))))
-            .collect();
-        for started in running {
-            lane.finish(started);
+    names
+}
+
+/// What a target has to execute in a run of `secs` seconds; nothing is known of one that is not listed.
+fn floor(name: &str, secs: u32) -> Option<u64> {
+    let listed = FLOORS.iter().find(|(one, _)| *one == name)?;
+    Some((listed.1 * u64::from(secs) / 10).max(1))
+}
+
+/// Waits for a target, and starts it again while it has executed too little. Errors: it executed too little in all rounds, or has no
+/// floor. A run that fails is reported as any step is.
+fn runs_enough(
+    lane: &Lane,
+    first: Started,
+    floor: Option<u64>,
+    again: impl Fn() -> Started,
+) -> Result<(), String> {
+    let (mut executed, mut running) = (0, first);
+    for round in 1.. {
+        let ended = running.wait();
+        executed += executions(&ended);
+        if !lane.report(ended) {
+            return Ok(());
+        }
+        let floor = floor.ok_or("has no floor; add it to FLOORS in xtask/src/fuzz.rs")?;
+        match executed {
+            _ if executed >= floor => return Ok(()),
+            _ if round == ROUNDS => {
+                return Err(format!(
+                    "{executed} executions in {ROUNDS} runs; expected {floor} or more: see what it waits for, or lower its floor in xtask/src/fuzz.rs"
+                ));
+            }
+            _ => running = again(),
         }
     }
+    Ok(())
+}
+
+/// What libFuzzer counted in a run: `stat::number_of_executed_units: 4242`.
+fn executions(ended: &Ended) -> u64 {
+    let count = |line: &Vec<u8>| {
+        let line = String::from_utf8_lossy(line);
+        line.strip_prefix("stat::number_of_executed_units:")?.trim().parse().ok()
+    };
+    ended.lines.iter().rev().find_map(count).unwrap_or(0)
 }
 
 /// Fuzzes one target for `secs` seconds.
@@ -66,4 +138,57 @@ fn target(name: &str, secs: u32) -> Command {
         command.arg(seeds);
     }
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::{Lanes, News};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    fn says(executed: u64, code: u8) -> Started {
+        let script =
+            format!("echo 'stat::number_of_executed_units: {executed}' >&2; echo 'Done 1 runs'; exit {code}");
+        Started::new("fuzz x", Command::new("sh").args(["-c", &script]))
+    }
+
+    /// Runs a target that executes so much in each run: what comes of it, and how often it ran.
+    fn ran(floor: Option<u64>, executed: u64, code: u8) -> (Result<(), String>, u32) {
+        let lanes = Lanes::new();
+        let lane = lanes.start(move |lane| {
+            let runs = AtomicU32::new(0);
+            let start = || {
+                runs.fetch_add(1, Ordering::Relaxed);
+                says(executed, code)
+            };
+            let result = runs_enough(lane, start(), floor, start);
+            (result, runs.into_inner())
+        });
+        let reported = lanes.news().iter().filter(|news| matches!(news, News::Ended(_))).count();
+        let (result, runs) = lane.join().unwrap();
+        assert_eq!(reported, runs as usize);
+        (result, runs)
+    }
+
+    #[test]
+    fn a_target_that_executes_too_little_fails() {
+        assert_eq!(ran(Some(10), 10, 0), (Ok(()), 1));
+        assert_eq!(ran(Some(10), 4, 0), (Ok(()), 3), "on a busy machine");
+        let (result, runs) = ran(Some(10), 1, 0);
+        assert_eq!(runs, ROUNDS);
+        assert!(result.unwrap_err().starts_with("6 executions in 6 runs; expected 10 or more"));
+        assert!(ran(None, 10, 0).0.unwrap_err().starts_with("has no floor"));
+        assert_eq!(ran(Some(10), 1, 3), (Ok(()), 1), "it has failed already");
+    }
+
+    #[test]
+    fn every_target_has_a_floor() {
+        let names = names();
+        assert!(names.len() > 10, "{names:?}");
+        for name in &names {
+            assert!(floor(name, 10).is_some(), "{name}: add it to FLOORS");
+        }
+        assert_eq!(FLOORS.len(), names.len());
+        assert_eq!(floor("wire_frames", 60), floor("wire_frames", 10).map(|floor| floor * 6));
+    }
 }

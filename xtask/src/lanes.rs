@@ -31,7 +31,7 @@ pub struct Ended {
     /// Name of the step.
     pub name: String,
     /// Lines of both streams.
-    pub lines: Receiver<Vec<u8>>,
+    pub lines: Vec<Vec<u8>>,
     /// How it ended.
     pub end: End,
 }
@@ -68,7 +68,8 @@ impl Started {
             status: Err(io::Error::other("the thread that read its output panicked")),
             took: Duration::ZERO,
         };
-        Ended { name: self.name, lines: self.lines, end: self.end.join().unwrap_or_else(|_| lost()) }
+        let end = self.end.join().unwrap_or_else(|_| lost());
+        Ended { name: self.name, lines: self.lines.iter().collect(), end }
     }
 }
 
@@ -78,6 +79,8 @@ pub enum News {
     Ended(Ended),
     /// A step is left out: its name, and what it needs.
     Skipped(String, String),
+    /// A step has ended with 0, and yet failed: its name, and why.
+    Failed(String, String),
     /// A lane has panicked: its other steps are missing.
     Panicked,
 }
@@ -94,7 +97,11 @@ impl Lane {
 
     /// Waits for a step that runs already. Returns whether it has ended with 0.
     pub fn finish(&self, started: Started) -> bool {
-        let ended = started.wait();
+        self.report(started.wait())
+    }
+
+    /// Reports a step that has ended. Returns whether it has with 0.
+    pub fn report(&self, ended: Ended) -> bool {
         let is_well = ended.end.status.as_ref().is_ok_and(ExitStatus::success);
         self.tell(News::Ended(ended));
         is_well
@@ -103,6 +110,11 @@ impl Lane {
     /// Leaves out a step, which needs what this machine lacks.
     pub fn skip(&self, name: &str, why: &str) {
         self.tell(News::Skipped(name.to_owned(), why.to_owned()));
+    }
+
+    /// Reports that a step failed although it has ended with 0.
+    pub fn fail(&self, name: &str, why: &str) {
+        self.tell(News::Failed(name.to_owned(), why.to_owned()));
     }
 
     fn tell(&self, news: News) {
@@ -182,15 +194,17 @@ mod tests {
         let second = lanes.start(move |lane| {
             let _ = sender.send(());
             lane.skip("left out", "needs a network");
+            lane.fail("idle", "did nothing");
             lane.run("second", &mut patient(sh("echo $A; exit $(nice)").env("A", "two")))
         });
         let mut said = Vec::new();
         for news in lanes.news() {
             said.push(match news {
-                News::Skipped(name, why) => format!("{name}: {why}"),
+                News::Skipped(name, why) | News::Failed(name, why) => format!("{name}: {why}"),
                 News::Panicked => "panicked".to_owned(),
                 News::Ended(Ended { name, lines, end }) => {
-                    let lines: Vec<_> = lines.iter().map(|line| String::from_utf8(line).unwrap()).collect();
+                    let lines: Vec<_> =
+                        lines.into_iter().map(|line| String::from_utf8(line).unwrap()).collect();
                     format!("{name}: {} {:?}", lines.join(" "), end.status.unwrap().code())
                 }
             });
@@ -198,7 +212,13 @@ mod tests {
         said.sort();
         assert_eq!(
             said,
-            ["first: one Some(3)", "left out: needs a network", "panicked", "second: two Some(19)"]
+            [
+                "first: one Some(3)",
+                "idle: did nothing",
+                "left out: needs a network",
+                "panicked",
+                "second: two Some(19)"
+            ]
         );
         assert!(!second.join().unwrap());
         let lane = Lanes::new();

@@ -81,6 +81,7 @@ impl Report {
             match news {
                 News::Ended(ended) => self.ended(ended),
                 News::Skipped(name, why) => self.skip(&name, &why),
+                News::Failed(name, why) => self.check(&name, Err(why)),
                 News::Panicked => self.check("steps", Err("a lane of steps has panicked: see above".into())),
             }
         }
