@@ -90,7 +90,7 @@ fn the_split_follows_what_is_used() {
     // 110 pages beside a scan, which takes the newest quarter of the device's blocks and nothing of the host.
     let hot = 880;
     let beside_a_scan =
-        |at: u32| if at % 4 == 0 { hot + at / 4 % (FOOTPRINT - hot) } else { random(at) % hot };
+        |at: u32| if at.is_multiple_of(4) { hot + at / 4 % (FOOTPRINT - hot) } else { random(at) % hot };
     let (before, whole) = chosen(10, beside_a_scan);
     assert!(before < 20 && whole > 50, "{before}, then {whole} pages of pages in use beside a scan");
 }
