@@ -8,6 +8,7 @@
 //!  raw                  serialised messages, read in place or sent as they are
 //!  schema               P4Info by name and id
 //!  entity               table entries by name
+//!  alias                short names of P4Info objects
 //!  text                 text format
 //!  nearest              the name that a misspelt one means
 //!  diff                 whether two P4Infos mean the same
@@ -104,6 +105,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin
 /// Version of the P4Runtime standard that the messages follow.
 pub const API_VERSION: &str = "1.5.0";
 
+pub mod alias;
 pub mod bytes;
 #[cfg(feature = "services")]
 pub mod codec;

@@ -3,13 +3,14 @@
 use super::{VALUE_SET, key_name};
 use crate::schema::{Field, Key, Learn, MatchType, Schema, Table};
 use crate::value::Kind;
+use p4rack_p4rt::alias::Aliases;
 use p4rack_p4rt::p4::config::v1::{
     Action, ActionProfile, ActionRef, Counter, CounterSpec, Digest, DirectCounter, DirectMeter, MatchField,
     Meter, MeterSpec, P4BitTypeSpec, P4BitstringLikeTypeSpec, P4BoolType, P4DataTypeSpec, P4Info,
     P4TupleTypeSpec, Preamble, Register, ValueSet, action, action_ref::Scope, counter_spec, match_field,
     meter_spec, p4_bitstring_like_type_spec, p4_data_type_spec,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// P4Runtime's name of an object: without the pipeline's name if there is only one pipeline.
 fn name<'a>(whole: &'a str, pipeline: Option<&str>) -> &'a str {
@@ -104,33 +105,21 @@ pub fn info(schema: &Schema) -> P4Info {
     info
 }
 
-/// Gives each object the shortest end of its name, in whole components, that no other name has.
+/// Gives each object its alias.
 fn give_aliases(info: &mut P4Info) {
-    let mut all: Vec<&mut Preamble> = Vec::new();
-    all.extend(info.tables.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.actions.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.action_profiles.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.counters.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.direct_counters.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.meters.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.direct_meters.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.registers.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.value_sets.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    all.extend(info.digests.iter_mut().filter_map(|one| one.preamble.as_mut()));
-    let names: HashSet<String> = all.iter().map(|preamble| preamble.name.clone()).collect();
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for name in &names {
-        ends(name).for_each(|end| *counts.entry(end).or_default() += 1);
-    }
-    for preamble in all {
-        let alone = ends(&preamble.name).find(|end| counts.get(end).is_none_or(|count| *count < 2));
-        preamble.alias = alone.unwrap_or(&preamble.name).to_owned();
-    }
+    let mut all = preambles(info);
+    let aliases = Aliases::new(all.iter().map(|preamble| preamble.name.as_str()));
+    all.iter_mut().for_each(|preamble| preamble.alias = aliases.of(&preamble.name).to_owned());
 }
 
-/// The ends of a name in whole components, the shortest first.
-fn ends(name: &str) -> impl Iterator<Item = &str> {
-    name.rmatch_indices('.').map(|(dot, _)| &name[dot + 1..]).chain([name])
+/// The preambles of the objects of all kinds.
+fn preambles(info: &mut P4Info) -> Vec<&mut Preamble> {
+    macro_rules! of {
+        ($($kind:ident)*) => {
+            std::iter::empty()$(.chain(info.$kind.iter_mut().filter_map(|one| one.preamble.as_mut())))*.collect()
+        };
+    }
+    of!(tables actions action_profiles counters direct_counters meters direct_meters registers value_sets digests)
 }
 
 fn digest(learn: &Learn, pipeline: Option<&str>) -> Digest {

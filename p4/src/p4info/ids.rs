@@ -1,6 +1,7 @@
 //! Ids and aliases of P4Info objects.
 
 use crate::ir::{ActionId, InstanceId, InstanceKind, Named, Program, TableId};
+use p4rack_p4rt::alias::Aliases;
 use p4rack_p4rt::p4::config::v1::p4_ids::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,8 +57,7 @@ fn position(list: &[u32], id: u32) -> Option<u32> {
 /// Names, ids and aliases of all objects.
 pub(super) struct Symbols {
     pub ids: Ids,
-    /// How many names end in these components. Components are separated by dots; the last one comes first.
-    suffixes: BTreeMap<Vec<String>, u32>,
+    aliases: Aliases,
 }
 
 impl Symbols {
@@ -100,29 +100,13 @@ impl Symbols {
             digests: program.digests.iter().map(|d| of(Prefix::Digest, &d.named)).collect(),
             controller_headers: headers.iter().map(|h| of(Prefix::ControllerHeader, h)).collect(),
         };
-        let names: BTreeSet<&str> = wanted.iter().map(|(_, n)| n.name.as_str()).collect();
-        let mut suffixes = BTreeMap::new();
-        for name in names {
-            let mut suffix = Vec::new();
-            for component in name.rsplit('.') {
-                suffix.push(component.to_owned());
-                *suffixes.entry(suffix.clone()).or_insert(0) += 1;
-            }
-        }
-        Symbols { ids, suffixes }
+        let aliases = Aliases::new(wanted.iter().map(|(_, named)| named.name.as_str()));
+        Symbols { ids, aliases }
     }
 
     /// The shortest suffix of a name that no other name has.
     pub fn alias(&self, name: &str) -> String {
-        let mut suffix = Vec::new();
-        for component in name.rsplit('.') {
-            suffix.push(component.to_owned());
-            if self.suffixes.get(&suffix).is_none_or(|n| *n < 2) {
-                break;
-            }
-        }
-        suffix.reverse();
-        suffix.join(".")
+        self.aliases.of(name).to_owned()
     }
 }
 
