@@ -424,7 +424,7 @@ fn clocks_are_checked_where_only_the_workload_runs_them() {
     assert!(rack(slow, HOSTS, &counter).unwrap().under(Scheme::PL2_CLOCK).is_err());
     let error = refused(slow, HOSTS, &format!("{counter}schemes = [\"pl2-clock\"]"));
     assert!(
-        error.contains("workload.schemes[0]: pl2-clock can't tell so many reserved slots from the past"),
+        error.contains("workload.schemes[0]: pl2-clock can't tell that many reserved slots from the past"),
         "{error}"
     );
 }

@@ -274,11 +274,11 @@ mod tests {
         say(&mut digests, 7, 51);
         assert_eq!(heard(&mut digests, 51), Some((2, vec![7])));
         say(&mut digests, 7, 151);
-        assert_eq!(heard(&mut digests, 151), Some((3, vec![7])), "nobody acknowledged list 2 in time");
+        assert_eq!(heard(&mut digests, 151), Some((3, vec![7])), "list 2 was not acknowledged in time");
     }
 
     #[test]
-    fn nobody_asked_and_too_many_are_counted() {
+    fn digests_without_a_request_and_too_many_are_counted() {
         let mut digests = Digests::default();
         say(&mut digests, 1, 0);
         assert_eq!(digests.lost, 1);

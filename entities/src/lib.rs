@@ -1,6 +1,6 @@
 //! P4Runtime's entities: what a Write and a Read mean for the switch's core.
 //!
-//! Whatever has a switch uses this: the daemon behind gRPC, the simulator's racks, tests. Who may ask, how much, and
+//! The daemon behind gRPC, simulated racks and tests use it. Which clients may ask, how much, and
 //! over which connection is the caller's matter; here is no I/O, no thread and no clock.
 //!
 //! ```text
@@ -15,7 +15,7 @@
 //!           └─ plain                           the same for table entries by the million, from the request's bytes
 //! ```
 //!
-//! [`write`] and [`read`] do a request as a whole. A server that has packets to forward meanwhile does the same in
+//! [`write`] and [`read`] do a request as a whole. A server that also forwards packets does the same in
 //! turns: [`each`], [`all`], [`Reading`].
 
 mod digests;

@@ -337,7 +337,7 @@ impl Hostile {
         }
         let nth = self.below(KEPT_MAX);
         let kept = if self.made % 3 == 1 { &self.sent } else { &self.heard };
-        // Nothing has been heard yet if nobody answers.
+        // Nothing has been heard yet if no host answers.
         let frame = kept.get(nth % kept.len().max(1)).or(self.sent.front());
         out.extend_from_slice(frame.map_or(&[], |frame| frame));
     }

@@ -37,7 +37,7 @@ use p4rack_wire::{MacAddr, Nanos};
 ///   the next call is later.
 /// - **Polling changes nothing** when there is nothing to send: drivers may poll as often as they like.
 /// - **What waits is limited**; what finds no room is dropped and counted, or refused.
-/// - **No input panics**, whoever sent it.
+/// - **No input panics**, from whatever host.
 /// - **The same calls give the same bytes**: randomness comes from a seed. A machine is [`Send`] and shares nothing.
 ///
 /// `fabric/tests/machines` holds every machine to it.

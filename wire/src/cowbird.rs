@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind with this code. 0 is an entry that nobody has filled.
+    /// The kind with this code. 0 is an entry that has not been filled.
     #[inline]
     pub fn of(code: u16) -> Result<Kind, ParseError> {
         match code {
@@ -62,7 +62,7 @@ impl Kind {
 crate::header! {
     /// Request of a compute node's thread.
     Entry = "cowbird_entry_t" {
-        /// type, region and number of the request; first, as whoever sees it sees the rest of the entry
+        /// type, region and number of the request; first, as a reader that sees it also sees the rest of the entry
         request_id / "requestId": u64 = 64;
         /// 1: read, 2: write
         rw_type / "rwType": u16 = 16;
@@ -78,9 +78,9 @@ crate::header! {
 }
 
 crate::header! {
-    /// Green block: what the thread tells the engine.
+    /// Green block: progress of the thread, for the engine.
     Green = "cowbird_green_t" {
-        /// entries written; first, as whoever sees it sees what was written before
+        /// entries written; first, as a reader that sees it also sees what was written before
         request_tail / "requestTail": u64 = 64;
         /// bytes of request data written
         request_data_tail / "requestDataTail": u64 = 64;
@@ -92,7 +92,7 @@ crate::header! {
 }
 
 crate::header! {
-    /// Red block: what the engine tells the thread.
+    /// Red block: progress of the engine, for the thread.
     Red = "cowbird_red_t" {
         /// entries whose requests are done, up to the first that is not
         request_head / "requestHead": u64 = 64;

@@ -267,7 +267,7 @@ crate::header! {
         kind / "kind": u8 = 4;
         /// GRANT: 1 for a chunk of an answer, 0 for one of a write
         answer / "answer": u8 = 8;
-        /// message of this pair, chosen by who asks
+        /// message of this pair, chosen by the host that asks
         id / "id": u16 = 16;
         /// NOTIFY: zero; GRANT: where in the message the chunk starts
         offset / "offset": u32 = 32;
@@ -287,7 +287,7 @@ crate::header! {
         kind / "kind": u8 = 4;
         /// RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
         code / "code": u8 = 8;
-        /// message of this pair, chosen by who asks
+        /// message of this pair, chosen by the host that asks
         id / "id": u16 = 16;
         /// proves the right to the region; RRES: writes of the session that were refused
         key / "key": u32 = 32;

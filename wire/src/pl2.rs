@@ -9,9 +9,9 @@
 //! ```
 //!
 //! An RSV's Ethernet destination is the host the burst is for; the GRT comes back with the two
-//! addresses exchanged, so its source tells which destination it grants.
+//! addresses exchanged, so its source is the destination that it grants.
 //!
-//! A (source, destination) pair has few reservations at once, each in a **cell** of its own: cell
+//! A (source, destination) pair has few reservations at a time, each in a **cell** of its own: cell
 //! `2 * lane + half`. A lane holds one reservation that has not begun; its halves alternate, so that the
 //! frames of the burst that has begun and the reservation that follows don't meet in one cell. An RSV
 //! names its cell, data frames do by their VLAN: PL2's first VLAN plus the cell.
@@ -134,7 +134,7 @@ crate::header! {
         demand / "demand": u8 = 8;
         /// where the switch keeps this reservation, among the pair's: 2 × lane + half
         cell / "cell": u8 = 8;
-        /// 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+        /// 1: its burst follows immediately, unsolicited; it has its slots only if the waits are longer than t
         unsolicited / "unsolicited": u8 = 1;
         /// zero on sending, ignored on receipt
         reserved / "reserved": u8 = 7;

@@ -243,7 +243,7 @@ pub(super) fn check_mac(mac: MacAddr) -> Result<(), String> {
     if mac.is_group() {
         return Err(format!("`{mac}` is a group address (its first byte is odd)"));
     }
-    if mac == MacAddr::default() { Err("all zeros is nobody's address".to_owned()) } else { Ok(()) }
+    if mac == MacAddr::default() { Err("all zeros is no host's address".to_owned()) } else { Ok(()) }
 }
 
 pub(super) fn check_ip(ip: Ipv4Addr, prefix: u8) -> Result<(), String> {

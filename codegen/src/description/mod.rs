@@ -1,6 +1,6 @@
 //! The rack description: a TOML file in, a checked [`Rack`] out.
 //!
-//! [`Rack::load`] reports every mistake it can see at once, each with file, line, field, what is wrong
+//! [`Rack::load`] reports all mistakes that it can see, each with file, line, field, what is wrong
 //! and what to do. `docs/rack.md` documents the file; [`Rack::build`] takes the same from values.
 //!
 //! ```text

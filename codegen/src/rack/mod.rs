@@ -210,8 +210,8 @@ pub struct Host {
     /// Derived number of its link: the port, shared by hosts that are as fast as the port. A slower link is a
     /// bottleneck of its own, and has a number beyond all ports.
     pub link: u16,
-    /// For a port to other racks: share of the ports' rate, in percent, left to traffic from there. Nobody
-    /// schedules that traffic, so it is best effort.
+    /// For a port to other racks: share of the ports' rate, in percent, left to traffic from there. That
+    /// traffic isn't scheduled, so it is best effort.
     pub foreign_percent: Option<u32>,
 }
 

@@ -4,12 +4,12 @@
 //!  description ─ Definition::read ─▶ Protocol ─┬─ check, claims     is it right, does it fit beside the others
 //!                                              ├─ templates, headers, context, drop reasons ─▶ program
 //!                                              ├─ parameters of entries, meters, sessions   ─▶ entries
-//!                                              └─ constants, layers, ceilings               ─▶ whoever asks
+//!                                              └─ constants, layers, ceilings               ─▶ hosts, reports
 //! ```
 //!
 //! A *protocol* is what hosts and switch speak beyond Ethernet: one module here, one folder of templates. A *scheme* says
 //! which of a rack's protocols run, each in which of its variants. Nothing outside of a protocol's module knows what
-//! is in it, but for those who ask a rack for it by its type ([`Rack::protocol`]).
+//! is in it, but for callers that ask a rack for it by its type ([`Rack::protocol`]).
 
 pub mod cowbird;
 pub mod edm;

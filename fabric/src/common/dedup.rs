@@ -164,7 +164,7 @@ mod tests {
         let mut window = Window::new();
         window.accept(100);
         assert_eq!((window.accept(98), window.accept(98)), (FRESH, Verdict::Duplicate));
-        assert_eq!(window.missing(), 0, "nobody knows whether 99 was sent");
+        assert_eq!(window.missing(), 0, "it is unknown whether 99 was sent");
         for n in 101..100 + 2 * WINDOW {
             assert_eq!(window.accept(n), FRESH, "{n}");
         }

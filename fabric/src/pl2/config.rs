@@ -77,7 +77,7 @@ pub struct Config {
     /// counted.
     pub notify_patience: Option<Nanos>,
     /// Whether frames use reserved slots. If false, all are best effort, while scheduled frames of others are
-    /// accepted: a port to other racks, whose traffic nobody schedules.
+    /// accepted: a port to other racks, whose traffic isn't scheduled.
     pub reserve: bool,
     /// Minimum timeout of an RSV without grant. The timeout is the mean of the measured delay plus four
     /// deviations, and doubles at each retry.

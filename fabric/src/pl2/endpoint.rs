@@ -153,7 +153,7 @@ impl Endpoint {
         }
     }
 
-    /// Accepts a frame of flow `number` from the application; see [`HostMachine::handle_app`], which tells flows apart by
+    /// Accepts a frame of flow `number` from the application; see [`HostMachine::handle_app`], which distinguishes flows by
     /// addresses and ports.
     pub fn handle_flow(&mut self, frame: &[u8], number: u32, now: Nanos) {
         let now = self.frames.advance(now);

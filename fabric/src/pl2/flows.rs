@@ -45,7 +45,7 @@ struct Flow {
 }
 
 impl Flows {
-    /// No frames. With `own_frames`, flows are told apart, and one with so many frames may have a reservation of its own.
+    /// No frames. With `own_frames`, flows are told apart, and one with this number of frames may have a reservation of its own.
     pub fn new(own_frames: Option<usize>) -> Flows {
         let count = if own_frames.is_some() { FLOWS } else { 1 };
         let own_frames = own_frames.unwrap_or(usize::MAX);

@@ -101,7 +101,7 @@ impl Lanes {
         self.hold(cell, due.max(starts_at));
     }
 
-    /// Records that the switch may have made a reservation that nobody waits for. Returns false if the cell
+    /// Records that the switch may have made a reservation that no request waits for. Returns false if the cell
     /// is known, or holds nothing.
     pub fn hold(&mut self, cell: u8, due: Nanos) -> bool {
         let new = self.counting && !self.holding.iter().any(|holding| holding.cell == cell);

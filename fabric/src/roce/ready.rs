@@ -123,13 +123,13 @@ mod tests {
         let mut first = Vec::new();
         for _ in 0..3_000 {
             let Some(qpn) = ready.first() else { break };
-            let (who, bytes) = match qpn {
+            let (group, bytes) = match qpn {
                 0..100 => (0, 4_200),
                 100 => (1, 1_100),
                 _ => (2, 90),
             };
             first.push(qpn);
-            sent[who] += bytes;
+            sent[group] += bytes;
             ready.has_sent(bytes);
         }
         // Within a frame of each.

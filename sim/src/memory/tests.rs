@@ -157,7 +157,7 @@ fn mistakes_are_named_with_their_lines() {
     let base = "name = \"t\"\nkind = \"memory\"\nnodes = 8\n[edm]\nx = 3\n[workload]\nsize = 64\nload = 0.5\nmessages = 1000\n";
     for (old, new, named) in [
         ("nodes = 8", "nodes = 1", "t.toml:3: nodes: 1 is out of range; write 2 to 512"),
-        ("x = 3", "x = 0", "t.toml:5: [edm] x: with 0 nobody may ask"),
+        ("x = 3", "x = 0", "t.toml:5: [edm] x: with 0 no host may ask"),
         ("x = 3", "why = 0", "t.toml:5: unknown field `why`"),
         ("load = 0.5", "load = 1.5", "t.toml:8: [workload] load: 1.5 is out of range"),
         ("load = 0.5\n", "", "t.toml:6: [workload] load: is missing; write it or in_flight"),

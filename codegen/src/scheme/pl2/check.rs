@@ -206,7 +206,7 @@ fn check_slots(pl2: &Pl2, rack: &Rack, sink: &mut Sink<'_>) {
             said.push(host.rate_bps);
         } else if !pl2.fits_horizon(rack, slot.0 / switch.time_unit_ns) {
             let message = format!(
-                "so many slots of {slot} may be reserved that {} can't tell them from the past",
+                "more slots of {slot} may be reserved than {} can tell from the past",
                 crate::scheme::Protocol::variant(pl2)
             );
             let help = "write a higher rate, or a smaller k, drop_threshold, lanes or reservations_in_flight";
@@ -227,7 +227,7 @@ pub(super) fn refuses(pl2: &Pl2, rack: &Rack) -> Option<&'static str> {
     }
     if !rack.hosts.iter().all(|host| pl2.fits_horizon(rack, pl2.slot_units(rack, host))) {
         return Some(
-            "can't tell so many reserved slots from the past: raise the rate or lower k, lanes or drop_threshold",
+            "can't tell that many reserved slots from the past: raise the rate or lower k, lanes or drop_threshold",
         );
     }
     if counter || pl2.clocks != Clocks::Calendar {
@@ -284,7 +284,7 @@ pub(super) fn refuses_arch(pl2: &Pl2, rack: &Rack) -> Option<String> {
     })
 }
 
-/// A warning if the reserved part of the buffer can't hold what all cells towards one port may send at once.
+/// A warning if the reserved part of the buffer can't hold what all cells towards one port may send together.
 pub(super) fn burst_beyond_buffer(pl2: &Pl2, rack: &Rack) -> Option<String> {
     // BMv2's buffer has no part for scheduled frames.
     if rack.switch.target != Target::Embedded {
@@ -311,7 +311,7 @@ pub(super) fn burst_beyond_buffer(pl2: &Pl2, rack: &Rack) -> Option<String> {
         ),
     };
     Some(format!(
-        "switch.buffer: {sources} hosts of {} lanes, each with 2 bursts of {} frames, may send {} to one port at once, but \
+        "switch.buffer: {sources} hosts of {} lanes, each with 2 bursts of {} frames, may send {} to one port together, but \
          {} are reserved for scheduled frames: {fits}{instead}",
         pl2.lanes,
         pl2.k,

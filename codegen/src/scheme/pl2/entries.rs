@@ -85,7 +85,7 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
                     add(format!("{demand} slots at rate {number}"), entry)?;
                 }
             }
-            // The first one beyond, here and of t: the sign of a difference tells what is below it.
+            // The first one beyond, here and of t: waits are compared by the sign of a difference, which is below 0 up to the limit.
             let threshold = slot * u64::from(pl2.drop_threshold_slots);
             let entry = Entry::of(THRESHOLDS)
                 .exact("meta.pl2.rate_out", *number)
@@ -173,7 +173,7 @@ fn meters(
         let rate_bps = host.port_rate_bps / 100 * u64::from(percent);
         let rate = (rate_bps / 8).max(1) as i64;
         let burst = match host.foreign_percent {
-            // Whoever sends there does not know the meter: what one buffer takes at once, so that chance alone drops nothing.
+            // Senders there do not know the meter. It admits what one buffer takes, so that chance alone drops nothing.
             Some(_) => BEST_EFFORT_BURST_BYTES.max(rack.switch.buffer_bytes as i64 / 8),
             None => BEST_EFFORT_BURST_BYTES,
         };

@@ -139,7 +139,7 @@ impl Pl2 {
     }
 
     /// The slots of all links' rates, in time units, each where a host first has it: the number of a rate is its place here,
-    /// from 1. So another host at the end renumbers nobody's.
+    /// from 1. So another host at the end changes no other host's number.
     pub(super) fn rates(&self, rack: &Rack) -> Vec<u64> {
         let mut slots = Vec::new();
         for slot in rack.hosts.iter().map(|host| self.slot_units(rack, host)) {
@@ -169,7 +169,7 @@ impl Pl2 {
         reach.next_power_of_two().clamp(HORIZON_MIN_UNITS, HORIZON_UNITS)
     }
 
-    /// Maximum slots that may be reserved at one link at once, or the threshold if that is more.
+    /// Maximum slots that may be reserved at one link at a time, or the threshold if that is more.
     ///
     /// Each lane of each pair holds one reservation that has not begun. Hosts that share a link add up there. Counters also
     /// include what the lane's other half has left. If the destination's clock continues from the source's, both add up.
@@ -188,7 +188,7 @@ impl Pl2 {
         reserved.max(threshold)
     }
 
-    /// Entries of the table that tells the time of slots, where the switch does not multiply: of each demand at each rate,
+    /// Entries of the table with the time of slots, where the switch does not multiply: of each demand at each rate,
     /// or of each wait.
     pub(super) fn time_entries(&self, rack: &Rack) -> u64 {
         match self.mode {

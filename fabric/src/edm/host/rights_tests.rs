@@ -159,7 +159,7 @@ fn grants_are_for_the_bytes_that_are_next() {
     assert_eq!(node.counters().grants_unasked, 3);
 }
 
-/// A read of so many bytes.
+/// A read of `total` bytes.
 fn read(id: u16, total: u32) -> Vec<u8> {
     let mut bytes = message(Kind::Rreq, KEY, 0);
     Message { id, total, ..Message::parse(&bytes).unwrap() }.emit(&mut bytes);

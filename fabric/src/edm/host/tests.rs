@@ -532,14 +532,14 @@ fn requesters_share_the_link_whatever_they_were_granted() {
     }
     node.handle_link((3, &request(0, 8, KEY)), Nanos(30), Nanos(30));
     let (mut out, mut to) = (Vec::new(), Vec::new());
-    while let Some(who) = node.poll_link(Nanos(40), &mut out) {
-        to.push(who);
+    while let Some(receiver) = node.poll_link(Nanos(40), &mut out) {
+        to.push(receiver);
     }
-    let before = to.iter().position(|who| *who == 3).unwrap();
-    assert!(to[..before].iter().filter(|who| **who == 1).count() <= 1, "{to:?}");
+    let before = to.iter().position(|receiver| *receiver == 3).unwrap();
+    assert!(to[..before].iter().filter(|receiver| **receiver == 1).count() <= 1, "{to:?}");
     // Nulls take 84 bytes of the wire, chunks of 256 bytes 330.
-    assert!(to[..before].iter().filter(|who| **who == 2).count() <= 4, "{to:?}");
-    assert_eq!(to.iter().filter(|who| **who == 1).count(), 32);
+    assert!(to[..before].iter().filter(|receiver| **receiver == 2).count() <= 4, "{to:?}");
+    assert_eq!(to.iter().filter(|receiver| **receiver == 1).count(), 32);
     assert_eq!(node.next_link(), None);
 }
 
@@ -602,7 +602,7 @@ fn active_messages_have_lanes_of_their_own() {
 fn ids_stay_near_those_of_active_messages() {
     let mut node = compute(compute::Config::default());
     let ask = |node: &mut compute::Node| node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO);
-    // The first one is never answered, all others are at once.
+    // The first one is never answered, all others immediately.
     ask(&mut node).unwrap();
     let old = sent(&mut node, Nanos::ZERO)[0].1;
     let mut newest = old;

@@ -84,7 +84,7 @@ impl Config {
     pub fn problem(&self) -> Option<&'static str> {
         Some(match self {
             Config { ports: 0 | 1, .. } => "ports: a switch has at least 2",
-            Config { active_per_pair: 0, .. } => "active_per_pair: with 0 nobody may ask; write 1 or more",
+            Config { active_per_pair: 0, .. } => "active_per_pair: with 0 no host may ask; write 1 or more",
             Config { chunk_bytes: 0, .. } => "chunk_bytes: a grant is for at least 1 byte",
             Config { message_bytes_max: 0, .. } => "message_bytes_max: a message has at least 1 byte",
             Config { cycle_ps: 0, .. } => "cycle_ps: a cycle takes time",

@@ -71,7 +71,7 @@ fn unserved(demands: &[Demand], grants: &[Grant]) -> Option<String> {
         let Some((demand, served)) =
             queue.and_then(|queue| queue.front_mut().map(|first| (first.0, &mut first.1)))
         else {
-            return Some(format!("{grant:?}: nobody asked for it"));
+            return Some(format!("{grant:?}: no demand asked for it"));
         };
         if grant.demand != demand || grant.offset != *served || grant.bytes == 0 {
             return Some(format!("{grant:?}: {demand:?} has {served} bytes and is next"));
@@ -84,7 +84,7 @@ fn unserved(demands: &[Demand], grants: &[Grant]) -> Option<String> {
     queues.into_values().flatten().next().map(|(demand, served)| format!("{demand:?}: only {served} bytes"))
 }
 
-/// A demand whose source and destination nobody else has in `matched`, found by looking at all of them.
+/// A demand whose source and destination no other has in `matched`, found by looking at all of them.
 fn unmatched(demands: &[Demand], matched: &[Grant]) -> Option<Demand> {
     let meets = |demand: &Demand| {
         matched.iter().any(|grant| {
@@ -282,7 +282,7 @@ fn lies_are_refused_and_counted() {
         (0, write(0, 4, 0, 1), Refusal::NoSuchPort),
         (0, write(0, 0, 0, 1), Refusal::NoSuchPort),
         (1, write(0, 2, 0, 1), Refusal::Spoofed),
-        // Who reads is the destination of the answer.
+        // The reader is the destination of the answer.
         (0, read(write(0, 2, 0, 1)), Refusal::Spoofed),
         (0, write(0, 2, 0, 0), Refusal::Empty),
         (0, write(0, 2, 0, (1 << 24) + 1), Refusal::TooLong),
@@ -331,7 +331,7 @@ fn parameters_without_sense_are_named() {
     assert_eq!(named(Config { cycle_ps: 0, ..config }), Some("cycle_ps"));
 }
 
-/// §3.1.3: log N iterations on average. All ports want all others at once, 144 of them.
+/// §3.1.3: log N iterations on average. All of 144 ports want all others.
 #[test]
 fn a_matching_of_144_ports_takes_about_log_n_iterations() {
     let mut iterations = Vec::new();
@@ -340,7 +340,7 @@ fn a_matching_of_144_ports_takes_about_log_n_iterations() {
         (config.block_ps, config.chunk_bytes) = (1_000_000, 1 << 20);
         let mut scheduler = Scheduler::new(config).unwrap();
         for nth in 0..144u32 * 8 {
-            // A linear congruence, so that who asks for whom is without order.
+            // A linear congruence, so that pairs of hosts come without order.
             let random = (nth + seed * 5_000).wrapping_mul(2_654_435_761);
             let (source, destination) = ((random >> 8) % 144, (random >> 17) % 144);
             let demand = write(source as u16, destination as u16, nth as u8, 64);
