@@ -185,6 +185,18 @@ fn partial(expression: &str) -> Option<&str> {
     expression.strip_prefix('>')?.split_whitespace().next()
 }
 
+/// Columns made by hand would be wrong as soon as a name or a condition changes.
+#[test]
+fn templates_leave_columns_to_the_generator() {
+    for (path, text) in neutral().into_iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "hbs"))
+    {
+        let padded = |line: &str| code(line).contains("  = ") || code(line).contains("  : ");
+        let lines: Vec<usize> =
+            (1..).zip(text.lines()).filter(|(_, line)| padded(line)).map(|(n, _)| n).collect();
+        assert!(lines.is_empty(), "{} has columns of its own in lines {lines:?}", path.display());
+    }
+}
+
 #[test]
 fn words_of_an_architecture_are_found() {
     let include = "// comment_word\n@note(\"quoted_word\") struct some_metadata_t { bit<9> out_port; } \

@@ -6,12 +6,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod programs;
 
 use common::{Built, Rig, mac, plain, tagged};
 use p4rack_codegen::rack::{At, Rack, Section, Sink};
+use p4rack_codegen::scheme::cowbird;
 use p4rack_codegen::scheme::pl2::{self, Pl2};
-use p4rack_codegen::scheme::{Claim, Definition, DropReason, EtherTypeState, Header, Protocol};
-use p4rack_codegen::{Arch, Scheme, generate};
+use p4rack_codegen::scheme::{Carried, Claim, Definition, DropReason, EtherTypeState, Header, Protocol};
+use p4rack_codegen::{Arch, Scheme, generate, render_p4};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
@@ -39,6 +41,10 @@ struct Probes {
     ether_type: u16,
     hops_max: u8,
     vid: u16,
+    /// Whether its frames carry a header to egress, have a checksum there, and take a second pass: what one protocol can have.
+    carries: bool,
+    sums: bool,
+    passes: bool,
 }
 
 #[derive(Debug)]
@@ -63,14 +69,18 @@ impl Definition for ProbesDefinition {
         };
         let ether_type = number("ether_type", 0xffff, 0x88b6) as u16;
         let (hops_max, vid) = (number("hops_max", 255, 3) as u8, number("vid", 4094, 4000) as u16);
+        let mut flag = |key| section.boolean(sink, key).is_some_and(|at: At<bool>| at.value);
+        let (carries, sums, passes) = (flag("carries"), flag("sums"), flag("passes"));
         section.finish(sink);
-        Some(Arc::new(Probes { ether_type, hops_max, vid }))
+        Some(Arc::new(Probes { ether_type, hops_max, vid, carries, sums, passes }))
     }
 
     fn templates(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("probe/constants", "\nconst bit<8> PROBE_HOPS = {{hops_max}};\n"),
             ("probe/objects", "    Probe() probe;\n"),
+            ("probe/admit", ADMIT),
+            ("probe/sum_header", "{{#if sums}}hdr.probe{{/if}}"),
             ("probe/metadata", "    bit<8> hops; // what the source may ask for\n"),
             ("probe/states", STATES),
             ("probe/accept_parameters", "bit<8> hops"),
@@ -90,6 +100,12 @@ const STATES: &str = "
         packet.extract(hdr.probe);
         transition accept;
     }
+";
+const ADMIT: &str = "
+        // What no host may ask for.
+        if (hdr.probe.isValid() && hdr.probe.hops > PROBE_HOPS) {
+            {{> refuse reason=\"DROP_PROBE_FAR\"}};
+        }
 ";
 const CONTROLS: &str = "
 control Probe({{> control_parameters}}) {
@@ -156,9 +172,10 @@ impl Protocol for Probes {
     }
 
     fn drop_reasons(&self) -> &'static [DropReason] {
-        const REASONS: [DropReason; 2] = [
+        const REASONS: [DropReason; 3] = [
             DropReason::new("probe_kind", "no such probe"),
-            DropReason::new("probe_hops", "a probe that wants to go too far"),
+            DropReason::new("probe_hops", "a probe that wants to go farther than its host may ask for"),
+            DropReason::new("probe_far", "a probe that wants to go farther than any host may ask for"),
         ];
         &REASONS
     }
@@ -171,8 +188,23 @@ impl Protocol for Probes {
         vec![EtherTypeState { constant: "ETHERTYPE_PROBE", value: self.ether_type, state: "parse_probe" }]
     }
 
+    fn carried(&self, _arch: Arch) -> &'static [Carried] {
+        const MARK: Carried = Carried {
+            instance: "probe_mark",
+            ingress: Some("probe_t"),
+            egress: Some("probe_t"),
+            leaves: false,
+            doc: "",
+        };
+        if self.carries { &[MARK] } else { &[] }
+    }
+
+    fn pass_bits(&self, _arch: Arch) -> Option<u32> {
+        self.passes.then_some(8)
+    }
+
     fn context(&self, _rack: &Rack) -> Value {
-        json!({ "hops_max": self.hops_max })
+        json!({ "hops_max": self.hops_max, "sums": self.sums })
     }
 
     fn source(&self, _rack: &Rack, host: usize, entry: Entry) -> Entry {
@@ -199,7 +231,7 @@ fn described(pl2: &str, probe: &str) -> Result<Rack, String> {
         })
         .collect();
     let text = format!("name = \"test\"\n[switch]\nport_rate = \"100 Mb/s\"\n{hosts}{pl2}{probe}");
-    Rack::parse_with(&text, "third.toml", &[&pl2::Definition, &ProbesDefinition])
+    Rack::parse_with(&text, "third.toml", &[&pl2::Definition, &cowbird::Definition, &ProbesDefinition])
         .map_err(|error| error.to_string())
 }
 
@@ -225,7 +257,9 @@ fn a_third_protocol_runs_beside_pl2_in_one_pipeline() {
     assert_eq!(probe(&mut rig, 1, KIND, 3), [true; 2]);
     assert_eq!(probe(&mut rig, 2, KIND, 3), [false; 2], "the second host may ask for 2");
     assert_eq!(probe(&mut rig, 1, KIND + 1, 0), [false; 2]);
-    assert_eq!(rig.all_drops(), [("probe_kind", 2), ("probe_hops", 2)]);
+    // What ingress itself refuses reaches no table of the protocol's.
+    assert_eq!(probe(&mut rig, 1, KIND + 1, 4), [false; 2]);
+    assert_eq!(rig.all_drops(), [("probe_kind", 2), ("probe_hops", 2), ("probe_far", 2)]);
 
     // PL2 works as it does alone.
     let mut alone = Rig::new(&Built::new(described(PL2, "").unwrap(), Scheme::PL2_CLOCK));
@@ -265,7 +299,8 @@ fn each_part_of_a_third_protocol_arrives() {
         (&json!("pl2-clock+probe"), &json!("pl2_clock_probe"))
     );
     let reasons = both.constants["drop_reasons"].as_array().unwrap();
-    assert_eq!(reasons[reasons.len() - 2..], [json!("probe_kind"), json!("probe_hops")]);
+    assert_eq!(reasons[reasons.len() - 3..], [json!("probe_kind"), json!("probe_hops"), json!("probe_far")]);
+    assert_eq!(programs::faults(&both.p4), Vec::<String>::new());
     assert!(rack.summary().rack.contains("\nprobe: hops 9\n") && rack.to_json()["probe"]["hops_max"] == 9);
     assert_eq!(rack.wire_bytes(), described(PL2, "").unwrap().wire_bytes() + 2);
 
@@ -298,10 +333,33 @@ fn what_two_protocols_claim_names_both_fields() {
             "third.toml:27: probe.vid: VLAN 101 belongs to pl2.vid (VLANs 100 to 101) already; give",
         ),
         ("hops_max = 41", "third.toml:27: probe.hops_max: 41 is too far; write less"),
-        ("hops = 4", "third.toml:27: probe.hops: is unknown; known here: ether_type, hops_max, vid"),
+        (
+            "hops = 4",
+            "third.toml:27: probe.hops: is unknown; known here: ether_type, hops_max, vid, carries, sums, passes",
+        ),
     ] {
         let error = described(PL2, &format!("[probe]\n{probe}\n")).unwrap_err();
         assert!(error.starts_with(wanted), "wanted: {wanted}\n   got: {error}");
     }
     assert!(described(PL2, "[probe]\nvid = 102\nether_type = 0x88b7\n").is_ok());
+}
+
+/// A program has one header that egress looks for first, one checksum, one place for the number of a frame's pass.
+#[test]
+fn what_a_program_has_once_two_protocols_can_not_have() {
+    const COWBIRD: &str = "[cowbird]\nip = \"10.0.0.254\"\ncompute = [\"h1\"]\npool = [\"h2\"]\n";
+    for (probe, wanted) in [
+        ("carries", "headers that a frame carries to egress (`Protocol::carried`, slot `head_fields`)"),
+        ("sums", "a part for the slot `sum_header`"),
+        ("passes", "another pass, whose number is in the slot `pass_named`"),
+    ] {
+        let rack = described(COWBIRD, &format!("[probe]\n{probe} = true\n")).unwrap();
+        let error = render_p4(&rack, rack.scheme(), Arch::Tna).unwrap_err().to_string();
+        let wanted = format!(
+            "is not generated for tna: cowbird and probe have {wanted}, and a program has room for one"
+        );
+        assert!(error.contains(&wanted), "wanted: {wanted}\n   got: {error}");
+    }
+    let rack = described(COWBIRD, "[probe]\n").unwrap();
+    assert!(render_p4(&rack, rack.scheme(), Arch::Tna).is_ok());
 }

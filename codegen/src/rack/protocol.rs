@@ -26,7 +26,7 @@ pub trait Definition: Sync {
     /// Reads its table. Returns `None` if something essential is missing or wrong, which `sink` has recorded.
     fn read(&self, section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Arc<dyn Protocol>>;
 
-    /// Its templates, named by folder and purpose. Those with the name of a slot (`render::SLOTS`) become
+    /// Its templates, named by folder and purpose. Those with the name of a slot (`render::slots::SLOTS`) become
     /// part of the program there; the others are partials for these.
     fn templates(&self) -> &'static [(&'static str, &'static str)];
 
@@ -159,7 +159,7 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
     }
 
     /// Headers that its frames carry from ingress to egress, in this order, where `arch` has two programs. The first one begins
-    /// with the mark `SENT`.
+    /// with the mark `SENT`. One protocol of a rack may have such.
     fn carried(&self, _arch: Arch) -> &'static [Carried] {
         &[]
     }

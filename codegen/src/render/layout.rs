@@ -49,7 +49,7 @@ pub(super) fn indented(text: &str) -> String {
 }
 
 /// A line without its comment. No string of a program contains brackets or slashes.
-fn code(line: &str) -> &str {
+pub(super) fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default().trim_end()
 }
 

@@ -1,5 +1,6 @@
 //! The artefacts of one rack under one scheme.
 
+mod columns;
 mod constants;
 mod entries;
 mod layers;
@@ -7,6 +8,7 @@ mod layout;
 mod program;
 mod registers;
 pub mod sde;
+mod slots;
 mod supply;
 
 pub use program::render_p4;
@@ -103,8 +105,7 @@ fn program_of(rack: &Rack) -> Result<Program, GenerateError> {
     Ok(Program { p4, compiled, entries })
 }
 
-/// Why protocols that fit into a chip each by itself do not do so together; continues a sentence that starts with the scheme's
-/// name.
+/// Why protocols that fit into a chip alone do not fit together; continues a sentence that starts with the scheme's name.
 fn beyond_chip(rack: &Rack, compiled: &Compiled) -> Option<String> {
     if rack.protocols.len() < 2 {
         return None;

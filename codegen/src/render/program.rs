@@ -5,17 +5,18 @@
 //! registers. Its templates see only its own context, so protocols need to agree
 //! on nothing but the names in the P4 text.
 
+use super::slots::{self, LINE, METADATA, Part, REFUSAL_KEYS, SLOTS};
 use super::supply::supply;
-use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, layout, registers};
+use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, columns, layout, registers};
 use crate::arch::Arch;
 use crate::rack::{Rack, loops};
 use crate::scheme::parts::{index_constants, templates};
-use crate::scheme::{Carried, Claim, Definition, EtherTypeState, PROTOCOLS, Protocol, Scheme};
+use crate::scheme::{Carried, Claim, Definition, EtherTypeState, PROTOCOLS, Protocol, Scheme, SchemeError};
 use handlebars::Handlebars;
 use p4rack_wire::EtherType;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::render::p4_header;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -31,96 +32,6 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "l2/best_effort_meter",
 ];
 
-/// The slots, each with the separator between the parts of two protocols. A part that needs an empty line before it
-/// begins with one.
-pub(crate) const SLOTS: &[(&str, &str)] = &[
-    // What is said of it in the first lines.
-    ("banner", LINE),
-    // Constants and types.
-    ("constants", LINE),
-    // Constants of queues above best effort.
-    ("classes", LINE),
-    // The parser: what it sets first, what it looks at before Ethernet's header is read (`transition select …`, all but the
-    // default), VLANs with a state of their own, further states.
-    ("parsed", LINE),
-    ("foreseen", LINE),
-    ("vlans", LINE),
-    ("states", LINE),
-    // Controls of the protocol, in front of the switch's own, which apply them.
-    ("controls", "\n\n"),
-    // What ingress declares for a protocol: instances of its controls, and meters.
-    ("objects", LINE),
-    // The action for accepted sources: its parameters, its statements.
-    ("accept_parameters", PARAMETER),
-    ("accept", LINE),
-    // The same of the one for known destinations.
-    ("forward_parameters", PARAMETER),
-    ("forward", LINE),
-    // Frames that a protocol keeps to itself: a condition, and what is done with them.
-    ("own_frames", " || "),
-    ("own", LINE),
-    // Statements of ingress for all other frames, before and after their destination is known; and which frames need no
-    // destination, because the controller or the switch itself sends them to a protocol.
-    ("admit", LINE),
-    ("schedule", LINE),
-    ("steers", CONDITION),
-    // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: what is computed
-    // first; for accepted frames before their destination is looked at (`if … else`), for those that have one
-    // (`} else if …`); what is done beside each refusal, and once a frame is accepted; which frames to one host need not
-    // pass egress (`&& …`). Which frames have a part in `schedule`, as the parser sees it: where each protocol says so, a frame
-    // passes one of them alone. Behind `schedule`: which frames are best effort, and what becomes of the others.
-    ("begin", LINE),
-    ("requests", LINE),
-    ("claims", LINE),
-    ("refused", LINE),
-    ("accepted", LINE),
-    ("past_egress", ""),
-    (FRAMES, " || "),
-    ("best_effort", LINE),
-    ("verdict", LINE),
-    // The table of refusals: keys that a protocol adds, entries; whether a frame that has no reason yet is to be looked for
-    // (`|| …`), and which of a protocol's own frames are to be dropped.
-    (REFUSAL_KEYS, LINE),
-    ("refusal_entries", LINE),
-    ("refusable", ""),
-    ("kept", " && "),
-    // Egress: states of its parser, what it declares for a protocol, its statements; the IPv4 header whose checksum it computes.
-    ("egress_states", LINE),
-    ("egress_objects", LINE),
-    ("egress", LINE),
-    ("sum_header", ""),
-    // Where a frame's head goes back as a copy behind a header: the fields of that, and what stands in them.
-    ("head_fields", LINE),
-    ("head_values", ", "),
-    // Types of headers that frames carry from ingress to egress (`Protocol::carried`).
-    ("carried_types", LINE),
-    // The parser again: what it notes of when a frame came, now or before another pass.
-    ("came", LINE),
-    ("came_before", LINE),
-    // Fields that a chip's compiler is to keep apart.
-    ("containers", LINE),
-    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it; and where a
-    // protocol has the pass in one of its fields.
-    ("pass_fields", LINE),
-    ("pass_values", ", "),
-    ("pass_taken", LINE),
-    ("pass_named", LINE),
-    // What only passes behind the second one leave for each other: the fields, and what stands in them before.
-    ("later_fields", LINE),
-    ("later_first", LINE),
-];
-/// The slots with the fields of a struct for each protocol: in `metadata_t` of ingress and in `egress_metadata_t`, by the
-/// protocol's section.
-const METADATA: &[&str] = &["metadata", "egress_metadata"];
-/// The slot with a part for a protocol's own frames alone, and the one with the condition that says which these are.
-const BRANCHES: &str = "schedule";
-const FRAMES: &str = "frames";
-/// The slot with a key per line.
-const REFUSAL_KEYS: &str = "refusal_keys";
-const LINE: &str = "\n";
-const CONDITION: &str = " ||\n            ";
-const PARAMETER: &str = ",\n        ";
-
 /// Renders the P4 program alone, unchecked.
 pub fn render_p4(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<String, GenerateError> {
     render_rack(&rack.on(arch).under(scheme)?)
@@ -133,6 +44,10 @@ pub(super) fn render_rack(rack: &Rack) -> Result<String, GenerateError> {
     let mut context = context(rack);
     context["arch"] = json!(arch.name());
     let mut parts = parts(rack, &templates, &context)?;
+    if let Some(problem) = slots::shared(rack, &parts) {
+        let problem = format!("is not generated for {arch}: {problem}");
+        return Err(SchemeError { rack: rack.name.clone(), scheme: rack.scheme(), problem }.into());
+    }
     for name in METADATA {
         let structs = parts.remove(name).unwrap_or_default().into_iter();
         let structs = structs.map(|(section, fields)| json!({ "section": section, "fields": fields }));
@@ -140,8 +55,8 @@ pub(super) fn render_rack(rack: &Rack) -> Result<String, GenerateError> {
     }
     let keys = parts[REFUSAL_KEYS].iter().flat_map(|(_, text)| text.lines());
     context["refusal_any"] = json!(", _".repeat(keys.count()));
-    context["slots"] = slots(&parts);
-    Ok(layout::indented(&render(&templates, supply(arch).main, &context)?))
+    context["slots"] = slots::filled(&parts);
+    Ok(columns::aligned(&layout::indented(&render(&templates, supply(arch).main, &context)?)))
 }
 
 /// The term that `arch` supplies for a concept.
@@ -263,35 +178,6 @@ fn parts(
     Ok(slots)
 }
 
-/// The contents of each slot.
-fn slots(parts: &BTreeMap<&str, Vec<Part>>) -> Value {
-    let branches = branches(&parts[BRANCHES], &parts[FRAMES]);
-    let joined = SLOTS.iter().map(|(name, between)| {
-        let texts: Vec<&str> = parts[name].iter().map(|(_, text)| text.as_str()).collect();
-        let text = branches.clone().filter(|_| *name == BRANCHES).unwrap_or_else(|| texts.join(between));
-        ((*name).to_owned(), json!(text))
-    });
-    Value::Object(joined.collect::<Map<String, Value>>())
-}
-
-/// Parts of several protocols as branches of one condition; the last one has all frames that are no other's. Tables on
-/// different sides of a condition share stages. `None` if that is not how they stand.
-fn branches(parts: &[Part], frames: &[Part]) -> Option<String> {
-    let ((_, last), others) = parts.split_last()?;
-    if others.is_empty() {
-        return None;
-    }
-    let branch = |(section, part): &Part| {
-        let (_, frames) = frames.iter().find(|(whose, _)| whose == section)?;
-        Some(format!("if ({frames}) {{\n{part}\n        }} else "))
-    };
-    let others: Option<String> = others.iter().map(branch).collect();
-    Some(format!("        {}{{\n{last}\n        }}", others?))
-}
-
-/// What a protocol, by its section, has in a slot.
-type Part = (&'static str, String);
-
 /// The EtherTypes by which other protocols' frames are known, whatever VLAN they come in.
 fn others(rack: &Rack, protocol: &dyn Protocol) -> Value {
     let section = protocol.definition().section();
@@ -345,18 +231,19 @@ fn context(rack: &Rack) -> Value {
         "drop_constants": index_constants("DROP", &rack.drop_reasons(), rack.switch.arch),
         "drop_names": rack.drop_reasons().iter().map(|one| format!("DROP_{}", one.name.to_uppercase())).collect::<Vec<_>>(),
         "headers": descs.map(|desc| p4_header(&desc)).collect::<Vec<String>>(),
-        "instances": rows(&instances, |name, width, what| format!("    {name:width$} {what};")),
+        "instances": declared(instances.clone()),
+        "egress_frame_instances": declared(instances.iter().copied().filter(|(_, name)| *name != "packet_out").collect()),
         "emits": emitted.map(|(_, name)| emit(name)).collect::<Vec<_>>().join(LINE),
         "carries": !carried.is_empty(),
         "carried_instances": of_ingress.iter().map(|(name, what)| instance(name, *what)).collect::<Vec<_>>().join(LINE),
         "carried_emits": of_ingress.iter().map(|(name, _)| emit(name)).collect::<Vec<_>>().join(LINE),
-        "egress_instances": rows(&of_egress.collect::<Vec<_>>(), |name, width, what| format!("    {name:width$} {what};")),
+        "egress_instances": declared(of_egress.collect()),
         "egress_emits": leaving.map(emit).collect::<Vec<_>>().join(LINE),
-        "ether_type_constants": rows(&constants, |name, width, number| {
-            format!("const bit<16> {name:width$} = 0x{number:04X};")
+        "ether_type_constants": rows(&constants, |name, number| {
+            format!("const bit<16> {name} = 0x{number:04X};")
         }),
-        "next_headers": rows(&next, |name, width, state| format!("            {name:width$} : {state};")),
-        "tagged_headers": rows(&tagged, |name, width, state| format!("            {name:width$} : {state};")),
+        "next_headers": rows(&next, |name, state| format!("            {name} : {state};")),
+        "tagged_headers": rows(&tagged, |name, state| format!("            {name} : {state};")),
         "protocols": !rack.protocols.is_empty(),
         "passes": passes().next().is_some(),
         "shared": rack.has_shared_ports(),
@@ -366,15 +253,19 @@ fn context(rack: &Rack) -> Value {
     })
 }
 
+/// Declarations of headers, given as types and names.
+fn declared(instances: Vec<(&str, &str)>) -> String {
+    rows(&instances, |kind, name| format!("    {kind} {name};"))
+}
+
 /// The declaration of a header, with its meaning.
 fn instance(name: &str, (kind, doc): (&str, &str)) -> String {
     if doc.is_empty() { format!("    {kind} {name};") } else { format!("    {kind} {name}; // {doc}") }
 }
 
-/// One line per pair, with aligned columns.
-fn rows<T: Copy>(pairs: &[(&str, T)], line: impl Fn(&str, usize, T) -> String) -> String {
-    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    pairs.iter().map(|(name, other)| line(name, width, *other)).collect::<Vec<_>>().join(LINE)
+/// One line per pair.
+fn rows<T: Copy>(pairs: &[(&str, T)], line: impl Fn(&str, T) -> String) -> String {
+    pairs.iter().map(|(name, other)| line(name, *other)).collect::<Vec<_>>().join(LINE)
 }
 
 /// The program's own name: an identifier, because targets derive paths and symbols from it.

@@ -170,7 +170,7 @@ fn body(access: &Access) -> Vec<String> {
     }
     match (&access.body, &access.sets) {
         (Some(body), _) => body.lines().map(str::to_owned).collect(),
-        (None, Some(value)) => vec![format!("value  = {value};"), "result = value;".to_owned()],
+        (None, Some(value)) => vec![format!("value = {value};"), "result = value;".to_owned()],
         (None, None) => vec!["result = value;".to_owned()],
     }
 }
@@ -213,7 +213,7 @@ mod tests {
         let [(name, values)] = registers.as_slice() else { panic!("{registers:?}") };
         assert_eq!(name, "c_done");
         assert_eq!(values["access"][0]["body"][0], "result = value;");
-        assert_eq!(values["access"][1]["body"][0], "value  = meta.count;");
+        assert_eq!(values["access"][1]["body"][0], "value = meta.count;");
         assert_eq!(values["accesses"][0]["key"][1]["name"], "late");
         assert_eq!(values["accesses"][0]["entries"][0]["access"], "put_done");
     }

@@ -34,11 +34,9 @@ pub(crate) fn index_constants(prefix: &str, reasons: &[DropReason], arch: Arch) 
         rows.push((format!("{prefix}_{}", reason.name.to_uppercase()), index, reason.doc));
     }
     rows.push((format!("{prefix}_REASONS"), reasons.len(), "how many there are"));
-    let width = rows.iter().map(|row| row.0.len()).max().unwrap_or(0);
     let lines = rows.iter().map(|(name, index, doc)| {
-        let value = format!("{index};");
-        let kind = if arch.is_tofino() && *index < reasons.len() { "bit<8> " } else { "bit<32>" };
-        format!("const {kind} {name:width$} = {value:3} // {doc}")
+        let kind = if arch.is_tofino() && *index < reasons.len() { "bit<8>" } else { "bit<32>" };
+        format!("const {kind} {name} = {index}; // {doc}")
     });
     lines.collect::<Vec<_>>().join("\n")
 }

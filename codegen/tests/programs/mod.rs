@@ -1,33 +1,72 @@
 //! What a reader of a generated program would remark on.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod scopes;
+mod unused;
 
-/// Constant tables whose keys count or are sets of bits.
-const NUMBERS: [&str; 8] =
-    ["measure", "begun", "destination_ends", "first", "places", "rings", "runs", "source_ends"];
+use scopes::Program;
 
-/// Lines at the wrong depth, declarations without a use, fields that nothing reads, numbers without a name in keys, names that are
-/// places in a row, and registers without a sentence.
+/// Keys of constant tables that count or are sets of bits: the control, the table, and the keys' places.
+const NUMBERS: [(&str, &str, &[usize]); 8] = [
+    ("Cowbird", "measure", &[1]),
+    ("Edm", "begun", &[0]),
+    ("Edm", "destination_ends", &[0]),
+    ("Edm", "first", &[1]),
+    ("Edm", "places", &[0]),
+    ("Edm", "rings", &[1, 3]),
+    ("Edm", "runs", &[0, 1, 2]),
+    ("Edm", "source_ends", &[0]),
+];
+
+/// Lines at the wrong depth, declarations without a use and out of order, fields that nothing reads, numbers without a name in
+/// keys, names that are places in a row, and registers without a sentence.
 pub fn faults(p4: &str) -> Vec<String> {
     let lines: Vec<&str> = p4.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
-    let code = lines.join("\n");
-    let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
-    words(&code).for_each(|word| *uses.entry(word).or_default() += 1);
-    let mut faults = Vec::new();
+    let program = Program::new(&lines);
+    let mut faults = unused::unused(&program);
     for (kind, name) in lines.iter().filter_map(|line| declared(line)) {
-        if uses[name] < 2 && !["start", "main"].contains(&name) {
-            faults.push(format!("{kind} {name} is not used"));
-        }
-        if ["action", "table"].contains(&kind) && is_place(name) {
+        if is_place(name) {
             faults.push(format!("{kind} {name} is named by a place, not by what it decides"));
         }
     }
-    let unread = fields(&lines).into_iter().filter(|field| !is_read(&code, field));
-    faults.extend(unread.map(|field| format!("field {field} is not read")));
+    faults.extend(unordered(&program));
     faults.extend(bare_numbers(&lines));
     faults.extend(undescribed(p4));
     faults.extend(misplaced(p4, &lines));
-    faults.extend(unused_within(&lines));
+    faults
+}
+
+/// What a control declares first: counters, meters, the controls that it applies, and its variables, in this order.
+fn unordered(program: &Program<'_>) -> Vec<String> {
+    const ORDER: [&str; 4] = ["counter", "meter", "control", "variable"];
+    let controls = program.blocks.iter().filter(|block| block.opener[..1] == ["control"]);
+    let names: Vec<&str> = controls.clone().map(|block| block.opener[1]).collect();
+    let mut faults = Vec::new();
+    for (number, block) in
+        program.blocks.iter().enumerate().filter(|(_, block)| block.opener[..1] == ["control"])
+    {
+        let mut rank = 0;
+        // What has a block comes behind all of these.
+        let blocks = program.blocks.iter().filter(|inner| inner.around == Some(number));
+        let first_block = blocks.map(|inner| inner.head.start).min().unwrap_or(block.tokens.end);
+        for statement in program.statements.iter().filter(|statement| statement.block == Some(number)) {
+            let kind = program.text(statement.tokens.start);
+            // A variable's value stands behind its name.
+            let named =
+                statement.tokens.clone().find(|at| program.text(*at) == "=").unwrap_or(statement.tokens.end);
+            let name = program.text(named - 1);
+            let own = match kind.to_lowercase().as_str() {
+                "counter" => 0,
+                "meter" => 1,
+                _ if names.contains(&kind) => 2,
+                "bit" | "int" | "bool" => 3,
+                _ => continue,
+            };
+            if own < rank || own < 2 && statement.tokens.start > first_block {
+                faults.push(format!("{} {name} of {} is declared too late", ORDER[own], block.opener[1]));
+            }
+            rank = rank.max(own);
+        }
+    }
     faults
 }
 
@@ -61,152 +100,49 @@ fn misplaced(p4: &str, lines: &[&str]) -> Vec<String> {
     faults
 }
 
-/// Parameters of actions and variables of blocks without a use.
-fn unused_within(lines: &[&str]) -> Vec<String> {
-    let mut faults = Vec::new();
-    let mut inside: Vec<&str> = Vec::new();
-    for (n, line) in lines.iter().enumerate() {
-        let code = line.trim();
-        let parameters = declared(line).filter(|(kind, _)| *kind == "action").and_then(|(_, name)| {
-            let (_, rest) = code.split_once('(')?;
-            Some((name, rest.split_once(')')?.0))
-        });
-        if let Some((action, list)) = parameters {
-            let names = list.split(',').filter_map(|one| words(one).last());
-            let unused = names.filter(|name| !is_used(name, &lines[n + 1..]));
-            faults.extend(unused.map(|name| format!("parameter {name} of action {action} is not used")));
-        }
-        let of_fields =
-            inside.last().is_none_or(|block| block.starts_with("struct") || block.starts_with("header"));
-        if let Some(variable) = variable(code).filter(|_| !of_fields)
-            && !is_used(variable, &lines[n + 1..])
-        {
-            faults.push(format!("variable {variable} is not used"));
-        }
-        for byte in code.bytes() {
-            match byte {
-                b'{' => inside.push(code),
-                b'}' => drop(inside.pop()),
-                _ => {}
-            }
-        }
-    }
-    faults
-}
-
-/// The variable that a statement declares: `TYPE NAME;` or `TYPE NAME = …;`.
-fn variable(code: &str) -> Option<&str> {
-    let (kind, rest) = code.split_once(' ')?;
-    let is_type =
-        kind == "bool" || kind.starts_with("bit<") || kind.starts_with("int<") || kind.ends_with("_t");
-    let name = words(rest).next().filter(|name| rest.starts_with(name))?;
-    let after = rest[name.len()..].trim_start();
-    (is_type && (after.starts_with(';') || after.starts_with('='))).then_some(name)
-}
-
-/// Whether a name occurs before the block ends in which it is declared.
-fn is_used(name: &str, lines: &[&str]) -> bool {
-    let mut depth = 1;
-    for line in lines {
-        if words(line).any(|word| word == name) {
-            return true;
-        }
-        depth += line.matches('{').count() as i32 - line.matches('}').count() as i32;
-        if depth <= 0 {
-            return false;
-        }
-    }
-    false
-}
-
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
-/// What a line declares: its kind and name.
+/// The action or table that a line declares.
 fn declared(line: &str) -> Option<(&'static str, &str)> {
     let line = line.trim_start().trim_start_matches("@hidden ");
-    let last = |text: &'_ str| words(text).last().map(str::len);
-    let tail = |text: &'_ str| last(text).map(|length| text.trim_end().len() - length);
-    for kind in ["action", "table", "state", "struct", "header"] {
-        if let Some(rest) = line.strip_prefix(kind).and_then(|rest| rest.strip_prefix(' ')) {
-            return words(rest).next().map(|name| (kind, name));
-        }
-    }
-    if let Some(rest) = line.strip_prefix("typedef ") {
-        return words(rest).last().map(|name| ("type", name));
-    }
-    let constant = line.strip_prefix("const ").and_then(|rest| rest.split_once('=')).map(|(name, _)| name);
-    if let Some(before) = constant.filter(|before| before.contains(' ') && !before.contains("entries")) {
-        let before = before.trim_end();
-        return tail(before).map(|at| ("constant", &before[at..]));
-    }
-    let instance = line.trim_end().trim_end_matches(" = {").trim_end_matches(';');
-    let (made, name) = instance.rsplit_once(") ")?;
-    let is_made = made.contains('(') && line.starts_with(|first: char| first.is_ascii_alphabetic());
-    let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    (is_made && is_name && !line.starts_with("return") && !line.starts_with("if "))
-        .then_some(("object", name))
+    ["action", "table"].into_iter().find_map(|kind| {
+        let rest = line.strip_prefix(kind)?.strip_prefix(' ')?;
+        Some((kind, words(rest).next()?))
+    })
 }
 
 /// Whether the last word of a name is an ordinal or a number. EDM's rings have numbers.
 fn is_place(name: &str) -> bool {
-    let is_ring = name.starts_with("enter_") || name.starts_with("leave_");
+    let number = name.strip_prefix("enter_").or(name.strip_prefix("leave_"));
+    let is_ring = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     const ORDINALS: [&str; 9] =
         ["third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"];
     let last = name.rsplit('_').next().unwrap_or_default();
     !is_ring && (ORDINALS.contains(&last) || (last != name && last.bytes().all(|byte| byte.is_ascii_digit())))
 }
 
-/// The fields of structs of metadata.
-fn fields<'a>(lines: &[&'a str]) -> BTreeSet<&'a str> {
-    let mut fields = BTreeSet::new();
-    let mut inside = false;
-    for line in lines {
-        match line.strip_prefix("struct ") {
-            Some(name) => inside = name.contains("metadata") && !name.contains('}'),
-            None if line.starts_with('}') => inside = false,
-            None if inside => {
-                fields.extend(line.trim_end().strip_suffix(';').and_then(|field| words(field).last()));
-            }
-            None => {}
-        }
-    }
-    fields
-}
-
-/// Whether a program does more with a field than to assign it. A protocol may have its fields in a struct of its own.
-fn is_read(code: &str, field: &str) -> bool {
-    let name = format!(".{field}");
-    code.match_indices(&name).any(|(at, _)| {
-        let path = code[..at].rsplit(|c: char| !(c.is_alphanumeric() || "_.".contains(c))).next();
-        if !path.is_some_and(|path| path == "meta" || path.starts_with("meta.")) {
-            return false;
-        }
-        let after = &code[at + name.len()..];
-        let is_longer = after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        let after =
-            after.strip_prefix('[').and_then(|slice| slice.split_once(']')).map_or(after, |(_, after)| after);
-        let after = after.trim_start();
-        !is_longer && (!after.starts_with('=') || after.starts_with("=="))
-    })
-}
-
 /// Masks and hexadecimal numbers in the keys of constant entries.
 fn bare_numbers(lines: &[&str]) -> Vec<String> {
     let mut faults = Vec::new();
-    let (mut table, mut inside) = ("", false);
+    let (mut control, mut table, mut inside) = ("", "", false);
     for line in lines {
         if let Some(("table", name)) = declared(line) {
             table = name;
         }
+        if let Some(rest) = line.strip_prefix("control ") {
+            control = words(rest).next().unwrap_or_default();
+        }
         inside = line.trim_end().ends_with("const entries = {") || inside && line.trim() != "}";
-        let Some((key, _)) = line.rsplit_once(" : ").filter(|_| inside && !NUMBERS.contains(&table)) else {
-            continue;
-        };
+        let Some((key, _)) = line.rsplit_once(" : ").filter(|_| inside) else { continue };
+        let counting = NUMBERS.iter().find(|(of, name, _)| (*of, *name) == (control, table));
+        let counting = counting.map_or(&[][..], |(.., places)| places);
+        let key = key.trim().trim_start_matches('(').trim_end_matches(')');
+        let parts = key.split(", ").enumerate().filter(|(place, _)| !counting.contains(place));
         let is_bare =
-            |word: &str| word.starts_with(|c: char| c.is_ascii_digit()) && !["0", "1"].contains(&word);
-        if let Some(number) = words(key).find(|word| is_bare(word)) {
+            |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && !["0", "1"].contains(word);
+        if let Some(number) = parts.flat_map(|(_, part)| words(part)).find(is_bare) {
             faults.push(format!("table {table} has the number {number} in a key: give it a name"));
         }
     }

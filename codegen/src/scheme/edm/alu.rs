@@ -163,8 +163,8 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
         })
     };
     context["ring_words"] = json!([
-        word("who", "who", "whose message it is"),
-        word("offset", "next", "where in that the window begins"),
+        word("demand", "demand", "its hosts and its id"),
+        word("offset", "next", "where in its message the window begins"),
         word("bytes", "bytes", "the window's bytes")
     ]);
     let slowest = edm.rates(rack).first().copied().unwrap_or(1);

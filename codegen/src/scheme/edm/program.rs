@@ -16,6 +16,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/classes",
     "edm/constants",
     "edm/metadata",
+    "edm/meters",
     "edm/objects",
     "edm/accept_parameters",
     "edm/accept",

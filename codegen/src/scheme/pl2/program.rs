@@ -16,6 +16,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/banner",
     "pl2/constants",
     "pl2/classes",
+    "pl2/meters",
     "pl2/objects",
     "pl2/schedule",
     // Parts of its controls.
