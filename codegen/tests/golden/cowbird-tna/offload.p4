@@ -11,12 +11,12 @@
 #include <core.p4>
 #include <tna.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
@@ -26,25 +26,25 @@ const QueueId_t COWBIRD_CLASS_PROBE  = 0;
 const QueueId_t PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<8>  DROP_MALFORMED                    = 0;  // cut short within a header
-const bit<8>  DROP_SPOOFED                      = 1;  // source address is not the port's own host's
-const bit<8>  DROP_UNKNOWN_DESTINATION          = 2;  // no host has this address
-const bit<8>  DROP_SAME_PORT                    = 3;  // the destination is the sender
-const bit<8>  DROP_BEST_EFFORT_METER            = 4;  // more best effort than the port may send
-const bit<8>  DROP_COWBIRD_BAD_FRAME            = 5;  // for the engine, but a header is missing or lengths don't agree
-const bit<8>  DROP_COWBIRD_UNKNOWN_PAIR         = 6;  // no queue pair of the engine, or not from its other end
-const bit<8>  DROP_COWBIRD_NO_INSTANCE          = 7;  // of a thread that is served no more
-const bit<8>  DROP_COWBIRD_BAD_OPCODE           = 8;  // not what its queue pair is for
-const bit<8>  DROP_COWBIRD_BAD_DATA             = 9;  // what was read is not as long as what was asked for
-const bit<8>  DROP_COWBIRD_STALE                = 10; // not the next one of its queue pair
-const bit<8>  DROP_COWBIRD_GAP                  = 11; // says that a packet before was lost
-const bit<8>  DROP_COWBIRD_WAITS                = 12; // an entry that is asked for again, as it has to wait for others
-const bit<8>  DROP_COWBIRD_CORRUPT              = 13; // a thread has ruined its rings: its red block says how
-const bit<8>  DROP_COWBIRD_NOTHING_TO_DO        = 14; // a turn or an answer, and nothing to ask for next
-const bit<8>  DROP_COWBIRD_MANAGEMENT_FROM_HOST = 15; // management from a port other than the controller's
-const bit<8>  DROP_COWBIRD_BAD_INDEX            = 16; // management of an instance that doesn't exist
-const bit<32> DROP_REASONS                      = 17; // how many there are
-const bit<8>  DROP_NONE = 255; // it is not dropped
+const bit<8>  DROP_MALFORMED                    = 0;   // cut short within a header
+const bit<8>  DROP_SPOOFED                      = 1;   // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION          = 2;   // no host has this address
+const bit<8>  DROP_SAME_PORT                    = 3;   // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER            = 4;   // more best effort than the port may send
+const bit<8>  DROP_COWBIRD_BAD_FRAME            = 5;   // for the engine, but a header is missing or lengths don't agree
+const bit<8>  DROP_COWBIRD_UNKNOWN_PAIR         = 6;   // no queue pair of the engine, or not from its other end
+const bit<8>  DROP_COWBIRD_NO_INSTANCE          = 7;   // of a thread that is served no more
+const bit<8>  DROP_COWBIRD_BAD_OPCODE           = 8;   // not what its queue pair is for
+const bit<8>  DROP_COWBIRD_BAD_DATA             = 9;   // what was read is not as long as what was asked for
+const bit<8>  DROP_COWBIRD_STALE                = 10;  // not the next one of its queue pair
+const bit<8>  DROP_COWBIRD_GAP                  = 11;  // says that a packet before was lost
+const bit<8>  DROP_COWBIRD_WAITS                = 12;  // an entry that is asked for again, as it has to wait for others
+const bit<8>  DROP_COWBIRD_CORRUPT              = 13;  // a thread has ruined its rings: its red block says how
+const bit<8>  DROP_COWBIRD_NOTHING_TO_DO        = 14;  // a turn or an answer, and nothing to ask for next
+const bit<8>  DROP_COWBIRD_MANAGEMENT_FROM_HOST = 15;  // management from a port other than the controller's
+const bit<8>  DROP_COWBIRD_BAD_INDEX            = 16;  // management of an instance that doesn't exist
+const bit<32> DROP_REASONS                      = 17;  // how many there are
+const bit<8>  DROP_NONE                         = 255; // it is not dropped
 
 const bit<8> SENT = 0xFE; // the mark of frames that egress completes
 
@@ -58,21 +58,21 @@ const bit<48> COWBIRD_MAC = 0x02C0B1D00001;
 const bit<32> COWBIRD_IP  = 0x0A0000FE;
 
 // RoCEv2 in UDP over IPv4.
-const bit<16> ROCE_PORT         = 4791;
-const bit<16> ROCE_HEADERS      = 24;   // bytes of UDP, base transport header and iCRC
-const bit<16> ROCE_PARTITION    = 0xFFFF;
-const bit<8>  ROCE_WRITE_FIRST  = 6;    // FIRST, MIDDLE, LAST
-const bit<8>  ROCE_WRITE_ONLY   = 10;
-const bit<8>  ROCE_READ         = 12;
-const bit<8>  ROCE_READ_FIRST   = 13;   // what was read: FIRST, MIDDLE, LAST, ONLY
-const bit<8>  ROCE_READ_LAST    = 15;
-const bit<8>  ROCE_READ_ONLY    = 16;
-const bit<8>  ROCE_ACKNOWLEDGE  = 17;
-const bit<16> ROCE_MTU          = 1024;
-const bit<8>  COWBIRD_OP_TICK   = 0xC0;
-const bit<8>  COWBIRD_OP_READ   = 0xC1;
-const bit<8>  COWBIRD_OP_SET    = 0xC2;
-const bit<8>  COWBIRD_OP_REPLY  = 0xC3;
+const bit<16> ROCE_PORT        = 4791;
+const bit<16> ROCE_HEADERS     = 24; // bytes of UDP, base transport header and iCRC
+const bit<16> ROCE_PARTITION   = 0xFFFF;
+const bit<8>  ROCE_WRITE_FIRST = 6;  // FIRST, MIDDLE, LAST
+const bit<8>  ROCE_WRITE_ONLY  = 10;
+const bit<8>  ROCE_READ        = 12;
+const bit<8>  ROCE_READ_FIRST  = 13; // what was read: FIRST, MIDDLE, LAST, ONLY
+const bit<8>  ROCE_READ_LAST   = 15;
+const bit<8>  ROCE_READ_ONLY   = 16;
+const bit<8>  ROCE_ACKNOWLEDGE = 17;
+const bit<16> ROCE_MTU         = 1024;
+const bit<8>  COWBIRD_OP_TICK  = 0xC0;
+const bit<8>  COWBIRD_OP_READ  = 0xC1;
+const bit<8>  COWBIRD_OP_SET   = 0xC2;
+const bit<8>  COWBIRD_OP_REPLY = 0xC3;
 
 // What a queue pair is for, and so what a packet is.
 const bit<8> COWBIRD_NOTHING    = 0;
@@ -86,9 +86,9 @@ const bit<8> COWBIRD_POOL_WRITE = 7;
 const bit<8> COWBIRD_TICK       = 8;
 
 // The red block, and types of entries.
-const bit<64> COWBIRD_RED_AT      = 64;
-const bit<16> COWBIRD_TYPE_READ   = 1;
-const bit<16> COWBIRD_TYPE_WRITE  = 2;
+const bit<64> COWBIRD_RED_AT     = 64;
+const bit<16> COWBIRD_TYPE_READ  = 1;
+const bit<16> COWBIRD_TYPE_WRITE = 2;
 
 // Why a set is served no more, as its red block says.
 const bit<8> COWBIRD_CORRUPT_TAIL   = 1;
@@ -100,12 +100,12 @@ const bit<8> COWBIRD_CORRUPT_PLACE  = 6;
 const bit<8> COWBIRD_CORRUPT_ID     = 7;
 
 const bit<32> COWBIRD_INSTANCES = 64;
-const bit<32> COWBIRD_SIDES     = 128; // reads and writes of each
+const bit<32> COWBIRD_SIDES     = 128;  // reads and writes of each
 const bit<32> COWBIRD_ENDS      = 2048; // slots of all instances
 const bit<32> COWBIRD_ALL_SLOTS = 4096; // of all sides
-const bit<32> COWBIRD_SENT      = 512; // a cell for each instance and phase
-const bit<16> COWBIRD_BUSY      = 64; // turns without news after which an instance is probed more seldom
-const bit<16> COWBIRD_SELDOM    = 63; // then one turn of so many is used, less one
+const bit<32> COWBIRD_SENT      = 512;  // a cell for each instance and phase
+const bit<16> COWBIRD_BUSY      = 64;   // turns without news after which an instance is probed more seldom
+const bit<16> COWBIRD_SELDOM    = 63;   // then one turn in COWBIRD_SELDOM + 1 is used
 
 // Without any answer for so long, an instance starts again from what is done.
 const time_t COWBIRD_TIMEOUT = 20000000;
@@ -115,22 +115,22 @@ const bit<8> COWBIRD_LOOK = 9;
 const bit<8> COWBIRD_SET  = 10;
 
 // What a frame is on its own. DATA is set in those that carry what was read.
-const bit<8> DATA           = 16;
-const bit<8> FRAME_BAD      = 0;  // lengths don't agree, or a header is missing
-const bit<8> FRAME_OTHER    = 2;  // whole, but of no use
-const bit<8> FRAME_ACK      = 3;
-const bit<8> FRAME_GAP      = 4;
-const bit<8> FRAME_REFUSAL  = 5;
-const bit<8> FRAME_TICK     = 6;
-const bit<8> FRAME_LOOK     = 7;
-const bit<8> FRAME_SET      = 8;
-const bit<8> FRAME_BEYOND   = 9;  // management of an instance that doesn't exist
-const bit<8> FRAME_FIRST    = 16;
-const bit<8> FRAME_MIDDLE   = 17;
-const bit<8> FRAME_LAST     = 18;
-const bit<8> FRAME_ONLY     = 19;
-const bit<8> FRAME_TAIL     = 20; // ONLY, as long as an answer to a probe
-const bit<8> FRAME_ENTRY    = 21;
+const bit<8> DATA          = 16;
+const bit<8> FRAME_BAD     = 0;  // lengths don't agree, or a header is missing
+const bit<8> FRAME_OTHER   = 2;  // whole, but of no use
+const bit<8> FRAME_ACK     = 3;
+const bit<8> FRAME_GAP     = 4;
+const bit<8> FRAME_REFUSAL = 5;
+const bit<8> FRAME_TICK    = 6;
+const bit<8> FRAME_LOOK    = 7;
+const bit<8> FRAME_SET     = 8;
+const bit<8> FRAME_BEYOND  = 9;  // management of an instance that doesn't exist
+const bit<8> FRAME_FIRST   = 16;
+const bit<8> FRAME_MIDDLE  = 17;
+const bit<8> FRAME_LAST    = 18;
+const bit<8> FRAME_ONLY    = 19;
+const bit<8> FRAME_TAIL    = 20; // ONLY, as long as an answer to a probe
+const bit<8> FRAME_ENTRY   = 21;
 
 // What the engine does with a frame.
 const bit<8> DOES_TICK    = 1;
@@ -208,8 +208,8 @@ typedef bit<11> cowbird_end_t;
 typedef bit<12> cowbird_slot_t;
 
 struct cowbird_told_t {
-    bit<32> told;  // the head in a red block
-    bit<32> busy;  // whether that is under way
+    bit<32> told; // the head in a red block
+    bit<32> busy; // whether that is under way
 }
 
 struct cowbird_packets_t {
@@ -218,7 +218,7 @@ struct cowbird_packets_t {
 }
 
 struct cowbird_high_t {
-    bit<32> top;  // the highest two bits of the low part, when it was last seen
+    bit<32> top; // the highest two bits of the low part, when it was last seen
     bit<32> high;
 }
 
@@ -235,7 +235,7 @@ header packet_in_t {
 @controller_header("packet_out")
 #endif
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -318,7 +318,7 @@ header cowbird_management_t {
     bit<64> head;     // entries that are done, as the thread knows
 }
 
-// Red block: what the engine tells the thread.
+// Red block: progress of the engine, for the thread.
 header cowbird_red_t {
     bit<64> requestHead;      // entries whose requests are done, up to the first that is not
     bit<64> requestDataHead;  // bytes of request data that are no longer needed
@@ -330,7 +330,7 @@ header cowbird_red_t {
 
 // Request of a compute node's thread.
 header cowbird_entry_t {
-    bit<64> requestId; // type, region and number of the request; first, as whoever sees it sees the rest of the entry
+    bit<64> requestId; // type, region and number of the request; first, as a reader that sees it also sees the rest of the entry
     bit<16> rwType;    // 1: read, 2: write
     bit<16> regionId;  // remote memory that it is about
     bit<32> length;    // bytes to be moved
@@ -346,9 +346,9 @@ header cowbird_tail_t {
 // Precedes a frame that egress completes. No port begins with its mark.
 header sent_t {
     bit<8> mark;
-    bit<8> phase;    // what it is
+    bit<8> phase; // what it is
     bit<8> instance;
-    bit<8> form;     // which headers it has
+    bit<8> form;  // which headers it has
 }
 
 // A number as registers have it: in the upper bits of a word. Behind `sent_t` is the one that egress needs: packets of its
@@ -359,9 +359,9 @@ header cowbird_number_t {
 
 // What a red block or a reply says.
 header cowbird_telling_t {
-    bit<32> head;   // entries that are done; of an entry: whether it is the first of these
-    bit<32> acked;  // and what the thread knows of them
-    bit<32> reads;  // requests that are done
+    bit<32> head;  // entries that are done; of an entry: whether it is the first of these
+    bit<32> acked; // and what the thread knows of them
+    bit<32> reads; // requests that are done
     bit<32> writes;
     bit<32> response_end;
     bit<32> request_end;
@@ -417,15 +417,15 @@ header cowbird_block_t {
 }
 
 struct headers_t {
-    sent_t sent;
-    cowbird_number_t cowbird_count; // packets of the queue pair before; later, up to where entries may be asked for
-    cowbird_number_t cowbird_fetched;
-    cowbird_number_t cowbird_taken;
-    cowbird_number_t cowbird_probes;
-    cowbird_number_t cowbird_reds; // red blocks before
-    cowbird_number_t cowbird_number;
-    cowbird_number_t cowbird_packets;
-    cowbird_telling_t cowbird_telling;
+    sent_t               sent;
+    cowbird_number_t     cowbird_count; // packets of the queue pair before; later, up to where entries may be asked for
+    cowbird_number_t     cowbird_fetched;
+    cowbird_number_t     cowbird_taken;
+    cowbird_number_t     cowbird_probes;
+    cowbird_number_t     cowbird_reds;  // red blocks before
+    cowbird_number_t     cowbird_number;
+    cowbird_number_t     cowbird_packets;
+    cowbird_telling_t    cowbird_telling;
     packet_in_t          packet_in;
     packet_out_t         packet_out;
     ethernet_t           ethernet;
@@ -445,73 +445,73 @@ struct headers_t {
 struct cowbird_metadata_t {
     // Words that are added or compared have to be in one group of 16 containers, so a value that is used once is overwritten: the
     // sentence of such a field has both meanings.
-    bit<8>  frame;      // what the frame is on its own
-    bit<8>  phase;      // what its queue pair is for
-    bit<8>  does;       // what the engine does with it
-    bit<8>  next;       // what it becomes; 0: nothing
+    bit<8>  frame;     // what the frame is on its own
+    bit<8>  phase;     // what its queue pair is for
+    bit<8>  does;      // what the engine does with it
+    bit<8>  next;      // what it becomes; 0: nothing
     bit<8>  instance;
-    bit<8>  served;     // whether the controller has the engine serve the instance
-    bit<16> last;       // the first instance that has no turns
-    bit<16> bytes;      // of payload, with padding
-    bit<16> framing;    // bytes of IPv4's header
-    bit<16> carried;    // bytes of payload, without padding; of an entry: in its last packet
-    bit<8>  kind;       // of request: KIND_READ, KIND_WRITE
-    bit<8>  odd;        // the entry is of no kind
-    bit<8>  form;       // which headers data leaves with
-    bit<8>  acks;       // side of an acknowledgement, in the lowest bit
-    bit<8>  flags;      // that the first pass left
-    bit<32> busy;       // whether a red block is under way
-    bit<8>  more;       // whether there is an entry behind the head
-    bit<16> misnamed;   // what differs between an entry's region and the one in its id
-    bit<32> base;       // sequence number of the queue pair's first packet
-    bit<32> msn;        // messages that the frame acknowledges
-    bit<32> news;       // requests that it reports; where the controller sets an instance: its head
-    bit<32> told;       // the head in the last red block, beyond what is done; later, entries begun beyond that
-    bit<8>  tells;      // whether a red block has to be sent
-    bit<32> mine;       // the entry as the next one, of its kind; later, as it stands in `fetched` while it waits
-    bit<32> id;         // number of the request
-    bit<32> tail;       // entries that the thread has written
-    bit<32> unseen;     // entries up to the tail; later, from the limit to it
-    bit<32> entries;    // of the instance's ring
-    bit<32> behind;     // packets of the side up to the request's end
-    bit<32> whose;      // the instance, beside that
-    bit<64> remote;     // where the request's data is in its region
-    bit<64> local;      // and in the thread's memory
-    bit<32> pool_key;   // the region: its key, where it is, its bytes; later, those from where the data begins
+    bit<8>  served;    // whether the controller has the engine serve the instance
+    bit<16> last;      // the first instance that has no turns
+    bit<16> bytes;     // of payload, with padding
+    bit<16> framing;   // bytes of IPv4's header
+    bit<16> carried;   // bytes of payload, without padding; of an entry: in its last packet
+    bit<8>  kind;      // of request: KIND_READ, KIND_WRITE
+    bit<8>  odd;       // the entry is of no kind
+    bit<8>  form;      // which headers data leaves with
+    bit<8>  acks;      // side of an acknowledgement, in the lowest bit
+    bit<8>  flags;     // that the first pass left
+    bit<32> busy;      // whether a red block is under way
+    bit<8>  more;      // whether there is an entry behind the head
+    bit<16> misnamed;  // what differs between an entry's region and the one in its id
+    bit<32> base;      // sequence number of the queue pair's first packet
+    bit<32> msn;       // messages that the frame acknowledges
+    bit<32> news;      // requests that it reports; where the controller sets an instance: its head
+    bit<32> told;      // the head in the last red block, beyond what is done; later, entries begun beyond that
+    bit<8>  sends_red; // whether a red block has to be sent
+    bit<32> mine;      // the entry as the next one, of its kind; later, as it stands in `fetched` while it waits
+    bit<32> id;        // number of the request
+    bit<32> tail;      // entries that the thread has written
+    bit<32> unseen;    // entries up to the tail; later, from the limit to it
+    bit<32> entries;   // of the instance's ring
+    bit<32> behind;    // packets of the side up to the request's end
+    bit<32> whose;     // the instance, beside that
+    bit<64> remote;    // where the request's data is in its region
+    bit<64> local;     // and in the thread's memory
+    bit<32> pool_key;  // the region: its key, where it is, its bytes; later, those from where the data begins
     bit<64> pool;
     bit<64> pool_bytes;
-    bit<32> rest;       // bytes of the region behind the data
-    bit<8>  known;      // whether the instance has the region
-    bit<32> ring;       // the ring's bytes, and where it is
+    bit<32> rest;      // bytes of the region behind the data
+    bit<8>  known;     // whether the instance has the region
+    bit<32> ring;      // the ring's bytes, and where it is
     bit<32> ring_at;
-    bit<32> half;       // half of it, less what the entry asks for
-    bit<32> mask;       // its bytes less a word
-    bit<32> offset;     // of the data in it
-    bit<32> end;        // of the data in it
-    bit<32> left;       // where data before has to end
-    bit<32> fits;       // what is left of the ring
-    bit<32> lap;        // position at which the ring began; later, of the data's end
-    bit<8>  outcome;    // of taking an entry
-    bit<8>  passed;     // whether data is the next packet
-    bit<8>  right;      // whether data begins where it should
-    bit<8>  bad;        // what is wrong with an entry or a tail
-    bit<8>  seen;       // what a probe finds of the tail
-    bit<8>  late;       // whether nothing has gone on for too long
-    bit<8>  again;      // whether the instance starts again
-    bit<16> quiet;      // turns since the tail moved
-    bit<8>  is_last;    // the packet is its request's last one
-    bit<8>  is_first;   // its first one
-    bit<8>  fills;      // and as long as it has to be
+    bit<32> half;      // half of it, less what the entry asks for
+    bit<32> mask;      // its bytes less a word
+    bit<32> offset;    // of the data in it
+    bit<32> end;       // of the data in it
+    bit<32> left;      // where data before has to end
+    bit<32> fits;      // what is left of the ring
+    bit<32> lap;       // position at which the ring began; later, of the data's end
+    bit<8>  outcome;   // of taking an entry
+    bit<8>  passed;    // whether data is the next packet
+    bit<8>  right;     // whether data begins where it should
+    bit<8>  bad;       // what is wrong with an entry or a tail
+    bit<8>  seen;      // what a probe finds of the tail
+    bit<8>  late;      // whether nothing has gone on for too long
+    bit<8>  again;     // whether the instance starts again
+    bit<16> quiet;     // turns since the tail moved
+    bit<8>  is_last;   // the packet is its request's last one
+    bit<8>  is_first;  // its first one
+    bit<8>  fills;     // and as long as it has to be
 }
 
 struct metadata_t {
     cowbird_metadata_t cowbird;
-    bit<8> drop;    // why the frame is dropped
-    bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
-    port_t known_port; // the port of its destination, wherever the frame goes
-    bit<8> accepted; // whether its source may send it
-    bit<8> pass; // what the pass before left for this one; 0 in the first
+    bit<8>             drop;       // why the frame is dropped
+    bit<1>             steered;    // whether it goes where the controller says, or back to it
+    bit<8>             known;      // whether its destination is known; a byte, so that it may change beside the next one
+    port_t             known_port; // the port of its destination, wherever the frame goes
+    bit<8>             accepted;   // whether its source may send it
+    bit<8>             pass;       // what the pass before left for this one; 0 in the first
 }
 
 // Precedes a frame that makes another pass.
@@ -527,19 +527,18 @@ struct egress_headers_t {
     cowbird_telling_parts_t cowbird_telling;
     cowbird_answer_t        cowbird_answer;
     cowbird_block_t         cowbird_block;
-    packet_in_t          packet_in;
-    packet_out_t         packet_out;
-    ethernet_t           ethernet;
-    vlan_t               vlan;
-    ipv4_t               cowbird_ipv4;
-    udp_t                cowbird_udp;
-    roce_bth_t           cowbird_bth;
-    roce_aeth_t          cowbird_aeth;
-    roce_reth_t          cowbird_reth;
-    cowbird_management_t cowbird_management;
-    cowbird_red_t        cowbird_red;
-    cowbird_entry_t      cowbird_entry;
-    cowbird_tail_t       cowbird_tail;
+    packet_in_t             packet_in;
+    ethernet_t              ethernet;
+    vlan_t                  vlan;
+    ipv4_t                  cowbird_ipv4;
+    udp_t                   cowbird_udp;
+    roce_bth_t              cowbird_bth;
+    roce_aeth_t             cowbird_aeth;
+    roce_reth_t             cowbird_reth;
+    cowbird_management_t    cowbird_management;
+    cowbird_red_t           cowbird_red;
+    cowbird_entry_t         cowbird_entry;
+    cowbird_tail_t          cowbird_tail;
 }
 
 // The same of egress.
@@ -567,70 +566,70 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop     = DROP_NONE;
-        meta.steered  = 0;
-        meta.known    = 0;
+        meta.drop       = DROP_NONE;
+        meta.steered    = 0;
+        meta.known      = 0;
         meta.known_port = 0;
-        meta.accepted = 0;
+        meta.accepted   = 0;
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = 0;
-        meta.cowbird.frame      = 0;
-        meta.cowbird.phase      = 0;
-        meta.cowbird.does       = 0;
-        meta.cowbird.next       = 0;
-        meta.cowbird.instance   = 0;
-        meta.cowbird.served     = 0;
-        meta.cowbird.last       = 0;
-        meta.cowbird.bytes      = 0;
-        meta.cowbird.framing    = 0;
-        meta.cowbird.carried    = 0;
-        meta.cowbird.kind       = 0;
-        meta.cowbird.odd        = 0;
-        meta.cowbird.form       = 0;
-        meta.cowbird.acks       = 0;
-        meta.cowbird.flags      = 0;
-        meta.cowbird.busy       = 0;
-        meta.cowbird.more       = 0;
-        meta.cowbird.misnamed   = 0;
-        meta.cowbird.base       = 0;
-        meta.cowbird.msn        = 0;
-        meta.cowbird.news       = 0;
-        meta.cowbird.told       = 0;
-        meta.cowbird.tells      = 0;
-        meta.cowbird.mine       = 0;
-        meta.cowbird.id         = 0;
-        meta.cowbird.tail       = 0;
-        meta.cowbird.unseen     = 0;
-        meta.cowbird.entries    = 0;
-        meta.cowbird.behind     = 0;
-        meta.cowbird.whose      = 0;
-        meta.cowbird.remote     = 0;
-        meta.cowbird.local      = 0;
-        meta.cowbird.pool_key   = 0;
-        meta.cowbird.pool       = 0;
-        meta.cowbird.pool_bytes = 0;
-        meta.cowbird.rest       = 0;
-        meta.cowbird.known      = 0;
-        meta.cowbird.ring       = 0;
-        meta.cowbird.ring_at    = 0;
-        meta.cowbird.half       = 0;
-        meta.cowbird.mask       = 0;
-        meta.cowbird.offset     = 0;
-        meta.cowbird.end        = 0;
-        meta.cowbird.left       = 0;
-        meta.cowbird.fits       = 0;
-        meta.cowbird.lap        = 0;
-        meta.cowbird.outcome    = 0;
-        meta.cowbird.passed     = 0;
-        meta.cowbird.right      = 0;
-        meta.cowbird.bad        = 0;
-        meta.cowbird.seen       = 0;
-        meta.cowbird.late       = 0;
-        meta.cowbird.again      = 0;
-        meta.cowbird.quiet      = 0;
-        meta.cowbird.is_last    = 0;
-        meta.cowbird.is_first   = 0;
-        meta.cowbird.fills      = 0;
+        meta.cowbird.frame         = 0;
+        meta.cowbird.phase         = 0;
+        meta.cowbird.does          = 0;
+        meta.cowbird.next          = 0;
+        meta.cowbird.instance      = 0;
+        meta.cowbird.served        = 0;
+        meta.cowbird.last          = 0;
+        meta.cowbird.bytes         = 0;
+        meta.cowbird.framing       = 0;
+        meta.cowbird.carried       = 0;
+        meta.cowbird.kind          = 0;
+        meta.cowbird.odd           = 0;
+        meta.cowbird.form          = 0;
+        meta.cowbird.acks          = 0;
+        meta.cowbird.flags         = 0;
+        meta.cowbird.busy          = 0;
+        meta.cowbird.more          = 0;
+        meta.cowbird.misnamed      = 0;
+        meta.cowbird.base          = 0;
+        meta.cowbird.msn           = 0;
+        meta.cowbird.news          = 0;
+        meta.cowbird.told          = 0;
+        meta.cowbird.sends_red     = 0;
+        meta.cowbird.mine          = 0;
+        meta.cowbird.id            = 0;
+        meta.cowbird.tail          = 0;
+        meta.cowbird.unseen        = 0;
+        meta.cowbird.entries       = 0;
+        meta.cowbird.behind        = 0;
+        meta.cowbird.whose         = 0;
+        meta.cowbird.remote        = 0;
+        meta.cowbird.local         = 0;
+        meta.cowbird.pool_key      = 0;
+        meta.cowbird.pool          = 0;
+        meta.cowbird.pool_bytes    = 0;
+        meta.cowbird.rest          = 0;
+        meta.cowbird.known         = 0;
+        meta.cowbird.ring          = 0;
+        meta.cowbird.ring_at       = 0;
+        meta.cowbird.half          = 0;
+        meta.cowbird.mask          = 0;
+        meta.cowbird.offset        = 0;
+        meta.cowbird.end           = 0;
+        meta.cowbird.left          = 0;
+        meta.cowbird.fits          = 0;
+        meta.cowbird.lap           = 0;
+        meta.cowbird.outcome       = 0;
+        meta.cowbird.passed        = 0;
+        meta.cowbird.right         = 0;
+        meta.cowbird.bad           = 0;
+        meta.cowbird.seen          = 0;
+        meta.cowbird.late          = 0;
+        meta.cowbird.again         = 0;
+        meta.cowbird.quiet         = 0;
+        meta.cowbird.is_last       = 0;
+        meta.cowbird.is_first      = 0;
+        meta.cowbird.fills         = 0;
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -646,7 +645,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_next_pass {
         next_pass_t next_pass;
         packet.extract(next_pass);
-        meta.pass = next_pass.cowbird_behind[7:0];
+        meta.pass           = next_pass.cowbird_behind[7:0];
         meta.cowbird.behind = next_pass.cowbird_behind;
         meta.cowbird.lap    = next_pass.cowbird_end;
         meta.cowbird.flags  = next_pass.cowbird_end[7:0];
@@ -669,7 +668,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         // Before it is read: a parser keeps few bytes of what it has read.
         transition select(packet.lookahead<bit<32>>()) {
             COWBIRD_MAC_HIGH : parse_cowbird_low;
-            default : parse_header;
+            default          : parse_header;
         }
     }
 
@@ -748,7 +747,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.cowbird_packets.setValid();
         hdr.cowbird_telling.setValid();
         hdr.cowbird_telling.refusal = 0;
-        hdr.cowbird_fetched.word = 0;
+        hdr.cowbird_fetched.word    = 0;
         // The number is in the lower bits of its word, as are others that the parser gives; `lift` moves them.
         hdr.cowbird_count.word = packet.lookahead<bit<96>>()[31:0];
         packet.extract(hdr.cowbird_bth);
@@ -768,7 +767,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
             (COWBIRD_OP_SET, _, _)    : parse_cowbird_set;
             (COWBIRD_OP_TICK, 24, _)  : parse_cowbird_tick;
             (_, 24, _)                : parse_cowbird_other;
-            default                : accept;
+            default                   : accept;
         }
     }
 
@@ -827,15 +826,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_cowbird_read_entry {
         packet.extract(hdr.cowbird_entry);
-        meta.cowbird.id     = hdr.cowbird_entry.requestId[31:0];
-        meta.cowbird.kind   = 0;
-        meta.cowbird.odd    = 0;
-        meta.cowbird.remote = hdr.cowbird_entry.reqAddr;
-        meta.cowbird.local  = hdr.cowbird_entry.respAddr;
-        meta.cowbird.offset = hdr.cowbird_entry.respAddr[31:0];
-        meta.cowbird.carried = hdr.cowbird_entry.length[15:0];
-        hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
-        meta.cowbird.rest    = hdr.cowbird_entry.length;
+        meta.cowbird.id          = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird.kind        = 0;
+        meta.cowbird.odd         = 0;
+        meta.cowbird.remote      = hdr.cowbird_entry.reqAddr;
+        meta.cowbird.local       = hdr.cowbird_entry.respAddr;
+        meta.cowbird.offset      = hdr.cowbird_entry.respAddr[31:0];
+        meta.cowbird.carried     = hdr.cowbird_entry.length[15:0];
+        hdr.cowbird_packets.word = hdr.cowbird_entry.length;
+        meta.cowbird.rest        = hdr.cowbird_entry.length;
         transition select(hdr.cowbird_udp.length) {
             68      : parse_cowbird_entry_tail;
             default : parse_cowbird_entry;
@@ -844,15 +843,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_cowbird_write_entry {
         packet.extract(hdr.cowbird_entry);
-        meta.cowbird.id     = hdr.cowbird_entry.requestId[31:0];
-        meta.cowbird.kind   = 1;
-        meta.cowbird.odd    = 0;
-        meta.cowbird.remote = hdr.cowbird_entry.respAddr;
-        meta.cowbird.local  = hdr.cowbird_entry.reqAddr;
-        meta.cowbird.offset = hdr.cowbird_entry.reqAddr[31:0];
-        meta.cowbird.carried = hdr.cowbird_entry.length[15:0];
-        hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
-        meta.cowbird.rest    = hdr.cowbird_entry.length;
+        meta.cowbird.id          = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird.kind        = 1;
+        meta.cowbird.odd         = 0;
+        meta.cowbird.remote      = hdr.cowbird_entry.respAddr;
+        meta.cowbird.local       = hdr.cowbird_entry.reqAddr;
+        meta.cowbird.offset      = hdr.cowbird_entry.reqAddr[31:0];
+        meta.cowbird.carried     = hdr.cowbird_entry.length[15:0];
+        hdr.cowbird_packets.word = hdr.cowbird_entry.length;
+        meta.cowbird.rest        = hdr.cowbird_entry.length;
         transition select(hdr.cowbird_udp.length) {
             68      : parse_cowbird_entry_tail;
             default : parse_cowbird_entry;
@@ -861,15 +860,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_cowbird_odd_entry {
         packet.extract(hdr.cowbird_entry);
-        meta.cowbird.id     = hdr.cowbird_entry.requestId[31:0];
-        meta.cowbird.kind   = 1;
-        meta.cowbird.odd    = 1;
-        meta.cowbird.remote = hdr.cowbird_entry.respAddr;
-        meta.cowbird.local  = hdr.cowbird_entry.reqAddr;
-        meta.cowbird.offset = hdr.cowbird_entry.reqAddr[31:0];
-        meta.cowbird.carried = hdr.cowbird_entry.length[15:0];
-        hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
-        meta.cowbird.rest    = hdr.cowbird_entry.length;
+        meta.cowbird.id          = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird.kind        = 1;
+        meta.cowbird.odd         = 1;
+        meta.cowbird.remote      = hdr.cowbird_entry.respAddr;
+        meta.cowbird.local       = hdr.cowbird_entry.reqAddr;
+        meta.cowbird.offset      = hdr.cowbird_entry.reqAddr[31:0];
+        meta.cowbird.carried     = hdr.cowbird_entry.length[15:0];
+        hdr.cowbird_packets.word = hdr.cowbird_entry.length;
+        meta.cowbird.rest        = hdr.cowbird_entry.length;
         transition select(hdr.cowbird_udp.length) {
             68      : parse_cowbird_entry_tail;
             default : parse_cowbird_entry;
@@ -961,7 +960,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.cowbird.acks     = hdr.cowbird_management.side;
         transition select(hdr.cowbird_management.instance) {
             0 .. 63 : parse_cowbird_looks;
-            default          : parse_cowbird_beyond;
+            default : parse_cowbird_beyond;
         }
     }
 
@@ -977,16 +976,16 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_cowbird_set {
         packet.extract(hdr.cowbird_management);
-        meta.cowbird.id   = hdr.cowbird_management.done[31:0];
-        meta.cowbird.end  = hdr.cowbird_management.end[31:0];
+        meta.cowbird.id  = hdr.cowbird_management.done[31:0];
+        meta.cowbird.end = hdr.cowbird_management.end[31:0];
         // Where others find news: one register takes two values of the frame, not three.
-        meta.cowbird.mine = hdr.cowbird_management.head[31:0];
-        meta.cowbird.news = hdr.cowbird_management.head[31:0];
+        meta.cowbird.mine     = hdr.cowbird_management.head[31:0];
+        meta.cowbird.news     = hdr.cowbird_management.head[31:0];
         meta.cowbird.instance = hdr.cowbird_management.instance[7:0];
         meta.cowbird.acks     = hdr.cowbird_management.side;
         transition select(hdr.cowbird_management.instance) {
             0 .. 63 : parse_cowbird_sets;
-            default          : parse_cowbird_beyond;
+            default : parse_cowbird_beyond;
         }
     }
 
@@ -1071,18 +1070,18 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action refuse(bit<8> reason) {
         meta.cowbird.does = DOES_BAD;
-        meta.drop = reason;
+        meta.drop         = reason;
     }
 
     @hidden table dispatch {
         key = {
             hdr.packet_out.isValid() : ternary;
-            hdr.vlan.isValid()   : ternary;
-            meta.pass            : ternary;
-            meta.cowbird.phase   : ternary;
-            meta.cowbird.frame   : ternary;
-            meta.cowbird.framing : ternary;
-            meta.cowbird.bytes   : ternary;
+            hdr.vlan.isValid()       : ternary;
+            meta.pass                : ternary;
+            meta.cowbird.phase       : ternary;
+            meta.cowbird.frame       : ternary;
+            meta.cowbird.framing     : ternary;
+            meta.cowbird.bytes       : ternary;
         }
         actions = {
             handle_as;
@@ -1090,51 +1089,51 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = refuse(DROP_COWBIRD_BAD_FRAME);
         const entries = {
-            (true, _, _, _, FRAME_LOOK, _, _) : handle_as(DOES_LOOK);
-            (true, _, _, _, FRAME_SET, _, _) : handle_as(DOES_SET);
-            (true, _, _, _, FRAME_BEYOND, _, _) : refuse(DROP_COWBIRD_BAD_INDEX);
-            (false, _, _, _, FRAME_BEYOND, _, _) : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-            (false, _, _, _, FRAME_LOOK, _, _) : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-            (false, _, _, _, FRAME_SET, _, _) : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-            (_, true, _, _, _, _, _) : refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, _, FRAME_BAD, _, _) : refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, _, DATA &&& DATA, _, 0) : refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : handle_as(DOES_DATA);
-            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : handle_as(DOES_DATA);
+            (true, _, _, _, FRAME_LOOK, _, _)                                        : handle_as(DOES_LOOK);
+            (true, _, _, _, FRAME_SET, _, _)                                         : handle_as(DOES_SET);
+            (true, _, _, _, FRAME_BEYOND, _, _)                                      : refuse(DROP_COWBIRD_BAD_INDEX);
+            (false, _, _, _, FRAME_BEYOND, _, _)                                     : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (false, _, _, _, FRAME_LOOK, _, _)                                       : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (false, _, _, _, FRAME_SET, _, _)                                        : refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (_, true, _, _, _, _, _)                                                 : refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, _, FRAME_BAD, _, _)                                            : refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, _, DATA &&& DATA, _, 0)                                        : refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT)   : handle_as(DOES_DATA);
+            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, ROCE_MTU)          : handle_as(DOES_DATA);
             (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : handle_as(DOES_DATA);
-            (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : handle_as(DOES_DATA);
-            (_, _, _, COWBIRD_PROBE, FRAME_TAIL, IPV4_BYTES, _) : handle_as(DOES_PROBE);
-            (_, _, _, COWBIRD_ENTRY, FRAME_ENTRY, IPV4_BYTES, _) : handle_as(DOES_ENTRY);
-            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : refuse(DROP_COWBIRD_BAD_OPCODE);
-            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : refuse(DROP_COWBIRD_BAD_OPCODE);
-            (_, _, _, _, DATA &&& DATA, _, _) : refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, COWBIRD_NOTHING, _, IPV4_BYTES, _) : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, _, FRAME_GAP, IPV4_BYTES, _) : handle_as(DOES_GAP);
-            (_, _, _, _, FRAME_REFUSAL, IPV4_BYTES, _) : handle_as(DOES_REFUSAL);
-            (_, _, 0, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _) : handle_as(DOES_TICK);
-            (_, _, _, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _) : handle_as(DOES_AGAIN);
-            (_, _, 0, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_ACK);
-            (_, _, _, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_AGAIN);
-            (_, _, 0, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_ACK);
-            (_, _, _, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_AGAIN);
-            (_, _, _, COWBIRD_RED, FRAME_ACK, IPV4_BYTES, _) : handle_as(DOES_RED);
-            (_, _, _, _, _, IPV4_BYTES, _) : refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, ROCE_MTU)        : handle_as(DOES_DATA);
+            (_, _, _, COWBIRD_PROBE, FRAME_TAIL, IPV4_BYTES, _)                      : handle_as(DOES_PROBE);
+            (_, _, _, COWBIRD_ENTRY, FRAME_ENTRY, IPV4_BYTES, _)                     : handle_as(DOES_ENTRY);
+            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT)   : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, ROCE_MTU)          : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT)                 : refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, ROCE_MTU)                        : refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, DATA &&& DATA, _, _)                                        : refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, COWBIRD_NOTHING, _, IPV4_BYTES, _)                             : refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, _, FRAME_GAP, IPV4_BYTES, _)                                   : handle_as(DOES_GAP);
+            (_, _, _, _, FRAME_REFUSAL, IPV4_BYTES, _)                               : handle_as(DOES_REFUSAL);
+            (_, _, 0, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _)                       : handle_as(DOES_TICK);
+            (_, _, _, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _)                       : handle_as(DOES_AGAIN);
+            (_, _, 0, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _)                    : handle_as(DOES_ACK);
+            (_, _, _, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _)                    : handle_as(DOES_AGAIN);
+            (_, _, 0, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _)                  : handle_as(DOES_ACK);
+            (_, _, _, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _)                  : handle_as(DOES_AGAIN);
+            (_, _, _, COWBIRD_RED, FRAME_ACK, IPV4_BYTES, _)                         : handle_as(DOES_RED);
+            (_, _, _, _, _, IPV4_BYTES, _)                                           : refuse(DROP_COWBIRD_BAD_OPCODE);
         }
         size = 64;
     }
 
     @hidden action manage() {
-        meta.cowbird.kind     = hdr.cowbird_management.side & 1;
-        hdr.cowbird_packets.word  = 0;
+        meta.cowbird.kind        = hdr.cowbird_management.side & 1;
+        hdr.cowbird_packets.word = 0;
     }
 
     @hidden action go_on() {
-        meta.cowbird.kind    = meta.cowbird.flags & 1;
-        meta.cowbird.flags   = meta.cowbird.flags & 2;
+        meta.cowbird.kind        = meta.cowbird.flags & 1;
+        meta.cowbird.flags       = meta.cowbird.flags & 2;
         hdr.cowbird_packets.word = meta.cowbird.behind & 0xFFFFFF00;
-        meta.cowbird.end = meta.cowbird.lap;
+        meta.cowbird.end         = meta.cowbird.lap;
     }
 
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) region_named;
@@ -1176,10 +1175,10 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action measure_entry() {
-        meta.cowbird.misnamed = meta.cowbird.misnamed ^ hdr.cowbird_entry.regionId;
-        meta.cowbird.end     = hdr.cowbird_entry.length + 7;
+        meta.cowbird.misnamed    = meta.cowbird.misnamed ^ hdr.cowbird_entry.regionId;
+        meta.cowbird.end         = hdr.cowbird_entry.length + 7;
         hdr.cowbird_packets.word = hdr.cowbird_packets.word + (ROCE_MTU_BYTES - 1);
-        meta.cowbird.carried = meta.cowbird.carried - 1;
+        meta.cowbird.carried     = meta.cowbird.carried - 1;
     }
 
     @hidden action measure_data(bit<8> kind, bit<16> pad) {
@@ -1238,7 +1237,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     @hidden table turn_accesses {
         key = {
             meta.cowbird.phase : ternary;
-            meta.pass : ternary;
+            meta.pass          : ternary;
         }
         actions = {
             do_take_turn;
@@ -1285,10 +1284,10 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table acknowledged_accesses {
         key = {
-            meta.cowbird.frame : ternary;
-            meta.cowbird.phase : ternary;
-            meta.pass : ternary;
-            meta.cowbird.framing : ternary;
+            meta.cowbird.frame       : ternary;
+            meta.cowbird.phase       : ternary;
+            meta.pass                : ternary;
+            meta.cowbird.framing     : ternary;
             hdr.packet_out.isValid() : ternary;
         }
         actions = {
@@ -1327,8 +1326,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     // Where a thread's rings are.
     action serve(bit<24> entries) {
-        meta.cowbird.entries        = entries ++ 8w0;
-        meta.cowbird.served         = 1;
+        meta.cowbird.entries = entries ++ 8w0;
+        meta.cowbird.served  = 1;
     }
 
     action ring(bit<32> at, bit<32> bytes, bit<32> half, bit<32> mask) {
@@ -1401,9 +1400,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table reads_accesses {
         key = {
-            meta.cowbird.does : ternary;
+            meta.cowbird.does  : ternary;
             meta.cowbird.phase : ternary;
-            meta.cowbird.kind : ternary;
+            meta.cowbird.kind  : ternary;
         }
         actions = {
             do_count_reads;
@@ -1460,9 +1459,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table writes_accesses {
         key = {
-            meta.cowbird.does : ternary;
+            meta.cowbird.does  : ternary;
             meta.cowbird.phase : ternary;
-            meta.cowbird.kind : ternary;
+            meta.cowbird.kind  : ternary;
         }
         actions = {
             do_count_writes;
@@ -1614,7 +1613,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             if (value.busy == 0 && value.told != hdr.cowbird_telling.head) {
                 value.told = hdr.cowbird_telling.head;
                 value.busy = 1;
-                result = 1;
+                result     = 1;
             } else {
                 result = 0;
             }
@@ -1642,12 +1641,12 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         void apply(inout cowbird_told_t value, out bit<32> result) {
             value.told = meta.cowbird.news;
             value.busy = 0;
-            result = value.told;
+            result     = value.told;
         }
     };
 
     @hidden action do_tell() {
-        meta.cowbird.tells = tell.execute(meta.cowbird.instance[5:0]);
+        meta.cowbird.sends_red = tell.execute(meta.cowbird.instance[5:0]);
     }
 
     @hidden action do_tell_next() {
@@ -1664,9 +1663,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table told_accesses {
         key = {
-            meta.cowbird.does : ternary;
+            meta.cowbird.does       : ternary;
             meta.cowbird.news[15:8] : ternary @name("news");
-            hdr.cowbird_reds.word : ternary;
+            hdr.cowbird_reds.word   : ternary;
         }
         actions = {
             do_tell;
@@ -1787,7 +1786,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table acked_accesses {
         key = {
-            meta.cowbird.does : ternary;
+            meta.cowbird.does     : ternary;
             hdr.cowbird_reds.word : ternary;
         }
         actions = {
@@ -1852,8 +1851,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table tail_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            hdr.cowbird_probes.word : ternary;
+            meta.cowbird.does          : ternary;
+            hdr.cowbird_probes.word    : ternary;
             meta.cowbird.unseen[31:31] : ternary @name("unseen");
         }
         actions = {
@@ -1881,17 +1880,17 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table entry_faults {
         key = {
-            meta.cowbird.odd               : ternary;
-            meta.cowbird.known             : ternary;
-            hdr.cowbird_entry.length       : ternary;
-            meta.cowbird.half[31:31]       : ternary @name("half");
-            meta.cowbird.remote[63:63]     : ternary @name("remote");
-            meta.cowbird.pool_bytes[63:31] : ternary @name("room");
-            meta.cowbird.rest[31:31]       : ternary @name("rest");
-            meta.cowbird.misnamed          : ternary;
+            meta.cowbird.odd                   : ternary;
+            meta.cowbird.known                 : ternary;
+            hdr.cowbird_entry.length           : ternary;
+            meta.cowbird.half[31:31]           : ternary @name("half");
+            meta.cowbird.remote[63:63]         : ternary @name("remote");
+            meta.cowbird.pool_bytes[63:31]     : ternary @name("room");
+            meta.cowbird.rest[31:31]           : ternary @name("rest");
+            meta.cowbird.misnamed              : ternary;
             hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
-            meta.cowbird.kind              : ternary;
-            hdr.cowbird_number.word        : ternary;
+            meta.cowbird.kind                  : ternary;
+            hdr.cowbird_number.word            : ternary;
         }
         actions = {
             accuse;
@@ -1973,13 +1972,13 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // A guessed entry is one only if it has the next id.
     @hidden table taken_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.kind : ternary;
-            hdr.cowbird_telling.head : ternary;
-            hdr.cowbird_telling.acked : ternary;
-            hdr.cowbird_tail.isValid() : ternary;
-            meta.cowbird.misnamed : ternary;
-            hdr.cowbird_number.word : ternary;
+            meta.cowbird.does                  : ternary;
+            meta.cowbird.kind                  : ternary;
+            hdr.cowbird_telling.head           : ternary;
+            hdr.cowbird_telling.acked          : ternary;
+            hdr.cowbird_tail.isValid()         : ternary;
+            meta.cowbird.misnamed              : ternary;
+            hdr.cowbird_number.word            : ternary;
             hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
         }
         actions = {
@@ -2014,7 +2013,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(packets) ask = {
         void apply(inout cowbird_packets_t value, out bit<32> result) {
             value.asked = value.asked + hdr.cowbird_packets.word;
-            result = value.asked;
+            result      = value.asked;
         }
     };
 
@@ -2023,7 +2022,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         void apply(inout cowbird_packets_t value, out bit<8> result) {
             if (value.passed == hdr.cowbird_count.word && value.asked != hdr.cowbird_count.word) {
                 value.passed = value.passed + COWBIRD_ONE;
-                result = 1;
+                result       = 1;
             } else {
                 result = 0;
             }
@@ -2034,7 +2033,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         void apply(inout cowbird_packets_t value, out bit<32> result) {
             value.passed = hdr.cowbird_packets.word;
             value.asked  = hdr.cowbird_packets.word;
-            result = 0;
+            result       = 0;
         }
     };
 
@@ -2052,7 +2051,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table packets_accesses {
         key = {
-            meta.cowbird.does : ternary;
+            meta.cowbird.does    : ternary;
             meta.cowbird.outcome : ternary;
         }
         actions = {
@@ -2118,11 +2117,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table placed_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does         : ternary;
+            meta.cowbird.outcome      : ternary;
             meta.cowbird.local[63:32] : ternary @name("far");
-            meta.cowbird.offset : ternary;
-            meta.cowbird.fits[31:31] : ternary @name("fits");
+            meta.cowbird.offset       : ternary;
+            meta.cowbird.fits[31:31]  : ternary @name("fits");
         }
         actions = {
             do_place_behind;
@@ -2178,8 +2177,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table lap_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.right : ternary;
+            meta.cowbird.does   : ternary;
+            meta.cowbird.right  : ternary;
             meta.cowbird.offset : ternary;
         }
         actions = {
@@ -2236,9 +2235,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table messages_accesses {
         key = {
-            meta.cowbird.does : ternary;
+            meta.cowbird.does   : ternary;
             meta.cowbird.passed : ternary;
-            meta.cowbird.frame : ternary;
+            meta.cowbird.frame  : ternary;
         }
         actions = {
             do_end_message;
@@ -2313,11 +2312,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table refusal_accesses {
         key = {
-            meta.cowbird.does : ternary;
+            meta.cowbird.does    : ternary;
             meta.cowbird.outcome : ternary;
-            meta.cowbird.bad : ternary;
-            meta.cowbird.right : ternary;
-            meta.cowbird.seen : ternary;
+            meta.cowbird.bad     : ternary;
+            meta.cowbird.right   : ternary;
+            meta.cowbird.seen    : ternary;
         }
         actions = {
             do_judge;
@@ -2384,11 +2383,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table stamp_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
-            meta.cowbird.passed : ternary;
+            meta.cowbird.does       : ternary;
+            meta.cowbird.outcome    : ternary;
+            meta.cowbird.passed     : ternary;
             meta.cowbird.news[15:8] : ternary @name("news");
-            hdr.cowbird_reds.word : ternary;
+            hdr.cowbird_reds.word   : ternary;
         }
         actions = {
             do_put_stamp;
@@ -2483,14 +2482,14 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table fetched_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.tells : ternary;
-            meta.cowbird.late : ternary;
-            meta.cowbird.told[31:31] : ternary @name("ahead");
-            hdr.cowbird_probes.word : ternary;
-            hdr.cowbird_telling.acked : ternary;
+            meta.cowbird.sends_red      : ternary;
+            meta.cowbird.late           : ternary;
+            meta.cowbird.told[31:31]    : ternary @name("ahead");
+            hdr.cowbird_probes.word     : ternary;
+            hdr.cowbird_telling.acked   : ternary;
         }
         actions = {
             do_fetch;
@@ -2549,13 +2548,13 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table quiet_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.phase : ternary;
-            meta.cowbird.seen : ternary;
-            meta.cowbird.tells : ternary;
-            meta.cowbird.again : ternary;
+            meta.cowbird.does        : ternary;
+            meta.cowbird.phase       : ternary;
+            meta.cowbird.seen        : ternary;
+            meta.cowbird.sends_red   : ternary;
+            meta.cowbird.again       : ternary;
             hdr.cowbird_fetched.word : ternary;
-            meta.cowbird.more : ternary;
+            meta.cowbird.more        : ternary;
         }
         actions = {
             do_count_turns;
@@ -2640,13 +2639,13 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table asked_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.phase : ternary;
-            meta.cowbird.again : ternary;
-            meta.cowbird.next : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.phase          : ternary;
+            meta.cowbird.again          : ternary;
+            meta.cowbird.next           : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.quiet : ternary;
-            meta.cowbird.told[12:12] : ternary @name("full");
+            meta.cowbird.quiet          : ternary;
+            meta.cowbird.told[12:12]    : ternary @name("full");
         }
         actions = {
             do_probe;
@@ -2717,8 +2716,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table slot_behind_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2771,8 +2770,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table slot_first_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2821,8 +2820,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table slot_rest_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2867,8 +2866,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table slot_length_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2913,8 +2912,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table slot_key_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2971,10 +2970,10 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table slot_high_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.kind : ternary;
+            meta.cowbird.kind           : ternary;
         }
         actions = {
             do_put_high;
@@ -3032,10 +3031,10 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table slot_low_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.kind : ternary;
+            meta.cowbird.kind           : ternary;
         }
         actions = {
             do_put_low;
@@ -3086,11 +3085,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table response_ends_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.kind : ternary;
-            meta.cowbird.again : ternary;
+            meta.cowbird.kind           : ternary;
+            meta.cowbird.again          : ternary;
         }
         actions = {
             do_put_response_end;
@@ -3146,11 +3145,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table request_ends_accesses {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.outcome : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.kind : ternary;
-            meta.cowbird.again : ternary;
+            meta.cowbird.kind           : ternary;
+            meta.cowbird.again          : ternary;
         }
         actions = {
             do_put_request_end;
@@ -3173,29 +3172,29 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action size_read() {
-        meta.cowbird.end     = meta.cowbird.end & 0xFFFFFFF8;
+        meta.cowbird.end         = meta.cowbird.end & 0xFFFFFFF8;
         hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
-        meta.cowbird.carried = meta.cowbird.carried & (ROCE_MTU - 1);
-        meta.cowbird.pool_bytes = meta.cowbird.pool_bytes - meta.cowbird.remote;
-        meta.cowbird.pool    = meta.cowbird.pool + meta.cowbird.remote;
+        meta.cowbird.carried     = meta.cowbird.carried & (ROCE_MTU - 1);
+        meta.cowbird.pool_bytes  = meta.cowbird.pool_bytes - meta.cowbird.remote;
+        meta.cowbird.pool        = meta.cowbird.pool + meta.cowbird.remote;
         hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
-        meta.cowbird.mine    = hdr.cowbird_count.word;
+        meta.cowbird.mine        = hdr.cowbird_count.word;
     }
 
     @hidden action size_write() {
-        meta.cowbird.end     = meta.cowbird.end & 0xFFFFFFF8;
+        meta.cowbird.end         = meta.cowbird.end & 0xFFFFFFF8;
         hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
-        meta.cowbird.carried = meta.cowbird.carried & (ROCE_MTU - 1);
-        meta.cowbird.pool_bytes = meta.cowbird.pool_bytes - meta.cowbird.remote;
-        meta.cowbird.pool    = meta.cowbird.pool + meta.cowbird.remote;
+        meta.cowbird.carried     = meta.cowbird.carried & (ROCE_MTU - 1);
+        meta.cowbird.pool_bytes  = meta.cowbird.pool_bytes - meta.cowbird.remote;
+        meta.cowbird.pool        = meta.cowbird.pool + meta.cowbird.remote;
         hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
-        meta.cowbird.mine    = hdr.cowbird_count.word | 1;
+        meta.cowbird.mine        = hdr.cowbird_count.word | 1;
     }
 
     @hidden action split_end() {
-        meta.cowbird.lap     = meta.cowbird.end & 0xFFFFFFF8;
-        meta.cowbird.end     = meta.cowbird.end - 8;
-        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
+        meta.cowbird.lap        = meta.cowbird.end & 0xFFFFFFF8;
+        meta.cowbird.end        = meta.cowbird.end - 8;
+        hdr.cowbird_number.word = hdr.cowbird_count.word + COWBIRD_ONE;
     }
 
     @hidden table entry_size {
@@ -3218,32 +3217,32 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action expect_read() {
         hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
-        meta.cowbird.carried = meta.cowbird.carried + 1;
+        meta.cowbird.carried     = meta.cowbird.carried + 1;
         hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.writes;
         hdr.cowbird_reth.setValid();
         hdr.cowbird_reth.virtualAddress = meta.cowbird.pool;
-        meta.cowbird.rest    = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
+        meta.cowbird.rest               = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
     }
 
     @hidden action expect_write() {
         hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
-        meta.cowbird.carried = meta.cowbird.carried + 1;
+        meta.cowbird.carried     = meta.cowbird.carried + 1;
         hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.reads;
         hdr.cowbird_reth.setValid();
         hdr.cowbird_reth.virtualAddress = meta.cowbird.local;
-        meta.cowbird.rest    = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
+        meta.cowbird.rest               = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
     }
 
     @hidden action restart_reads() {
-        meta.cowbird.mine   = hdr.cowbird_telling.head;
-        meta.cowbird.id     = hdr.cowbird_telling.reads;
-        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
+        meta.cowbird.mine      = hdr.cowbird_telling.head;
+        meta.cowbird.id        = hdr.cowbird_telling.reads;
+        hdr.cowbird_count.word = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
     @hidden action restart_writes() {
-        meta.cowbird.mine   = hdr.cowbird_telling.head | 1;
-        meta.cowbird.id     = hdr.cowbird_telling.writes;
-        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
+        meta.cowbird.mine      = hdr.cowbird_telling.head | 1;
+        meta.cowbird.id        = hdr.cowbird_telling.writes;
+        hdr.cowbird_count.word = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
     @hidden action limit_entries() {
@@ -3251,9 +3250,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action look_behind_head() {
-        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_telling.head;
-        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
-        meta.cowbird.mine   = hdr.cowbird_telling.head + (COWBIRD_FAR + 2);
+        meta.cowbird.unseen    = meta.cowbird.tail - hdr.cowbird_telling.head;
+        hdr.cowbird_count.word = hdr.cowbird_telling.head + COWBIRD_MOST;
+        meta.cowbird.mine      = hdr.cowbird_telling.head + (COWBIRD_FAR + 2);
     }
 
     @hidden table expected {
@@ -3287,16 +3286,16 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action distances_in_ring() {
-        meta.cowbird.half   = meta.cowbird.half - hdr.cowbird_entry.length;
-        meta.cowbird.offset = meta.cowbird.offset - meta.cowbird.ring_at;
-        meta.cowbird.left   = meta.cowbird.ring - meta.cowbird.end;
+        meta.cowbird.half       = meta.cowbird.half - hdr.cowbird_entry.length;
+        meta.cowbird.offset     = meta.cowbird.offset - meta.cowbird.ring_at;
+        meta.cowbird.left       = meta.cowbird.ring - meta.cowbird.end;
         hdr.cowbird_number.word = hdr.cowbird_number.word - meta.cowbird.id;
     }
 
     @hidden action distances_from_head() {
-        meta.cowbird.unseen  = meta.cowbird.entries - meta.cowbird.unseen;
-        meta.cowbird.end     = meta.cowbird.end & meta.cowbird.mask;
-        meta.cowbird.told    = meta.cowbird.told - hdr.cowbird_telling.head;
+        meta.cowbird.unseen = meta.cowbird.entries - meta.cowbird.unseen;
+        meta.cowbird.end    = meta.cowbird.end & meta.cowbird.mask;
+        meta.cowbird.told   = meta.cowbird.told - hdr.cowbird_telling.head;
     }
 
     @hidden table distances {
@@ -3320,30 +3319,30 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action compare_acked() {
-        meta.cowbird.end      = meta.cowbird.end + 8;
-        hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
+        meta.cowbird.end          = meta.cowbird.end + 8;
+        hdr.cowbird_telling.acked = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
     }
 
     @hidden action tell_red() {
-        hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
-        meta.cowbird.tells    = 1;
+        hdr.cowbird_telling.acked = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
+        meta.cowbird.sends_red    = 1;
     }
 
     @hidden action tell_red_of_pass() {
-        meta.cowbird.end      = meta.cowbird.end + 8;
-        meta.cowbird.tells    = meta.cowbird.flags >> 1;
+        meta.cowbird.end       = meta.cowbird.end + 8;
+        meta.cowbird.sends_red = meta.cowbird.flags >> 1;
     }
 
     @hidden action refuse_tail() {
-        meta.cowbird.bad = COWBIRD_CORRUPT_TAIL;
+        meta.cowbird.bad          = COWBIRD_CORRUPT_TAIL;
         hdr.cowbird_telling.acked = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
     }
 
     @hidden table red_due {
         key = {
-            meta.cowbird.does   : ternary;
-            hdr.cowbird_reds.word : ternary;
-            meta.cowbird.told : ternary;
+            meta.cowbird.does          : ternary;
+            hdr.cowbird_reds.word      : ternary;
+            meta.cowbird.told          : ternary;
             meta.cowbird.unseen[31:31] : ternary @name("unseen");
         }
         actions = { NoAction; compare_acked; tell_red; tell_red_of_pass; refuse_tail; }
@@ -3359,8 +3358,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action look_for_guessed() {
-        meta.cowbird.mine   = meta.cowbird.mine + (COWBIRD_FAR + 2);
-        hdr.cowbird_count.word  = hdr.cowbird_count.word + 2;
+        meta.cowbird.mine      = meta.cowbird.mine + (COWBIRD_FAR + 2);
+        hdr.cowbird_count.word = hdr.cowbird_count.word + 2;
     }
 
     @hidden action begin_at_head() {
@@ -3385,7 +3384,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table under_way {
         key = {
-            meta.cowbird.does     : ternary;
+            meta.cowbird.does           : ternary;
             hdr.cowbird_taken.word[0:0] : ternary @name("taken");
         }
         actions = {
@@ -3415,7 +3414,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action more_entries() {
         meta.cowbird.mine = meta.cowbird.mine + COWBIRD_ONE;
-        meta.cowbird.more   = 1;
+        meta.cowbird.more = 1;
     }
 
     @hidden action limit_by_tail() {
@@ -3424,8 +3423,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table fetch_limit {
         key = {
-            meta.cowbird.does          : ternary;
-            meta.cowbird.unseen[31:8]  : ternary @name("unseen");
+            meta.cowbird.does         : ternary;
+            meta.cowbird.unseen[31:8] : ternary @name("unseen");
         }
         actions = { find_first_packet; more_entries; limit_by_tail; NoAction; }
         const default_action = NoAction();
@@ -3442,13 +3441,13 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action keep_end() {
-        meta.cowbird.lap    = meta.cowbird.lap + meta.cowbird.end;
+        meta.cowbird.lap           = meta.cowbird.lap + meta.cowbird.end;
         hdr.cowbird_telling.reads  = meta.cowbird.id;
         hdr.cowbird_telling.writes = meta.cowbird.id;
     }
 
     @hidden action tell_again() {
-        meta.cowbird.tells = 1;
+        meta.cowbird.sends_red = 1;
     }
 
     @hidden action start_again() {
@@ -3457,10 +3456,10 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table restart {
         key = {
-            meta.cowbird.does : ternary;
-            meta.cowbird.late : ternary;
-            meta.cowbird.busy : ternary;
-            meta.cowbird.news[15:8]   : ternary @name("news");
+            meta.cowbird.does        : ternary;
+            meta.cowbird.late        : ternary;
+            meta.cowbird.busy        : ternary;
+            meta.cowbird.news[15:8]  : ternary @name("news");
             meta.cowbird.told[31:31] : ternary @name("ahead");
         }
         actions = { keep_end; tell_again; start_again; NoAction; }
@@ -3483,8 +3482,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     Hash<bit<32>>(HashAlgorithm_t.IDENTITY) own_number;
 
     @hidden action come_again() {
-        meta.cowbird.behind = meta.cowbird.behind | 0x80;
-        meta.cowbird.whose  = own_number.get(meta.cowbird.instance);
+        meta.cowbird.behind       = meta.cowbird.behind | 0x80;
+        meta.cowbird.whose        = own_number.get(meta.cowbird.instance);
         ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
@@ -3494,16 +3493,16 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table next_frame {
         key = {
-            meta.cowbird.does    : ternary;
-            meta.cowbird.outcome : ternary;
-            meta.cowbird.kind    : ternary;
+            meta.cowbird.does           : ternary;
+            meta.cowbird.outcome        : ternary;
+            meta.cowbird.kind           : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird.again   : ternary;
-            meta.cowbird.tells   : ternary;
-            hdr.cowbird_probes.word  : ternary;
-            meta.cowbird.more    : ternary;
-            hdr.cowbird_fetched.word : ternary;
-            hdr.cowbird_tail.isValid() : ternary;
+            meta.cowbird.again          : ternary;
+            meta.cowbird.sends_red      : ternary;
+            hdr.cowbird_probes.word     : ternary;
+            meta.cowbird.more           : ternary;
+            hdr.cowbird_fetched.word    : ternary;
+            hdr.cowbird_tail.isValid()  : ternary;
         }
         actions = { become; come_again; refuse_now; }
         const default_action = become(COWBIRD_NOTHING);
@@ -3556,9 +3555,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table pass_along {
         key = {
-            meta.cowbird.again : exact;
-            meta.cowbird.kind  : exact;
-            meta.cowbird.tells : exact;
+            meta.cowbird.again     : exact;
+            meta.cowbird.kind      : exact;
+            meta.cowbird.sends_red : exact;
         }
         actions = { pass_reads; pass_reads_and_red; pass_writes; pass_writes_and_red; NoAction; }
         const default_action = NoAction();
@@ -3573,19 +3572,19 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     // What was read goes on as a WRITE, packet by packet, if it is as long as what was asked for.
     @hidden action write(bit<8> next, bit<8> opcode, bit<1> ack, bit<16> longer) {
-        meta.cowbird.next = next;
+        meta.cowbird.next      = next;
         hdr.cowbird_bth.opcode = opcode;
         hdr.cowbird_bth.ackReq = ack;
         hdr.cowbird_udp.length = hdr.cowbird_udp.length + longer;
-        meta.cowbird.form = FORM_DATA;
+        meta.cowbird.form      = FORM_DATA;
     }
 
     @hidden action write_first(bit<8> next, bit<8> opcode, bit<1> ack) {
-        meta.cowbird.next = next;
+        meta.cowbird.next      = next;
         hdr.cowbird_bth.opcode = opcode;
         hdr.cowbird_bth.ackReq = ack;
         hdr.cowbird_udp.length = hdr.cowbird_udp.length + 12;
-        meta.cowbird.form = FORM_READ;
+        meta.cowbird.form      = FORM_READ;
         hdr.cowbird_reth.setValid();
     }
 
@@ -3767,8 +3766,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table sent_form {
         key = {
-            meta.cowbird.next    : ternary;
-            meta.cowbird.does    : ternary;
+            meta.cowbird.next        : ternary;
+            meta.cowbird.does        : ternary;
             hdr.cowbird_fetched.word : ternary;
         }
         actions = {
@@ -3835,7 +3834,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         expected.apply();
         if (meta.cowbird.does == DOES_TICK && meta.cowbird.served == 0) {
             meta.cowbird.does = DOES_BAD;
-            meta.drop = DROP_COWBIRD_NO_INSTANCE;
+            meta.drop         = DROP_COWBIRD_NO_INSTANCE;
         }
 
         // Stage 5. What it has been told for sure.
@@ -3960,34 +3959,34 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     // What a packet of each phase is.
     @hidden action form_read(bit<32> bytes, bit<32> back) {
-        hdr.cowbird_count.word             = hdr.cowbird_count.word + back;
-        hdr.cowbird_udp.length     = 40;
-        hdr.cowbird_ipv4.totalLen  = 60;
-        hdr.cowbird_bth.opcode     = ROCE_READ;
-        hdr.cowbird_bth.pad        = 0;
-        hdr.cowbird_reth.dmaLength = bytes;
+        hdr.cowbird_count.word          = hdr.cowbird_count.word + back;
+        hdr.cowbird_udp.length          = 40;
+        hdr.cowbird_ipv4.totalLen       = 60;
+        hdr.cowbird_bth.opcode          = ROCE_READ;
+        hdr.cowbird_bth.pad             = 0;
+        hdr.cowbird_reth.dmaLength      = bytes;
         hdr.cowbird_reth.virtualAddress = 0;
     }
 
     @hidden action form_pool_read() {
-        hdr.cowbird_udp.length     = 40;
-        hdr.cowbird_ipv4.totalLen  = 60;
-        hdr.cowbird_bth.opcode     = ROCE_READ;
-        hdr.cowbird_bth.pad        = 0;
+        hdr.cowbird_udp.length    = 40;
+        hdr.cowbird_ipv4.totalLen = 60;
+        hdr.cowbird_bth.opcode    = ROCE_READ;
+        hdr.cowbird_bth.pad       = 0;
     }
 
     @hidden action form_red() {
-        hdr.cowbird_udp.length     = 88;
-        hdr.cowbird_ipv4.totalLen  = 108;
-        hdr.cowbird_bth.opcode     = ROCE_WRITE_ONLY;
-        hdr.cowbird_bth.pad        = 0;
-        hdr.cowbird_bth.ackReq     = 1;
-        hdr.cowbird_reth.dmaLength = 48;
+        hdr.cowbird_udp.length          = 88;
+        hdr.cowbird_ipv4.totalLen       = 108;
+        hdr.cowbird_bth.opcode          = ROCE_WRITE_ONLY;
+        hdr.cowbird_bth.pad             = 0;
+        hdr.cowbird_bth.ackReq          = 1;
+        hdr.cowbird_reth.dmaLength      = 48;
         hdr.cowbird_reth.virtualAddress = COWBIRD_RED_AT;
     }
 
     @hidden action form_data() {
-        hdr.cowbird_ipv4.totalLen  = hdr.cowbird_udp.length + 20;
+        hdr.cowbird_ipv4.totalLen = hdr.cowbird_udp.length + 20;
     }
 
     @hidden table packet_form {
@@ -4010,24 +4009,24 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     // What all packets have that the engine sends.
     @hidden action complete_headers() {
-        meta.cowbird.place               = hdr.cowbird_count.word >> 3;
-        hdr.ethernet.srcAddr             = COWBIRD_MAC;
-        hdr.cowbird_ipv4.dscp            = 0;
-        hdr.cowbird_ipv4.ecn             = 0;
-        hdr.cowbird_ipv4.identification  = 0;
-        hdr.cowbird_ipv4.flags           = 2;
-        hdr.cowbird_ipv4.ttl             = 64;
-        hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
-        hdr.cowbird_udp.dstPort          = ROCE_PORT;
-        hdr.cowbird_udp.checksum         = 0;
-        hdr.cowbird_bth.solicited        = 0;
-        hdr.cowbird_bth.migrated         = 1;
-        hdr.cowbird_bth.version          = 0;
-        hdr.cowbird_bth.partition        = ROCE_PARTITION;
-        hdr.cowbird_bth.fecn             = 0;
-        hdr.cowbird_bth.becn             = 0;
-        hdr.cowbird_bth.reserved         = 0;
-        hdr.cowbird_bth.reservedLow      = 0;
+        meta.cowbird.place              = hdr.cowbird_count.word >> 3;
+        hdr.ethernet.srcAddr            = COWBIRD_MAC;
+        hdr.cowbird_ipv4.dscp           = 0;
+        hdr.cowbird_ipv4.ecn            = 0;
+        hdr.cowbird_ipv4.identification = 0;
+        hdr.cowbird_ipv4.flags          = 2;
+        hdr.cowbird_ipv4.ttl            = 64;
+        hdr.cowbird_ipv4.srcAddr        = COWBIRD_IP;
+        hdr.cowbird_udp.dstPort         = ROCE_PORT;
+        hdr.cowbird_udp.checksum        = 0;
+        hdr.cowbird_bth.solicited       = 0;
+        hdr.cowbird_bth.migrated        = 1;
+        hdr.cowbird_bth.version         = 0;
+        hdr.cowbird_bth.partition       = ROCE_PARTITION;
+        hdr.cowbird_bth.fecn            = 0;
+        hdr.cowbird_bth.becn            = 0;
+        hdr.cowbird_bth.reserved        = 0;
+        hdr.cowbird_bth.reservedLow     = 0;
     }
 
     @hidden action find_entry() {
@@ -4036,12 +4035,12 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     @hidden action in_ring() {
         hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird.ring;
-        hdr.cowbird_reth.rKey = meta.cowbird.key;
+        hdr.cowbird_reth.rKey           = meta.cowbird.key;
     }
 
     @hidden action in_set() {
         hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird.set;
-        hdr.cowbird_reth.rKey = meta.cowbird.key;
+        hdr.cowbird_reth.rKey           = meta.cowbird.key;
     }
 
     // What a reply says of a side.
@@ -4086,7 +4085,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                 value.high = value.high - 1;
             }
             value.top = (bit<32>) meta.cowbird.head;
-            result = value.high;
+            result    = value.high;
         }
     };
 
@@ -4094,7 +4093,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         void apply(inout cowbird_high_t value, out bit<32> result) {
             value.top  = (bit<32>) meta.cowbird.head;
             value.high = hdr.cowbird_answer.head_high;
-            result = 0;
+            result     = 0;
         }
     };
 
@@ -4110,7 +4109,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                 value.high = value.high - 1;
             }
             value.top = (bit<32>) meta.cowbird.reads;
-            result = value.high;
+            result    = value.high;
         }
     };
 
@@ -4118,7 +4117,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         void apply(inout cowbird_high_t value, out bit<32> result) {
             value.top  = (bit<32>) meta.cowbird.reads;
             value.high = hdr.cowbird_answer.done_high;
-            result = 0;
+            result     = 0;
         }
     };
 
@@ -4134,7 +4133,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                 value.high = value.high - 1;
             }
             value.top = (bit<32>) meta.cowbird.writes;
-            result = value.high;
+            result    = value.high;
         }
     };
 
@@ -4142,7 +4141,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         void apply(inout cowbird_high_t value, out bit<32> result) {
             value.top  = (bit<32>) meta.cowbird.writes;
             value.high = hdr.cowbird_answer.done_high;
-            result = 0;
+            result     = 0;
         }
     };
 
@@ -4158,7 +4157,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                 value.high = value.high - 1;
             }
             value.top = (bit<32>) meta.cowbird.response;
-            result = value.high;
+            result    = value.high;
         }
     };
 
@@ -4166,7 +4165,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         void apply(inout cowbird_high_t value, out bit<32> result) {
             value.top  = (bit<32>) meta.cowbird.response;
             value.high = hdr.cowbird_answer.end_high;
-            result = 0;
+            result     = 0;
         }
     };
 
@@ -4182,7 +4181,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                 value.high = value.high - 1;
             }
             value.top = (bit<32>) meta.cowbird.request;
-            result = value.high;
+            result    = value.high;
         }
     };
 
@@ -4190,7 +4189,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         void apply(inout cowbird_high_t value, out bit<32> result) {
             value.top  = (bit<32>) meta.cowbird.request;
             value.high = hdr.cowbird_answer.end_high;
-            result = 0;
+            result     = 0;
         }
     };
 
@@ -4219,9 +4218,9 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : head_told();
+            (COWBIRD_RED, _)  : head_told();
             (COWBIRD_LOOK, _) : head_looked();
-            (COWBIRD_SET, _) : head_put();
+            (COWBIRD_SET, _)  : head_put();
         }
         size = 8;
     }
@@ -4251,9 +4250,9 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : reads_told();
+            (COWBIRD_RED, _)        : reads_told();
             (COWBIRD_LOOK, 0 &&& 1) : reads_looked();
-            (COWBIRD_SET, 0 &&& 1) : reads_put();
+            (COWBIRD_SET, 0 &&& 1)  : reads_put();
         }
         size = 8;
     }
@@ -4283,9 +4282,9 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : writes_told();
+            (COWBIRD_RED, _)        : writes_told();
             (COWBIRD_LOOK, 1 &&& 1) : writes_looked();
-            (COWBIRD_SET, 1 &&& 1) : writes_put();
+            (COWBIRD_SET, 1 &&& 1)  : writes_put();
         }
         size = 8;
     }
@@ -4310,7 +4309,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : response_told();
+            (COWBIRD_RED, _)       : response_told();
             (COWBIRD_SET, 0 &&& 1) : response_put();
         }
         size = 8;
@@ -4336,7 +4335,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : request_told();
+            (COWBIRD_RED, _)       : request_told();
             (COWBIRD_SET, 1 &&& 1) : request_put();
         }
         size = 8;
@@ -4357,7 +4356,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         const entries = {
             (FORM_RED, RED_CARRIED)          : NoAction();
             (FORM_RED, RED_CARRIED_WITH_FCS) : NoAction();
-            (FORM_RED, _)                        : misfit();
+            (FORM_RED, _)                    : misfit();
             (_,        CARRIED)              : NoAction();
             (_,        CARRIED_WITH_FCS)     : NoAction();
         }
@@ -4377,7 +4376,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             sets.apply();
             packet_form.apply();
             complete_headers();
-            meta.cowbird.psn = meta.cowbird.psn + hdr.cowbird_count.word;
+            meta.cowbird.psn    = meta.cowbird.psn + hdr.cowbird_count.word;
             hdr.cowbird_bth.psn = meta.cowbird.psn[31:8];
             if (hdr.sent.phase == COWBIRD_ENTRY) {
                 find_entry();
@@ -4424,7 +4423,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     table source_guard {
         key = {
             ig_intr_md.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
+            hdr.ethernet.srcAddr    : exact;
         }
         actions = {
             accept_source;
@@ -4436,8 +4435,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port) {
         ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
+        meta.known                 = 1;
+        meta.known_port            = port;
     }
 
     table l2_forward {
@@ -4469,24 +4468,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
-            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_COWBIRD_BAD_FRAME, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_BAD_FRAME);
-            (DROP_COWBIRD_UNKNOWN_PAIR, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_UNKNOWN_PAIR);
-            (DROP_COWBIRD_NO_INSTANCE, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_NO_INSTANCE);
-            (DROP_COWBIRD_BAD_OPCODE, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_BAD_OPCODE);
-            (DROP_COWBIRD_BAD_DATA, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_BAD_DATA);
-            (DROP_COWBIRD_STALE, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_STALE);
-            (DROP_COWBIRD_GAP, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_GAP);
-            (DROP_COWBIRD_WAITS, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_WAITS);
-            (DROP_COWBIRD_CORRUPT, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_CORRUPT);
-            (DROP_COWBIRD_NOTHING_TO_DO, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_NOTHING_TO_DO);
+            (DROP_NONE, MeterColor_t.RED)                           : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN)                    : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN)                      : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN)          : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN)                    : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN)            : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_COWBIRD_BAD_FRAME, MeterColor_t.GREEN)            : count_drop(DROP_COWBIRD_BAD_FRAME);
+            (DROP_COWBIRD_UNKNOWN_PAIR, MeterColor_t.GREEN)         : count_drop(DROP_COWBIRD_UNKNOWN_PAIR);
+            (DROP_COWBIRD_NO_INSTANCE, MeterColor_t.GREEN)          : count_drop(DROP_COWBIRD_NO_INSTANCE);
+            (DROP_COWBIRD_BAD_OPCODE, MeterColor_t.GREEN)           : count_drop(DROP_COWBIRD_BAD_OPCODE);
+            (DROP_COWBIRD_BAD_DATA, MeterColor_t.GREEN)             : count_drop(DROP_COWBIRD_BAD_DATA);
+            (DROP_COWBIRD_STALE, MeterColor_t.GREEN)                : count_drop(DROP_COWBIRD_STALE);
+            (DROP_COWBIRD_GAP, MeterColor_t.GREEN)                  : count_drop(DROP_COWBIRD_GAP);
+            (DROP_COWBIRD_WAITS, MeterColor_t.GREEN)                : count_drop(DROP_COWBIRD_WAITS);
+            (DROP_COWBIRD_CORRUPT, MeterColor_t.GREEN)              : count_drop(DROP_COWBIRD_CORRUPT);
+            (DROP_COWBIRD_NOTHING_TO_DO, MeterColor_t.GREEN)        : count_drop(DROP_COWBIRD_NOTHING_TO_DO);
             (DROP_COWBIRD_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-            (DROP_COWBIRD_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_BAD_INDEX);
+            (DROP_COWBIRD_BAD_INDEX, MeterColor_t.GREEN)            : count_drop(DROP_COWBIRD_BAD_INDEX);
         }
         size = 64;
     }
@@ -4595,9 +4594,9 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         packet.extract(hdr.cowbird_udp);
         packet.extract(hdr.cowbird_bth);
         transition select(hdr.sent.form) {
-            FORM_READ       : parse_cowbird_read;
-            FORM_GUESS      : parse_cowbird_read;
-            default         : accept;
+            FORM_READ  : parse_cowbird_read;
+            FORM_GUESS : parse_cowbird_read;
+            default    : accept;
         }
     }
 
@@ -4609,21 +4608,21 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
     state parse_cowbird_red {
         packet.extract(hdr.cowbird_telling);
         hdr.cowbird_block.setValid();
-        hdr.cowbird_block.head_top = 0;
-        hdr.cowbird_block.head     = hdr.cowbird_telling.head;
-        hdr.cowbird_block.request  = hdr.cowbird_telling.request_end;
-        hdr.cowbird_block.response = hdr.cowbird_telling.response_end;
+        hdr.cowbird_block.head_top   = 0;
+        hdr.cowbird_block.head       = hdr.cowbird_telling.head;
+        hdr.cowbird_block.request    = hdr.cowbird_telling.request_end;
+        hdr.cowbird_block.response   = hdr.cowbird_telling.response_end;
         hdr.cowbird_block.writes_top = 0;
-        hdr.cowbird_block.writes   = hdr.cowbird_telling.writes;
-        hdr.cowbird_block.reads_top = 0;
-        hdr.cowbird_block.reads    = hdr.cowbird_telling.reads;
-        hdr.cowbird_block.refusal_0 = 0;
-        hdr.cowbird_block.refusal  = hdr.cowbird_telling.refusal;
-        meta.cowbird.head     = hdr.cowbird_telling.head[23:16];
-        meta.cowbird.reads    = hdr.cowbird_telling.reads[23:16];
-        meta.cowbird.writes   = hdr.cowbird_telling.writes[23:16];
-        meta.cowbird.response = hdr.cowbird_telling.response_end[31:24];
-        meta.cowbird.request  = hdr.cowbird_telling.request_end[31:24];
+        hdr.cowbird_block.writes     = hdr.cowbird_telling.writes;
+        hdr.cowbird_block.reads_top  = 0;
+        hdr.cowbird_block.reads      = hdr.cowbird_telling.reads;
+        hdr.cowbird_block.refusal_0  = 0;
+        hdr.cowbird_block.refusal    = hdr.cowbird_telling.refusal;
+        meta.cowbird.head            = hdr.cowbird_telling.head[23:16];
+        meta.cowbird.reads           = hdr.cowbird_telling.reads[23:16];
+        meta.cowbird.writes          = hdr.cowbird_telling.writes[23:16];
+        meta.cowbird.response        = hdr.cowbird_telling.response_end[31:24];
+        meta.cowbird.request         = hdr.cowbird_telling.request_end[31:24];
         packet.extract(hdr.packet_in);
         packet.extract(hdr.ethernet);
         packet.extract(hdr.cowbird_ipv4);
@@ -4635,9 +4634,9 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
 
     state parse_cowbird_looked {
         packet.extract(hdr.cowbird_telling);
-        meta.cowbird.head     = hdr.cowbird_telling.acked[23:16];
-        meta.cowbird.reads    = hdr.cowbird_telling.reads[23:16];
-        meta.cowbird.writes   = hdr.cowbird_telling.writes[23:16];
+        meta.cowbird.head   = hdr.cowbird_telling.acked[23:16];
+        meta.cowbird.reads  = hdr.cowbird_telling.reads[23:16];
+        meta.cowbird.writes = hdr.cowbird_telling.writes[23:16];
         packet.extract(hdr.packet_in);
         packet.extract(hdr.ethernet);
         packet.extract(hdr.cowbird_ipv4);

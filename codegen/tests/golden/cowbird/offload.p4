@@ -11,12 +11,12 @@
 #include <core.p4>
 #include <v1model.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
@@ -26,25 +26,25 @@ const bit<3> COWBIRD_CLASS_PROBE  = 0;
 const bit<3> PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<32> DROP_MALFORMED                    = 0;  // cut short within a header
-const bit<32> DROP_SPOOFED                      = 1;  // source address is not the port's own host's
-const bit<32> DROP_UNKNOWN_DESTINATION          = 2;  // no host has this address
-const bit<32> DROP_SAME_PORT                    = 3;  // the destination is the sender
-const bit<32> DROP_BEST_EFFORT_METER            = 4;  // more best effort than the port may send
-const bit<32> DROP_COWBIRD_BAD_FRAME            = 5;  // for the engine, but a header is missing or lengths don't agree
-const bit<32> DROP_COWBIRD_UNKNOWN_PAIR         = 6;  // no queue pair of the engine, or not from its other end
-const bit<32> DROP_COWBIRD_NO_INSTANCE          = 7;  // of a thread that is served no more
-const bit<32> DROP_COWBIRD_BAD_OPCODE           = 8;  // not what its queue pair is for
-const bit<32> DROP_COWBIRD_BAD_DATA             = 9;  // what was read is not as long as what was asked for
-const bit<32> DROP_COWBIRD_STALE                = 10; // not the next one of its queue pair
-const bit<32> DROP_COWBIRD_GAP                  = 11; // says that a packet before was lost
-const bit<32> DROP_COWBIRD_WAITS                = 12; // an entry that is asked for again, as it has to wait for others
-const bit<32> DROP_COWBIRD_CORRUPT              = 13; // a thread has ruined its rings: its red block says how
-const bit<32> DROP_COWBIRD_NOTHING_TO_DO        = 14; // a turn or an answer, and nothing to ask for next
-const bit<32> DROP_COWBIRD_MANAGEMENT_FROM_HOST = 15; // management from a port other than the controller's
-const bit<32> DROP_COWBIRD_BAD_INDEX            = 16; // management of an instance that doesn't exist
-const bit<32> DROP_REASONS                      = 17; // how many there are
-const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+const bit<32> DROP_MALFORMED                    = 0;          // cut short within a header
+const bit<32> DROP_SPOOFED                      = 1;          // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION          = 2;          // no host has this address
+const bit<32> DROP_SAME_PORT                    = 3;          // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER            = 4;          // more best effort than the port may send
+const bit<32> DROP_COWBIRD_BAD_FRAME            = 5;          // for the engine, but a header is missing or lengths don't agree
+const bit<32> DROP_COWBIRD_UNKNOWN_PAIR         = 6;          // no queue pair of the engine, or not from its other end
+const bit<32> DROP_COWBIRD_NO_INSTANCE          = 7;          // of a thread that is served no more
+const bit<32> DROP_COWBIRD_BAD_OPCODE           = 8;          // not what its queue pair is for
+const bit<32> DROP_COWBIRD_BAD_DATA             = 9;          // what was read is not as long as what was asked for
+const bit<32> DROP_COWBIRD_STALE                = 10;         // not the next one of its queue pair
+const bit<32> DROP_COWBIRD_GAP                  = 11;         // says that a packet before was lost
+const bit<32> DROP_COWBIRD_WAITS                = 12;         // an entry that is asked for again, as it has to wait for others
+const bit<32> DROP_COWBIRD_CORRUPT              = 13;         // a thread has ruined its rings: its red block says how
+const bit<32> DROP_COWBIRD_NOTHING_TO_DO        = 14;         // a turn or an answer, and nothing to ask for next
+const bit<32> DROP_COWBIRD_MANAGEMENT_FROM_HOST = 15;         // management from a port other than the controller's
+const bit<32> DROP_COWBIRD_BAD_INDEX            = 16;         // management of an instance that doesn't exist
+const bit<32> DROP_REASONS                      = 17;         // how many there are
+const bit<32> DROP_NONE                         = 0xFFFFFFFF; // it is not dropped
 
 // Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
 typedef bit<48> time_t;
@@ -54,21 +54,21 @@ const bit<48> COWBIRD_MAC = 0x02C0B1D00001;
 const bit<32> COWBIRD_IP  = 0x0A0000FE;
 
 // RoCEv2 in UDP over IPv4.
-const bit<16> ROCE_PORT         = 4791;
-const bit<16> ROCE_HEADERS      = 24;   // bytes of UDP, base transport header and iCRC
-const bit<16> ROCE_PARTITION    = 0xFFFF;
-const bit<8>  ROCE_WRITE_FIRST  = 6;    // FIRST, MIDDLE, LAST
-const bit<8>  ROCE_WRITE_ONLY   = 10;
-const bit<8>  ROCE_READ         = 12;
-const bit<8>  ROCE_READ_FIRST   = 13;   // what was read: FIRST, MIDDLE, LAST, ONLY
-const bit<8>  ROCE_READ_LAST    = 15;
-const bit<8>  ROCE_READ_ONLY    = 16;
-const bit<8>  ROCE_ACKNOWLEDGE  = 17;
-const bit<16> ROCE_MTU          = 1024;
-const bit<8>  COWBIRD_OP_TICK   = 0xC0;
-const bit<8>  COWBIRD_OP_READ   = 0xC1;
-const bit<8>  COWBIRD_OP_SET    = 0xC2;
-const bit<8>  COWBIRD_OP_REPLY  = 0xC3;
+const bit<16> ROCE_PORT        = 4791;
+const bit<16> ROCE_HEADERS     = 24; // bytes of UDP, base transport header and iCRC
+const bit<16> ROCE_PARTITION   = 0xFFFF;
+const bit<8>  ROCE_WRITE_FIRST = 6;  // FIRST, MIDDLE, LAST
+const bit<8>  ROCE_WRITE_ONLY  = 10;
+const bit<8>  ROCE_READ        = 12;
+const bit<8>  ROCE_READ_FIRST  = 13; // what was read: FIRST, MIDDLE, LAST, ONLY
+const bit<8>  ROCE_READ_LAST   = 15;
+const bit<8>  ROCE_READ_ONLY   = 16;
+const bit<8>  ROCE_ACKNOWLEDGE = 17;
+const bit<16> ROCE_MTU         = 1024;
+const bit<8>  COWBIRD_OP_TICK  = 0xC0;
+const bit<8>  COWBIRD_OP_READ  = 0xC1;
+const bit<8>  COWBIRD_OP_SET   = 0xC2;
+const bit<8>  COWBIRD_OP_REPLY = 0xC3;
 
 // What a queue pair is for, and so what a packet is.
 const bit<8> COWBIRD_NOTHING    = 0;
@@ -82,9 +82,9 @@ const bit<8> COWBIRD_POOL_WRITE = 7;
 const bit<8> COWBIRD_TICK       = 8;
 
 // The red block, and types of entries.
-const bit<64> COWBIRD_RED_AT      = 64;
-const bit<16> COWBIRD_TYPE_READ   = 1;
-const bit<16> COWBIRD_TYPE_WRITE  = 2;
+const bit<64> COWBIRD_RED_AT     = 64;
+const bit<16> COWBIRD_TYPE_READ  = 1;
+const bit<16> COWBIRD_TYPE_WRITE = 2;
 
 // Why a set is served no more, as its red block says.
 const bit<8> COWBIRD_CORRUPT_TAIL   = 1;
@@ -96,12 +96,12 @@ const bit<8> COWBIRD_CORRUPT_PLACE  = 6;
 const bit<8> COWBIRD_CORRUPT_ID     = 7;
 
 const bit<32> COWBIRD_INSTANCES = 64;
-const bit<32> COWBIRD_SIDES     = 128; // reads and writes of each
+const bit<32> COWBIRD_SIDES     = 128;  // reads and writes of each
 const bit<32> COWBIRD_ENDS      = 2048; // slots of all instances
 const bit<32> COWBIRD_ALL_SLOTS = 4096; // of all sides
-const bit<32> COWBIRD_SENT      = 512; // a cell for each instance and phase
-const bit<16> COWBIRD_BUSY      = 64; // turns without news after which an instance is probed more seldom
-const bit<16> COWBIRD_SELDOM    = 63; // then one turn of so many is used, less one
+const bit<32> COWBIRD_SENT      = 512;  // a cell for each instance and phase
+const bit<16> COWBIRD_BUSY      = 64;   // turns without news after which an instance is probed more seldom
+const bit<16> COWBIRD_SELDOM    = 63;   // then one turn in COWBIRD_SELDOM + 1 is used
 
 // Without any answer for so long, an instance starts again from what is done.
 const time_t COWBIRD_TIMEOUT = 20000000;
@@ -121,8 +121,8 @@ const bit<16> COWBIRD_RED_BYTES   = 48;
 const bit<16> COWBIRD_ENTRY_BYTES = 32;
 const bit<16> COWBIRD_GUESS_BYTES = 40; // an entry that may not be there: its answer is known by its length
 const bit<16> COWBIRD_TAIL_BYTES  = 8;
-const bit<64> COWBIRD_WINDOW    = 16; // requests of an instance under way, at most
-const bit<32> COWBIRD_SLOTS     = 32; // of a side: what the switch keeps of requests under way
+const bit<64> COWBIRD_WINDOW      = 16; // requests of an instance under way, at most
+const bit<32> COWBIRD_SLOTS       = 32; // of a side: what the switch keeps of requests under way
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -133,7 +133,7 @@ header packet_in_t {
 // Precedes frames from the controller to the switch.
 @controller_header("packet_out")
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -216,7 +216,7 @@ header cowbird_management_t {
     bit<64> head;     // entries that are done, as the thread knows
 }
 
-// Red block: what the engine tells the thread.
+// Red block: progress of the engine, for the thread.
 header cowbird_red_t {
     bit<64> requestHead;      // entries whose requests are done, up to the first that is not
     bit<64> requestDataHead;  // bytes of request data that are no longer needed
@@ -228,7 +228,7 @@ header cowbird_red_t {
 
 // Request of a compute node's thread.
 header cowbird_entry_t {
-    bit<64> requestId; // type, region and number of the request; first, as whoever sees it sees the rest of the entry
+    bit<64> requestId; // type, region and number of the request; first, as a reader that sees it also sees the rest of the entry
     bit<16> rwType;    // 1: read, 2: write
     bit<16> regionId;  // remote memory that it is about
     bit<32> length;    // bytes to be moved
@@ -259,69 +259,69 @@ struct headers_t {
 
 // What cowbird keeps of a frame while ingress handles it.
 struct cowbird_metadata_t {
-    bit<8>  phase;          // what the frame answers
-    bit<8>  next;           // what it becomes; 0: nothing
+    bit<8>  phase;        // what the frame answers
+    bit<8>  next;         // what it becomes; 0: nothing
     bit<32> instance;
-    bit<32> instances;      // how many have turns
-    bit<24> first;          // first sequence number of the frame's queue pair
-    bit<24> count;          // packets of the queue pair before the frame; in the end, before what leaves
-    bit<16> bytes;          // of payload, with padding
-    bit<32> set_key;        // the thread's set: key, address, entries, and where its rings are
+    bit<32> instances;    // how many have turns
+    bit<24> first;        // first sequence number of the frame's queue pair
+    bit<24> count;        // packets of the queue pair before the frame; in the end, before what leaves
+    bit<16> bytes;        // of payload, with padding
+    bit<32> set_key;      // the thread's set: key, address, entries, and where its rings are
     bit<64> set;
     bit<64> entries;
     bit<64> request_at;
     bit<64> request_bytes;
     bit<64> response_at;
     bit<64> response_bytes;
-    bit<24> reads_before;   // requests that were done before the queue pairs were made
+    bit<24> reads_before; // requests that were done before the queue pairs were made
     bit<24> writes_before;
-    bit<32> pool_key;       // the entry's region: key, address, bytes
+    bit<32> pool_key;     // the entry's region: key, address, bytes
     bit<64> pool;
     bit<64> pool_bytes;
-    bit<64> reads;          // requests that are done
+    bit<64> reads;        // requests that are done
     bit<64> writes;
-    bit<64> head;           // entries that are done
-    bit<24> news;           // requests that an acknowledgement reports
-    bit<64> told;           // what the thread is told of that
-    bit<64> acked;          // and what it has been told for sure
-    bit<8>  tells;
-    bit<24> reds;           // red blocks that have arrived; WRONG: not this one
+    bit<64> head;         // entries that are done
+    bit<24> news;         // requests that an acknowledgement reports
+    bit<64> told;         // what the thread is told of that
+    bit<64> acked;        // and what it has been told for sure
+    bit<8>  sends_red;    // whether a red block has to be sent
+    bit<24> reds;         // red blocks that have arrived; WRONG: not this one
     bit<8>  late;
-    bit<8>  kind;           // 0: read, 1: write
+    bit<8>  kind;         // 0: read, 1: write
     bit<32> side;
-    bit<24> number;         // of a request among those of its kind
+    bit<24> number;       // of a request among those of its kind
     bit<32> slot;
-    bit<64> remote;         // of an entry: where in the region, where in the set, its bytes
+    bit<64> remote;       // of an entry: where in the region, where in the set, its bytes
     bit<64> local;
     bit<64> length;
     bit<64> padded;
-    bit<64> ring;           // the ring that its data is in
+    bit<64> ring;         // the ring that its data is in
     bit<64> ring_at;
-    bit<64> ready;          // what has to be done before an entry of another kind
+    bit<64> ready;        // what has to be done before an entry of another kind
     bit<8>  refusal;
-    bit<8>  outcome;        // of taking an entry, or a packet
-    bit<64> position;       // of an entry
-    bit<64> taken;          // entries that were begun
-    bit<64> tail;           // entries that the thread has written
-    bit<24> packets;        // of a message
-    bit<24> behind;         // packets up to its end
-    bit<64> end;            // where its data ends in the ring
+    bit<8>  outcome;      // of taking an entry, or a packet
+    bit<64> position;     // of an entry
+    bit<64> taken;        // entries that were begun
+    bit<64> tail;         // entries that the thread has written
+    bit<24> packets;      // of a message
+    bit<24> behind;       // packets up to its end
+    bit<64> end;          // where its data ends in the ring
     bit<64> response_end;
     bit<64> request_end;
-    bit<16> quiet;          // turns since the thread asked for something
-    bit<8>  busy;           // not at rest
-    bit<8>  odd;            // of turns
-    bit<8>  guesses;        // it asks for an entry that may not be there
-    bit<64> address;        // what a READ or WRITE is about
+    bit<16> quiet;        // turns since the thread asked for something
+    bit<8>  busy;         // not at rest
+    bit<8>  odd;          // of turns
+    bit<8>  guesses;      // it asks for an entry that may not be there
+    bit<64> address;      // what a READ or WRITE is about
     bit<32> key;
     bit<32> dma_length;
-    bit<9>  port;           // where the next packet goes
+    bit<9>  port;         // where the next packet goes
     bit<32> sum;
 }
 
 struct metadata_t {
     cowbird_metadata_t cowbird;
-    bit<32> drop; // why the frame is dropped
+    bit<32>            drop; // why the frame is dropped
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -649,13 +649,13 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Where the packets of a phase go.
     action peer(port_t port, mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first,
                         bit<16> checksum) {
-        meta.cowbird.port         = port;
-        meta.cowbird.sum          = (bit<32>) checksum;
-        hdr.ethernet.dstAddr      = mac;
-        hdr.cowbird_ipv4.dstAddr  = ip;
-        hdr.cowbird_udp.srcPort   = udp_port;
-        hdr.cowbird_bth.destQp    = qpn;
-        hdr.cowbird_bth.psn       = first + meta.cowbird.count;
+        meta.cowbird.port        = port;
+        meta.cowbird.sum         = (bit<32>) checksum;
+        hdr.ethernet.dstAddr     = mac;
+        hdr.cowbird_ipv4.dstAddr = ip;
+        hdr.cowbird_udp.srcPort  = udp_port;
+        hdr.cowbird_bth.destQp   = qpn;
+        hdr.cowbird_bth.psn      = first + meta.cowbird.count;
     }
 
     table peers {
@@ -675,8 +675,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     @hidden action count_reads() {
         bit<64> done;
         reads.read(done, meta.cowbird.instance);
-        bit<24> news = meta.cowbird.reads_before + hdr.cowbird_aeth.msn - done[23:0];
-        news = meta.cowbird.phase == COWBIRD_RESPONSE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
+        bit<24> news       = meta.cowbird.reads_before + hdr.cowbird_aeth.msn - done[23:0];
+        news               = meta.cowbird.phase == COWBIRD_RESPONSE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
         meta.cowbird.news  = news;
         meta.cowbird.reads = done + (bit<64>) meta.cowbird.news;
         reads.write(meta.cowbird.instance, meta.cowbird.reads);
@@ -685,19 +685,19 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     @hidden action count_writes() {
         bit<64> done;
         writes.read(done, meta.cowbird.instance);
-        bit<24> news = meta.cowbird.writes_before + hdr.cowbird_aeth.msn - done[23:0];
-        news = meta.cowbird.phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
+        bit<24> news        = meta.cowbird.writes_before + hdr.cowbird_aeth.msn - done[23:0];
+        news                = meta.cowbird.phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
         meta.cowbird.news   = meta.cowbird.news + news;
         meta.cowbird.writes = done + (bit<64>) news;
         writes.write(meta.cowbird.instance, meta.cowbird.writes);
-        meta.cowbird.head   = meta.cowbird.reads + meta.cowbird.writes;
+        meta.cowbird.head = meta.cowbird.reads + meta.cowbird.writes;
     }
 
     // A red block has arrived if it is the one under way.
     @hidden action count_reds() {
         bit<24> reds_before;
         reds.read(reds_before, meta.cowbird.instance);
-        bool arrived = meta.cowbird.phase == COWBIRD_RED && meta.cowbird.count == reds_before;
+        bool arrived      = meta.cowbird.phase == COWBIRD_RED && meta.cowbird.count == reds_before;
         meta.cowbird.news = meta.cowbird.news + (arrived ? 24w1 : 24w0);
         meta.cowbird.reds = reds_before + (arrived ? 24w1 : 24w0);
         reds.write(meta.cowbird.instance, meta.cowbird.reds);
@@ -707,11 +707,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     @hidden action tell() {
         told.read(meta.cowbird.told, meta.cowbird.instance);
         acked.read(meta.cowbird.acked, meta.cowbird.instance);
-        bool news = meta.cowbird.news != 0;
-        meta.cowbird.acked = news && meta.cowbird.phase == COWBIRD_RED ? meta.cowbird.told : meta.cowbird.acked;
-        bool tells = news && meta.cowbird.told == meta.cowbird.acked && meta.cowbird.head != meta.cowbird.told;
-        meta.cowbird.told  = tells ? meta.cowbird.head : meta.cowbird.told;
-        meta.cowbird.tells = tells ? 8w1 : 8w0;
+        bool news              = meta.cowbird.news != 0;
+        meta.cowbird.acked     = news && meta.cowbird.phase == COWBIRD_RED ? meta.cowbird.told : meta.cowbird.acked;
+        bool sends_red         = news && meta.cowbird.told == meta.cowbird.acked && meta.cowbird.head != meta.cowbird.told;
+        meta.cowbird.told      = sends_red ? meta.cowbird.head : meta.cowbird.told;
+        meta.cowbird.sends_red = sends_red ? 8w1 : 8w0;
         told.write(meta.cowbird.instance, meta.cowbird.told);
         acked.write(meta.cowbird.instance, meta.cowbird.acked);
     }
@@ -738,8 +738,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         bit<8> kind_before;
         taken.read(meta.cowbird.position, meta.cowbird.instance);
         kind.read(kind_before, meta.cowbird.instance);
-        bool next  = meta.cowbird.position[23:0] == meta.cowbird.count && kind_before != COWBIRD_NO_KIND;
-        bool ready = kind_before == meta.cowbird.kind || meta.cowbird.position == meta.cowbird.ready;
+        bool next            = meta.cowbird.position[23:0] == meta.cowbird.count && kind_before != COWBIRD_NO_KIND;
+        bool ready           = kind_before == meta.cowbird.kind || meta.cowbird.position == meta.cowbird.ready;
         meta.cowbird.outcome = !next ? COWBIRD_STALE :
             (!ready ? COWBIRD_WAITS : (meta.cowbird.refusal != 0 ? COWBIRD_REFUSED : COWBIRD_TAKEN));
         taken.write(meta.cowbird.instance,
@@ -780,9 +780,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     @hidden action place() {
         bit<64> placed_before;
         placed.read(placed_before, meta.cowbird.side);
-        bit<64> left  = meta.cowbird.ring - (placed_before & (meta.cowbird.ring - 1));
-        bit<64> start = meta.cowbird.padded > left ? placed_before + left : placed_before;
-        bool    right = meta.cowbird.local == meta.cowbird.ring_at + (start & (meta.cowbird.ring - 1));
+        bit<64> left         = meta.cowbird.ring - (placed_before & (meta.cowbird.ring - 1));
+        bit<64> start        = meta.cowbird.padded > left ? placed_before + left : placed_before;
+        bool right           = meta.cowbird.local == meta.cowbird.ring_at + (start & (meta.cowbird.ring - 1));
         meta.cowbird.end     = right ? start + meta.cowbird.padded : placed_before;
         meta.cowbird.refusal = right ? 8w0 : COWBIRD_CORRUPT_PLACE;
         placed.write(meta.cowbird.side, meta.cowbird.end);
@@ -808,7 +808,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         bit<24> passed_before;
         asked.read(asked_before, meta.cowbird.side);
         passed.read(passed_before, meta.cowbird.side);
-        bool next = passed_before == meta.cowbird.count && passed_before != asked_before;
+        bool next            = passed_before == meta.cowbird.count && passed_before != asked_before;
         meta.cowbird.outcome = next ? COWBIRD_TAKEN : COWBIRD_STALE;
         passed.write(meta.cowbird.side, meta.cowbird.outcome == COWBIRD_TAKEN ? passed_before + 1 : passed_before);
     }
@@ -857,16 +857,16 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // any more.
     @hidden action fetch() {
         bit<64> fetched_before;
-        bit<8>  held_before;
+        bit<8> held_before;
         fetched.read(fetched_before, meta.cowbird.instance);
         held.read(held_before, meta.cowbird.instance);
         meta.cowbird.position = meta.cowbird.late == 1 ? meta.cowbird.head : fetched_before;
-        bool waits = meta.cowbird.late == 0 && (held_before == COWBIRD_HELD_READ ? meta.cowbird.head < fetched_before :
+        bool waits            = meta.cowbird.late == 0 && (held_before == COWBIRD_HELD_READ ? meta.cowbird.head < fetched_before :
             (held_before == COWBIRD_HELD_WRITE && meta.cowbird.acked < fetched_before));
         // A tail may be behind what is done.
-        bit<64> ahead = meta.cowbird.tail - meta.cowbird.position;
-        bool there = (ahead != 0 && ahead[63:63] == 0) || (held_before != 0 && meta.cowbird.late == 0);
-        bool more  = meta.cowbird.refusal == 0 && !waits && there &&
+        bit<64> ahead     = meta.cowbird.tail - meta.cowbird.position;
+        bool there        = (ahead != 0 && ahead[63:63] == 0) || (held_before != 0 && meta.cowbird.late == 0);
+        bool more         = meta.cowbird.refusal == 0 && !waits && there &&
             meta.cowbird.position < meta.cowbird.head + COWBIRD_WINDOW;
         meta.cowbird.next = more ? COWBIRD_ENTRY : COWBIRD_NOTHING;
         fetched.write(meta.cowbird.instance, meta.cowbird.position + (more ? 64w1 : 64w0));
@@ -882,7 +882,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // An entry that was guessed is asked for no more.
     @hidden action pass_by() {
         bit<64> fetched_before;
-        bit<8>  held_before;
+        bit<8> held_before;
         fetched.read(fetched_before, meta.cowbird.instance);
         held.read(held_before, meta.cowbird.instance);
         bool here = fetched_before == meta.cowbird.position;
@@ -892,10 +892,10 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action take_answer() {
         bit<24> probes_before;
-        bit<8>  probing_before;
+        bit<8> probing_before;
         probes.read(probes_before, meta.cowbird.instance);
         probing.read(probing_before, meta.cowbird.instance);
-        bool answered = meta.cowbird.count == probes_before && probing_before == 1;
+        bool answered        = meta.cowbird.count == probes_before && probing_before == 1;
         meta.cowbird.outcome = answered ? COWBIRD_TAKEN : COWBIRD_STALE;
         probes.write(meta.cowbird.instance, probes_before + (answered ? 24w1 : 24w0));
         probing.write(meta.cowbird.instance, answered ? 8w0 : probing_before);
@@ -938,24 +938,24 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     // A READ, of the set or of the pool.
     @hidden action read(in bit<64> address, in bit<32> key, in bit<32> length) {
-        hdr.cowbird_bth.opcode           = ROCE_READ;
-        hdr.cowbird_bth.pad              = 0;
+        hdr.cowbird_bth.opcode = ROCE_READ;
+        hdr.cowbird_bth.pad    = 0;
         hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress  = address;
-        hdr.cowbird_reth.rKey            = key;
-        hdr.cowbird_reth.dmaLength       = length;
-        hdr.cowbird_udp.length           = ROCE_HEADERS + 16;
+        hdr.cowbird_reth.virtualAddress = address;
+        hdr.cowbird_reth.rKey           = key;
+        hdr.cowbird_reth.dmaLength      = length;
+        hdr.cowbird_udp.length          = ROCE_HEADERS + 16;
     }
 
     // The red block.
     @hidden action write_red() {
-        hdr.cowbird_bth.opcode           = ROCE_WRITE_ONLY;
-        hdr.cowbird_bth.pad              = 0;
-        hdr.cowbird_bth.ackReq           = 1;
+        hdr.cowbird_bth.opcode = ROCE_WRITE_ONLY;
+        hdr.cowbird_bth.pad    = 0;
+        hdr.cowbird_bth.ackReq = 1;
         hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress  = meta.cowbird.set + COWBIRD_RED_AT;
-        hdr.cowbird_reth.rKey            = meta.cowbird.set_key;
-        hdr.cowbird_reth.dmaLength       = (bit<32>) COWBIRD_RED_BYTES;
+        hdr.cowbird_reth.virtualAddress = meta.cowbird.set + COWBIRD_RED_AT;
+        hdr.cowbird_reth.rKey           = meta.cowbird.set_key;
+        hdr.cowbird_reth.dmaLength      = (bit<32>) COWBIRD_RED_BYTES;
         hdr.cowbird_red.setValid();
         hdr.cowbird_red.requestHead      = meta.cowbird.head;
         hdr.cowbird_red.requestDataHead  = meta.cowbird.request_end;
@@ -969,27 +969,27 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     // What all packets have that the engine sends. IPv4's checksum is that of the connection and the length.
     @hidden action complete_headers() {
-        hdr.ethernet.srcAddr             = COWBIRD_MAC;
-        hdr.cowbird_ipv4.dscp            = 0;
-        hdr.cowbird_ipv4.ecn             = 0;
-        hdr.cowbird_ipv4.totalLen        = hdr.cowbird_udp.length + 20;
-        hdr.cowbird_ipv4.identification  = 0;
-        hdr.cowbird_ipv4.flags           = 2;
-        hdr.cowbird_ipv4.ttl             = 64;
-        hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
-        meta.cowbird.sum                 = meta.cowbird.sum + (bit<32>) hdr.cowbird_ipv4.totalLen;
-        meta.cowbird.sum                 = (meta.cowbird.sum & 0xFFFF) + (meta.cowbird.sum >> 16);
-        hdr.cowbird_ipv4.hdrChecksum     = ~meta.cowbird.sum[15:0];
-        hdr.cowbird_udp.dstPort          = ROCE_PORT;
-        hdr.cowbird_udp.checksum         = 0;
-        hdr.cowbird_bth.solicited        = 0;
-        hdr.cowbird_bth.migrated         = 1;
-        hdr.cowbird_bth.version          = 0;
-        hdr.cowbird_bth.partition        = ROCE_PARTITION;
-        hdr.cowbird_bth.fecn             = 0;
-        hdr.cowbird_bth.becn             = 0;
-        hdr.cowbird_bth.reserved         = 0;
-        hdr.cowbird_bth.reservedLow      = 0;
+        hdr.ethernet.srcAddr            = COWBIRD_MAC;
+        hdr.cowbird_ipv4.dscp           = 0;
+        hdr.cowbird_ipv4.ecn            = 0;
+        hdr.cowbird_ipv4.totalLen       = hdr.cowbird_udp.length + 20;
+        hdr.cowbird_ipv4.identification = 0;
+        hdr.cowbird_ipv4.flags          = 2;
+        hdr.cowbird_ipv4.ttl            = 64;
+        hdr.cowbird_ipv4.srcAddr        = COWBIRD_IP;
+        meta.cowbird.sum                = meta.cowbird.sum + (bit<32>) hdr.cowbird_ipv4.totalLen;
+        meta.cowbird.sum                = (meta.cowbird.sum & 0xFFFF) + (meta.cowbird.sum >> 16);
+        hdr.cowbird_ipv4.hdrChecksum    = ~meta.cowbird.sum[15:0];
+        hdr.cowbird_udp.dstPort         = ROCE_PORT;
+        hdr.cowbird_udp.checksum        = 0;
+        hdr.cowbird_bth.solicited       = 0;
+        hdr.cowbird_bth.migrated        = 1;
+        hdr.cowbird_bth.version         = 0;
+        hdr.cowbird_bth.partition       = ROCE_PARTITION;
+        hdr.cowbird_bth.fecn            = 0;
+        hdr.cowbird_bth.becn            = 0;
+        hdr.cowbird_bth.reserved        = 0;
+        hdr.cowbird_bth.reservedLow     = 0;
     }
 
     // The controller's: a side begins, with its instance.
@@ -1026,7 +1026,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Or asks how far it is; what it is refused for stands in place of the end.
     @hidden action look() {
         bit<64> writes_before;
-        bit<8>  refusal_before;
+        bit<8> refusal_before;
         reads.read(hdr.cowbird_management.done, meta.cowbird.instance);
         writes.read(writes_before, meta.cowbird.instance);
         acked.read(hdr.cowbird_management.head, meta.cowbird.instance);
@@ -1056,7 +1056,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             } else {
                 look();
             }
-            hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
+            hdr.cowbird_bth.opcode        = COWBIRD_OP_REPLY;
             standard_metadata.egress_spec = CPU_PORT;
             return;
         }
@@ -1067,7 +1067,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         bool ends         = hdr.cowbird_bth.opcode == ROCE_READ_LAST || hdr.cowbird_bth.opcode == ROCE_READ_ONLY;
 
         // A frame is whole: all lengths agree, and headers are there.
-        bit<32> whole = (bit<32>) hdr.cowbird_ipv4.totalLen +
+        bit<32> whole      = (bit<32>) hdr.cowbird_ipv4.totalLen +
             (hdr.packet_out.isValid() ? 32w16 : 32w14);
         meta.cowbird.bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
         if (hdr.cowbird_aeth.isValid()) {
@@ -1153,7 +1153,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird.side    = meta.cowbird.instance << 1 | (bit<32>) meta.cowbird.kind;
             meta.cowbird.slot    = meta.cowbird.side * COWBIRD_SLOTS +
                 ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
-            bool named = hdr.cowbird_entry.requestId[63:63] == meta.cowbird.kind[0:0] &&
+            bool named           = hdr.cowbird_entry.requestId[63:63] == meta.cowbird.kind[0:0] &&
                 hdr.cowbird_entry.requestId[62:47] == hdr.cowbird_entry.regionId &&
                 hdr.cowbird_entry.requestId[23:0] == meta.cowbird.number;
             // An entry that was guessed was not known before: without the next one's id it is none yet.
@@ -1229,9 +1229,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             }
             count_message(ends ? 24w1 : 24w0);
             meta.cowbird.packets = (bit<24>) ((meta.cowbird.dma_length + (bit<32>) ROCE_MTU - 1) >> 10);
-            bool    last  = meta.cowbird.count + 1 == meta.cowbird.behind;
-            bool    first = meta.cowbird.count + meta.cowbird.packets == meta.cowbird.behind;
-            bit<32> rest  = meta.cowbird.dma_length - ((bit<32>) (meta.cowbird.packets - 1) << 10);
+            bool last            = meta.cowbird.count + 1 == meta.cowbird.behind;
+            bool first           = meta.cowbird.count + meta.cowbird.packets == meta.cowbird.behind;
+            bit<32> rest         = meta.cowbird.dma_length - ((bit<32>) (meta.cowbird.packets - 1) << 10);
             if (last != ends || first != begins ||
                 (bit<32>) (meta.cowbird.bytes - (bit<16>) hdr.cowbird_bth.pad) != (last ? rest : (bit<32>) ROCE_MTU)) {
                 meta.drop = DROP_COWBIRD_BAD_DATA;
@@ -1256,9 +1256,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             if (meta.cowbird.phase == COWBIRD_TICK) {
                 look_at_time();
                 if (meta.cowbird.late == 1 && meta.cowbird.told != meta.cowbird.acked) {
-                    meta.cowbird.tells = 1;
+                    meta.cowbird.sends_red = 1;
                 }
-                moves = meta.cowbird.late == 1 && meta.cowbird.tells == 0;
+                moves = meta.cowbird.late == 1 && meta.cowbird.sends_red == 0;
             }
             if (moves) {
                 go_to_head();
@@ -1292,7 +1292,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             if (meta.cowbird.phase != COWBIRD_PROBE) {
                 look_at_refusal();
             }
-            if (meta.cowbird.tells == 1) {
+            if (meta.cowbird.sends_red == 1) {
                 meta.cowbird.next = COWBIRD_RED;
             } else {
                 fetch();
@@ -1403,7 +1403,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        meta.drop = DROP_NONE;
+        meta.drop                  = DROP_NONE;
         if (hdr.cowbird_bth.isValid()) {
             cowbird.apply(hdr, meta, standard_metadata);
             if (meta.drop != DROP_NONE) {

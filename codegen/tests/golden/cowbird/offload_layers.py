@@ -55,7 +55,7 @@ class CowbirdManagement(Packet):
 class CowbirdGreen(Packet):
     name = "CowbirdGreen"
     fields_desc = [
-        LongField("request_tail", 0),  # entries written; first, as whoever sees it sees what was written before
+        LongField("request_tail", 0),  # entries written; first, as a reader that sees it also sees what was written before
         LongField("request_data_tail", 0),  # bytes of request data written
         LongField("response_data_reserved", 0),  # bytes of response data that reads have reserved
         LongField("response_data_head", 0),  # bytes of response data that the thread no longer needs
@@ -77,7 +77,7 @@ class CowbirdRed(Packet):
 class CowbirdEntry(Packet):
     name = "CowbirdEntry"
     fields_desc = [
-        LongField("request_id", 0),  # type, region and number of the request; first, as whoever sees it sees the rest of the entry
+        LongField("request_id", 0),  # type, region and number of the request; first, as a reader that sees it also sees the rest of the entry
         XShortField("rw_type", 0),  # 1: read, 2: write
         XShortField("region_id", 0),  # remote memory that it is about
         IntField("length", 0),  # bytes to be moved

@@ -12,12 +12,12 @@
 #include <core.p4>
 #include <tna.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_EDM  = 0x88B6;
@@ -28,24 +28,24 @@ const QueueId_t EDM_CLASS_DATA       = 5;
 const QueueId_t PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<8>  DROP_MALFORMED                = 0;  // cut short within a header
-const bit<8>  DROP_SPOOFED                  = 1;  // source address is not the port's own host's
-const bit<8>  DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
-const bit<8>  DROP_SAME_PORT                = 3;  // the destination is the sender
-const bit<8>  DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
-const bit<8>  DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
-const bit<8>  DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
-const bit<8>  DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<8>  DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
-const bit<8>  DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
-const bit<8>  DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
-const bit<8>  DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
-const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
-const bit<8>  DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
-const bit<8>  DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
-const bit<8>  DROP_EDM_NO_TIME              = 15; // a demand for which there is no time, and no room to wait
-const bit<32> DROP_REASONS                  = 16; // how many there are
-const bit<8>  DROP_NONE = 255; // it is not dropped
+const bit<8>  DROP_MALFORMED                = 0;   // cut short within a header
+const bit<8>  DROP_SPOOFED                  = 1;   // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION      = 2;   // no host has this address
+const bit<8>  DROP_SAME_PORT                = 3;   // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER        = 4;   // more best effort than the port may send
+const bit<8>  DROP_EDM_CONTROL_METER        = 5;   // more notifications and requests than the port may send
+const bit<8>  DROP_EDM_BAD_VERSION          = 6;   // EDM of another version
+const bit<8>  DROP_EDM_BAD_KIND             = 7;   // an EDM kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_EDM_BAD_DEMAND           = 8;   // a demand for nothing or for too much, or data without bytes
+const bit<8>  DROP_EDM_BAD_LANE             = 9;   // names a lane that pairs don't have
+const bit<8>  DROP_EDM_NO_MEMORY            = 10;  // a demand for a host without memory
+const bit<8>  DROP_EDM_LANE_TAKEN           = 11;  // the lane's message is not done
+const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST = 12;  // management from a port other than the controller's
+const bit<8>  DROP_EDM_BAD_TARGET           = 13;  // management of a register that doesn't exist
+const bit<8>  DROP_EDM_BAD_INDEX            = 14;  // management of a cell that doesn't exist
+const bit<8>  DROP_EDM_NO_TIME              = 15;  // a demand for which there is no time, and no room to wait
+const bit<32> DROP_REASONS                  = 16;  // how many there are
+const bit<8>  DROP_NONE                     = 255; // it is not dropped
 
 const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
 const bit<8>       HEAD      = 0xFF; // the head's mark
@@ -73,11 +73,11 @@ const bit<8> EDM_TARGET_SOURCE      = 0;
 const bit<8> EDM_TARGET_DESTINATION = 1;
 const bit<8> EDM_TARGET_RIGHTS      = 2;
 
-const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
-const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_CHUNK      = 256;     // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024;    // bytes of a message that are granted and not sent yet, at most
 const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
-const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
-const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 
 // What a frame asks of EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
@@ -87,8 +87,8 @@ const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
-const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+const bit<8>  EDM_DEMOTED_UNCOVERED = 0; // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 32768; // a clock further ahead is in the past
@@ -105,7 +105,7 @@ const bit<8> EDM_OP_WRITE_SOURCE      = 13;
 // Calendars have pages of time, from time 0 on, and a page has cells. What is behind its last one is lost.
 const bit<32> EDM_PAGE  = 512;
 const bit<32> EDM_PAGES = 0xFFFFFE00; // of a time, when its page begins
-const bit<8>  EDM_CELLS = 18; // of a page
+const bit<8>  EDM_CELLS = 18;         // of a page
 
 const bit<8>  EDM_PASS_TAKE = 1;     // what a first pass leaves for the second one: cells were found
 const int<32> EDM_PASS_TIME = 65536; // from when a frame comes to its second pass, at most
@@ -129,7 +129,7 @@ header packet_in_t {
 @controller_header("packet_out")
 #endif
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -158,7 +158,7 @@ header edm_control_t {
     bit<4>  version; // 1
     bit<4>  kind;    // NOTIFY or GRANT
     bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
     bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
     bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -169,7 +169,7 @@ header edm_message_t {
     bit<4>  version; // 1
     bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
     bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
@@ -200,97 +200,97 @@ struct headers_t {
 
 // What edm keeps of a frame while ingress handles it.
 struct edm_metadata_t {
-    bit<8>  kind;               // what the frame is: one of EDM_OP
-    bit<8>  op;                 // the same, once it may be
-    time_t  now;                // when it came
-    bit<32> source_link;        // where the frame comes from
-    bit<32> source_asks;        // the source's first cell as a requester
-    bit<32> source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  source_memory;      // whether it has memory
-    bit<8>  source_rate;        // the number of its rate
-    bit<32> destination_link;   // the same of where the frame goes
+    bit<8>  kind;             // what the frame is: one of EDM_OP
+    bit<8>  op;               // the same, once it may be
+    time_t  now;              // when it came
+    bit<32> source_link;      // where the frame comes from
+    bit<32> source_asks;      // the source's first cell as a requester
+    bit<32> source_asked;     // its offset among a requester's cells, as memory
+    bit<8>  source_memory;    // whether it has memory
+    bit<8>  source_rate;      // the number of its rate
+    bit<32> destination_link; // the same of where the frame goes
     bit<32> destination_asks;
     bit<32> destination_asked;
     bit<8>  destination_memory;
     bit<8>  destination_rate;
-    bit<16> id;                 // of the message
-    bit<32> cell;               // the lane of the message
-    bit<8>  memory;             // whether the host that is asked has memory
-    bit<32> total;              // bytes of the message
-    bit<32> offset;             // where in the message the chunk starts
-    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
-    bit<32> bytes;   // what is granted
+    bit<16> id;               // of the message
+    bit<32> cell;             // the lane of the message
+    bit<8>  memory;           // whether the host that is asked has memory
+    bit<32> total;            // bytes of the message
+    bit<32> offset;           // where in the message the chunk starts
+    bit<32> rest;             // what of the message is left behind what was granted; below 0: nothing
+    bit<32> bytes;            // what is granted
     // The ALU of `rights` reads these two alone, so a demand has other amounts here than a chunk.
-    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> amount;             // what it uses up of this
-    int<32> expired;            // whether the lane's message has given it up
-    bit<32> granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> held;               // what a lane held, as the controller asks
-    bit<8>  to_rate;            // the number of the rate of where data goes
-    bit<32> to;                 // where data goes
-    bit<8>  from_rate;          // the same of where data comes from
+    bit<32> need;             // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;           // what it uses up of this
+    int<32> expired;          // whether the lane's message has given it up
+    bit<32> granted;          // whether a demand has its lane, or a chunk its right
+    bit<32> held;             // what a lane held, as the controller asks
+    bit<8>  to_rate;          // the number of the rate of where data goes
+    bit<32> to;               // where data goes
+    bit<8>  from_rate;        // the same of where data comes from
     bit<32> from;
-    bit<32> to_time;            // what the granted bytes take where they go
-    int<32> to_wait; // how long until they may
-    bit<32> round;              // their length, to be rounded up to units
-    bit<8>  bad;    // why the frame is refused, as the parser sees it; 0: it is not
-    bit<1>  answer; // whether its lane is one of answers
-    bit<8>  end;    // whether it is the NULL response: there is nothing behind it
-    bit<8>  full;   // whether it has a full chunk
-    bit<8>  asks;   // whether something is to be granted
-    bit<32> over;   // what is behind the window, but for a byte; below 0: nothing
-    bit<32> start;  // how long the copy's grant has to wait
-    bit<32> page;       // when the page began from which on cells are looked for, or are taken
-    bit<8>  place;      // the place in it of the first one that is taken
-    bit<32> before;     // cells of the page that come before: have begun, or are before that place
-    bit<8>  from_more;  // cells that are granted behind the first one: where data comes from,
-    bit<8>  to_more;    // where it goes,
-    bit<8>  more;       // and the larger of these
-    int<32> from_ahead; // how far ahead of `page` the source's calendar begins,
-    int<32> to_ahead;   // the destination's,
-    int<32> ahead;      // and the later of these
-    bit<32> base;       // the page with which they are to begin
-    bit<32> even;       // the even page and the odd one that are looked at or taken from
+    bit<32> to_time;          // what the granted bytes take where they go
+    int<32> to_wait;          // how long until they may
+    bit<32> round;            // their length, to be rounded up to units
+    bit<8>  bad;              // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  answer;           // whether its lane is one of answers
+    bit<8>  end;              // whether it is the NULL response: there is nothing behind it
+    bit<8>  full;             // whether it has a full chunk
+    bit<8>  asks;             // whether something is to be granted
+    bit<32> over;             // what is behind the window, but for a byte; below 0: nothing
+    bit<32> start;            // how long the copy's grant has to wait
+    bit<32> page;             // when the page began from which on cells are looked for, or are taken
+    bit<8>  place;            // the place in it of the first one that is taken
+    bit<32> before;           // cells of the page that come before: have begun, or are before that place
+    bit<8>  from_more;        // cells that are granted behind the first one: where data comes from,
+    bit<8>  to_more;          // where it goes,
+    bit<8>  more;             // and the larger of these
+    int<32> from_ahead;       // how far ahead of `page` the source's calendar begins,
+    int<32> to_ahead;         // the destination's,
+    int<32> ahead;            // and the later of these
+    bit<32> base;             // the page with which they are to begin
+    bit<32> even;             // the even page and the odd one that are looked at or taken from
     bit<32> odd;
-    bit<32> from_even;     // cells to be taken of the source's even page
-    bit<32> saw_from_even; // and those taken already
-    bit<32> from_odd;     // cells to be taken of the source's odd page
-    bit<32> saw_from_odd; // and those taken already
-    bit<32> to_even;     // cells to be taken of the destination's even page
-    bit<32> saw_to_even; // and those taken already
-    bit<32> to_odd;     // cells to be taken of the destination's odd page
-    bit<32> saw_to_odd; // and those taken already
-    bit<8>  managed;    // what the controller's frame asks, whatever becomes of it
-    bit<32> passes_at;  // when this pass began
-    bit<8>  from_clash; // whether others took cells since the frame came: where data comes from,
-    bit<8>  to_clash;   // and where it goes
-    bit<32> next_page;  // when the page behind `page` begins
-    bit<8>  from_last;  // the last cell's place in these
+    bit<32> from_even;        // cells to be taken of the source's even page
+    bit<32> saw_from_even;    // and those taken already
+    bit<32> from_odd;         // cells to be taken of the source's odd page
+    bit<32> saw_from_odd;     // and those taken already
+    bit<32> to_even;          // cells to be taken of the destination's even page
+    bit<32> saw_to_even;      // and those taken already
+    bit<32> to_odd;           // cells to be taken of the destination's odd page
+    bit<32> saw_to_odd;       // and those taken already
+    bit<8>  managed;          // what the controller's frame asks, whatever becomes of it
+    bit<32> passes_at;        // when this pass began
+    bit<8>  from_clash;       // whether others took cells since the frame came: where data comes from,
+    bit<8>  to_clash;         // and where it goes
+    bit<32> next_page;        // when the page behind `page` begins
+    bit<8>  from_last;        // the last cell's place in these
     bit<8>  to_last;
-    bit<32> from_head;  // cells of the first of these pages up to the last one, where data comes from
-    bit<32> from_tail;  // and of the second
-    bit<32> to_head;    // the same of where it goes
+    bit<32> from_head;        // cells of the first of these pages up to the last one, where data comes from
+    bit<32> from_tail;        // and of the second
+    bit<32> to_head;          // the same of where it goes
     bit<32> to_tail;
-    bit<32> taken;      // which cells are taken at either link: in the page from which on cells are looked for,
-    bit<32> next_taken; // and in the next one
-    bit<8>  looks;      // whether the frame looks for cells, to take them in another pass
+    bit<32> taken;            // which cells are taken at either link: in the page from which on cells are looked for,
+    bit<32> next_taken;       // and in the next one
+    bit<8>  looks;            // whether the frame looks for cells, to take them in another pass
 }
 
 struct metadata_t {
     edm_metadata_t edm;
-    bit<8> drop;    // why the frame is dropped
-    bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
-    port_t known_port; // the port of its destination, wherever the frame goes
-    bit<8> accepted; // whether its source may send it
-    MirrorId_t head_session; // by which the frame's head goes back
-    bit<8> head_mark;
-    bit<8> pass; // what the pass before left for this one; 0 in the first
+    bit<8>         drop;         // why the frame is dropped
+    bit<1>         steered;      // whether it goes where the controller says, or back to it
+    bit<8>         known;        // whether its destination is known; a byte, so that it may change beside the next one
+    port_t         known_port;   // the port of its destination, wherever the frame goes
+    bit<8>         accepted;     // whether its source may send it
+    MirrorId_t     head_session; // by which the frame's head goes back
+    bit<8>         head_mark;
+    bit<8>         pass;         // what the pass before left for this one; 0 in the first
 }
 
 // Precedes a frame that makes another pass.
 header next_pass_t {
-    bit<8> pass;
+    bit<8>  pass;
     bit<32> edm_page;      // the page in which the cells begin that it found
     bit<8>  edm_place;     // the first one's place there
     bit<8>  edm_from_more; // how many follow it, where data comes from
@@ -307,13 +307,12 @@ header head_t {
 // What egress sees of a frame: the first header is what every other frame carries there from ingress.
 struct egress_headers_t {
     packet_in_t      packet_in;
-    packet_out_t     packet_out;
     ethernet_t       ethernet;
     vlan_t           vlan;
     edm_control_t    edm_control;
     edm_message_t    edm_message;
     edm_management_t edm_management;
-    head_t head;
+    head_t           head;
 }
 
 struct egress_metadata_t { }
@@ -322,87 +321,87 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop     = DROP_NONE;
-        meta.steered  = 0;
-        meta.known    = 0;
+        meta.drop       = DROP_NONE;
+        meta.steered    = 0;
+        meta.known      = 0;
         meta.known_port = 0;
-        meta.accepted = 0;
+        meta.accepted   = 0;
         // The controller has no link and no memory; its lanes are the first ones.
-        meta.edm.kind          = EDM_OP_NONE;
-        meta.edm.op            = EDM_OP_NONE;
-        meta.edm.bad           = 0;
-        meta.edm.answer        = 0;
-        meta.edm.end           = 0;
-        meta.edm.full          = 0;
-        meta.edm.asks          = 0;
-        meta.edm.total         = 0;
-        meta.edm.offset        = 0;
-        meta.edm.source_link   = 0;
-        meta.edm.source_asks   = 0;
-        meta.edm.source_asked  = 0;
-        meta.edm.source_memory = 0;
-        meta.edm.source_rate   = 0;
+        meta.edm.kind               = EDM_OP_NONE;
+        meta.edm.op                 = EDM_OP_NONE;
+        meta.edm.bad                = 0;
+        meta.edm.answer             = 0;
+        meta.edm.end                = 0;
+        meta.edm.full               = 0;
+        meta.edm.asks               = 0;
+        meta.edm.total              = 0;
+        meta.edm.offset             = 0;
+        meta.edm.source_link        = 0;
+        meta.edm.source_asks        = 0;
+        meta.edm.source_asked       = 0;
+        meta.edm.source_memory      = 0;
+        meta.edm.source_rate        = 0;
         meta.edm.destination_link   = 0;
         meta.edm.destination_asks   = 0;
         meta.edm.destination_asked  = 0;
         meta.edm.destination_memory = 0;
         meta.edm.destination_rate   = 0;
-        meta.edm.id            = 0;
-        meta.edm.cell          = 0;
-        meta.edm.memory        = 0;
-        meta.edm.rest          = 0;
-        meta.edm.over          = 0;
-        meta.edm.amount        = 0;
-        meta.edm.expired       = 0;
-        meta.edm.to            = 0;
-        meta.edm.to_rate       = 0;
-        meta.edm.round         = 0;
-        meta.edm.start         = 0;
-        meta.head_mark         = 0;
-        meta.edm.granted       = 0;
-        meta.edm.held          = 0;
-        meta.edm.bytes         = 0;
-        meta.edm.need          = 0;
-        meta.edm.to_time       = 0;
-        meta.edm.to_wait       = 0;
-        meta.edm.from          = 0;
-        meta.edm.from_rate     = 0;
-        meta.edm.managed       = EDM_OP_NONE;
-        meta.edm.page          = 0;
-        meta.edm.before        = 0;
-        meta.edm.place         = 0;
-        meta.edm.from_more     = 0;
-        meta.edm.to_more       = 0;
-        meta.edm.more          = 0;
-        meta.edm.from_ahead    = 0;
-        meta.edm.to_ahead      = 0;
-        meta.edm.ahead         = 0;
-        meta.edm.base          = 0;
-        meta.edm.even          = 0;
-        meta.edm.odd           = 0;
-        meta.edm.passes_at     = 0;
-        meta.edm.from_clash    = 0;
-        meta.edm.to_clash      = 0;
-        meta.edm.next_page     = 0;
-        meta.edm.from_last     = 0;
-        meta.edm.from_head     = 0;
-        meta.edm.from_tail     = 0;
-        meta.edm.to_last       = 0;
-        meta.edm.to_head       = 0;
-        meta.edm.to_tail       = 0;
-        meta.edm.taken         = 0;
-        meta.edm.next_taken    = 0;
-        meta.edm.looks         = 0;
-        meta.edm.from_even = 0;
-        meta.edm.saw_from_even = 0;
-        meta.edm.from_odd = 0;
-        meta.edm.saw_from_odd = 0;
-        meta.edm.to_even = 0;
-        meta.edm.saw_to_even = 0;
-        meta.edm.to_odd = 0;
-        meta.edm.saw_to_odd = 0;
-        meta.head_session = 0;
-        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.id                 = 0;
+        meta.edm.cell               = 0;
+        meta.edm.memory             = 0;
+        meta.edm.rest               = 0;
+        meta.edm.over               = 0;
+        meta.edm.amount             = 0;
+        meta.edm.expired            = 0;
+        meta.edm.to                 = 0;
+        meta.edm.to_rate            = 0;
+        meta.edm.round              = 0;
+        meta.edm.start              = 0;
+        meta.head_mark              = 0;
+        meta.edm.granted            = 0;
+        meta.edm.held               = 0;
+        meta.edm.bytes              = 0;
+        meta.edm.need               = 0;
+        meta.edm.to_time            = 0;
+        meta.edm.to_wait            = 0;
+        meta.edm.from               = 0;
+        meta.edm.from_rate          = 0;
+        meta.edm.managed            = EDM_OP_NONE;
+        meta.edm.page               = 0;
+        meta.edm.before             = 0;
+        meta.edm.place              = 0;
+        meta.edm.from_more          = 0;
+        meta.edm.to_more            = 0;
+        meta.edm.more               = 0;
+        meta.edm.from_ahead         = 0;
+        meta.edm.to_ahead           = 0;
+        meta.edm.ahead              = 0;
+        meta.edm.base               = 0;
+        meta.edm.even               = 0;
+        meta.edm.odd                = 0;
+        meta.edm.passes_at          = 0;
+        meta.edm.from_clash         = 0;
+        meta.edm.to_clash           = 0;
+        meta.edm.next_page          = 0;
+        meta.edm.from_last          = 0;
+        meta.edm.from_head          = 0;
+        meta.edm.from_tail          = 0;
+        meta.edm.to_last            = 0;
+        meta.edm.to_head            = 0;
+        meta.edm.to_tail            = 0;
+        meta.edm.taken              = 0;
+        meta.edm.next_taken         = 0;
+        meta.edm.looks              = 0;
+        meta.edm.from_even          = 0;
+        meta.edm.saw_from_even      = 0;
+        meta.edm.from_odd           = 0;
+        meta.edm.saw_from_odd       = 0;
+        meta.edm.to_even            = 0;
+        meta.edm.saw_to_even        = 0;
+        meta.edm.to_odd             = 0;
+        meta.edm.saw_to_odd         = 0;
+        meta.head_session           = 0;
+        meta.edm.now                = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -418,7 +417,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_next_pass {
         next_pass_t next_pass;
         packet.extract(next_pass);
-        meta.pass = next_pass.pass;
+        meta.pass          = next_pass.pass;
         meta.edm.page      = next_pass.edm_page;
         meta.edm.place     = next_pass.edm_place;
         meta.edm.from_more = next_pass.edm_from_more;
@@ -547,8 +546,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id     = hdr.edm_message.id;
         meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
-            EDM_WORD         : parse_edm_good_request;
-            default          : parse_edm_bad_demand;
+            EDM_WORD : parse_edm_good_request;
+            default  : parse_edm_bad_demand;
         }
     }
 
@@ -585,9 +584,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.offset = hdr.edm_message.offset;
         // The first chunk of a window asks for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
-            (0, _)  : parse_edm_bad_demand;
+            (0, _)   : parse_edm_bad_demand;
             (256, 0) : parse_edm_full;
-            default : accept;
+            default  : accept;
         }
     }
 
@@ -608,9 +607,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.offset = hdr.edm_message.offset;
         // The first chunk of a window asks for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
-            (0, _)  : parse_edm_bad_demand;
+            (0, _)   : parse_edm_bad_demand;
             (256, 0) : parse_edm_full;
-            default : accept;
+            default  : accept;
         }
     }
 
@@ -619,7 +618,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
+    // A write of no bytes is refused: with it, a host would free its lanes without having sent.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
         meta.edm.kind = EDM_OP_WRITE;
@@ -648,10 +647,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_managed_read {
         transition select(packet.lookahead<edm_management_t>().target) {
-            EDM_TARGET_SOURCE : parse_edm_read_source;
+            EDM_TARGET_SOURCE      : parse_edm_read_source;
             EDM_TARGET_DESTINATION : parse_edm_read_destination;
-            EDM_TARGET_RIGHTS : parse_edm_read_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_read_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
@@ -660,7 +659,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_source;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -669,7 +668,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -684,40 +683,40 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_managed_write {
         transition select(packet.lookahead<edm_management_t>().target) {
-            EDM_TARGET_SOURCE : parse_edm_write_source;
+            EDM_TARGET_SOURCE      : parse_edm_write_source;
             EDM_TARGET_DESTINATION : parse_edm_write_destination;
-            EDM_TARGET_RIGHTS : parse_edm_write_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_write_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
     state parse_edm_write_source {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm.need      = hdr.edm_management.value;
-        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.id      = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need    = hdr.edm_management.value;
+        meta.edm.to_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm.need      = hdr.edm_management.value;
-        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.id      = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need    = hdr.edm_management.value;
+        meta.edm.to_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm.need      = hdr.edm_management.value;
-        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.id      = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need    = hdr.edm_management.value;
+        meta.edm.to_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -726,10 +725,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_managed_reset {
         transition select(packet.lookahead<edm_management_t>().target) {
-            EDM_TARGET_SOURCE : parse_edm_reset_source;
+            EDM_TARGET_SOURCE      : parse_edm_reset_source;
             EDM_TARGET_DESTINATION : parse_edm_reset_destination;
-            EDM_TARGET_RIGHTS : parse_edm_reset_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_reset_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
@@ -738,7 +737,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -747,7 +746,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -766,7 +765,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_write_source {
-        meta.edm.op = EDM_OP_WRITE_SOURCE;
+        meta.edm.op      = EDM_OP_WRITE_SOURCE;
         meta.edm.managed = EDM_OP_WRITE_SOURCE;
         transition accept;
     }
@@ -777,7 +776,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_write_destination {
-        meta.edm.op = EDM_OP_WRITE_DESTINATION;
+        meta.edm.op      = EDM_OP_WRITE_DESTINATION;
         meta.edm.managed = EDM_OP_WRITE_DESTINATION;
         transition accept;
     }
@@ -788,7 +787,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_write_rights {
-        meta.edm.op = EDM_OP_WRITE_RIGHTS;
+        meta.edm.op      = EDM_OP_WRITE_RIGHTS;
         meta.edm.managed = EDM_OP_WRITE_RIGHTS;
         transition accept;
     }
@@ -932,10 +931,10 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = look_back(0x0003FFFF);
         const entries = {
-            0 .. 26 : look_back(0x00000001);
-            27 .. 53 : look_back(0x00000003);
-            54 .. 80 : look_back(0x00000007);
-            81 .. 107 : look_back(0x0000000F);
+            0 .. 26    : look_back(0x00000001);
+            27 .. 53   : look_back(0x00000003);
+            54 .. 80   : look_back(0x00000007);
+            81 .. 107  : look_back(0x0000000F);
             108 .. 134 : look_back(0x0000001F);
             135 .. 161 : look_back(0x0000003F);
             162 .. 188 : look_back(0x0000007F);
@@ -1017,11 +1016,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<pair_t, bit<16>, bit<32>>(source_even) take_source_even = {
         void apply(inout pair_t value, out bit<32> result) {
             if (value.first == meta.edm.even) {
-                result = value.second;
+                result       = value.second;
                 value.second = value.second | meta.edm.from_even;
             } else {
-                result = 0;
-                value.first = meta.edm.even;
+                result       = 0;
+                value.first  = meta.edm.even;
                 value.second = meta.edm.from_even;
             }
         }
@@ -1029,7 +1028,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<pair_t, bit<16>, bit<32>>(source_even) clear_source_even = {
         void apply(inout pair_t value, out bit<32> result) {
-            result = value.second;
+            result       = value.second;
             value.second = 0;
         }
     };
@@ -1052,11 +1051,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<pair_t, bit<16>, bit<32>>(source_odd) take_source_odd = {
         void apply(inout pair_t value, out bit<32> result) {
             if (value.first == meta.edm.odd) {
-                result = value.second;
+                result       = value.second;
                 value.second = value.second | meta.edm.from_odd;
             } else {
-                result = 0;
-                value.first = meta.edm.odd;
+                result       = 0;
+                value.first  = meta.edm.odd;
                 value.second = meta.edm.from_odd;
             }
         }
@@ -1064,7 +1063,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<pair_t, bit<16>, bit<32>>(source_odd) clear_source_odd = {
         void apply(inout pair_t value, out bit<32> result) {
-            result = value.second;
+            result       = value.second;
             value.second = 0;
         }
     };
@@ -1126,11 +1125,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<pair_t, bit<16>, bit<32>>(destination_even) take_destination_even = {
         void apply(inout pair_t value, out bit<32> result) {
             if (value.first == meta.edm.even) {
-                result = value.second;
+                result       = value.second;
                 value.second = value.second | meta.edm.to_even;
             } else {
-                result = 0;
-                value.first = meta.edm.even;
+                result       = 0;
+                value.first  = meta.edm.even;
                 value.second = meta.edm.to_even;
             }
         }
@@ -1138,7 +1137,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<pair_t, bit<16>, bit<32>>(destination_even) clear_destination_even = {
         void apply(inout pair_t value, out bit<32> result) {
-            result = value.second;
+            result       = value.second;
             value.second = 0;
         }
     };
@@ -1161,11 +1160,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<pair_t, bit<16>, bit<32>>(destination_odd) take_destination_odd = {
         void apply(inout pair_t value, out bit<32> result) {
             if (value.first == meta.edm.odd) {
-                result = value.second;
+                result       = value.second;
                 value.second = value.second | meta.edm.to_odd;
             } else {
-                result = 0;
-                value.first = meta.edm.odd;
+                result       = 0;
+                value.first  = meta.edm.odd;
                 value.second = meta.edm.to_odd;
             }
         }
@@ -1173,13 +1172,13 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<pair_t, bit<16>, bit<32>>(destination_odd) clear_destination_odd = {
         void apply(inout pair_t value, out bit<32> result) {
-            result = value.second;
+            result       = value.second;
             value.second = 0;
         }
     };
 
-    // When a frame last took cells of a link's calendar. Who came before that may have looked at it before, so what it found may
-    // be taken: it takes nothing.
+    // When a frame last took cells of a link's calendar. Another one that came earlier may have looked before that, so the cells
+    // that it found may be taken: it takes nothing.
 
     // When a frame last took cells of the source link, plus the time of a pass.
     // Written by frames that take cells; it wraps as the time does.
@@ -1230,16 +1229,16 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            0 : look_before(0x00000000, 0);
-            1 : look_before(0x00000001, 27);
-            2 : look_before(0x00000003, 54);
-            3 : look_before(0x00000007, 81);
-            4 : look_before(0x0000000F, 108);
-            5 : look_before(0x0000001F, 135);
-            6 : look_before(0x0000003F, 162);
-            7 : look_before(0x0000007F, 189);
-            8 : look_before(0x000000FF, 216);
-            9 : look_before(0x000001FF, 243);
+            0  : look_before(0x00000000, 0);
+            1  : look_before(0x00000001, 27);
+            2  : look_before(0x00000003, 54);
+            3  : look_before(0x00000007, 81);
+            4  : look_before(0x0000000F, 108);
+            5  : look_before(0x0000001F, 135);
+            6  : look_before(0x0000003F, 162);
+            7  : look_before(0x0000007F, 189);
+            8  : look_before(0x000000FF, 216);
+            9  : look_before(0x000001FF, 243);
             10 : look_before(0x000003FF, 270);
             11 : look_before(0x000007FF, 297);
             12 : look_before(0x00000FFF, 324);
@@ -1267,16 +1266,16 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            0 : end_source(0x00000001, 0x00000000);
-            1 : end_source(0x00000003, 0x00000000);
-            2 : end_source(0x00000007, 0x00000000);
-            3 : end_source(0x0000000F, 0x00000000);
-            4 : end_source(0x0000001F, 0x00000000);
-            5 : end_source(0x0000003F, 0x00000000);
-            6 : end_source(0x0000007F, 0x00000000);
-            7 : end_source(0x000000FF, 0x00000000);
-            8 : end_source(0x000001FF, 0x00000000);
-            9 : end_source(0x000003FF, 0x00000000);
+            0  : end_source(0x00000001, 0x00000000);
+            1  : end_source(0x00000003, 0x00000000);
+            2  : end_source(0x00000007, 0x00000000);
+            3  : end_source(0x0000000F, 0x00000000);
+            4  : end_source(0x0000001F, 0x00000000);
+            5  : end_source(0x0000003F, 0x00000000);
+            6  : end_source(0x0000007F, 0x00000000);
+            7  : end_source(0x000000FF, 0x00000000);
+            8  : end_source(0x000001FF, 0x00000000);
+            9  : end_source(0x000003FF, 0x00000000);
             10 : end_source(0x000007FF, 0x00000000);
             11 : end_source(0x00000FFF, 0x00000000);
             12 : end_source(0x00001FFF, 0x00000000);
@@ -1321,16 +1320,16 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            0 : end_destination(0x00000001, 0x00000000);
-            1 : end_destination(0x00000003, 0x00000000);
-            2 : end_destination(0x00000007, 0x00000000);
-            3 : end_destination(0x0000000F, 0x00000000);
-            4 : end_destination(0x0000001F, 0x00000000);
-            5 : end_destination(0x0000003F, 0x00000000);
-            6 : end_destination(0x0000007F, 0x00000000);
-            7 : end_destination(0x000000FF, 0x00000000);
-            8 : end_destination(0x000001FF, 0x00000000);
-            9 : end_destination(0x000003FF, 0x00000000);
+            0  : end_destination(0x00000001, 0x00000000);
+            1  : end_destination(0x00000003, 0x00000000);
+            2  : end_destination(0x00000007, 0x00000000);
+            3  : end_destination(0x0000000F, 0x00000000);
+            4  : end_destination(0x0000001F, 0x00000000);
+            5  : end_destination(0x0000003F, 0x00000000);
+            6  : end_destination(0x0000007F, 0x00000000);
+            7  : end_destination(0x000000FF, 0x00000000);
+            8  : end_destination(0x000001FF, 0x00000000);
+            9  : end_destination(0x000003FF, 0x00000000);
             10 : end_destination(0x000007FF, 0x00000000);
             11 : end_destination(0x00000FFF, 0x00000000);
             12 : end_destination(0x00001FFF, 0x00000000);
@@ -1363,15 +1362,15 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     @hidden action take_from_even_on() {
         meta.edm.from_even = meta.edm.from_head ^ meta.edm.before;
         meta.edm.from_odd  = meta.edm.from_tail;
-        meta.edm.to_even = meta.edm.to_head ^ meta.edm.before;
-        meta.edm.to_odd  = meta.edm.to_tail;
+        meta.edm.to_even   = meta.edm.to_head ^ meta.edm.before;
+        meta.edm.to_odd    = meta.edm.to_tail;
     }
 
     @hidden action take_from_odd_on() {
         meta.edm.from_odd  = meta.edm.from_head ^ meta.edm.before;
         meta.edm.from_even = meta.edm.from_tail;
-        meta.edm.to_odd  = meta.edm.to_head ^ meta.edm.before;
-        meta.edm.to_even = meta.edm.to_tail;
+        meta.edm.to_odd    = meta.edm.to_head ^ meta.edm.before;
+        meta.edm.to_even   = meta.edm.to_tail;
     }
 
     // What is taken at either link, from the page on with which both calendars begin.
@@ -1403,338 +1402,338 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = find(2 * EDM_PAGE, 0);
         const entries = {
-            (0, 0 &&& 0x00000001, _) : find(0, 0);
-            (0, 0 &&& 0x00000002, _) : find(0, 1);
-            (0, 0 &&& 0x00000004, _) : find(0, 2);
-            (0, 0 &&& 0x00000008, _) : find(0, 3);
-            (0, 0 &&& 0x00000010, _) : find(0, 4);
-            (0, 0 &&& 0x00000020, _) : find(0, 5);
-            (0, 0 &&& 0x00000040, _) : find(0, 6);
-            (0, 0 &&& 0x00000080, _) : find(0, 7);
-            (0, 0 &&& 0x00000100, _) : find(0, 8);
-            (0, 0 &&& 0x00000200, _) : find(0, 9);
-            (0, 0 &&& 0x00000400, _) : find(0, 10);
-            (0, 0 &&& 0x00000800, _) : find(0, 11);
-            (0, 0 &&& 0x00001000, _) : find(0, 12);
-            (0, 0 &&& 0x00002000, _) : find(0, 13);
-            (0, 0 &&& 0x00004000, _) : find(0, 14);
-            (0, 0 &&& 0x00008000, _) : find(0, 15);
-            (0, 0 &&& 0x00010000, _) : find(0, 16);
-            (0, 0 &&& 0x00020000, _) : find(0, 17);
-            (0, _, 0 &&& 0x00000001) : find(512, 0);
-            (0, _, 0 &&& 0x00000002) : find(512, 1);
-            (0, _, 0 &&& 0x00000004) : find(512, 2);
-            (0, _, 0 &&& 0x00000008) : find(512, 3);
-            (0, _, 0 &&& 0x00000010) : find(512, 4);
-            (0, _, 0 &&& 0x00000020) : find(512, 5);
-            (0, _, 0 &&& 0x00000040) : find(512, 6);
-            (0, _, 0 &&& 0x00000080) : find(512, 7);
-            (0, _, 0 &&& 0x00000100) : find(512, 8);
-            (0, _, 0 &&& 0x00000200) : find(512, 9);
-            (0, _, 0 &&& 0x00000400) : find(512, 10);
-            (0, _, 0 &&& 0x00000800) : find(512, 11);
-            (0, _, 0 &&& 0x00001000) : find(512, 12);
-            (0, _, 0 &&& 0x00002000) : find(512, 13);
-            (0, _, 0 &&& 0x00004000) : find(512, 14);
-            (0, _, 0 &&& 0x00008000) : find(512, 15);
-            (0, _, 0 &&& 0x00010000) : find(512, 16);
-            (0, _, 0 &&& 0x00020000) : find(512, 17);
-            (1, 0 &&& 0x00000003, _) : find(0, 0);
-            (1, 0 &&& 0x00000006, _) : find(0, 1);
-            (1, 0 &&& 0x0000000C, _) : find(0, 2);
-            (1, 0 &&& 0x00000018, _) : find(0, 3);
-            (1, 0 &&& 0x00000030, _) : find(0, 4);
-            (1, 0 &&& 0x00000060, _) : find(0, 5);
-            (1, 0 &&& 0x000000C0, _) : find(0, 6);
-            (1, 0 &&& 0x00000180, _) : find(0, 7);
-            (1, 0 &&& 0x00000300, _) : find(0, 8);
-            (1, 0 &&& 0x00000600, _) : find(0, 9);
-            (1, 0 &&& 0x00000C00, _) : find(0, 10);
-            (1, 0 &&& 0x00001800, _) : find(0, 11);
-            (1, 0 &&& 0x00003000, _) : find(0, 12);
-            (1, 0 &&& 0x00006000, _) : find(0, 13);
-            (1, 0 &&& 0x0000C000, _) : find(0, 14);
-            (1, 0 &&& 0x00018000, _) : find(0, 15);
-            (1, 0 &&& 0x00030000, _) : find(0, 16);
-            (1, 0 &&& 0x00020000, 0 &&& 0x00000001) : find(0, 17);
-            (1, _, 0 &&& 0x00000003) : find(512, 0);
-            (1, _, 0 &&& 0x00000006) : find(512, 1);
-            (1, _, 0 &&& 0x0000000C) : find(512, 2);
-            (1, _, 0 &&& 0x00000018) : find(512, 3);
-            (1, _, 0 &&& 0x00000030) : find(512, 4);
-            (1, _, 0 &&& 0x00000060) : find(512, 5);
-            (1, _, 0 &&& 0x000000C0) : find(512, 6);
-            (1, _, 0 &&& 0x00000180) : find(512, 7);
-            (1, _, 0 &&& 0x00000300) : find(512, 8);
-            (1, _, 0 &&& 0x00000600) : find(512, 9);
-            (1, _, 0 &&& 0x00000C00) : find(512, 10);
-            (1, _, 0 &&& 0x00001800) : find(512, 11);
-            (1, _, 0 &&& 0x00003000) : find(512, 12);
-            (1, _, 0 &&& 0x00006000) : find(512, 13);
-            (1, _, 0 &&& 0x0000C000) : find(512, 14);
-            (1, _, 0 &&& 0x00018000) : find(512, 15);
-            (1, _, 0 &&& 0x00030000) : find(512, 16);
-            (1, _, 0 &&& 0x00020000) : find(512, 17);
-            (2, 0 &&& 0x00000007, _) : find(0, 0);
-            (2, 0 &&& 0x0000000E, _) : find(0, 1);
-            (2, 0 &&& 0x0000001C, _) : find(0, 2);
-            (2, 0 &&& 0x00000038, _) : find(0, 3);
-            (2, 0 &&& 0x00000070, _) : find(0, 4);
-            (2, 0 &&& 0x000000E0, _) : find(0, 5);
-            (2, 0 &&& 0x000001C0, _) : find(0, 6);
-            (2, 0 &&& 0x00000380, _) : find(0, 7);
-            (2, 0 &&& 0x00000700, _) : find(0, 8);
-            (2, 0 &&& 0x00000E00, _) : find(0, 9);
-            (2, 0 &&& 0x00001C00, _) : find(0, 10);
-            (2, 0 &&& 0x00003800, _) : find(0, 11);
-            (2, 0 &&& 0x00007000, _) : find(0, 12);
-            (2, 0 &&& 0x0000E000, _) : find(0, 13);
-            (2, 0 &&& 0x0001C000, _) : find(0, 14);
-            (2, 0 &&& 0x00038000, _) : find(0, 15);
-            (2, 0 &&& 0x00030000, 0 &&& 0x00000001) : find(0, 16);
-            (2, 0 &&& 0x00020000, 0 &&& 0x00000003) : find(0, 17);
-            (2, _, 0 &&& 0x00000007) : find(512, 0);
-            (2, _, 0 &&& 0x0000000E) : find(512, 1);
-            (2, _, 0 &&& 0x0000001C) : find(512, 2);
-            (2, _, 0 &&& 0x00000038) : find(512, 3);
-            (2, _, 0 &&& 0x00000070) : find(512, 4);
-            (2, _, 0 &&& 0x000000E0) : find(512, 5);
-            (2, _, 0 &&& 0x000001C0) : find(512, 6);
-            (2, _, 0 &&& 0x00000380) : find(512, 7);
-            (2, _, 0 &&& 0x00000700) : find(512, 8);
-            (2, _, 0 &&& 0x00000E00) : find(512, 9);
-            (2, _, 0 &&& 0x00001C00) : find(512, 10);
-            (2, _, 0 &&& 0x00003800) : find(512, 11);
-            (2, _, 0 &&& 0x00007000) : find(512, 12);
-            (2, _, 0 &&& 0x0000E000) : find(512, 13);
-            (2, _, 0 &&& 0x0001C000) : find(512, 14);
-            (2, _, 0 &&& 0x00038000) : find(512, 15);
-            (2, _, 0 &&& 0x00030000) : find(512, 16);
-            (2, _, 0 &&& 0x00020000) : find(512, 17);
-            (3, 0 &&& 0x0000000F, _) : find(0, 0);
-            (3, 0 &&& 0x0000001E, _) : find(0, 1);
-            (3, 0 &&& 0x0000003C, _) : find(0, 2);
-            (3, 0 &&& 0x00000078, _) : find(0, 3);
-            (3, 0 &&& 0x000000F0, _) : find(0, 4);
-            (3, 0 &&& 0x000001E0, _) : find(0, 5);
-            (3, 0 &&& 0x000003C0, _) : find(0, 6);
-            (3, 0 &&& 0x00000780, _) : find(0, 7);
-            (3, 0 &&& 0x00000F00, _) : find(0, 8);
-            (3, 0 &&& 0x00001E00, _) : find(0, 9);
-            (3, 0 &&& 0x00003C00, _) : find(0, 10);
-            (3, 0 &&& 0x00007800, _) : find(0, 11);
-            (3, 0 &&& 0x0000F000, _) : find(0, 12);
-            (3, 0 &&& 0x0001E000, _) : find(0, 13);
-            (3, 0 &&& 0x0003C000, _) : find(0, 14);
-            (3, 0 &&& 0x00038000, 0 &&& 0x00000001) : find(0, 15);
-            (3, 0 &&& 0x00030000, 0 &&& 0x00000003) : find(0, 16);
-            (3, 0 &&& 0x00020000, 0 &&& 0x00000007) : find(0, 17);
-            (3, _, 0 &&& 0x0000000F) : find(512, 0);
-            (3, _, 0 &&& 0x0000001E) : find(512, 1);
-            (3, _, 0 &&& 0x0000003C) : find(512, 2);
-            (3, _, 0 &&& 0x00000078) : find(512, 3);
-            (3, _, 0 &&& 0x000000F0) : find(512, 4);
-            (3, _, 0 &&& 0x000001E0) : find(512, 5);
-            (3, _, 0 &&& 0x000003C0) : find(512, 6);
-            (3, _, 0 &&& 0x00000780) : find(512, 7);
-            (3, _, 0 &&& 0x00000F00) : find(512, 8);
-            (3, _, 0 &&& 0x00001E00) : find(512, 9);
-            (3, _, 0 &&& 0x00003C00) : find(512, 10);
-            (3, _, 0 &&& 0x00007800) : find(512, 11);
-            (3, _, 0 &&& 0x0000F000) : find(512, 12);
-            (3, _, 0 &&& 0x0001E000) : find(512, 13);
-            (3, _, 0 &&& 0x0003C000) : find(512, 14);
-            (3, _, 0 &&& 0x00038000) : find(512, 15);
-            (3, _, 0 &&& 0x00030000) : find(512, 16);
-            (3, _, 0 &&& 0x00020000) : find(512, 17);
-            (5, 0 &&& 0x0000003F, _) : find(0, 0);
-            (5, 0 &&& 0x0000007E, _) : find(0, 1);
-            (5, 0 &&& 0x000000FC, _) : find(0, 2);
-            (5, 0 &&& 0x000001F8, _) : find(0, 3);
-            (5, 0 &&& 0x000003F0, _) : find(0, 4);
-            (5, 0 &&& 0x000007E0, _) : find(0, 5);
-            (5, 0 &&& 0x00000FC0, _) : find(0, 6);
-            (5, 0 &&& 0x00001F80, _) : find(0, 7);
-            (5, 0 &&& 0x00003F00, _) : find(0, 8);
-            (5, 0 &&& 0x00007E00, _) : find(0, 9);
-            (5, 0 &&& 0x0000FC00, _) : find(0, 10);
-            (5, 0 &&& 0x0001F800, _) : find(0, 11);
-            (5, 0 &&& 0x0003F000, _) : find(0, 12);
-            (5, 0 &&& 0x0003E000, 0 &&& 0x00000001) : find(0, 13);
-            (5, 0 &&& 0x0003C000, 0 &&& 0x00000003) : find(0, 14);
-            (5, 0 &&& 0x00038000, 0 &&& 0x00000007) : find(0, 15);
-            (5, 0 &&& 0x00030000, 0 &&& 0x0000000F) : find(0, 16);
-            (5, 0 &&& 0x00020000, 0 &&& 0x0000001F) : find(0, 17);
-            (5, _, 0 &&& 0x0000003F) : find(512, 0);
-            (5, _, 0 &&& 0x0000007E) : find(512, 1);
-            (5, _, 0 &&& 0x000000FC) : find(512, 2);
-            (5, _, 0 &&& 0x000001F8) : find(512, 3);
-            (5, _, 0 &&& 0x000003F0) : find(512, 4);
-            (5, _, 0 &&& 0x000007E0) : find(512, 5);
-            (5, _, 0 &&& 0x00000FC0) : find(512, 6);
-            (5, _, 0 &&& 0x00001F80) : find(512, 7);
-            (5, _, 0 &&& 0x00003F00) : find(512, 8);
-            (5, _, 0 &&& 0x00007E00) : find(512, 9);
-            (5, _, 0 &&& 0x0000FC00) : find(512, 10);
-            (5, _, 0 &&& 0x0001F800) : find(512, 11);
-            (5, _, 0 &&& 0x0003F000) : find(512, 12);
-            (5, _, 0 &&& 0x0003E000) : find(512, 13);
-            (5, _, 0 &&& 0x0003C000) : find(512, 14);
-            (5, _, 0 &&& 0x00038000) : find(512, 15);
-            (5, _, 0 &&& 0x00030000) : find(512, 16);
-            (5, _, 0 &&& 0x00020000) : find(512, 17);
-            (6, 0 &&& 0x0000007F, _) : find(0, 0);
-            (6, 0 &&& 0x000000FE, _) : find(0, 1);
-            (6, 0 &&& 0x000001FC, _) : find(0, 2);
-            (6, 0 &&& 0x000003F8, _) : find(0, 3);
-            (6, 0 &&& 0x000007F0, _) : find(0, 4);
-            (6, 0 &&& 0x00000FE0, _) : find(0, 5);
-            (6, 0 &&& 0x00001FC0, _) : find(0, 6);
-            (6, 0 &&& 0x00003F80, _) : find(0, 7);
-            (6, 0 &&& 0x00007F00, _) : find(0, 8);
-            (6, 0 &&& 0x0000FE00, _) : find(0, 9);
-            (6, 0 &&& 0x0001FC00, _) : find(0, 10);
-            (6, 0 &&& 0x0003F800, _) : find(0, 11);
-            (6, 0 &&& 0x0003F000, 0 &&& 0x00000001) : find(0, 12);
-            (6, 0 &&& 0x0003E000, 0 &&& 0x00000003) : find(0, 13);
-            (6, 0 &&& 0x0003C000, 0 &&& 0x00000007) : find(0, 14);
-            (6, 0 &&& 0x00038000, 0 &&& 0x0000000F) : find(0, 15);
-            (6, 0 &&& 0x00030000, 0 &&& 0x0000001F) : find(0, 16);
-            (6, 0 &&& 0x00020000, 0 &&& 0x0000003F) : find(0, 17);
-            (6, _, 0 &&& 0x0000007F) : find(512, 0);
-            (6, _, 0 &&& 0x000000FE) : find(512, 1);
-            (6, _, 0 &&& 0x000001FC) : find(512, 2);
-            (6, _, 0 &&& 0x000003F8) : find(512, 3);
-            (6, _, 0 &&& 0x000007F0) : find(512, 4);
-            (6, _, 0 &&& 0x00000FE0) : find(512, 5);
-            (6, _, 0 &&& 0x00001FC0) : find(512, 6);
-            (6, _, 0 &&& 0x00003F80) : find(512, 7);
-            (6, _, 0 &&& 0x00007F00) : find(512, 8);
-            (6, _, 0 &&& 0x0000FE00) : find(512, 9);
-            (6, _, 0 &&& 0x0001FC00) : find(512, 10);
-            (6, _, 0 &&& 0x0003F800) : find(512, 11);
-            (6, _, 0 &&& 0x0003F000) : find(512, 12);
-            (6, _, 0 &&& 0x0003E000) : find(512, 13);
-            (6, _, 0 &&& 0x0003C000) : find(512, 14);
-            (6, _, 0 &&& 0x00038000) : find(512, 15);
-            (6, _, 0 &&& 0x00030000) : find(512, 16);
-            (6, _, 0 &&& 0x00020000) : find(512, 17);
-            (7, 0 &&& 0x000000FF, _) : find(0, 0);
-            (7, 0 &&& 0x000001FE, _) : find(0, 1);
-            (7, 0 &&& 0x000003FC, _) : find(0, 2);
-            (7, 0 &&& 0x000007F8, _) : find(0, 3);
-            (7, 0 &&& 0x00000FF0, _) : find(0, 4);
-            (7, 0 &&& 0x00001FE0, _) : find(0, 5);
-            (7, 0 &&& 0x00003FC0, _) : find(0, 6);
-            (7, 0 &&& 0x00007F80, _) : find(0, 7);
-            (7, 0 &&& 0x0000FF00, _) : find(0, 8);
-            (7, 0 &&& 0x0001FE00, _) : find(0, 9);
-            (7, 0 &&& 0x0003FC00, _) : find(0, 10);
-            (7, 0 &&& 0x0003F800, 0 &&& 0x00000001) : find(0, 11);
-            (7, 0 &&& 0x0003F000, 0 &&& 0x00000003) : find(0, 12);
-            (7, 0 &&& 0x0003E000, 0 &&& 0x00000007) : find(0, 13);
-            (7, 0 &&& 0x0003C000, 0 &&& 0x0000000F) : find(0, 14);
-            (7, 0 &&& 0x00038000, 0 &&& 0x0000001F) : find(0, 15);
-            (7, 0 &&& 0x00030000, 0 &&& 0x0000003F) : find(0, 16);
-            (7, 0 &&& 0x00020000, 0 &&& 0x0000007F) : find(0, 17);
-            (7, _, 0 &&& 0x000000FF) : find(512, 0);
-            (7, _, 0 &&& 0x000001FE) : find(512, 1);
-            (7, _, 0 &&& 0x000003FC) : find(512, 2);
-            (7, _, 0 &&& 0x000007F8) : find(512, 3);
-            (7, _, 0 &&& 0x00000FF0) : find(512, 4);
-            (7, _, 0 &&& 0x00001FE0) : find(512, 5);
-            (7, _, 0 &&& 0x00003FC0) : find(512, 6);
-            (7, _, 0 &&& 0x00007F80) : find(512, 7);
-            (7, _, 0 &&& 0x0000FF00) : find(512, 8);
-            (7, _, 0 &&& 0x0001FE00) : find(512, 9);
-            (7, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (7, _, 0 &&& 0x0003F800) : find(512, 11);
-            (7, _, 0 &&& 0x0003F000) : find(512, 12);
-            (7, _, 0 &&& 0x0003E000) : find(512, 13);
-            (7, _, 0 &&& 0x0003C000) : find(512, 14);
-            (7, _, 0 &&& 0x00038000) : find(512, 15);
-            (7, _, 0 &&& 0x00030000) : find(512, 16);
-            (7, _, 0 &&& 0x00020000) : find(512, 17);
-            (8, 0 &&& 0x000001FF, _) : find(0, 0);
-            (8, 0 &&& 0x000003FE, _) : find(0, 1);
-            (8, 0 &&& 0x000007FC, _) : find(0, 2);
-            (8, 0 &&& 0x00000FF8, _) : find(0, 3);
-            (8, 0 &&& 0x00001FF0, _) : find(0, 4);
-            (8, 0 &&& 0x00003FE0, _) : find(0, 5);
-            (8, 0 &&& 0x00007FC0, _) : find(0, 6);
-            (8, 0 &&& 0x0000FF80, _) : find(0, 7);
-            (8, 0 &&& 0x0001FF00, _) : find(0, 8);
-            (8, 0 &&& 0x0003FE00, _) : find(0, 9);
-            (8, 0 &&& 0x0003FC00, 0 &&& 0x00000001) : find(0, 10);
-            (8, 0 &&& 0x0003F800, 0 &&& 0x00000003) : find(0, 11);
-            (8, 0 &&& 0x0003F000, 0 &&& 0x00000007) : find(0, 12);
-            (8, 0 &&& 0x0003E000, 0 &&& 0x0000000F) : find(0, 13);
-            (8, 0 &&& 0x0003C000, 0 &&& 0x0000001F) : find(0, 14);
-            (8, 0 &&& 0x00038000, 0 &&& 0x0000003F) : find(0, 15);
-            (8, 0 &&& 0x00030000, 0 &&& 0x0000007F) : find(0, 16);
-            (8, 0 &&& 0x00020000, 0 &&& 0x000000FF) : find(0, 17);
-            (8, _, 0 &&& 0x000001FF) : find(512, 0);
-            (8, _, 0 &&& 0x000003FE) : find(512, 1);
-            (8, _, 0 &&& 0x000007FC) : find(512, 2);
-            (8, _, 0 &&& 0x00000FF8) : find(512, 3);
-            (8, _, 0 &&& 0x00001FF0) : find(512, 4);
-            (8, _, 0 &&& 0x00003FE0) : find(512, 5);
-            (8, _, 0 &&& 0x00007FC0) : find(512, 6);
-            (8, _, 0 &&& 0x0000FF80) : find(512, 7);
-            (8, _, 0 &&& 0x0001FF00) : find(512, 8);
-            (8, _, 0 &&& 0x0003FE00) : find(512, 9);
-            (8, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (8, _, 0 &&& 0x0003F800) : find(512, 11);
-            (8, _, 0 &&& 0x0003F000) : find(512, 12);
-            (8, _, 0 &&& 0x0003E000) : find(512, 13);
-            (8, _, 0 &&& 0x0003C000) : find(512, 14);
-            (8, _, 0 &&& 0x00038000) : find(512, 15);
-            (8, _, 0 &&& 0x00030000) : find(512, 16);
-            (8, _, 0 &&& 0x00020000) : find(512, 17);
-            (9, 0 &&& 0x000003FF, _) : find(0, 0);
-            (9, 0 &&& 0x000007FE, _) : find(0, 1);
-            (9, 0 &&& 0x00000FFC, _) : find(0, 2);
-            (9, 0 &&& 0x00001FF8, _) : find(0, 3);
-            (9, 0 &&& 0x00003FF0, _) : find(0, 4);
-            (9, 0 &&& 0x00007FE0, _) : find(0, 5);
-            (9, 0 &&& 0x0000FFC0, _) : find(0, 6);
-            (9, 0 &&& 0x0001FF80, _) : find(0, 7);
-            (9, 0 &&& 0x0003FF00, _) : find(0, 8);
-            (9, 0 &&& 0x0003FE00, 0 &&& 0x00000001) : find(0, 9);
-            (9, 0 &&& 0x0003FC00, 0 &&& 0x00000003) : find(0, 10);
-            (9, 0 &&& 0x0003F800, 0 &&& 0x00000007) : find(0, 11);
-            (9, 0 &&& 0x0003F000, 0 &&& 0x0000000F) : find(0, 12);
-            (9, 0 &&& 0x0003E000, 0 &&& 0x0000001F) : find(0, 13);
-            (9, 0 &&& 0x0003C000, 0 &&& 0x0000003F) : find(0, 14);
-            (9, 0 &&& 0x00038000, 0 &&& 0x0000007F) : find(0, 15);
-            (9, 0 &&& 0x00030000, 0 &&& 0x000000FF) : find(0, 16);
-            (9, 0 &&& 0x00020000, 0 &&& 0x000001FF) : find(0, 17);
-            (9, _, 0 &&& 0x000003FF) : find(512, 0);
-            (9, _, 0 &&& 0x000007FE) : find(512, 1);
-            (9, _, 0 &&& 0x00000FFC) : find(512, 2);
-            (9, _, 0 &&& 0x00001FF8) : find(512, 3);
-            (9, _, 0 &&& 0x00003FF0) : find(512, 4);
-            (9, _, 0 &&& 0x00007FE0) : find(512, 5);
-            (9, _, 0 &&& 0x0000FFC0) : find(512, 6);
-            (9, _, 0 &&& 0x0001FF80) : find(512, 7);
-            (9, _, 0 &&& 0x0003FF00) : find(512, 8);
-            (9, _, 0 &&& 0x0003FE00) : find(512, 9);
-            (9, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (9, _, 0 &&& 0x0003F800) : find(512, 11);
-            (9, _, 0 &&& 0x0003F000) : find(512, 12);
-            (9, _, 0 &&& 0x0003E000) : find(512, 13);
-            (9, _, 0 &&& 0x0003C000) : find(512, 14);
-            (9, _, 0 &&& 0x00038000) : find(512, 15);
-            (9, _, 0 &&& 0x00030000) : find(512, 16);
-            (9, _, 0 &&& 0x00020000) : find(512, 17);
-            (10, 0 &&& 0x000007FF, _) : find(0, 0);
-            (10, 0 &&& 0x00000FFE, _) : find(0, 1);
-            (10, 0 &&& 0x00001FFC, _) : find(0, 2);
-            (10, 0 &&& 0x00003FF8, _) : find(0, 3);
-            (10, 0 &&& 0x00007FF0, _) : find(0, 4);
-            (10, 0 &&& 0x0000FFE0, _) : find(0, 5);
-            (10, 0 &&& 0x0001FFC0, _) : find(0, 6);
-            (10, 0 &&& 0x0003FF80, _) : find(0, 7);
+            (0, 0 &&& 0x00000001, _)                 : find(0, 0);
+            (0, 0 &&& 0x00000002, _)                 : find(0, 1);
+            (0, 0 &&& 0x00000004, _)                 : find(0, 2);
+            (0, 0 &&& 0x00000008, _)                 : find(0, 3);
+            (0, 0 &&& 0x00000010, _)                 : find(0, 4);
+            (0, 0 &&& 0x00000020, _)                 : find(0, 5);
+            (0, 0 &&& 0x00000040, _)                 : find(0, 6);
+            (0, 0 &&& 0x00000080, _)                 : find(0, 7);
+            (0, 0 &&& 0x00000100, _)                 : find(0, 8);
+            (0, 0 &&& 0x00000200, _)                 : find(0, 9);
+            (0, 0 &&& 0x00000400, _)                 : find(0, 10);
+            (0, 0 &&& 0x00000800, _)                 : find(0, 11);
+            (0, 0 &&& 0x00001000, _)                 : find(0, 12);
+            (0, 0 &&& 0x00002000, _)                 : find(0, 13);
+            (0, 0 &&& 0x00004000, _)                 : find(0, 14);
+            (0, 0 &&& 0x00008000, _)                 : find(0, 15);
+            (0, 0 &&& 0x00010000, _)                 : find(0, 16);
+            (0, 0 &&& 0x00020000, _)                 : find(0, 17);
+            (0, _, 0 &&& 0x00000001)                 : find(512, 0);
+            (0, _, 0 &&& 0x00000002)                 : find(512, 1);
+            (0, _, 0 &&& 0x00000004)                 : find(512, 2);
+            (0, _, 0 &&& 0x00000008)                 : find(512, 3);
+            (0, _, 0 &&& 0x00000010)                 : find(512, 4);
+            (0, _, 0 &&& 0x00000020)                 : find(512, 5);
+            (0, _, 0 &&& 0x00000040)                 : find(512, 6);
+            (0, _, 0 &&& 0x00000080)                 : find(512, 7);
+            (0, _, 0 &&& 0x00000100)                 : find(512, 8);
+            (0, _, 0 &&& 0x00000200)                 : find(512, 9);
+            (0, _, 0 &&& 0x00000400)                 : find(512, 10);
+            (0, _, 0 &&& 0x00000800)                 : find(512, 11);
+            (0, _, 0 &&& 0x00001000)                 : find(512, 12);
+            (0, _, 0 &&& 0x00002000)                 : find(512, 13);
+            (0, _, 0 &&& 0x00004000)                 : find(512, 14);
+            (0, _, 0 &&& 0x00008000)                 : find(512, 15);
+            (0, _, 0 &&& 0x00010000)                 : find(512, 16);
+            (0, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (1, 0 &&& 0x00000003, _)                 : find(0, 0);
+            (1, 0 &&& 0x00000006, _)                 : find(0, 1);
+            (1, 0 &&& 0x0000000C, _)                 : find(0, 2);
+            (1, 0 &&& 0x00000018, _)                 : find(0, 3);
+            (1, 0 &&& 0x00000030, _)                 : find(0, 4);
+            (1, 0 &&& 0x00000060, _)                 : find(0, 5);
+            (1, 0 &&& 0x000000C0, _)                 : find(0, 6);
+            (1, 0 &&& 0x00000180, _)                 : find(0, 7);
+            (1, 0 &&& 0x00000300, _)                 : find(0, 8);
+            (1, 0 &&& 0x00000600, _)                 : find(0, 9);
+            (1, 0 &&& 0x00000C00, _)                 : find(0, 10);
+            (1, 0 &&& 0x00001800, _)                 : find(0, 11);
+            (1, 0 &&& 0x00003000, _)                 : find(0, 12);
+            (1, 0 &&& 0x00006000, _)                 : find(0, 13);
+            (1, 0 &&& 0x0000C000, _)                 : find(0, 14);
+            (1, 0 &&& 0x00018000, _)                 : find(0, 15);
+            (1, 0 &&& 0x00030000, _)                 : find(0, 16);
+            (1, 0 &&& 0x00020000, 0 &&& 0x00000001)  : find(0, 17);
+            (1, _, 0 &&& 0x00000003)                 : find(512, 0);
+            (1, _, 0 &&& 0x00000006)                 : find(512, 1);
+            (1, _, 0 &&& 0x0000000C)                 : find(512, 2);
+            (1, _, 0 &&& 0x00000018)                 : find(512, 3);
+            (1, _, 0 &&& 0x00000030)                 : find(512, 4);
+            (1, _, 0 &&& 0x00000060)                 : find(512, 5);
+            (1, _, 0 &&& 0x000000C0)                 : find(512, 6);
+            (1, _, 0 &&& 0x00000180)                 : find(512, 7);
+            (1, _, 0 &&& 0x00000300)                 : find(512, 8);
+            (1, _, 0 &&& 0x00000600)                 : find(512, 9);
+            (1, _, 0 &&& 0x00000C00)                 : find(512, 10);
+            (1, _, 0 &&& 0x00001800)                 : find(512, 11);
+            (1, _, 0 &&& 0x00003000)                 : find(512, 12);
+            (1, _, 0 &&& 0x00006000)                 : find(512, 13);
+            (1, _, 0 &&& 0x0000C000)                 : find(512, 14);
+            (1, _, 0 &&& 0x00018000)                 : find(512, 15);
+            (1, _, 0 &&& 0x00030000)                 : find(512, 16);
+            (1, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (2, 0 &&& 0x00000007, _)                 : find(0, 0);
+            (2, 0 &&& 0x0000000E, _)                 : find(0, 1);
+            (2, 0 &&& 0x0000001C, _)                 : find(0, 2);
+            (2, 0 &&& 0x00000038, _)                 : find(0, 3);
+            (2, 0 &&& 0x00000070, _)                 : find(0, 4);
+            (2, 0 &&& 0x000000E0, _)                 : find(0, 5);
+            (2, 0 &&& 0x000001C0, _)                 : find(0, 6);
+            (2, 0 &&& 0x00000380, _)                 : find(0, 7);
+            (2, 0 &&& 0x00000700, _)                 : find(0, 8);
+            (2, 0 &&& 0x00000E00, _)                 : find(0, 9);
+            (2, 0 &&& 0x00001C00, _)                 : find(0, 10);
+            (2, 0 &&& 0x00003800, _)                 : find(0, 11);
+            (2, 0 &&& 0x00007000, _)                 : find(0, 12);
+            (2, 0 &&& 0x0000E000, _)                 : find(0, 13);
+            (2, 0 &&& 0x0001C000, _)                 : find(0, 14);
+            (2, 0 &&& 0x00038000, _)                 : find(0, 15);
+            (2, 0 &&& 0x00030000, 0 &&& 0x00000001)  : find(0, 16);
+            (2, 0 &&& 0x00020000, 0 &&& 0x00000003)  : find(0, 17);
+            (2, _, 0 &&& 0x00000007)                 : find(512, 0);
+            (2, _, 0 &&& 0x0000000E)                 : find(512, 1);
+            (2, _, 0 &&& 0x0000001C)                 : find(512, 2);
+            (2, _, 0 &&& 0x00000038)                 : find(512, 3);
+            (2, _, 0 &&& 0x00000070)                 : find(512, 4);
+            (2, _, 0 &&& 0x000000E0)                 : find(512, 5);
+            (2, _, 0 &&& 0x000001C0)                 : find(512, 6);
+            (2, _, 0 &&& 0x00000380)                 : find(512, 7);
+            (2, _, 0 &&& 0x00000700)                 : find(512, 8);
+            (2, _, 0 &&& 0x00000E00)                 : find(512, 9);
+            (2, _, 0 &&& 0x00001C00)                 : find(512, 10);
+            (2, _, 0 &&& 0x00003800)                 : find(512, 11);
+            (2, _, 0 &&& 0x00007000)                 : find(512, 12);
+            (2, _, 0 &&& 0x0000E000)                 : find(512, 13);
+            (2, _, 0 &&& 0x0001C000)                 : find(512, 14);
+            (2, _, 0 &&& 0x00038000)                 : find(512, 15);
+            (2, _, 0 &&& 0x00030000)                 : find(512, 16);
+            (2, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (3, 0 &&& 0x0000000F, _)                 : find(0, 0);
+            (3, 0 &&& 0x0000001E, _)                 : find(0, 1);
+            (3, 0 &&& 0x0000003C, _)                 : find(0, 2);
+            (3, 0 &&& 0x00000078, _)                 : find(0, 3);
+            (3, 0 &&& 0x000000F0, _)                 : find(0, 4);
+            (3, 0 &&& 0x000001E0, _)                 : find(0, 5);
+            (3, 0 &&& 0x000003C0, _)                 : find(0, 6);
+            (3, 0 &&& 0x00000780, _)                 : find(0, 7);
+            (3, 0 &&& 0x00000F00, _)                 : find(0, 8);
+            (3, 0 &&& 0x00001E00, _)                 : find(0, 9);
+            (3, 0 &&& 0x00003C00, _)                 : find(0, 10);
+            (3, 0 &&& 0x00007800, _)                 : find(0, 11);
+            (3, 0 &&& 0x0000F000, _)                 : find(0, 12);
+            (3, 0 &&& 0x0001E000, _)                 : find(0, 13);
+            (3, 0 &&& 0x0003C000, _)                 : find(0, 14);
+            (3, 0 &&& 0x00038000, 0 &&& 0x00000001)  : find(0, 15);
+            (3, 0 &&& 0x00030000, 0 &&& 0x00000003)  : find(0, 16);
+            (3, 0 &&& 0x00020000, 0 &&& 0x00000007)  : find(0, 17);
+            (3, _, 0 &&& 0x0000000F)                 : find(512, 0);
+            (3, _, 0 &&& 0x0000001E)                 : find(512, 1);
+            (3, _, 0 &&& 0x0000003C)                 : find(512, 2);
+            (3, _, 0 &&& 0x00000078)                 : find(512, 3);
+            (3, _, 0 &&& 0x000000F0)                 : find(512, 4);
+            (3, _, 0 &&& 0x000001E0)                 : find(512, 5);
+            (3, _, 0 &&& 0x000003C0)                 : find(512, 6);
+            (3, _, 0 &&& 0x00000780)                 : find(512, 7);
+            (3, _, 0 &&& 0x00000F00)                 : find(512, 8);
+            (3, _, 0 &&& 0x00001E00)                 : find(512, 9);
+            (3, _, 0 &&& 0x00003C00)                 : find(512, 10);
+            (3, _, 0 &&& 0x00007800)                 : find(512, 11);
+            (3, _, 0 &&& 0x0000F000)                 : find(512, 12);
+            (3, _, 0 &&& 0x0001E000)                 : find(512, 13);
+            (3, _, 0 &&& 0x0003C000)                 : find(512, 14);
+            (3, _, 0 &&& 0x00038000)                 : find(512, 15);
+            (3, _, 0 &&& 0x00030000)                 : find(512, 16);
+            (3, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (5, 0 &&& 0x0000003F, _)                 : find(0, 0);
+            (5, 0 &&& 0x0000007E, _)                 : find(0, 1);
+            (5, 0 &&& 0x000000FC, _)                 : find(0, 2);
+            (5, 0 &&& 0x000001F8, _)                 : find(0, 3);
+            (5, 0 &&& 0x000003F0, _)                 : find(0, 4);
+            (5, 0 &&& 0x000007E0, _)                 : find(0, 5);
+            (5, 0 &&& 0x00000FC0, _)                 : find(0, 6);
+            (5, 0 &&& 0x00001F80, _)                 : find(0, 7);
+            (5, 0 &&& 0x00003F00, _)                 : find(0, 8);
+            (5, 0 &&& 0x00007E00, _)                 : find(0, 9);
+            (5, 0 &&& 0x0000FC00, _)                 : find(0, 10);
+            (5, 0 &&& 0x0001F800, _)                 : find(0, 11);
+            (5, 0 &&& 0x0003F000, _)                 : find(0, 12);
+            (5, 0 &&& 0x0003E000, 0 &&& 0x00000001)  : find(0, 13);
+            (5, 0 &&& 0x0003C000, 0 &&& 0x00000003)  : find(0, 14);
+            (5, 0 &&& 0x00038000, 0 &&& 0x00000007)  : find(0, 15);
+            (5, 0 &&& 0x00030000, 0 &&& 0x0000000F)  : find(0, 16);
+            (5, 0 &&& 0x00020000, 0 &&& 0x0000001F)  : find(0, 17);
+            (5, _, 0 &&& 0x0000003F)                 : find(512, 0);
+            (5, _, 0 &&& 0x0000007E)                 : find(512, 1);
+            (5, _, 0 &&& 0x000000FC)                 : find(512, 2);
+            (5, _, 0 &&& 0x000001F8)                 : find(512, 3);
+            (5, _, 0 &&& 0x000003F0)                 : find(512, 4);
+            (5, _, 0 &&& 0x000007E0)                 : find(512, 5);
+            (5, _, 0 &&& 0x00000FC0)                 : find(512, 6);
+            (5, _, 0 &&& 0x00001F80)                 : find(512, 7);
+            (5, _, 0 &&& 0x00003F00)                 : find(512, 8);
+            (5, _, 0 &&& 0x00007E00)                 : find(512, 9);
+            (5, _, 0 &&& 0x0000FC00)                 : find(512, 10);
+            (5, _, 0 &&& 0x0001F800)                 : find(512, 11);
+            (5, _, 0 &&& 0x0003F000)                 : find(512, 12);
+            (5, _, 0 &&& 0x0003E000)                 : find(512, 13);
+            (5, _, 0 &&& 0x0003C000)                 : find(512, 14);
+            (5, _, 0 &&& 0x00038000)                 : find(512, 15);
+            (5, _, 0 &&& 0x00030000)                 : find(512, 16);
+            (5, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (6, 0 &&& 0x0000007F, _)                 : find(0, 0);
+            (6, 0 &&& 0x000000FE, _)                 : find(0, 1);
+            (6, 0 &&& 0x000001FC, _)                 : find(0, 2);
+            (6, 0 &&& 0x000003F8, _)                 : find(0, 3);
+            (6, 0 &&& 0x000007F0, _)                 : find(0, 4);
+            (6, 0 &&& 0x00000FE0, _)                 : find(0, 5);
+            (6, 0 &&& 0x00001FC0, _)                 : find(0, 6);
+            (6, 0 &&& 0x00003F80, _)                 : find(0, 7);
+            (6, 0 &&& 0x00007F00, _)                 : find(0, 8);
+            (6, 0 &&& 0x0000FE00, _)                 : find(0, 9);
+            (6, 0 &&& 0x0001FC00, _)                 : find(0, 10);
+            (6, 0 &&& 0x0003F800, _)                 : find(0, 11);
+            (6, 0 &&& 0x0003F000, 0 &&& 0x00000001)  : find(0, 12);
+            (6, 0 &&& 0x0003E000, 0 &&& 0x00000003)  : find(0, 13);
+            (6, 0 &&& 0x0003C000, 0 &&& 0x00000007)  : find(0, 14);
+            (6, 0 &&& 0x00038000, 0 &&& 0x0000000F)  : find(0, 15);
+            (6, 0 &&& 0x00030000, 0 &&& 0x0000001F)  : find(0, 16);
+            (6, 0 &&& 0x00020000, 0 &&& 0x0000003F)  : find(0, 17);
+            (6, _, 0 &&& 0x0000007F)                 : find(512, 0);
+            (6, _, 0 &&& 0x000000FE)                 : find(512, 1);
+            (6, _, 0 &&& 0x000001FC)                 : find(512, 2);
+            (6, _, 0 &&& 0x000003F8)                 : find(512, 3);
+            (6, _, 0 &&& 0x000007F0)                 : find(512, 4);
+            (6, _, 0 &&& 0x00000FE0)                 : find(512, 5);
+            (6, _, 0 &&& 0x00001FC0)                 : find(512, 6);
+            (6, _, 0 &&& 0x00003F80)                 : find(512, 7);
+            (6, _, 0 &&& 0x00007F00)                 : find(512, 8);
+            (6, _, 0 &&& 0x0000FE00)                 : find(512, 9);
+            (6, _, 0 &&& 0x0001FC00)                 : find(512, 10);
+            (6, _, 0 &&& 0x0003F800)                 : find(512, 11);
+            (6, _, 0 &&& 0x0003F000)                 : find(512, 12);
+            (6, _, 0 &&& 0x0003E000)                 : find(512, 13);
+            (6, _, 0 &&& 0x0003C000)                 : find(512, 14);
+            (6, _, 0 &&& 0x00038000)                 : find(512, 15);
+            (6, _, 0 &&& 0x00030000)                 : find(512, 16);
+            (6, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (7, 0 &&& 0x000000FF, _)                 : find(0, 0);
+            (7, 0 &&& 0x000001FE, _)                 : find(0, 1);
+            (7, 0 &&& 0x000003FC, _)                 : find(0, 2);
+            (7, 0 &&& 0x000007F8, _)                 : find(0, 3);
+            (7, 0 &&& 0x00000FF0, _)                 : find(0, 4);
+            (7, 0 &&& 0x00001FE0, _)                 : find(0, 5);
+            (7, 0 &&& 0x00003FC0, _)                 : find(0, 6);
+            (7, 0 &&& 0x00007F80, _)                 : find(0, 7);
+            (7, 0 &&& 0x0000FF00, _)                 : find(0, 8);
+            (7, 0 &&& 0x0001FE00, _)                 : find(0, 9);
+            (7, 0 &&& 0x0003FC00, _)                 : find(0, 10);
+            (7, 0 &&& 0x0003F800, 0 &&& 0x00000001)  : find(0, 11);
+            (7, 0 &&& 0x0003F000, 0 &&& 0x00000003)  : find(0, 12);
+            (7, 0 &&& 0x0003E000, 0 &&& 0x00000007)  : find(0, 13);
+            (7, 0 &&& 0x0003C000, 0 &&& 0x0000000F)  : find(0, 14);
+            (7, 0 &&& 0x00038000, 0 &&& 0x0000001F)  : find(0, 15);
+            (7, 0 &&& 0x00030000, 0 &&& 0x0000003F)  : find(0, 16);
+            (7, 0 &&& 0x00020000, 0 &&& 0x0000007F)  : find(0, 17);
+            (7, _, 0 &&& 0x000000FF)                 : find(512, 0);
+            (7, _, 0 &&& 0x000001FE)                 : find(512, 1);
+            (7, _, 0 &&& 0x000003FC)                 : find(512, 2);
+            (7, _, 0 &&& 0x000007F8)                 : find(512, 3);
+            (7, _, 0 &&& 0x00000FF0)                 : find(512, 4);
+            (7, _, 0 &&& 0x00001FE0)                 : find(512, 5);
+            (7, _, 0 &&& 0x00003FC0)                 : find(512, 6);
+            (7, _, 0 &&& 0x00007F80)                 : find(512, 7);
+            (7, _, 0 &&& 0x0000FF00)                 : find(512, 8);
+            (7, _, 0 &&& 0x0001FE00)                 : find(512, 9);
+            (7, _, 0 &&& 0x0003FC00)                 : find(512, 10);
+            (7, _, 0 &&& 0x0003F800)                 : find(512, 11);
+            (7, _, 0 &&& 0x0003F000)                 : find(512, 12);
+            (7, _, 0 &&& 0x0003E000)                 : find(512, 13);
+            (7, _, 0 &&& 0x0003C000)                 : find(512, 14);
+            (7, _, 0 &&& 0x00038000)                 : find(512, 15);
+            (7, _, 0 &&& 0x00030000)                 : find(512, 16);
+            (7, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (8, 0 &&& 0x000001FF, _)                 : find(0, 0);
+            (8, 0 &&& 0x000003FE, _)                 : find(0, 1);
+            (8, 0 &&& 0x000007FC, _)                 : find(0, 2);
+            (8, 0 &&& 0x00000FF8, _)                 : find(0, 3);
+            (8, 0 &&& 0x00001FF0, _)                 : find(0, 4);
+            (8, 0 &&& 0x00003FE0, _)                 : find(0, 5);
+            (8, 0 &&& 0x00007FC0, _)                 : find(0, 6);
+            (8, 0 &&& 0x0000FF80, _)                 : find(0, 7);
+            (8, 0 &&& 0x0001FF00, _)                 : find(0, 8);
+            (8, 0 &&& 0x0003FE00, _)                 : find(0, 9);
+            (8, 0 &&& 0x0003FC00, 0 &&& 0x00000001)  : find(0, 10);
+            (8, 0 &&& 0x0003F800, 0 &&& 0x00000003)  : find(0, 11);
+            (8, 0 &&& 0x0003F000, 0 &&& 0x00000007)  : find(0, 12);
+            (8, 0 &&& 0x0003E000, 0 &&& 0x0000000F)  : find(0, 13);
+            (8, 0 &&& 0x0003C000, 0 &&& 0x0000001F)  : find(0, 14);
+            (8, 0 &&& 0x00038000, 0 &&& 0x0000003F)  : find(0, 15);
+            (8, 0 &&& 0x00030000, 0 &&& 0x0000007F)  : find(0, 16);
+            (8, 0 &&& 0x00020000, 0 &&& 0x000000FF)  : find(0, 17);
+            (8, _, 0 &&& 0x000001FF)                 : find(512, 0);
+            (8, _, 0 &&& 0x000003FE)                 : find(512, 1);
+            (8, _, 0 &&& 0x000007FC)                 : find(512, 2);
+            (8, _, 0 &&& 0x00000FF8)                 : find(512, 3);
+            (8, _, 0 &&& 0x00001FF0)                 : find(512, 4);
+            (8, _, 0 &&& 0x00003FE0)                 : find(512, 5);
+            (8, _, 0 &&& 0x00007FC0)                 : find(512, 6);
+            (8, _, 0 &&& 0x0000FF80)                 : find(512, 7);
+            (8, _, 0 &&& 0x0001FF00)                 : find(512, 8);
+            (8, _, 0 &&& 0x0003FE00)                 : find(512, 9);
+            (8, _, 0 &&& 0x0003FC00)                 : find(512, 10);
+            (8, _, 0 &&& 0x0003F800)                 : find(512, 11);
+            (8, _, 0 &&& 0x0003F000)                 : find(512, 12);
+            (8, _, 0 &&& 0x0003E000)                 : find(512, 13);
+            (8, _, 0 &&& 0x0003C000)                 : find(512, 14);
+            (8, _, 0 &&& 0x00038000)                 : find(512, 15);
+            (8, _, 0 &&& 0x00030000)                 : find(512, 16);
+            (8, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (9, 0 &&& 0x000003FF, _)                 : find(0, 0);
+            (9, 0 &&& 0x000007FE, _)                 : find(0, 1);
+            (9, 0 &&& 0x00000FFC, _)                 : find(0, 2);
+            (9, 0 &&& 0x00001FF8, _)                 : find(0, 3);
+            (9, 0 &&& 0x00003FF0, _)                 : find(0, 4);
+            (9, 0 &&& 0x00007FE0, _)                 : find(0, 5);
+            (9, 0 &&& 0x0000FFC0, _)                 : find(0, 6);
+            (9, 0 &&& 0x0001FF80, _)                 : find(0, 7);
+            (9, 0 &&& 0x0003FF00, _)                 : find(0, 8);
+            (9, 0 &&& 0x0003FE00, 0 &&& 0x00000001)  : find(0, 9);
+            (9, 0 &&& 0x0003FC00, 0 &&& 0x00000003)  : find(0, 10);
+            (9, 0 &&& 0x0003F800, 0 &&& 0x00000007)  : find(0, 11);
+            (9, 0 &&& 0x0003F000, 0 &&& 0x0000000F)  : find(0, 12);
+            (9, 0 &&& 0x0003E000, 0 &&& 0x0000001F)  : find(0, 13);
+            (9, 0 &&& 0x0003C000, 0 &&& 0x0000003F)  : find(0, 14);
+            (9, 0 &&& 0x00038000, 0 &&& 0x0000007F)  : find(0, 15);
+            (9, 0 &&& 0x00030000, 0 &&& 0x000000FF)  : find(0, 16);
+            (9, 0 &&& 0x00020000, 0 &&& 0x000001FF)  : find(0, 17);
+            (9, _, 0 &&& 0x000003FF)                 : find(512, 0);
+            (9, _, 0 &&& 0x000007FE)                 : find(512, 1);
+            (9, _, 0 &&& 0x00000FFC)                 : find(512, 2);
+            (9, _, 0 &&& 0x00001FF8)                 : find(512, 3);
+            (9, _, 0 &&& 0x00003FF0)                 : find(512, 4);
+            (9, _, 0 &&& 0x00007FE0)                 : find(512, 5);
+            (9, _, 0 &&& 0x0000FFC0)                 : find(512, 6);
+            (9, _, 0 &&& 0x0001FF80)                 : find(512, 7);
+            (9, _, 0 &&& 0x0003FF00)                 : find(512, 8);
+            (9, _, 0 &&& 0x0003FE00)                 : find(512, 9);
+            (9, _, 0 &&& 0x0003FC00)                 : find(512, 10);
+            (9, _, 0 &&& 0x0003F800)                 : find(512, 11);
+            (9, _, 0 &&& 0x0003F000)                 : find(512, 12);
+            (9, _, 0 &&& 0x0003E000)                 : find(512, 13);
+            (9, _, 0 &&& 0x0003C000)                 : find(512, 14);
+            (9, _, 0 &&& 0x00038000)                 : find(512, 15);
+            (9, _, 0 &&& 0x00030000)                 : find(512, 16);
+            (9, _, 0 &&& 0x00020000)                 : find(512, 17);
+            (10, 0 &&& 0x000007FF, _)                : find(0, 0);
+            (10, 0 &&& 0x00000FFE, _)                : find(0, 1);
+            (10, 0 &&& 0x00001FFC, _)                : find(0, 2);
+            (10, 0 &&& 0x00003FF8, _)                : find(0, 3);
+            (10, 0 &&& 0x00007FF0, _)                : find(0, 4);
+            (10, 0 &&& 0x0000FFE0, _)                : find(0, 5);
+            (10, 0 &&& 0x0001FFC0, _)                : find(0, 6);
+            (10, 0 &&& 0x0003FF80, _)                : find(0, 7);
             (10, 0 &&& 0x0003FF00, 0 &&& 0x00000001) : find(0, 8);
             (10, 0 &&& 0x0003FE00, 0 &&& 0x00000003) : find(0, 9);
             (10, 0 &&& 0x0003FC00, 0 &&& 0x00000007) : find(0, 10);
@@ -1745,31 +1744,31 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             (10, 0 &&& 0x00038000, 0 &&& 0x000000FF) : find(0, 15);
             (10, 0 &&& 0x00030000, 0 &&& 0x000001FF) : find(0, 16);
             (10, 0 &&& 0x00020000, 0 &&& 0x000003FF) : find(0, 17);
-            (10, _, 0 &&& 0x000007FF) : find(512, 0);
-            (10, _, 0 &&& 0x00000FFE) : find(512, 1);
-            (10, _, 0 &&& 0x00001FFC) : find(512, 2);
-            (10, _, 0 &&& 0x00003FF8) : find(512, 3);
-            (10, _, 0 &&& 0x00007FF0) : find(512, 4);
-            (10, _, 0 &&& 0x0000FFE0) : find(512, 5);
-            (10, _, 0 &&& 0x0001FFC0) : find(512, 6);
-            (10, _, 0 &&& 0x0003FF80) : find(512, 7);
-            (10, _, 0 &&& 0x0003FF00) : find(512, 8);
-            (10, _, 0 &&& 0x0003FE00) : find(512, 9);
-            (10, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (10, _, 0 &&& 0x0003F800) : find(512, 11);
-            (10, _, 0 &&& 0x0003F000) : find(512, 12);
-            (10, _, 0 &&& 0x0003E000) : find(512, 13);
-            (10, _, 0 &&& 0x0003C000) : find(512, 14);
-            (10, _, 0 &&& 0x00038000) : find(512, 15);
-            (10, _, 0 &&& 0x00030000) : find(512, 16);
-            (10, _, 0 &&& 0x00020000) : find(512, 17);
-            (11, 0 &&& 0x00000FFF, _) : find(0, 0);
-            (11, 0 &&& 0x00001FFE, _) : find(0, 1);
-            (11, 0 &&& 0x00003FFC, _) : find(0, 2);
-            (11, 0 &&& 0x00007FF8, _) : find(0, 3);
-            (11, 0 &&& 0x0000FFF0, _) : find(0, 4);
-            (11, 0 &&& 0x0001FFE0, _) : find(0, 5);
-            (11, 0 &&& 0x0003FFC0, _) : find(0, 6);
+            (10, _, 0 &&& 0x000007FF)                : find(512, 0);
+            (10, _, 0 &&& 0x00000FFE)                : find(512, 1);
+            (10, _, 0 &&& 0x00001FFC)                : find(512, 2);
+            (10, _, 0 &&& 0x00003FF8)                : find(512, 3);
+            (10, _, 0 &&& 0x00007FF0)                : find(512, 4);
+            (10, _, 0 &&& 0x0000FFE0)                : find(512, 5);
+            (10, _, 0 &&& 0x0001FFC0)                : find(512, 6);
+            (10, _, 0 &&& 0x0003FF80)                : find(512, 7);
+            (10, _, 0 &&& 0x0003FF00)                : find(512, 8);
+            (10, _, 0 &&& 0x0003FE00)                : find(512, 9);
+            (10, _, 0 &&& 0x0003FC00)                : find(512, 10);
+            (10, _, 0 &&& 0x0003F800)                : find(512, 11);
+            (10, _, 0 &&& 0x0003F000)                : find(512, 12);
+            (10, _, 0 &&& 0x0003E000)                : find(512, 13);
+            (10, _, 0 &&& 0x0003C000)                : find(512, 14);
+            (10, _, 0 &&& 0x00038000)                : find(512, 15);
+            (10, _, 0 &&& 0x00030000)                : find(512, 16);
+            (10, _, 0 &&& 0x00020000)                : find(512, 17);
+            (11, 0 &&& 0x00000FFF, _)                : find(0, 0);
+            (11, 0 &&& 0x00001FFE, _)                : find(0, 1);
+            (11, 0 &&& 0x00003FFC, _)                : find(0, 2);
+            (11, 0 &&& 0x00007FF8, _)                : find(0, 3);
+            (11, 0 &&& 0x0000FFF0, _)                : find(0, 4);
+            (11, 0 &&& 0x0001FFE0, _)                : find(0, 5);
+            (11, 0 &&& 0x0003FFC0, _)                : find(0, 6);
             (11, 0 &&& 0x0003FF80, 0 &&& 0x00000001) : find(0, 7);
             (11, 0 &&& 0x0003FF00, 0 &&& 0x00000003) : find(0, 8);
             (11, 0 &&& 0x0003FE00, 0 &&& 0x00000007) : find(0, 9);
@@ -1781,30 +1780,30 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             (11, 0 &&& 0x00038000, 0 &&& 0x000001FF) : find(0, 15);
             (11, 0 &&& 0x00030000, 0 &&& 0x000003FF) : find(0, 16);
             (11, 0 &&& 0x00020000, 0 &&& 0x000007FF) : find(0, 17);
-            (11, _, 0 &&& 0x00000FFF) : find(512, 0);
-            (11, _, 0 &&& 0x00001FFE) : find(512, 1);
-            (11, _, 0 &&& 0x00003FFC) : find(512, 2);
-            (11, _, 0 &&& 0x00007FF8) : find(512, 3);
-            (11, _, 0 &&& 0x0000FFF0) : find(512, 4);
-            (11, _, 0 &&& 0x0001FFE0) : find(512, 5);
-            (11, _, 0 &&& 0x0003FFC0) : find(512, 6);
-            (11, _, 0 &&& 0x0003FF80) : find(512, 7);
-            (11, _, 0 &&& 0x0003FF00) : find(512, 8);
-            (11, _, 0 &&& 0x0003FE00) : find(512, 9);
-            (11, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (11, _, 0 &&& 0x0003F800) : find(512, 11);
-            (11, _, 0 &&& 0x0003F000) : find(512, 12);
-            (11, _, 0 &&& 0x0003E000) : find(512, 13);
-            (11, _, 0 &&& 0x0003C000) : find(512, 14);
-            (11, _, 0 &&& 0x00038000) : find(512, 15);
-            (11, _, 0 &&& 0x00030000) : find(512, 16);
-            (11, _, 0 &&& 0x00020000) : find(512, 17);
-            (12, 0 &&& 0x00001FFF, _) : find(0, 0);
-            (12, 0 &&& 0x00003FFE, _) : find(0, 1);
-            (12, 0 &&& 0x00007FFC, _) : find(0, 2);
-            (12, 0 &&& 0x0000FFF8, _) : find(0, 3);
-            (12, 0 &&& 0x0001FFF0, _) : find(0, 4);
-            (12, 0 &&& 0x0003FFE0, _) : find(0, 5);
+            (11, _, 0 &&& 0x00000FFF)                : find(512, 0);
+            (11, _, 0 &&& 0x00001FFE)                : find(512, 1);
+            (11, _, 0 &&& 0x00003FFC)                : find(512, 2);
+            (11, _, 0 &&& 0x00007FF8)                : find(512, 3);
+            (11, _, 0 &&& 0x0000FFF0)                : find(512, 4);
+            (11, _, 0 &&& 0x0001FFE0)                : find(512, 5);
+            (11, _, 0 &&& 0x0003FFC0)                : find(512, 6);
+            (11, _, 0 &&& 0x0003FF80)                : find(512, 7);
+            (11, _, 0 &&& 0x0003FF00)                : find(512, 8);
+            (11, _, 0 &&& 0x0003FE00)                : find(512, 9);
+            (11, _, 0 &&& 0x0003FC00)                : find(512, 10);
+            (11, _, 0 &&& 0x0003F800)                : find(512, 11);
+            (11, _, 0 &&& 0x0003F000)                : find(512, 12);
+            (11, _, 0 &&& 0x0003E000)                : find(512, 13);
+            (11, _, 0 &&& 0x0003C000)                : find(512, 14);
+            (11, _, 0 &&& 0x00038000)                : find(512, 15);
+            (11, _, 0 &&& 0x00030000)                : find(512, 16);
+            (11, _, 0 &&& 0x00020000)                : find(512, 17);
+            (12, 0 &&& 0x00001FFF, _)                : find(0, 0);
+            (12, 0 &&& 0x00003FFE, _)                : find(0, 1);
+            (12, 0 &&& 0x00007FFC, _)                : find(0, 2);
+            (12, 0 &&& 0x0000FFF8, _)                : find(0, 3);
+            (12, 0 &&& 0x0001FFF0, _)                : find(0, 4);
+            (12, 0 &&& 0x0003FFE0, _)                : find(0, 5);
             (12, 0 &&& 0x0003FFC0, 0 &&& 0x00000001) : find(0, 6);
             (12, 0 &&& 0x0003FF80, 0 &&& 0x00000003) : find(0, 7);
             (12, 0 &&& 0x0003FF00, 0 &&& 0x00000007) : find(0, 8);
@@ -1817,29 +1816,29 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             (12, 0 &&& 0x00038000, 0 &&& 0x000003FF) : find(0, 15);
             (12, 0 &&& 0x00030000, 0 &&& 0x000007FF) : find(0, 16);
             (12, 0 &&& 0x00020000, 0 &&& 0x00000FFF) : find(0, 17);
-            (12, _, 0 &&& 0x00001FFF) : find(512, 0);
-            (12, _, 0 &&& 0x00003FFE) : find(512, 1);
-            (12, _, 0 &&& 0x00007FFC) : find(512, 2);
-            (12, _, 0 &&& 0x0000FFF8) : find(512, 3);
-            (12, _, 0 &&& 0x0001FFF0) : find(512, 4);
-            (12, _, 0 &&& 0x0003FFE0) : find(512, 5);
-            (12, _, 0 &&& 0x0003FFC0) : find(512, 6);
-            (12, _, 0 &&& 0x0003FF80) : find(512, 7);
-            (12, _, 0 &&& 0x0003FF00) : find(512, 8);
-            (12, _, 0 &&& 0x0003FE00) : find(512, 9);
-            (12, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (12, _, 0 &&& 0x0003F800) : find(512, 11);
-            (12, _, 0 &&& 0x0003F000) : find(512, 12);
-            (12, _, 0 &&& 0x0003E000) : find(512, 13);
-            (12, _, 0 &&& 0x0003C000) : find(512, 14);
-            (12, _, 0 &&& 0x00038000) : find(512, 15);
-            (12, _, 0 &&& 0x00030000) : find(512, 16);
-            (12, _, 0 &&& 0x00020000) : find(512, 17);
-            (13, 0 &&& 0x00003FFF, _) : find(0, 0);
-            (13, 0 &&& 0x00007FFE, _) : find(0, 1);
-            (13, 0 &&& 0x0000FFFC, _) : find(0, 2);
-            (13, 0 &&& 0x0001FFF8, _) : find(0, 3);
-            (13, 0 &&& 0x0003FFF0, _) : find(0, 4);
+            (12, _, 0 &&& 0x00001FFF)                : find(512, 0);
+            (12, _, 0 &&& 0x00003FFE)                : find(512, 1);
+            (12, _, 0 &&& 0x00007FFC)                : find(512, 2);
+            (12, _, 0 &&& 0x0000FFF8)                : find(512, 3);
+            (12, _, 0 &&& 0x0001FFF0)                : find(512, 4);
+            (12, _, 0 &&& 0x0003FFE0)                : find(512, 5);
+            (12, _, 0 &&& 0x0003FFC0)                : find(512, 6);
+            (12, _, 0 &&& 0x0003FF80)                : find(512, 7);
+            (12, _, 0 &&& 0x0003FF00)                : find(512, 8);
+            (12, _, 0 &&& 0x0003FE00)                : find(512, 9);
+            (12, _, 0 &&& 0x0003FC00)                : find(512, 10);
+            (12, _, 0 &&& 0x0003F800)                : find(512, 11);
+            (12, _, 0 &&& 0x0003F000)                : find(512, 12);
+            (12, _, 0 &&& 0x0003E000)                : find(512, 13);
+            (12, _, 0 &&& 0x0003C000)                : find(512, 14);
+            (12, _, 0 &&& 0x00038000)                : find(512, 15);
+            (12, _, 0 &&& 0x00030000)                : find(512, 16);
+            (12, _, 0 &&& 0x00020000)                : find(512, 17);
+            (13, 0 &&& 0x00003FFF, _)                : find(0, 0);
+            (13, 0 &&& 0x00007FFE, _)                : find(0, 1);
+            (13, 0 &&& 0x0000FFFC, _)                : find(0, 2);
+            (13, 0 &&& 0x0001FFF8, _)                : find(0, 3);
+            (13, 0 &&& 0x0003FFF0, _)                : find(0, 4);
             (13, 0 &&& 0x0003FFE0, 0 &&& 0x00000001) : find(0, 5);
             (13, 0 &&& 0x0003FFC0, 0 &&& 0x00000003) : find(0, 6);
             (13, 0 &&& 0x0003FF80, 0 &&& 0x00000007) : find(0, 7);
@@ -1853,28 +1852,28 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             (13, 0 &&& 0x00038000, 0 &&& 0x000007FF) : find(0, 15);
             (13, 0 &&& 0x00030000, 0 &&& 0x00000FFF) : find(0, 16);
             (13, 0 &&& 0x00020000, 0 &&& 0x00001FFF) : find(0, 17);
-            (13, _, 0 &&& 0x00003FFF) : find(512, 0);
-            (13, _, 0 &&& 0x00007FFE) : find(512, 1);
-            (13, _, 0 &&& 0x0000FFFC) : find(512, 2);
-            (13, _, 0 &&& 0x0001FFF8) : find(512, 3);
-            (13, _, 0 &&& 0x0003FFF0) : find(512, 4);
-            (13, _, 0 &&& 0x0003FFE0) : find(512, 5);
-            (13, _, 0 &&& 0x0003FFC0) : find(512, 6);
-            (13, _, 0 &&& 0x0003FF80) : find(512, 7);
-            (13, _, 0 &&& 0x0003FF00) : find(512, 8);
-            (13, _, 0 &&& 0x0003FE00) : find(512, 9);
-            (13, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (13, _, 0 &&& 0x0003F800) : find(512, 11);
-            (13, _, 0 &&& 0x0003F000) : find(512, 12);
-            (13, _, 0 &&& 0x0003E000) : find(512, 13);
-            (13, _, 0 &&& 0x0003C000) : find(512, 14);
-            (13, _, 0 &&& 0x00038000) : find(512, 15);
-            (13, _, 0 &&& 0x00030000) : find(512, 16);
-            (13, _, 0 &&& 0x00020000) : find(512, 17);
-            (14, 0 &&& 0x00007FFF, _) : find(0, 0);
-            (14, 0 &&& 0x0000FFFE, _) : find(0, 1);
-            (14, 0 &&& 0x0001FFFC, _) : find(0, 2);
-            (14, 0 &&& 0x0003FFF8, _) : find(0, 3);
+            (13, _, 0 &&& 0x00003FFF)                : find(512, 0);
+            (13, _, 0 &&& 0x00007FFE)                : find(512, 1);
+            (13, _, 0 &&& 0x0000FFFC)                : find(512, 2);
+            (13, _, 0 &&& 0x0001FFF8)                : find(512, 3);
+            (13, _, 0 &&& 0x0003FFF0)                : find(512, 4);
+            (13, _, 0 &&& 0x0003FFE0)                : find(512, 5);
+            (13, _, 0 &&& 0x0003FFC0)                : find(512, 6);
+            (13, _, 0 &&& 0x0003FF80)                : find(512, 7);
+            (13, _, 0 &&& 0x0003FF00)                : find(512, 8);
+            (13, _, 0 &&& 0x0003FE00)                : find(512, 9);
+            (13, _, 0 &&& 0x0003FC00)                : find(512, 10);
+            (13, _, 0 &&& 0x0003F800)                : find(512, 11);
+            (13, _, 0 &&& 0x0003F000)                : find(512, 12);
+            (13, _, 0 &&& 0x0003E000)                : find(512, 13);
+            (13, _, 0 &&& 0x0003C000)                : find(512, 14);
+            (13, _, 0 &&& 0x00038000)                : find(512, 15);
+            (13, _, 0 &&& 0x00030000)                : find(512, 16);
+            (13, _, 0 &&& 0x00020000)                : find(512, 17);
+            (14, 0 &&& 0x00007FFF, _)                : find(0, 0);
+            (14, 0 &&& 0x0000FFFE, _)                : find(0, 1);
+            (14, 0 &&& 0x0001FFFC, _)                : find(0, 2);
+            (14, 0 &&& 0x0003FFF8, _)                : find(0, 3);
             (14, 0 &&& 0x0003FFF0, 0 &&& 0x00000001) : find(0, 4);
             (14, 0 &&& 0x0003FFE0, 0 &&& 0x00000003) : find(0, 5);
             (14, 0 &&& 0x0003FFC0, 0 &&& 0x00000007) : find(0, 6);
@@ -1889,27 +1888,27 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             (14, 0 &&& 0x00038000, 0 &&& 0x00000FFF) : find(0, 15);
             (14, 0 &&& 0x00030000, 0 &&& 0x00001FFF) : find(0, 16);
             (14, 0 &&& 0x00020000, 0 &&& 0x00003FFF) : find(0, 17);
-            (14, _, 0 &&& 0x00007FFF) : find(512, 0);
-            (14, _, 0 &&& 0x0000FFFE) : find(512, 1);
-            (14, _, 0 &&& 0x0001FFFC) : find(512, 2);
-            (14, _, 0 &&& 0x0003FFF8) : find(512, 3);
-            (14, _, 0 &&& 0x0003FFF0) : find(512, 4);
-            (14, _, 0 &&& 0x0003FFE0) : find(512, 5);
-            (14, _, 0 &&& 0x0003FFC0) : find(512, 6);
-            (14, _, 0 &&& 0x0003FF80) : find(512, 7);
-            (14, _, 0 &&& 0x0003FF00) : find(512, 8);
-            (14, _, 0 &&& 0x0003FE00) : find(512, 9);
-            (14, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (14, _, 0 &&& 0x0003F800) : find(512, 11);
-            (14, _, 0 &&& 0x0003F000) : find(512, 12);
-            (14, _, 0 &&& 0x0003E000) : find(512, 13);
-            (14, _, 0 &&& 0x0003C000) : find(512, 14);
-            (14, _, 0 &&& 0x00038000) : find(512, 15);
-            (14, _, 0 &&& 0x00030000) : find(512, 16);
-            (14, _, 0 &&& 0x00020000) : find(512, 17);
-            (15, 0 &&& 0x0000FFFF, _) : find(0, 0);
-            (15, 0 &&& 0x0001FFFE, _) : find(0, 1);
-            (15, 0 &&& 0x0003FFFC, _) : find(0, 2);
+            (14, _, 0 &&& 0x00007FFF)                : find(512, 0);
+            (14, _, 0 &&& 0x0000FFFE)                : find(512, 1);
+            (14, _, 0 &&& 0x0001FFFC)                : find(512, 2);
+            (14, _, 0 &&& 0x0003FFF8)                : find(512, 3);
+            (14, _, 0 &&& 0x0003FFF0)                : find(512, 4);
+            (14, _, 0 &&& 0x0003FFE0)                : find(512, 5);
+            (14, _, 0 &&& 0x0003FFC0)                : find(512, 6);
+            (14, _, 0 &&& 0x0003FF80)                : find(512, 7);
+            (14, _, 0 &&& 0x0003FF00)                : find(512, 8);
+            (14, _, 0 &&& 0x0003FE00)                : find(512, 9);
+            (14, _, 0 &&& 0x0003FC00)                : find(512, 10);
+            (14, _, 0 &&& 0x0003F800)                : find(512, 11);
+            (14, _, 0 &&& 0x0003F000)                : find(512, 12);
+            (14, _, 0 &&& 0x0003E000)                : find(512, 13);
+            (14, _, 0 &&& 0x0003C000)                : find(512, 14);
+            (14, _, 0 &&& 0x00038000)                : find(512, 15);
+            (14, _, 0 &&& 0x00030000)                : find(512, 16);
+            (14, _, 0 &&& 0x00020000)                : find(512, 17);
+            (15, 0 &&& 0x0000FFFF, _)                : find(0, 0);
+            (15, 0 &&& 0x0001FFFE, _)                : find(0, 1);
+            (15, 0 &&& 0x0003FFFC, _)                : find(0, 2);
             (15, 0 &&& 0x0003FFF8, 0 &&& 0x00000001) : find(0, 3);
             (15, 0 &&& 0x0003FFF0, 0 &&& 0x00000003) : find(0, 4);
             (15, 0 &&& 0x0003FFE0, 0 &&& 0x00000007) : find(0, 5);
@@ -1925,24 +1924,24 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             (15, 0 &&& 0x00038000, 0 &&& 0x00001FFF) : find(0, 15);
             (15, 0 &&& 0x00030000, 0 &&& 0x00003FFF) : find(0, 16);
             (15, 0 &&& 0x00020000, 0 &&& 0x00007FFF) : find(0, 17);
-            (15, _, 0 &&& 0x0000FFFF) : find(512, 0);
-            (15, _, 0 &&& 0x0001FFFE) : find(512, 1);
-            (15, _, 0 &&& 0x0003FFFC) : find(512, 2);
-            (15, _, 0 &&& 0x0003FFF8) : find(512, 3);
-            (15, _, 0 &&& 0x0003FFF0) : find(512, 4);
-            (15, _, 0 &&& 0x0003FFE0) : find(512, 5);
-            (15, _, 0 &&& 0x0003FFC0) : find(512, 6);
-            (15, _, 0 &&& 0x0003FF80) : find(512, 7);
-            (15, _, 0 &&& 0x0003FF00) : find(512, 8);
-            (15, _, 0 &&& 0x0003FE00) : find(512, 9);
-            (15, _, 0 &&& 0x0003FC00) : find(512, 10);
-            (15, _, 0 &&& 0x0003F800) : find(512, 11);
-            (15, _, 0 &&& 0x0003F000) : find(512, 12);
-            (15, _, 0 &&& 0x0003E000) : find(512, 13);
-            (15, _, 0 &&& 0x0003C000) : find(512, 14);
-            (15, _, 0 &&& 0x00038000) : find(512, 15);
-            (15, _, 0 &&& 0x00030000) : find(512, 16);
-            (15, _, 0 &&& 0x00020000) : find(512, 17);
+            (15, _, 0 &&& 0x0000FFFF)                : find(512, 0);
+            (15, _, 0 &&& 0x0001FFFE)                : find(512, 1);
+            (15, _, 0 &&& 0x0003FFFC)                : find(512, 2);
+            (15, _, 0 &&& 0x0003FFF8)                : find(512, 3);
+            (15, _, 0 &&& 0x0003FFF0)                : find(512, 4);
+            (15, _, 0 &&& 0x0003FFE0)                : find(512, 5);
+            (15, _, 0 &&& 0x0003FFC0)                : find(512, 6);
+            (15, _, 0 &&& 0x0003FF80)                : find(512, 7);
+            (15, _, 0 &&& 0x0003FF00)                : find(512, 8);
+            (15, _, 0 &&& 0x0003FE00)                : find(512, 9);
+            (15, _, 0 &&& 0x0003FC00)                : find(512, 10);
+            (15, _, 0 &&& 0x0003F800)                : find(512, 11);
+            (15, _, 0 &&& 0x0003F000)                : find(512, 12);
+            (15, _, 0 &&& 0x0003E000)                : find(512, 13);
+            (15, _, 0 &&& 0x0003C000)                : find(512, 14);
+            (15, _, 0 &&& 0x00038000)                : find(512, 15);
+            (15, _, 0 &&& 0x00030000)                : find(512, 16);
+            (15, _, 0 &&& 0x00020000)                : find(512, 17);
         }
         size = 540;
     }
@@ -1962,8 +1961,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     table times {
         key = {
             meta.edm.round[15:4] : exact @name("units");
-            meta.edm.from_rate : exact;
-            meta.edm.to_rate : exact;
+            meta.edm.from_rate   : exact;
+            meta.edm.to_rate     : exact;
         }
         actions = {
             take_times;
@@ -1981,15 +1980,15 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // The notification goes back as the grant of the message's first bytes.
     @hidden action grant() {
         turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm.bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        hdr.edm_control.kind       = EDM_GRANT;
+        hdr.edm_control.bytes      = meta.edm.bytes;
+        hdr.edm_control.wait       = (bit<32>) meta.edm.to_wait;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        hdr.edm_management.kind    = EDM_MGMT_REPLY;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
@@ -2074,7 +2073,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (color == MeterColor_t.RED) {
-            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.drop   = DROP_EDM_CONTROL_METER;
             meta.edm.op = EDM_OP_NONE;
         } else {
             // touched
@@ -2194,16 +2193,17 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             ig_tm_md.qid = EDM_CLASS_CONTROL;
         }
 
-        // What it tells of the cells that it took: a notification goes back, a request goes on, a chunk's head goes back; or what
-        // the controller asked.
+        // The frame reports the cells that it took: a notification goes back, a request goes on, a chunk's head goes back. Or it
+        // answers the controller.
         if (meta.pass == EDM_PASS_TAKE && meta.edm.from_clash == 0 && meta.edm.to_clash == 0) {
             if (meta.edm.op == EDM_OP_NOTIFY) {
                 grant();
             } else if (meta.edm.op == EDM_OP_REQUEST) {
                 hdr.edm_message.offset = (bit<32>) meta.edm.to_wait;
             } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
-                meta.edm.start = (bit<32>) meta.edm.to_wait;
-                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+                meta.edm.start          = (bit<32>) meta.edm.to_wait;
+                meta.head_mark          = HEAD;
+                ig_dprsr_md.mirror_type = COPY_HEAD;
             }
         } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
             hdr.edm_management.value = meta.edm.held;
@@ -2272,7 +2272,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             }
             runs.apply();
             if (meta.edm.looks == 1) {
-                meta.pass = EDM_PASS_TAKE; ig_dprsr_md.resubmit_type = RESUBMIT;
+                meta.pass                 = EDM_PASS_TAKE;
+                ig_dprsr_md.resubmit_type = RESUBMIT;
             }
         }
     }
@@ -2302,7 +2303,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
     @hidden action turn_head() {
-        mac_addr_t source = hdr.ethernet.srcAddr;
+        mac_addr_t source    = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = source;
         hdr.edm_control.setValid();
@@ -2375,15 +2376,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm.source_asked  = edm_asked;
         meta.edm.source_memory = edm_memory;
         meta.edm.source_rate   = edm_rate;
-        meta.head_session = edm_session;
-        meta.accepted = 1;
+        meta.head_session      = edm_session;
+        meta.accepted          = 1;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
     table source_guard {
         key = {
             ig_intr_md.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
+            hdr.ethernet.srcAddr    : exact;
         }
         actions = {
             accept_source;
@@ -2394,9 +2395,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
-        ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
+        ig_tm_md.ucast_egress_port  = port;
+        meta.known                  = 1;
+        meta.known_port             = port;
         meta.edm.destination_link   = edm_link;
         meta.edm.destination_asks   = edm_asks;
         meta.edm.destination_asked  = edm_asked;
@@ -2433,23 +2434,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
-            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_EDM_CONTROL_METER);
-            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_VERSION);
-            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_KIND);
-            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_DEMAND);
-            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_LANE);
-            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_MEMORY);
-            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN) : count_drop(DROP_EDM_LANE_TAKEN);
+            (DROP_NONE, MeterColor_t.RED)                       : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN)                : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN)                  : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN)      : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN)                : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN)        : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN)        : count_drop(DROP_EDM_CONTROL_METER);
+            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN)          : count_drop(DROP_EDM_BAD_VERSION);
+            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN)             : count_drop(DROP_EDM_BAD_KIND);
+            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN)           : count_drop(DROP_EDM_BAD_DEMAND);
+            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN)             : count_drop(DROP_EDM_BAD_LANE);
+            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN)            : count_drop(DROP_EDM_NO_MEMORY);
+            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN)           : count_drop(DROP_EDM_LANE_TAKEN);
             (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
-            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_TARGET);
-            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_INDEX);
-            (DROP_EDM_NO_TIME, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_TIME);
+            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN)           : count_drop(DROP_EDM_BAD_TARGET);
+            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN)            : count_drop(DROP_EDM_BAD_INDEX);
+            (DROP_EDM_NO_TIME, MeterColor_t.GREEN)              : count_drop(DROP_EDM_NO_TIME);
         }
         size = 64;
     }
@@ -2459,7 +2460,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
-        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        ig_tm_md.qid     = PRIORITY_BEST_EFFORT;
         bit<8> edm_color = MeterColor_t.GREEN;
 
         // What is computed of a frame whatever becomes of it.
@@ -2475,7 +2476,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.edm.to_last   = meta.edm.place + meta.edm.to_more;
         }
         meta.edm.passes_at = ig_prsr_md.global_tstamp[31:0];
-        meta.edm.rest  = meta.edm.total - meta.edm.offset;
+        meta.edm.rest      = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
             meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
             if (meta.edm.end == 0) {
@@ -2505,7 +2506,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (ig_prsr_md.parser_err != 0) {
-            meta.drop = DROP_MALFORMED;
+            meta.drop   = DROP_MALFORMED;
             meta.edm.op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
             meta.edm.op = EDM_OP_NONE;
@@ -2520,24 +2521,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else {
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
-                meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
+                meta.drop   = DROP_EDM_MANAGEMENT_FROM_HOST;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.edm.kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.edm.bad != 0) {
-                meta.drop = meta.edm.bad;
+                meta.drop   = meta.edm.bad;
                 meta.edm.op = EDM_OP_NONE;
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
-                meta.drop = DROP_SAME_PORT;
+                meta.drop   = DROP_SAME_PORT;
                 meta.edm.op = EDM_OP_NONE;
             } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
                 meta.edm.op = EDM_OP_NONE;
             }
         }

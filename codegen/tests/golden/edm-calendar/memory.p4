@@ -12,12 +12,12 @@
 #include <core.p4>
 #include <v1model.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_EDM  = 0x88B6;
@@ -28,24 +28,24 @@ const bit<3> EDM_CLASS_DATA       = 5;
 const bit<3> PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<32> DROP_MALFORMED                = 0;  // cut short within a header
-const bit<32> DROP_SPOOFED                  = 1;  // source address is not the port's own host's
-const bit<32> DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
-const bit<32> DROP_SAME_PORT                = 3;  // the destination is the sender
-const bit<32> DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
-const bit<32> DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
-const bit<32> DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
-const bit<32> DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<32> DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
-const bit<32> DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
-const bit<32> DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
-const bit<32> DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
-const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
-const bit<32> DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
-const bit<32> DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
-const bit<32> DROP_EDM_NO_TIME              = 15; // a demand for which there is no time, and no room to wait
-const bit<32> DROP_REASONS                  = 16; // how many there are
-const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+const bit<32> DROP_MALFORMED                = 0;          // cut short within a header
+const bit<32> DROP_SPOOFED                  = 1;          // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION      = 2;          // no host has this address
+const bit<32> DROP_SAME_PORT                = 3;          // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER        = 4;          // more best effort than the port may send
+const bit<32> DROP_EDM_CONTROL_METER        = 5;          // more notifications and requests than the port may send
+const bit<32> DROP_EDM_BAD_VERSION          = 6;          // EDM of another version
+const bit<32> DROP_EDM_BAD_KIND             = 7;          // an EDM kind that hosts don't send, or that doesn't exist
+const bit<32> DROP_EDM_BAD_DEMAND           = 8;          // a demand for nothing or for too much, or data without bytes
+const bit<32> DROP_EDM_BAD_LANE             = 9;          // names a lane that pairs don't have
+const bit<32> DROP_EDM_NO_MEMORY            = 10;         // a demand for a host without memory
+const bit<32> DROP_EDM_LANE_TAKEN           = 11;         // the lane's message is not done
+const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST = 12;         // management from a port other than the controller's
+const bit<32> DROP_EDM_BAD_TARGET           = 13;         // management of a register that doesn't exist
+const bit<32> DROP_EDM_BAD_INDEX            = 14;         // management of a cell that doesn't exist
+const bit<32> DROP_EDM_NO_TIME              = 15;         // a demand for which there is no time, and no room to wait
+const bit<32> DROP_REASONS                  = 16;         // how many there are
+const bit<32> DROP_NONE                     = 0xFFFFFFFF; // it is not dropped
 
 // Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
 typedef bit<48> time_t;
@@ -70,12 +70,12 @@ const bit<8> EDM_TARGET_SOURCE      = 0;
 const bit<8> EDM_TARGET_DESTINATION = 1;
 const bit<8> EDM_TARGET_RIGHTS      = 2;
 
-const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
-const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_CHUNK      = 256;     // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024;    // bytes of a message that are granted and not sent yet, at most
 const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
-const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
-const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
-const bit<2>  EDM_DEMANDS    = 3; // lanes of a pair in use
+const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<2>  EDM_DEMANDS    = 3;       // lanes of a pair in use
 
 // What a frame asks of EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
@@ -85,30 +85,30 @@ const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<32> EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
-const bit<32> EDM_DEMOTED_TOO_LONG  = 1;  // longer than its header says
-const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+const bit<32> EDM_DEMOTED_UNCOVERED = 0; // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_TOO_LONG  = 1; // longer than its header says
+const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 32768; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 65536; // after so long without going on, a message gives up its lane
 
-const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
-const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
-const int<32> EDM_CHUNK_AHEAD  = 107; // a link that is granted further ahead has a chunk of each message at a time,
-const int<32> EDM_WINDOW_AHEAD = 430; // and grants no windows
-const int<32> EDM_IDLE = 27; // links that are granted no further ahead have nothing else to do
-const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
-const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
-const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
-const bit<32> INGRESS_CLONE = 1; // what standard_metadata.instance_type says of a copy of a frame as it came
+const bit<32> EDM_SESSIONS     = 512;        // clone sessions of ports begin here: heads of chunks, to become grants
+const bit<8>  EDM_COPY         = 2;          // what such a copy takes along
+const int<32> EDM_CHUNK_AHEAD  = 107;        // a link that is granted further ahead has a chunk of each message at a time,
+const int<32> EDM_WINDOW_AHEAD = 430;        // and grants no windows
+const int<32> EDM_IDLE         = 27;         // links that are granted no further ahead have nothing else to do
+const bit<32> EDM_NEVER        = 0xFFFFFFFF; // more than any right
+const bit<32> EDM_FRAME_MIN    = 60;         // what a shorter frame is padded to, without FCS
+const bit<32> EDM_HEADERS      = 46;         // before a chunk in its frame
+const bit<32> INGRESS_CLONE    = 1;          // what standard_metadata.instance_type says of a copy of a frame as it came
 
 // Calendars have pages of time, from time 0 on, and a page has cells. What is behind its last one is lost.
-const bit<32> EDM_PAGE  = 512;
-const bit<32> EDM_PAGES = 0xFFFFFE00; // of a time, when its page begins
-const bit<32> EDM_CELL  = 27;
-const bit<8>  EDM_CELLS = 18; // of a page
-const bit<8>  EDM_PASSES = 3; // how often time is looked for again
+const bit<32> EDM_PAGE   = 512;
+const bit<32> EDM_PAGES  = 0xFFFFFE00; // of a time, when its page begins
+const bit<32> EDM_CELL   = 27;
+const bit<8>  EDM_CELLS  = 18;         // of a page
+const bit<8>  EDM_PASSES = 3;          // how often time is looked for again
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -119,7 +119,7 @@ header packet_in_t {
 // Precedes frames from the controller to the switch.
 @controller_header("packet_out")
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -148,7 +148,7 @@ header edm_control_t {
     bit<4>  version; // 1
     bit<4>  kind;    // NOTIFY or GRANT
     bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
     bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
     bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -159,7 +159,7 @@ header edm_message_t {
     bit<4>  version; // 1
     bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
     bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
@@ -190,85 +190,85 @@ struct headers_t {
 
 // What edm keeps of a frame while ingress handles it.
 struct edm_metadata_t {
-    bit<8>  kind;               // what the frame is: one of EDM_OP
-    bit<8>  op;                 // the same, once it may be
-    bit<32> now;                // when it came
-    bit<32> source_link;        // where the frame comes from
-    bit<32> source_asks;        // the source's first cell as a requester
-    bit<32> source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  source_memory;      // whether it has memory
-    bit<8>  source_rate;        // the number of its rate
-    bit<32> destination_link;   // the same of where the frame goes
+    bit<8>  kind;             // what the frame is: one of EDM_OP
+    bit<8>  op;               // the same, once it may be
+    bit<32> now;              // when it came
+    bit<32> source_link;      // where the frame comes from
+    bit<32> source_asks;      // the source's first cell as a requester
+    bit<32> source_asked;     // its offset among a requester's cells, as memory
+    bit<8>  source_memory;    // whether it has memory
+    bit<8>  source_rate;      // the number of its rate
+    bit<32> destination_link; // the same of where the frame goes
     bit<32> destination_asks;
     bit<32> destination_asked;
     bit<8>  destination_memory;
     bit<8>  destination_rate;
-    bit<16> id;                 // of the message
-    bit<32> cell;               // the lane of the message
-    bit<8>  memory;             // whether the host that is asked has memory
-    bit<32> total;              // bytes of the message
-    bit<32> offset;             // where in the message the chunk starts
-    bit<32> size;               // bytes of the chunk
-    bit<32> slack;              // below 0: the message is too long
-    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
-    @field_list(EDM_COPY) bit<32> bytes;   // what is granted
-    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> amount;             // what it uses up of this
-    int<32> expired;            // whether the lane's message has given it up
-    bit<32> granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> held;               // what a lane held, as the controller asks
-    bit<8>  to_rate;            // the number of the rate of where data goes
-    bit<32> to;                 // where data goes
-    bit<8>  from_rate;          // the same of where data comes from
+    bit<16> id;               // of the message
+    bit<32> cell;             // the lane of the message
+    bit<8>  memory;           // whether the host that is asked has memory
+    bit<32> total;            // bytes of the message
+    bit<32> offset;           // where in the message the chunk starts
+    bit<32> size;             // bytes of the chunk
+    bit<32> slack;            // below 0: the message is too long
+    bit<32> rest;             // what of the message is left behind what was granted; below 0: nothing
+    @field_list(EDM_COPY) bit<32> bytes; // what is granted
+    bit<32> need;             // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;           // what it uses up of this
+    int<32> expired;          // whether the lane's message has given it up
+    bit<32> granted;          // whether a demand has its lane, or a chunk its right
+    bit<32> held;             // what a lane held, as the controller asks
+    bit<8>  to_rate;          // the number of the rate of where data goes
+    bit<32> to;               // where data goes
+    bit<8>  from_rate;        // the same of where data comes from
     bit<32> from;
-    bit<32> from_time;          // what they take where they come from
-    int<32> from_wait;          // how long until they may leave there
-    bit<32> to_time;            // what the granted bytes take where they go
+    bit<32> from_time;        // what they take where they come from
+    int<32> from_wait;        // how long until they may leave there
+    bit<32> to_time;          // what the granted bytes take where they go
     @field_list(EDM_COPY) int<32> to_wait; // how long until they may
-    bit<32> round;              // their length, to be rounded up to units
-    bit<32> copy_session; // by which a copy goes back
-    int<32> early;   // how long before the last of what is granted may leave
-    int<32> lead;    // how far ahead the links are granted that data takes
-    bit<32> behind;  // what of the message is granted and behind the chunk
+    bit<32> round;            // their length, to be rounded up to units
+    bit<32> copy_session;     // by which a copy goes back
+    int<32> early;            // how long before the last of what is granted may leave
+    int<32> lead;             // how far ahead the links are granted that data takes
+    bit<32> behind;           // what of the message is granted and behind the chunk
     @field_list(EDM_COPY) bit<32> next; // where what is not granted begins
-    bit<32> most;    // what may be granted and behind a chunk
-    int<32> longest; // how far ahead links may be granted where a demand is granted a window
-    bit<8>  stalled; // whether nothing of the message can be granted
-    bit<32> page;       // when the page began from which on cells are looked for, or are taken
-    bit<8>  place;      // the place in it of the first one that is taken
-    bit<32> before;     // cells of the page that come before: have begun, or are before that place
-    bit<8>  from_more;  // cells that are granted behind the first one: where data comes from,
-    bit<8>  to_more;    // where it goes,
-    bit<8>  more;       // and the larger of these
-    int<32> from_ahead; // how far ahead of `page` the source's calendar begins,
-    int<32> to_ahead;   // the destination's,
-    int<32> ahead;      // and the later of these
-    bit<32> base;       // the page with which they are to begin
-    bit<32> even;       // the even page and the odd one that are looked at or taken from
+    bit<32> most;             // what may be granted and behind a chunk
+    int<32> longest;          // how far ahead links may be granted where a demand is granted a window
+    bit<8>  stalled;          // whether nothing of the message can be granted
+    bit<32> page;             // when the page began from which on cells are looked for, or are taken
+    bit<8>  place;            // the place in it of the first one that is taken
+    bit<32> before;           // cells of the page that come before: have begun, or are before that place
+    bit<8>  from_more;        // cells that are granted behind the first one: where data comes from,
+    bit<8>  to_more;          // where it goes,
+    bit<8>  more;             // and the larger of these
+    int<32> from_ahead;       // how far ahead of `page` the source's calendar begins,
+    int<32> to_ahead;         // the destination's,
+    int<32> ahead;            // and the later of these
+    bit<32> base;             // the page with which they are to begin
+    bit<32> even;             // the even page and the odd one that are looked at or taken from
     bit<32> odd;
-    bit<32> from_even;     // cells to be taken of the source's even page
-    bit<32> saw_from_even; // and those taken already
-    bit<32> from_odd;     // cells to be taken of the source's odd page
-    bit<32> saw_from_odd; // and those taken already
-    bit<32> to_even;     // cells to be taken of the destination's even page
-    bit<32> saw_to_even; // and those taken already
-    bit<32> to_odd;     // cells to be taken of the destination's odd page
-    bit<32> saw_to_odd; // and those taken already
-    bit<64> run;      // where not enough free cells begin
-    bit<32> taken;    // whether they could be taken
-    @field_list(NEXT_PASS) bit<8>  looked; // 0: the first pass; 1: cells were found in the pass before; 2: others took them
-    @field_list(NEXT_PASS) bit<8>  again;  // how often others did
-    @field_list(NEXT_PASS) bit<32> found_page;  // the page of the first of the cells
-    @field_list(NEXT_PASS) bit<8>  found_place; // its place there
+    bit<32> from_even;        // cells to be taken of the source's even page
+    bit<32> saw_from_even;    // and those taken already
+    bit<32> from_odd;         // cells to be taken of the source's odd page
+    bit<32> saw_from_odd;     // and those taken already
+    bit<32> to_even;          // cells to be taken of the destination's even page
+    bit<32> saw_to_even;      // and those taken already
+    bit<32> to_odd;           // cells to be taken of the destination's odd page
+    bit<32> saw_to_odd;       // and those taken already
+    bit<64> run;              // where not enough free cells begin
+    bit<32> taken;            // whether they could be taken
+    @field_list(NEXT_PASS) bit<8> looked; // 0: the first pass; 1: cells were found in the pass before; 2: others took them
+    @field_list(NEXT_PASS) bit<8> again; // how often others did
+    @field_list(NEXT_PASS) bit<32> found_page; // the page of the first of the cells
+    @field_list(NEXT_PASS) bit<8> found_place; // its place there
     @field_list(NEXT_PASS) bit<32> found_bytes; // what they are for: as many bytes of the message,
-    @field_list(NEXT_PASS) bit<32> found_next;  // from there on
+    @field_list(NEXT_PASS) bit<32> found_next; // from there on
 }
 
 struct metadata_t {
     edm_metadata_t edm;
-    bit<32> drop; // why the frame is dropped
+    bit<32>        drop; // why the frame is dropped
     @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
-    @field_list(NEXT_PASS) time_t arrived;      // when that was
+    @field_list(NEXT_PASS) time_t arrived; // when that was
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -532,10 +532,10 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = look_back(0x0003FFFF);
         const entries = {
-            0 .. 26 : look_back(0x00000001);
-            27 .. 53 : look_back(0x00000003);
-            54 .. 80 : look_back(0x00000007);
-            81 .. 107 : look_back(0x0000000F);
+            0 .. 26    : look_back(0x00000001);
+            27 .. 53   : look_back(0x00000003);
+            54 .. 80   : look_back(0x00000007);
+            81 .. 107  : look_back(0x0000000F);
             108 .. 134 : look_back(0x0000001F);
             135 .. 161 : look_back(0x0000003F);
             162 .. 188 : look_back(0x0000007F);
@@ -622,12 +622,12 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         bit<64> value;
         source_even.read(value, at);
         if (value[63:32] == meta.edm.even) {
-            result = value[31:0];
+            result      = value[31:0];
             value[31:0] = value[31:0] | meta.edm.from_even;
         } else {
-            result = 0;
+            result       = 0;
             value[63:32] = meta.edm.even;
-            value[31:0] = meta.edm.from_even;
+            value[31:0]  = meta.edm.from_even;
         }
         source_even.write(at, value);
     }
@@ -635,7 +635,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     @hidden action clear_source_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         source_even.read(value, at);
-        result = value[31:0];
+        result      = value[31:0];
         value[31:0] = 0;
         source_even.write(at, value);
     }
@@ -660,12 +660,12 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         bit<64> value;
         source_odd.read(value, at);
         if (value[63:32] == meta.edm.odd) {
-            result = value[31:0];
+            result      = value[31:0];
             value[31:0] = value[31:0] | meta.edm.from_odd;
         } else {
-            result = 0;
+            result       = 0;
             value[63:32] = meta.edm.odd;
-            value[31:0] = meta.edm.from_odd;
+            value[31:0]  = meta.edm.from_odd;
         }
         source_odd.write(at, value);
     }
@@ -673,7 +673,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     @hidden action clear_source_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         source_odd.read(value, at);
-        result = value[31:0];
+        result      = value[31:0];
         value[31:0] = 0;
         source_odd.write(at, value);
     }
@@ -740,12 +740,12 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         bit<64> value;
         destination_even.read(value, at);
         if (value[63:32] == meta.edm.even) {
-            result = value[31:0];
+            result      = value[31:0];
             value[31:0] = value[31:0] | meta.edm.to_even;
         } else {
-            result = 0;
+            result       = 0;
             value[63:32] = meta.edm.even;
-            value[31:0] = meta.edm.to_even;
+            value[31:0]  = meta.edm.to_even;
         }
         destination_even.write(at, value);
     }
@@ -753,7 +753,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     @hidden action clear_destination_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         destination_even.read(value, at);
-        result = value[31:0];
+        result      = value[31:0];
         value[31:0] = 0;
         destination_even.write(at, value);
     }
@@ -778,12 +778,12 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         bit<64> value;
         destination_odd.read(value, at);
         if (value[63:32] == meta.edm.odd) {
-            result = value[31:0];
+            result      = value[31:0];
             value[31:0] = value[31:0] | meta.edm.to_odd;
         } else {
-            result = 0;
+            result       = 0;
             value[63:32] = meta.edm.odd;
-            value[31:0] = meta.edm.to_odd;
+            value[31:0]  = meta.edm.to_odd;
         }
         destination_odd.write(at, value);
     }
@@ -791,49 +791,49 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     @hidden action clear_destination_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         destination_odd.read(value, at);
-        result = value[31:0];
+        result      = value[31:0];
         value[31:0] = 0;
         destination_odd.write(at, value);
     }
 
     // The first cell from which on enough are free at both links.
     @hidden action find_cells() {
-        bit<32> first = meta.edm.even[9:9] == 0 ?
+        bit<32> first        = meta.edm.even[9:9] == 0 ?
             meta.edm.saw_from_even | meta.edm.saw_to_even : meta.edm.saw_from_odd | meta.edm.saw_to_odd;
-        bit<32> second = meta.edm.even[9:9] == 0 ?
+        bit<32> second       = meta.edm.even[9:9] == 0 ?
             meta.edm.saw_from_odd | meta.edm.saw_to_odd : meta.edm.saw_from_even | meta.edm.saw_to_even;
-        first = meta.edm.ahead == 0 ? first | meta.edm.before : first;
-        bit<64> taken = (bit<64>) second << 18 | (bit<64>) first;
-        meta.edm.run  = taken;
-        meta.edm.run  = meta.edm.more >= 1 ? meta.edm.run | taken >> 1 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 2 ? meta.edm.run | taken >> 2 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 3 ? meta.edm.run | taken >> 3 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 4 ? meta.edm.run | taken >> 4 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 5 ? meta.edm.run | taken >> 5 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 6 ? meta.edm.run | taken >> 6 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 7 ? meta.edm.run | taken >> 7 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 8 ? meta.edm.run | taken >> 8 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 9 ? meta.edm.run | taken >> 9 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 10 ? meta.edm.run | taken >> 10 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 11 ? meta.edm.run | taken >> 11 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 12 ? meta.edm.run | taken >> 12 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 13 ? meta.edm.run | taken >> 13 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 14 ? meta.edm.run | taken >> 14 : meta.edm.run;
-        meta.edm.run  = meta.edm.more >= 15 ? meta.edm.run | taken >> 15 : meta.edm.run;
-        bit<8> found = 0;
-        found        = meta.edm.run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? found + 32 : found;
-        meta.edm.run = meta.edm.run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? meta.edm.run >> 32 : meta.edm.run;
-        found        = meta.edm.run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? found + 16 : found;
-        meta.edm.run = meta.edm.run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? meta.edm.run >> 16 : meta.edm.run;
-        found        = meta.edm.run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? found + 8 : found;
-        meta.edm.run = meta.edm.run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? meta.edm.run >> 8 : meta.edm.run;
-        found        = meta.edm.run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? found + 4 : found;
-        meta.edm.run = meta.edm.run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? meta.edm.run >> 4 : meta.edm.run;
-        found        = meta.edm.run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? found + 2 : found;
-        meta.edm.run = meta.edm.run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? meta.edm.run >> 2 : meta.edm.run;
-        found        = meta.edm.run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? found + 1 : found;
-        meta.edm.run = meta.edm.run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? meta.edm.run >> 1 : meta.edm.run;
-        found          = meta.edm.run & 1 == 1 ? found + 1 : found;
+        first                = meta.edm.ahead == 0 ? first | meta.edm.before : first;
+        bit<64> taken        = (bit<64>) second << 18 | (bit<64>) first;
+        meta.edm.run         = taken;
+        meta.edm.run         = meta.edm.more >= 1 ? meta.edm.run | taken >> 1 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 2 ? meta.edm.run | taken >> 2 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 3 ? meta.edm.run | taken >> 3 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 4 ? meta.edm.run | taken >> 4 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 5 ? meta.edm.run | taken >> 5 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 6 ? meta.edm.run | taken >> 6 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 7 ? meta.edm.run | taken >> 7 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 8 ? meta.edm.run | taken >> 8 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 9 ? meta.edm.run | taken >> 9 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 10 ? meta.edm.run | taken >> 10 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 11 ? meta.edm.run | taken >> 11 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 12 ? meta.edm.run | taken >> 12 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 13 ? meta.edm.run | taken >> 13 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 14 ? meta.edm.run | taken >> 14 : meta.edm.run;
+        meta.edm.run         = meta.edm.more >= 15 ? meta.edm.run | taken >> 15 : meta.edm.run;
+        bit<8> found         = 0;
+        found                = meta.edm.run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? found + 32 : found;
+        meta.edm.run         = meta.edm.run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? meta.edm.run >> 32 : meta.edm.run;
+        found                = meta.edm.run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? found + 16 : found;
+        meta.edm.run         = meta.edm.run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? meta.edm.run >> 16 : meta.edm.run;
+        found                = meta.edm.run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? found + 8 : found;
+        meta.edm.run         = meta.edm.run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? meta.edm.run >> 8 : meta.edm.run;
+        found                = meta.edm.run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? found + 4 : found;
+        meta.edm.run         = meta.edm.run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? meta.edm.run >> 4 : meta.edm.run;
+        found                = meta.edm.run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? found + 2 : found;
+        meta.edm.run         = meta.edm.run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? meta.edm.run >> 2 : meta.edm.run;
+        found                = meta.edm.run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? found + 1 : found;
+        meta.edm.run         = meta.edm.run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? meta.edm.run >> 1 : meta.edm.run;
+        found                = meta.edm.run & 1 == 1 ? found + 1 : found;
         meta.edm.found_page  = meta.edm.even;
         meta.edm.found_page  = found >= EDM_CELLS ? meta.edm.found_page + EDM_PAGE : meta.edm.found_page;
         found                = found >= EDM_CELLS ? found - EDM_CELLS : found;
@@ -849,10 +849,10 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         bit<32> from_tail  = (bit<32>) (from_cells >> 18);
         bit<32> to_head    = (bit<32>) (to_cells & 0x0003FFFF);
         bit<32> to_tail    = (bit<32>) (to_cells >> 18);
-        meta.edm.base = from_tail | to_tail == 0 ? meta.edm.page - EDM_PAGE : meta.edm.page;
-        bool even     = meta.edm.page[9:9] == 0;
-        meta.edm.even = even ? meta.edm.page : meta.edm.page + EDM_PAGE;
-        meta.edm.odd  = even ? meta.edm.page + EDM_PAGE : meta.edm.page;
+        meta.edm.base      = from_tail | to_tail == 0 ? meta.edm.page - EDM_PAGE : meta.edm.page;
+        bool even          = meta.edm.page[9:9] == 0;
+        meta.edm.even      = even ? meta.edm.page : meta.edm.page + EDM_PAGE;
+        meta.edm.odd       = even ? meta.edm.page + EDM_PAGE : meta.edm.page;
         meta.edm.from_even = even ? from_head : from_tail;
         meta.edm.from_odd  = even ? from_tail : from_head;
         meta.edm.to_even   = even ? to_head : to_tail;
@@ -870,8 +870,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     table times {
         key = {
             meta.edm.round[15:4] : exact @name("units");
-            meta.edm.from_rate : exact;
-            meta.edm.to_rate : exact;
+            meta.edm.from_rate   : exact;
+            meta.edm.to_rate     : exact;
         }
         actions = {
             take_times;
@@ -889,15 +889,15 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // The notification goes back as the grant of the message's first bytes.
     @hidden action grant() {
         turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm.bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        hdr.edm_control.kind          = EDM_GRANT;
+        hdr.edm_control.bytes         = meta.edm.bytes;
+        hdr.edm_control.wait          = (bit<32>) meta.edm.to_wait;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        hdr.edm_management.kind       = EDM_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
     }
 
@@ -1034,7 +1034,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 if (meta.edm.lead > meta.edm.longest) {
                     meta.edm.bytes = (meta.edm.total < EDM_CHUNK ? meta.edm.total : EDM_CHUNK);
                 }
-                meta.edm.need  = meta.edm.bytes;
+                meta.edm.need = meta.edm.bytes;
             } else {
                 meta.edm.need = meta.edm.size;
                 look_at_rights(meta.edm.cell, meta.edm.behind);
@@ -1098,7 +1098,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             if (meta.edm.granted != 0 && meta.edm.bytes != 0) {
                 if (meta.edm.looked != 1) {
                     find_cells();
-                    meta.edm.looked = 1;
+                    meta.edm.looked      = 1;
                     meta.edm.found_bytes = meta.edm.bytes;
                     meta.edm.found_next  = meta.edm.next;
                     resubmit_preserving_field_list(NEXT_PASS);
@@ -1228,11 +1228,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
         standard_metadata.egress_spec = port;
-        meta.edm.destination_link   = edm_link;
-        meta.edm.destination_asks   = edm_asks;
-        meta.edm.destination_asked  = edm_asked;
-        meta.edm.destination_memory = edm_memory;
-        meta.edm.destination_rate   = edm_rate;
+        meta.edm.destination_link     = edm_link;
+        meta.edm.destination_asks     = edm_asks;
+        meta.edm.destination_asked    = edm_asked;
+        meta.edm.destination_memory   = edm_memory;
+        meta.edm.destination_rate     = edm_rate;
     }
 
     table l2_forward {
@@ -1251,7 +1251,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        meta.drop = DROP_NONE;
+        meta.drop                  = DROP_NONE;
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
@@ -1346,7 +1346,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
         }
         // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
         if (standard_metadata.instance_type == INGRESS_CLONE && hdr.edm_message.isValid()) {
-            mac_addr_t source = hdr.ethernet.srcAddr;
+            mac_addr_t source    = hdr.ethernet.srcAddr;
             hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
             hdr.ethernet.dstAddr = source;
             if (hdr.vlan.isValid()) {

@@ -12,12 +12,12 @@
 #include <core.p4>
 #include <tna.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_EDM  = 0x88B6;
@@ -28,36 +28,36 @@ const QueueId_t EDM_CLASS_DATA       = 5;
 const QueueId_t PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<8>  DROP_MALFORMED                = 0;  // cut short within a header
-const bit<8>  DROP_SPOOFED                  = 1;  // source address is not the port's own host's
-const bit<8>  DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
-const bit<8>  DROP_SAME_PORT                = 3;  // the destination is the sender
-const bit<8>  DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
-const bit<8>  DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
-const bit<8>  DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
-const bit<8>  DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<8>  DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
-const bit<8>  DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
-const bit<8>  DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
-const bit<8>  DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
-const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
-const bit<8>  DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
-const bit<8>  DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
-const bit<8>  DROP_EDM_NO_TIME              = 15; // a demand for which there is no time, and no room to wait
-const bit<8>  DROP_EDM_WAITS                = 16; // no loss: a notification that waits for its grant
-const bit<8>  DROP_EDM_LOOKED               = 17; // no loss: a copy that looked for demands that wait, and found none
-const bit<32> DROP_REASONS                  = 18; // how many there are
-const bit<8>  DROP_NONE = 255; // it is not dropped
+const bit<8>  DROP_MALFORMED                = 0;   // cut short within a header
+const bit<8>  DROP_SPOOFED                  = 1;   // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION      = 2;   // no host has this address
+const bit<8>  DROP_SAME_PORT                = 3;   // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER        = 4;   // more best effort than the port may send
+const bit<8>  DROP_EDM_CONTROL_METER        = 5;   // more notifications and requests than the port may send
+const bit<8>  DROP_EDM_BAD_VERSION          = 6;   // EDM of another version
+const bit<8>  DROP_EDM_BAD_KIND             = 7;   // an EDM kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_EDM_BAD_DEMAND           = 8;   // a demand for nothing or for too much, or data without bytes
+const bit<8>  DROP_EDM_BAD_LANE             = 9;   // names a lane that pairs don't have
+const bit<8>  DROP_EDM_NO_MEMORY            = 10;  // a demand for a host without memory
+const bit<8>  DROP_EDM_LANE_TAKEN           = 11;  // the lane's message is not done
+const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST = 12;  // management from a port other than the controller's
+const bit<8>  DROP_EDM_BAD_TARGET           = 13;  // management of a register that doesn't exist
+const bit<8>  DROP_EDM_BAD_INDEX            = 14;  // management of a cell that doesn't exist
+const bit<8>  DROP_EDM_NO_TIME              = 15;  // a demand for which there is no time, and no room to wait
+const bit<8>  DROP_EDM_WAITS                = 16;  // no loss: a notification that waits for its grant
+const bit<8>  DROP_EDM_LOOKED               = 17;  // no loss: a copy that looked for demands that wait, and found none
+const bit<32> DROP_REASONS                  = 18;  // how many there are
+const bit<8>  DROP_NONE                     = 255; // it is not dropped
 
-const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
-const bit<8>       HEAD      = 0xFF; // the head's mark
+const MirrorType_t COPY_HEAD  = 1;    // of frames whose head goes back
+const bit<8>       HEAD       = 0xFF; // the head's mark
 const bit<8>       HEAD_AGAIN = 0xFE; // the same of a frame that came back, and has before it what its last pass left
 
 // Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
 typedef bit<32> time_t;
 
-const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
-const port_t LOOP_PORT = 68; // what is sent by it comes back
+const ResubmitType_t RESUBMIT  = 1;  // of frames that make another pass
+const port_t         LOOP_PORT = 68; // what is sent by it comes back
 
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
@@ -76,11 +76,11 @@ const bit<4> EDM_MGMT_REPLY = 11;
 const bit<8> EDM_TARGET_DESTINATION = 1;
 const bit<8> EDM_TARGET_RIGHTS      = 2;
 
-const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
-const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_CHUNK      = 256;     // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024;    // bytes of a message that are granted and not sent yet, at most
 const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
-const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
-const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 
 // What a frame asks of EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
@@ -90,8 +90,8 @@ const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
-const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+const bit<8>  EDM_DEMOTED_UNCOVERED = 0; // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
@@ -104,14 +104,14 @@ const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
 const bit<8> EDM_OP_WRITE_DESTINATION = 11;
 
-const bit<32> EDM_AHEAD   = 430;          // how far ahead a link may be granted before demands wait
-const int<32> EDM_FAR     = -1;           // what a clock says that is further ahead: no wait is below 0
-const bit<32> EDM_LATER   = 0xFFFFFFFF;   // the wait in a request whose answer is granted later
-const bit<32> EDM_RING    = 16;         // demands that a ring holds: as many as lanes lead to a host
-const bit<8>  EDM_AT_ONCE = 24;           // grants that one frame brings about, at most
+const bit<32> EDM_AHEAD      = 430;        // how far ahead a link may be granted before demands wait
+const int<32> EDM_FAR        = -1;         // what a clock says that is further ahead: no wait is below 0
+const bit<32> EDM_LATER      = 0xFFFFFFFF; // the wait in a request whose answer is granted later
+const bit<32> EDM_RING       = 16;         // demands that a ring holds: as many as lanes lead to a host
+const bit<8>  EDM_SERVED_MAX = 24;         // waiting demands that one frame serves, at most
 
 // What a pass leaves for the next one.
-const bit<8> EDM_PASS_JOIN      = 1; // nobody waited, but the link was granted too far ahead
+const bit<8> EDM_PASS_JOIN      = 1; // no other demand waited, but the link was granted too far ahead
 const bit<8> EDM_PASS_GIVE_BACK = 2; // the ring was full
 const bit<8> EDM_PASS_SERVE     = 3; // there is room for a demand that waits
 const bit<8> EDM_PASS_MARK      = 4; // the same; and the ring's bit is missing
@@ -119,11 +119,11 @@ const bit<8> EDM_PASS_SETTLE    = 5; // a demand was served
 const bit<8> EDM_PASS_UNMARK    = 6; // the same; and nothing was left in its ring
 const bit<8> EDM_PASS_REMARK    = 7; // the ring's bit is missing, and the frame has served others often enough
 
-// What a frame does, once it knows who waits.
-const bit<8> EDM_GRANTS = 1; // nobody: it takes time
-const bit<8> EDM_ENTERS = 2; // others: it waits as well
-const bit<8> EDM_LOOKS  = 3; // others: it looks whether there is room for them
-const bit<8> EDM_SERVES = 4; // others: it takes a window's time for one of them
+// What a frame does, once it knows whether demands wait.
+const bit<8> EDM_GRANTS = 1; // none wait: it takes time
+const bit<8> EDM_ENTERS = 2; // some do: it waits as well
+const bit<8> EDM_LOOKS  = 3; // some do: it looks whether there is room for them
+const bit<8> EDM_SERVES = 4; // some do: it takes a window's time for one of them
 
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
@@ -138,7 +138,7 @@ header packet_in_t {
 @controller_header("packet_out")
 #endif
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -167,7 +167,7 @@ header edm_control_t {
     bit<4>  version; // 1
     bit<4>  kind;    // NOTIFY or GRANT
     bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
     bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
     bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -178,7 +178,7 @@ header edm_message_t {
     bit<4>  version; // 1
     bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
     bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
@@ -215,8 +215,8 @@ header came_t {
 }
 
 struct headers_t {
-    again_t again;
-    came_t  came;
+    again_t          again;
+    came_t           came;
     packet_in_t      packet_in;
     packet_out_t     packet_out;
     ethernet_t       ethernet;
@@ -228,88 +228,88 @@ struct headers_t {
 
 // What edm keeps of a frame while ingress handles it.
 struct edm_metadata_t {
-    bit<8>  kind;               // what the frame is: one of EDM_OP
-    bit<8>  op;                 // the same, once it may be
-    time_t  now;                // when it came
-    bit<32> source_link;        // where the frame comes from
-    bit<32> source_asks;        // the source's first cell as a requester
-    bit<32> source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  source_memory;      // whether it has memory
-    bit<8>  source_rate;        // the number of its rate
-    bit<32> destination_link;   // the same of where the frame goes
-    bit<32> destination_asks;
-    bit<32> destination_asked;
-    bit<8>  destination_memory;
-    bit<8>  destination_rate;
-    bit<16> id;                 // of the message
-    bit<32> cell;               // the lane of the message
-    bit<8>  memory;             // whether the host that is asked has memory
-    bit<32> total;              // bytes of the message
-    bit<32> offset;             // where in the message the chunk starts
-    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
-    bit<32> bytes;   // what is granted
+    bit<8>     kind;             // what the frame is: one of EDM_OP
+    bit<8>     op;               // the same, once it may be
+    time_t     now;              // when it came
+    bit<32>    source_link;      // where the frame comes from
+    bit<32>    source_asks;      // the source's first cell as a requester
+    bit<32>    source_asked;     // its offset among a requester's cells, as memory
+    bit<8>     source_memory;    // whether it has memory
+    bit<8>     source_rate;      // the number of its rate
+    bit<32>    destination_link; // the same of where the frame goes
+    bit<32>    destination_asks;
+    bit<32>    destination_asked;
+    bit<8>     destination_memory;
+    bit<8>     destination_rate;
+    bit<16>    id;               // of the message
+    bit<32>    cell;             // the lane of the message
+    bit<8>     memory;           // whether the host that is asked has memory
+    bit<32>    total;            // bytes of the message
+    bit<32>    offset;           // where in the message the chunk starts
+    bit<32>    rest;             // what of the message is left behind what was granted; below 0: nothing
+    bit<32>    bytes;            // what is granted
     // The ALU of `rights` reads these two alone, so a demand has other amounts here than a chunk.
-    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> amount;             // what it uses up of this
-    int<32> expired;            // whether the lane's message has given it up
-    bit<32> granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> held;               // what a lane held, as the controller asks
-    bit<8>  to_rate;            // the number of the rate of where data goes
-    bit<32> to;                 // where data goes
-    bit<32> to_time;            // what the granted bytes take where they go
-    int<32> to_wait; // how long until they may
-    bit<32> round;              // their length, to be rounded up to units
-    bit<8>  bad;    // why the frame is refused, as the parser sees it; 0: it is not
-    bit<1>  answer; // whether its lane is one of answers
-    bit<8>  end;    // whether it is the NULL response: there is nothing behind it
-    bit<8>  full;   // whether it has a full chunk
-    bit<8>  asks;   // whether something is to be granted
-    bit<32> over;   // what is behind the window, but for a byte; below 0: nothing
-    bit<32> start;  // how long the copy's grant has to wait
-    bit<8>  source_host;      // the numbers of the hosts from and to which the frame goes
-    bit<8>  destination_host;
-    bit<16> source_rings;     // the same of their links' rings, and of those where data goes
-    bit<16> destination_rings;
-    bit<16> to_rings;
-    bit<32> waits;  // in which rings demands wait for the destination
-    bit<32> mark;    // the bit of the ring that is marked or not
-    bit<8>  does;   // what the frame does with that
-    bit<8>  copies; // whether its head becomes a grant: its own, or that of one that waited
-    bit<32> count;  // whether there was room in the ring; how many were in it
-    bit<32> at;     // a place there
-    bit<32> who;    // a demand that waits: source, destination, id
-    bit<32> next;   // its offset, a multiple of the window; the lowest bit: whether it is for an answer
-    bit<32> excess; // what a window takes more than the granted bytes
-    bit<32> limit;  // how far ahead the destination's clock may be for another grant
-    bit<32> beyond; // how far it is beyond that
-    bit<32> after;  // when what is granted now would be over
-    mac_addr_t grantee; // the host that gets a grant, and the one that it shares the message with
+    bit<32>    need;             // what a demand gives a right to, or a chunk must have one to
+    bit<32>    amount;           // what it uses up of this
+    int<32>    expired;          // whether the lane's message has given it up
+    bit<32>    granted;          // whether a demand has its lane, or a chunk its right
+    bit<32>    held;             // what a lane held, as the controller asks
+    bit<8>     to_rate;          // the number of the rate of where data goes
+    bit<32>    to;               // where data goes
+    bit<32>    to_time;          // what the granted bytes take where they go
+    int<32>    to_wait;          // how long until they may
+    bit<32>    round;            // their length, to be rounded up to units
+    bit<8>     bad;              // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>     answer;           // whether its lane is one of answers
+    bit<8>     end;              // whether it is the NULL response: there is nothing behind it
+    bit<8>     full;             // whether it has a full chunk
+    bit<8>     asks;             // whether something is to be granted
+    bit<32>    over;             // what is behind the window, but for a byte; below 0: nothing
+    bit<32>    start;            // how long the copy's grant has to wait
+    bit<8>     source_host;      // the numbers of the hosts from and to which the frame goes
+    bit<8>     destination_host;
+    bit<16>    source_rings;     // the same of their links' rings, and of those where data goes
+    bit<16>    destination_rings;
+    bit<16>    to_rings;
+    bit<32>    waits;            // in which rings demands wait for the destination
+    bit<32>    mark;             // the bit of the ring that is marked or not
+    bit<8>     does;             // what the frame does with that
+    bit<8>     copies;           // whether its head becomes a grant: its own, or that of one that waited
+    bit<32>    count;            // whether there was room in the ring; how many were in it
+    bit<32>    at;               // a place there
+    bit<32>    demand;           // a demand that waits: source, destination, id
+    bit<32>    next;             // its offset, a multiple of the window; the lowest bit: whether it is for an answer
+    bit<32>    excess;           // what a window takes more than the granted bytes
+    bit<32>    limit;            // how far ahead the destination's clock may be for another grant
+    bit<32>    beyond;           // how far it is beyond that
+    bit<32>    after;            // when what is granted now would be over
+    mac_addr_t grantee;          // the host that gets a grant, and the other host of its message
     mac_addr_t partner;
 }
 
 struct metadata_t {
     edm_metadata_t edm;
-    bit<8> drop;    // why the frame is dropped
-    bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
-    port_t known_port; // the port of its destination, wherever the frame goes
-    bit<8> accepted; // whether its source may send it
-    MirrorId_t head_session; // by which the frame's head goes back
-    bit<8> head_mark;
-    bit<1> again; // whether the frame makes another pass
+    bit<8>         drop;         // why the frame is dropped
+    bit<1>         steered;      // whether it goes where the controller says, or back to it
+    bit<8>         known;        // whether its destination is known; a byte, so that it may change beside the next one
+    port_t         known_port;   // the port of its destination, wherever the frame goes
+    bit<8>         accepted;     // whether its source may send it
+    MirrorId_t     head_session; // by which the frame's head goes back
+    bit<8>         head_mark;
+    bit<1>         again;        // whether the frame makes another pass
 }
 
 // Precedes a frame that is resubmitted: what a pass leaves, in as many bytes as the device has for it.
 header next_pass_t {
-    bit<8> pass;
+    bit<8>  pass;
     bit<56> padding;
 }
 
 // Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
 header head_t {
-    bit<8>  mark;
-    mac_addr_t edm_grantee; // who gets the grant
-    mac_addr_t edm_partner; // with whom it shares the message
+    bit<8>     mark;
+    mac_addr_t edm_grantee; // the host that gets the grant
+    mac_addr_t edm_partner; // the other host of its message
     bit<16>    edm_id;
     bit<32>    edm_offset;  // as in the ring
     bit<32>    edm_bytes;
@@ -319,13 +319,12 @@ header head_t {
 // What egress sees of a frame: the first header is what every other frame carries there from ingress.
 struct egress_headers_t {
     packet_in_t      packet_in;
-    packet_out_t     packet_out;
     ethernet_t       ethernet;
     vlan_t           vlan;
     edm_control_t    edm_control;
     edm_message_t    edm_message;
     edm_management_t edm_management;
-    head_t head;
+    head_t           head;
 }
 
 struct egress_metadata_t { }
@@ -333,69 +332,69 @@ struct egress_metadata_t { }
 parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
-        meta.drop     = DROP_NONE;
-        meta.steered  = 0;
-        meta.known    = 0;
+        meta.drop       = DROP_NONE;
+        meta.steered    = 0;
+        meta.known      = 0;
         meta.known_port = 0;
-        meta.accepted = 0;
+        meta.accepted   = 0;
         // The controller has no link and no memory; its lanes are the first ones.
-        meta.edm.kind          = EDM_OP_NONE;
-        meta.edm.op            = EDM_OP_NONE;
-        meta.edm.bad           = 0;
-        meta.edm.answer        = 0;
-        meta.edm.end           = 0;
-        meta.edm.full          = 0;
-        meta.edm.asks          = 0;
-        meta.edm.total         = 0;
-        meta.edm.offset        = 0;
-        meta.edm.source_link   = 0;
-        meta.edm.source_asks   = 0;
-        meta.edm.source_asked  = 0;
-        meta.edm.source_memory = 0;
-        meta.edm.source_rate   = 0;
+        meta.edm.kind               = EDM_OP_NONE;
+        meta.edm.op                 = EDM_OP_NONE;
+        meta.edm.bad                = 0;
+        meta.edm.answer             = 0;
+        meta.edm.end                = 0;
+        meta.edm.full               = 0;
+        meta.edm.asks               = 0;
+        meta.edm.total              = 0;
+        meta.edm.offset             = 0;
+        meta.edm.source_link        = 0;
+        meta.edm.source_asks        = 0;
+        meta.edm.source_asked       = 0;
+        meta.edm.source_memory      = 0;
+        meta.edm.source_rate        = 0;
         meta.edm.destination_link   = 0;
         meta.edm.destination_asks   = 0;
         meta.edm.destination_asked  = 0;
         meta.edm.destination_memory = 0;
         meta.edm.destination_rate   = 0;
-        meta.edm.id            = 0;
-        meta.edm.cell          = 0;
-        meta.edm.memory        = 0;
-        meta.edm.rest          = 0;
-        meta.edm.over          = 0;
-        meta.edm.amount        = 0;
-        meta.edm.expired       = 0;
-        meta.edm.to            = 0;
-        meta.edm.to_rate       = 0;
-        meta.edm.round         = 0;
-        meta.edm.start         = 0;
-        meta.edm.granted       = 0;
-        meta.edm.held          = 0;
-        meta.edm.bytes         = 0;
-        meta.edm.need          = 0;
-        meta.edm.to_time       = 0;
-        meta.edm.to_wait       = 0;
-        meta.edm.source_host   = 0;
-        meta.edm.destination_host = 0;
-        meta.edm.source_rings  = 0;
-        meta.edm.destination_rings = 0;
-        meta.edm.to_rings      = 0;
-        meta.edm.mark           = 0;
-        meta.edm.waits         = 0;
-        meta.edm.does          = 0;
-        meta.edm.copies        = 0;
-        meta.edm.count         = 0;
-        meta.edm.at            = 0;
-        meta.edm.who           = 0;
-        meta.edm.next          = 0;
-        meta.edm.excess        = 0;
-        meta.edm.limit         = 0;
-        meta.edm.beyond        = 0;
-        meta.edm.after         = 0;
-        meta.edm.grantee       = 0;
-        meta.edm.partner       = 0;
-        meta.head_session = 0;
-        meta.again = 0;
+        meta.edm.id                 = 0;
+        meta.edm.cell               = 0;
+        meta.edm.memory             = 0;
+        meta.edm.rest               = 0;
+        meta.edm.over               = 0;
+        meta.edm.amount             = 0;
+        meta.edm.expired            = 0;
+        meta.edm.to                 = 0;
+        meta.edm.to_rate            = 0;
+        meta.edm.round              = 0;
+        meta.edm.start              = 0;
+        meta.edm.granted            = 0;
+        meta.edm.held               = 0;
+        meta.edm.bytes              = 0;
+        meta.edm.need               = 0;
+        meta.edm.to_time            = 0;
+        meta.edm.to_wait            = 0;
+        meta.edm.source_host        = 0;
+        meta.edm.destination_host   = 0;
+        meta.edm.source_rings       = 0;
+        meta.edm.destination_rings  = 0;
+        meta.edm.to_rings           = 0;
+        meta.edm.mark               = 0;
+        meta.edm.waits              = 0;
+        meta.edm.does               = 0;
+        meta.edm.copies             = 0;
+        meta.edm.count              = 0;
+        meta.edm.at                 = 0;
+        meta.edm.demand             = 0;
+        meta.edm.next               = 0;
+        meta.edm.excess             = 0;
+        meta.edm.limit              = 0;
+        meta.edm.beyond             = 0;
+        meta.edm.after              = 0;
+        meta.edm.grantee            = 0;
+        meta.edm.partner            = 0;
+        meta.head_session           = 0;
+        meta.again                  = 0;
         // Each pass reads the device's header itself: the parser can't go back to it from a state that has several ways to it.
         // No host is at this port, so only what this program has sent comes by it.
         transition select(packet.lookahead<ingress_intrinsic_metadata_t>().resubmit_flag,
@@ -411,8 +410,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.advance(PORT_METADATA_SIZE);
         packet.extract(hdr.again);
         packet.extract(hdr.came);
-        meta.edm.now      = hdr.came.arrived;
-        meta.head_mark = HEAD_AGAIN;
+        meta.edm.now     = hdr.came.arrived;
+        meta.head_mark   = HEAD_AGAIN;
         meta.edm.granted = 1; // the first pass saw to that
         transition select(hdr.came.port) {
             CPU_PORT : parse_packet_out;
@@ -423,15 +422,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_first_pass {
         packet.extract(ig_intr_md);
         hdr.came.setValid();
-        hdr.came.unused  = 0;
-        hdr.came.port    = ig_intr_md.ingress_port;
-        hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
+        hdr.came.unused    = 0;
+        hdr.came.port      = ig_intr_md.ingress_port;
+        hdr.came.arrived   = ig_intr_md.ingress_mac_tstamp[31:0];
         hdr.came.edm_nth   = 0;
         hdr.came.edm_class = 0;
         hdr.came.edm_left  = 0;
         hdr.came.edm_bytes = 0;
-        meta.head_mark = HEAD;
-        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.head_mark     = HEAD;
+        meta.edm.now       = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.advance(PORT_METADATA_SIZE);
         hdr.again.setValid();
         hdr.again.pass = 0;
@@ -441,15 +440,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_next_pass {
         packet.extract(ig_intr_md);
         hdr.came.setValid();
-        hdr.came.unused  = 0;
-        hdr.came.port    = ig_intr_md.ingress_port;
-        hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
+        hdr.came.unused    = 0;
+        hdr.came.port      = ig_intr_md.ingress_port;
+        hdr.came.arrived   = ig_intr_md.ingress_mac_tstamp[31:0];
         hdr.came.edm_nth   = 0;
         hdr.came.edm_class = 0;
         hdr.came.edm_left  = 0;
         hdr.came.edm_bytes = 0;
-        meta.head_mark = HEAD;
-        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.head_mark     = HEAD;
+        meta.edm.now       = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.extract(hdr.again);
         packet.advance(56);
         meta.edm.granted = 1; // the first pass saw to that
@@ -576,8 +575,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id     = hdr.edm_message.id;
         meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
-            EDM_WORD         : parse_edm_good_request;
-            default          : parse_edm_bad_demand;
+            EDM_WORD : parse_edm_good_request;
+            default  : parse_edm_bad_demand;
         }
     }
 
@@ -614,9 +613,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.offset = hdr.edm_message.offset;
         // The first chunk of a window asks for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
-            (0, _)  : parse_edm_bad_demand;
+            (0, _)   : parse_edm_bad_demand;
             (256, 0) : parse_edm_full;
-            default : accept;
+            default  : accept;
         }
     }
 
@@ -637,9 +636,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.offset = hdr.edm_message.offset;
         // The first chunk of a window asks for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
-            (0, _)  : parse_edm_bad_demand;
+            (0, _)   : parse_edm_bad_demand;
             (256, 0) : parse_edm_full;
-            default : accept;
+            default  : accept;
         }
     }
 
@@ -648,7 +647,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
+    // A write of no bytes is refused: with it, a host would free its lanes without having sent.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
         meta.edm.kind = EDM_OP_WRITE;
@@ -678,8 +677,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_edm_managed_read {
         transition select(packet.lookahead<edm_management_t>().target) {
             EDM_TARGET_DESTINATION : parse_edm_read_destination;
-            EDM_TARGET_RIGHTS : parse_edm_read_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_read_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
@@ -688,7 +687,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -704,27 +703,27 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_edm_managed_write {
         transition select(packet.lookahead<edm_management_t>().target) {
             EDM_TARGET_DESTINATION : parse_edm_write_destination;
-            EDM_TARGET_RIGHTS : parse_edm_write_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_write_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm.need      = hdr.edm_management.value;
-        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.id      = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need    = hdr.edm_management.value;
+        meta.edm.to_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm.need      = hdr.edm_management.value;
-        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.id      = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need    = hdr.edm_management.value;
+        meta.edm.to_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -734,8 +733,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_edm_managed_reset {
         transition select(packet.lookahead<edm_management_t>().target) {
             EDM_TARGET_DESTINATION : parse_edm_reset_destination;
-            EDM_TARGET_RIGHTS : parse_edm_reset_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_reset_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
@@ -744,7 +743,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -801,7 +800,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
         }
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
             heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm.grantee, meta.edm.partner,
-                meta.edm.who[15:0], meta.edm.next, meta.edm.bytes, meta.edm.start });
+                meta.edm.demand[15:0], meta.edm.next, meta.edm.bytes, meta.edm.start });
         }
         packet.emit(hdr.again);
         packet.emit(hdr.came);
@@ -923,7 +922,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What a window took too much of it, unless another demand was granted the time behind it meanwhile: then that is lost. The
+    // What a window took too much of it, unless another demand has been granted the time behind it: then that is lost. The
     // window's end is in `now` and the excess in `to_time`, since all bodies together read two values.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) settle_destination = {
         void apply(inout int<32> value, out int<32> result) {
@@ -1043,26 +1042,26 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The demands: who asks for what, and what of it a window grants.
+    // The demands: hosts, message, and the window that each is to get.
 
-    // By place in a ring, of the demand that waits there: whose message it is.
+    // By place in a ring, of the demand that waits there: its hosts and its id.
     // Written by the demand; it does not count.
-    Register<bit<32>, bit<9>>(384) ring_who;
+    Register<bit<32>, bit<9>>(384) ring_demand;
 
-    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_who) put_who = {
+    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_demand) put_demand = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.edm.who;
+            value  = meta.edm.demand;
             result = value;
         }
     };
 
-    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_who) take_who = {
+    RegisterAction<bit<32>, bit<9>, bit<32>>(ring_demand) take_demand = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
         }
     };
 
-    // By place in a ring, of the demand that waits there: where in that the window begins.
+    // By place in a ring, of the demand that waits there: where in its message the window begins.
     // Written by the demand; it does not count.
     Register<bit<32>, bit<9>>(384) ring_offset;
 
@@ -1099,15 +1098,15 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // The ring of a demand, or of the one that was granted last: a bit of `waiting`.
     @hidden action in_ring(bit<8> number, bit<32> mask) {
         hdr.came.edm_class = number;
-        meta.edm.mark         = mask;
+        meta.edm.mark      = mask;
     }
 
     @hidden table rings {
         key = {
-            hdr.again.pass             : ternary @name("pass");
+            hdr.again.pass     : ternary @name("pass");
             hdr.came.edm_class : ternary @name("ring");
-            meta.edm.asks  : ternary;
-            meta.edm.over  : ternary;
+            meta.edm.asks      : ternary;
+            meta.edm.over      : ternary;
         }
         actions = {
             in_ring;
@@ -1115,30 +1114,30 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (EDM_PASS_MARK, 0, _, _) : in_ring(0, 1);
-            (EDM_PASS_UNMARK, 0, _, _) : in_ring(0, 1);
-            (EDM_PASS_REMARK, 0, _, _) : in_ring(0, 1);
-            (EDM_PASS_MARK, 1, _, _) : in_ring(1, 2);
-            (EDM_PASS_UNMARK, 1, _, _) : in_ring(1, 2);
-            (EDM_PASS_REMARK, 1, _, _) : in_ring(1, 2);
-            (EDM_PASS_MARK, 2, _, _) : in_ring(2, 4);
-            (EDM_PASS_UNMARK, 2, _, _) : in_ring(2, 4);
-            (EDM_PASS_REMARK, 2, _, _) : in_ring(2, 4);
-            (EDM_PASS_MARK, 3, _, _) : in_ring(3, 8);
-            (EDM_PASS_UNMARK, 3, _, _) : in_ring(3, 8);
-            (EDM_PASS_REMARK, 3, _, _) : in_ring(3, 8);
-            (EDM_PASS_MARK, 4, _, _) : in_ring(4, 16);
-            (EDM_PASS_UNMARK, 4, _, _) : in_ring(4, 16);
-            (EDM_PASS_REMARK, 4, _, _) : in_ring(4, 16);
-            (EDM_PASS_MARK, 5, _, _) : in_ring(5, 32);
-            (EDM_PASS_UNMARK, 5, _, _) : in_ring(5, 32);
-            (EDM_PASS_REMARK, 5, _, _) : in_ring(5, 32);
-            (_, _, 1, 0 &&& 0xFFFFFC00) : in_ring(0, 1); // of messages with 1024 bytes left, or less
-            (_, _, 1, 0 &&& 0xFFFFF000) : in_ring(1, 2); // of messages with 4096 bytes left, or less
-            (_, _, 1, 0 &&& 0xFFFFC000) : in_ring(2, 4); // of messages with 16384 bytes left, or less
-            (_, _, 1, 0 &&& 0xFFFF0000) : in_ring(3, 8); // of messages with 65536 bytes left, or less
+            (EDM_PASS_MARK, 0, _, _)    : in_ring(0, 1);
+            (EDM_PASS_UNMARK, 0, _, _)  : in_ring(0, 1);
+            (EDM_PASS_REMARK, 0, _, _)  : in_ring(0, 1);
+            (EDM_PASS_MARK, 1, _, _)    : in_ring(1, 2);
+            (EDM_PASS_UNMARK, 1, _, _)  : in_ring(1, 2);
+            (EDM_PASS_REMARK, 1, _, _)  : in_ring(1, 2);
+            (EDM_PASS_MARK, 2, _, _)    : in_ring(2, 4);
+            (EDM_PASS_UNMARK, 2, _, _)  : in_ring(2, 4);
+            (EDM_PASS_REMARK, 2, _, _)  : in_ring(2, 4);
+            (EDM_PASS_MARK, 3, _, _)    : in_ring(3, 8);
+            (EDM_PASS_UNMARK, 3, _, _)  : in_ring(3, 8);
+            (EDM_PASS_REMARK, 3, _, _)  : in_ring(3, 8);
+            (EDM_PASS_MARK, 4, _, _)    : in_ring(4, 16);
+            (EDM_PASS_UNMARK, 4, _, _)  : in_ring(4, 16);
+            (EDM_PASS_REMARK, 4, _, _)  : in_ring(4, 16);
+            (EDM_PASS_MARK, 5, _, _)    : in_ring(5, 32);
+            (EDM_PASS_UNMARK, 5, _, _)  : in_ring(5, 32);
+            (EDM_PASS_REMARK, 5, _, _)  : in_ring(5, 32);
+            (_, _, 1, 0 &&& 0xFFFFFC00) : in_ring(0, 1);  // of messages with 1024 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFFF000) : in_ring(1, 2);  // of messages with 4096 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFFC000) : in_ring(2, 4);  // of messages with 16384 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFF0000) : in_ring(3, 8);  // of messages with 65536 bytes left, or less
             (_, _, 1, 0 &&& 0xFFFC0000) : in_ring(4, 16); // of messages with 262144 bytes left, or less
-            (_, _, 1, _) : in_ring(5, 32); // of longer messages
+            (_, _, 1, _)                : in_ring(5, 32); // of longer messages
         }
         size = 64;
     }
@@ -1150,7 +1149,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table first {
         key = {
-            hdr.again.pass     : ternary @name("pass");
+            hdr.again.pass : ternary @name("pass");
             meta.edm.waits : ternary;
         }
         actions = {
@@ -1159,32 +1158,32 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (EDM_PASS_SERVE, 1 &&& 1) : from_ring(0);
-            (EDM_PASS_MARK, 1 &&& 1) : from_ring(0);
-            (EDM_PASS_SERVE, 2 &&& 2) : from_ring(1);
-            (EDM_PASS_MARK, 2 &&& 2) : from_ring(1);
-            (EDM_PASS_SERVE, 4 &&& 4) : from_ring(2);
-            (EDM_PASS_MARK, 4 &&& 4) : from_ring(2);
-            (EDM_PASS_SERVE, 8 &&& 8) : from_ring(3);
-            (EDM_PASS_MARK, 8 &&& 8) : from_ring(3);
+            (EDM_PASS_SERVE, 1 &&& 1)   : from_ring(0);
+            (EDM_PASS_MARK, 1 &&& 1)    : from_ring(0);
+            (EDM_PASS_SERVE, 2 &&& 2)   : from_ring(1);
+            (EDM_PASS_MARK, 2 &&& 2)    : from_ring(1);
+            (EDM_PASS_SERVE, 4 &&& 4)   : from_ring(2);
+            (EDM_PASS_MARK, 4 &&& 4)    : from_ring(2);
+            (EDM_PASS_SERVE, 8 &&& 8)   : from_ring(3);
+            (EDM_PASS_MARK, 8 &&& 8)    : from_ring(3);
             (EDM_PASS_SERVE, 16 &&& 16) : from_ring(4);
-            (EDM_PASS_MARK, 16 &&& 16) : from_ring(4);
+            (EDM_PASS_MARK, 16 &&& 16)  : from_ring(4);
             (EDM_PASS_SERVE, 32 &&& 32) : from_ring(5);
-            (EDM_PASS_MARK, 32 &&& 32) : from_ring(5);
+            (EDM_PASS_MARK, 32 &&& 32)  : from_ring(5);
         }
         size = 16;
     }
 
     // A copy of the frame's head becomes a grant. Nothing of the frame is left in it.
     action to_grantee(mac_addr_t mac, MirrorId_t edm_session) {
-        meta.edm.grantee = mac;
+        meta.edm.grantee  = mac;
         meta.head_session = edm_session;
-        meta.edm.start   = (bit<32>) meta.edm.to_wait;
+        meta.edm.start    = (bit<32>) meta.edm.to_wait;
     }
 
     table grantees {
         key = {
-            meta.edm.who[31:24] : exact @name("host");
+            meta.edm.demand[31:24] : exact @name("host");
         }
         actions = {
             to_grantee;
@@ -1200,7 +1199,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     table partners {
         key = {
-            meta.edm.who[23:16] : exact @name("host");
+            meta.edm.demand[23:16] : exact @name("host");
         }
         actions = {
             about_partner;
@@ -1221,7 +1220,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     // A window's time, for a demand that waits: how much of it the demand takes is known only once it is found.
     @hidden action serve_window() {
-        meta.edm.round = EDM_WINDOW + 15;
+        meta.edm.round     = EDM_WINDOW + 15;
         hdr.came.edm_bytes = 0;
         hdr.came.edm_nth   = hdr.came.edm_nth + 1;
     }
@@ -1248,14 +1247,14 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
     action take_times(bit<32> to_time, bit<32> excess, bit<32> limit) {
         meta.edm.to_time = to_time;
-        meta.edm.excess = excess;
-        meta.edm.limit  = limit;
+        meta.edm.excess  = excess;
+        meta.edm.limit   = limit;
     }
 
     table times {
         key = {
             meta.edm.round[15:4] : exact @name("units");
-            meta.edm.to_rate : exact;
+            meta.edm.to_rate     : exact;
         }
         actions = {
             take_times;
@@ -1272,7 +1271,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        hdr.edm_management.kind    = EDM_MGMT_REPLY;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
@@ -1289,17 +1288,17 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     // Data goes the way of the frame, but answers to requests the other way.
     @hidden action goes_on() {
-        meta.edm.to        = meta.edm.destination_link;
-        meta.edm.to_rate   = meta.edm.destination_rate;
-        meta.edm.who       = meta.edm.source_host ++ meta.edm.destination_host ++ meta.edm.id;
-        meta.edm.to_rings  = meta.edm.destination_rings;
+        meta.edm.to       = meta.edm.destination_link;
+        meta.edm.to_rate  = meta.edm.destination_rate;
+        meta.edm.demand   = meta.edm.source_host ++ meta.edm.destination_host ++ meta.edm.id;
+        meta.edm.to_rings = meta.edm.destination_rings;
     }
 
     @hidden action comes_back() {
-        meta.edm.to        = meta.edm.source_link;
-        meta.edm.to_rate   = meta.edm.source_rate;
-        meta.edm.who       = meta.edm.destination_host ++ meta.edm.source_host ++ meta.edm.id;
-        meta.edm.to_rings  = meta.edm.source_rings;
+        meta.edm.to       = meta.edm.source_link;
+        meta.edm.to_rate  = meta.edm.source_rate;
+        meta.edm.demand   = meta.edm.destination_host ++ meta.edm.source_host ++ meta.edm.id;
+        meta.edm.to_rings = meta.edm.source_rings;
     }
 
     // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
@@ -1340,10 +1339,10 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // the next window.
     @hidden table asked {
         key = {
-            hdr.again.pass            : ternary @name("pass");
-            meta.edm.kind         : ternary;
-            meta.edm.full         : ternary;
-            meta.edm.over[31:31]  : ternary @name("ends");
+            hdr.again.pass       : ternary @name("pass");
+            meta.edm.kind        : ternary;
+            meta.edm.full        : ternary;
+            meta.edm.over[31:31] : ternary @name("ends");
         }
         actions = {
             serve_window;
@@ -1398,7 +1397,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     @hidden table covered {
         key = {
             meta.edm.op           : ternary;
-            hdr.again.pass            : ternary @name("pass");
+            hdr.again.pass        : ternary @name("pass");
             meta.edm.memory       : ternary;
             meta.edm.end          : ternary;
             meta.edm.expired[0:0] : ternary @name("expired");
@@ -1450,7 +1449,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     @hidden table others {
         key = {
             meta.edm.op      : ternary;
-            hdr.again.pass       : ternary @name("pass");
+            hdr.again.pass   : ternary @name("pass");
             meta.edm.asks    : ternary;
             meta.edm.granted : ternary;
         }
@@ -1463,16 +1462,16 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (EDM_OP_NONE, _, _, _)        : NoAction();
+            (EDM_OP_NONE, _, _, _)                       : NoAction();
             (EDM_OP_MANAGED &&& EDM_OP_MANAGED, _, _, _) : NoAction();
-            (_, _, _, 0)                  : NoAction();
-            (_, EDM_PASS_UNMARK, _, _)    : unmark();
-            (_, EDM_PASS_JOIN, _, _)      : mark();
-            (_, EDM_PASS_MARK, _, _)      : mark();
-            (_, EDM_PASS_REMARK, _, _)    : mark();
-            (_, EDM_PASS_GIVE_BACK, _, _) : NoAction();
-            (_, 0, 1, 1)                  : join();
-            (_, _, _, _)                  : look_for_others();
+            (_, _, _, 0)                                 : NoAction();
+            (_, EDM_PASS_UNMARK, _, _)                   : unmark();
+            (_, EDM_PASS_JOIN, _, _)                     : mark();
+            (_, EDM_PASS_MARK, _, _)                     : mark();
+            (_, EDM_PASS_REMARK, _, _)                   : mark();
+            (_, EDM_PASS_GIVE_BACK, _, _)                : NoAction();
+            (_, 0, 1, 1)                                 : join();
+            (_, _, _, _)                                 : look_for_others();
         }
         size = 16;
     }
@@ -1488,12 +1487,12 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action look_at_clock(bit<8> does) {
-        meta.edm.does = does;
+        meta.edm.does    = does;
         meta.edm.to_wait = look_at_destination.execute(meta.edm.to[15:0]);
     }
 
     @hidden action reserve_clock(bit<8> does) {
-        meta.edm.does = does;
+        meta.edm.does    = does;
         meta.edm.to_wait = reserve_destination.execute(meta.edm.to[15:0]);
     }
 
@@ -1504,7 +1503,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     @hidden table clock {
         key = {
             meta.edm.op       : ternary;
-            hdr.again.pass        : ternary @name("pass");
+            hdr.again.pass    : ternary @name("pass");
             meta.edm.waits    : ternary;
             meta.edm.asks     : ternary;
             meta.edm.granted  : ternary;
@@ -1552,8 +1551,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table ring {
         key = {
-            hdr.again.pass       : ternary @name("pass");
-            meta.edm.does    : ternary;
+            hdr.again.pass          : ternary @name("pass");
+            meta.edm.does           : ternary;
             meta.edm.to_wait[31:31] : ternary @name("far");
         }
         actions = {
@@ -1564,10 +1563,10 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (EDM_PASS_UNMARK, _, _)  : look_for_more();
-            (_, EDM_ENTERS, _)       : enter();
-            (_, EDM_SERVES, 1)       : NoAction();
-            (_, EDM_SERVES, _)       : leave();
+            (EDM_PASS_UNMARK, _, _) : look_for_more();
+            (_, EDM_ENTERS, _)      : enter();
+            (_, EDM_SERVES, 1)      : NoAction();
+            (_, EDM_SERVES, _)      : leave();
         }
         size = 8;
     }
@@ -1575,39 +1574,47 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Another pass, or none; and whose head becomes a grant: that of a chunk its own one, that of any frame the one of a demand
     // that it found. A second pass is a resubmission, which any behind it can't be.
     @hidden action second_pass(bit<8> pass) {
-        hdr.again.pass = pass; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
+        hdr.again.pass            = pass;
+        meta.again                = 1;
+        ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     @hidden action later_pass(bit<8> pass) {
-        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
-        ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
+        hdr.again.pass = pass;
+        meta.again     = 1;
+        hdr.packet_in.setInvalid();
+        ig_tm_md.bypass_egress     = 1;
+        ig_tm_md.ucast_egress_port = LOOP_PORT;
     }
 
     @hidden action grant_and_pass(bit<8> pass) {
-        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
-        ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
-        ig_dprsr_md.mirror_type = COPY_HEAD;
-        meta.edm.copies = EDM_SERVES;
+        hdr.again.pass = pass;
+        meta.again     = 1;
+        hdr.packet_in.setInvalid();
+        ig_tm_md.bypass_egress     = 1;
+        ig_tm_md.ucast_egress_port = LOOP_PORT;
+        ig_dprsr_md.mirror_type    = COPY_HEAD;
+        meta.edm.copies            = EDM_SERVES;
     }
 
     @hidden action copy() {
         ig_dprsr_md.mirror_type = COPY_HEAD;
-        meta.edm.copies = EDM_GRANTS;
+        meta.edm.copies         = EDM_GRANTS;
     }
 
     @hidden table next_pass {
         key = {
-            hdr.again.pass              : ternary @name("pass");
-            meta.edm.does           : ternary;
-            meta.edm.op             : ternary;
-            meta.edm.count          : ternary;
-            meta.edm.to_wait[31:31] : ternary @name("far");
-            meta.edm.to[15:0]       : ternary @name("link");
-            meta.edm.beyond[31:31]  : ternary @name("room");
-            hdr.vlan.isValid()      : ternary @name("tagged");
+            hdr.again.pass           : ternary @name("pass");
+            meta.edm.does            : ternary;
+            meta.edm.op              : ternary;
+            meta.edm.count           : ternary;
+            meta.edm.to_wait[31:31]  : ternary @name("far");
+            meta.edm.to[15:0]        : ternary @name("link");
+            meta.edm.beyond[31:31]   : ternary @name("room");
+            hdr.vlan.isValid()       : ternary @name("tagged");
             hdr.packet_out.isValid() : ternary @name("controller");
-            meta.edm.waits          : ternary;
-            hdr.came.edm_nth     : ternary @name("nth");
+            meta.edm.waits           : ternary;
+            hdr.came.edm_nth         : ternary @name("nth");
         }
         actions = {
             second_pass;
@@ -1619,27 +1626,27 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         const default_action = NoAction();
         const entries = {
             // The ring is full, or the controller's demand would have to wait.
-            (0, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : second_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : later_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_GRANTS, _, _, 1, 0, _, _, _, _, _)    : second_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_GRANTS, _, _, 1, _, _, _, _, _, _)    : second_pass(EDM_PASS_JOIN);
-            (_, EDM_GRANTS, EDM_OP_WRITE, _, _, _, _, _, _, _, _)  : copy();
-            (_, EDM_GRANTS, EDM_OP_ANSWER, _, _, _, _, _, _, _, _) : copy();
-            (0, EDM_ENTERS, _, _, _, _, 1, true, false, _, _)   : second_pass(EDM_PASS_SERVE);
-            (0, EDM_LOOKS, _, _, _, _, 1, true, false, _, _)    : second_pass(EDM_PASS_SERVE);
-            (_, EDM_SERVES, _, _, 1, _, _, _, _, _, _)    : NoAction();
-            (_, EDM_SERVES, _, 0, _, _, _, _, _, _, _)          : later_pass(EDM_PASS_UNMARK);
-            (_, EDM_SERVES, _, 1, _, _, _, _, _, _, _)          : grant_and_pass(EDM_PASS_UNMARK);
-            (_, EDM_SERVES, _, _, _, _, _, _, _, _, _)          : grant_and_pass(EDM_PASS_SETTLE);
-            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, 0, _)     : NoAction();
-            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, EDM_AT_ONCE) : NoAction();
-            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, _)     : later_pass(EDM_PASS_SERVE);
-            // A demand went in meanwhile.
-            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, EDM_AT_ONCE) : later_pass(EDM_PASS_REMARK);
-            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, _)     : later_pass(EDM_PASS_MARK);
-            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, 0, _)     : NoAction();
-            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, EDM_AT_ONCE) : NoAction();
-            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, _)     : later_pass(EDM_PASS_SERVE);
+            (0, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)                   : second_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)                   : later_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_GRANTS, _, _, 1, 0, _, _, _, _, _)                   : second_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_GRANTS, _, _, 1, _, _, _, _, _, _)                   : second_pass(EDM_PASS_JOIN);
+            (_, EDM_GRANTS, EDM_OP_WRITE, _, _, _, _, _, _, _, _)        : copy();
+            (_, EDM_GRANTS, EDM_OP_ANSWER, _, _, _, _, _, _, _, _)       : copy();
+            (0, EDM_ENTERS, _, _, _, _, 1, true, false, _, _)            : second_pass(EDM_PASS_SERVE);
+            (0, EDM_LOOKS, _, _, _, _, 1, true, false, _, _)             : second_pass(EDM_PASS_SERVE);
+            (_, EDM_SERVES, _, _, 1, _, _, _, _, _, _)                   : NoAction();
+            (_, EDM_SERVES, _, 0, _, _, _, _, _, _, _)                   : later_pass(EDM_PASS_UNMARK);
+            (_, EDM_SERVES, _, 1, _, _, _, _, _, _, _)                   : grant_and_pass(EDM_PASS_UNMARK);
+            (_, EDM_SERVES, _, _, _, _, _, _, _, _, _)                   : grant_and_pass(EDM_PASS_SETTLE);
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, 0, _)              : NoAction();
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, EDM_SERVED_MAX) : NoAction();
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, _)              : later_pass(EDM_PASS_SERVE);
+            // A demand went in since.
+            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, EDM_SERVED_MAX) : later_pass(EDM_PASS_REMARK);
+            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, _)              : later_pass(EDM_PASS_MARK);
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, 0, _)              : NoAction();
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, EDM_SERVED_MAX) : NoAction();
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, _)              : later_pass(EDM_PASS_SERVE);
         }
         size = 32;
     }
@@ -1667,7 +1674,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (color == MeterColor_t.RED) {
-            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.drop   = DROP_EDM_CONTROL_METER;
             meta.edm.op = EDM_OP_NONE;
         } else {
             // touched
@@ -1718,11 +1725,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 ig_tm_md.qid = EDM_CLASS_DATA;
             }
         } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
+            ig_tm_md.qid             = EDM_CLASS_CONTROL;
             hdr.edm_management.value = meta.edm.held;
             reply_to_controller();
         } else if (meta.edm.op != EDM_OP_NONE) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
+            ig_tm_md.qid             = EDM_CLASS_CONTROL;
             hdr.edm_management.value = (bit<32>) meta.edm.to_wait;
             reply_to_controller();
         }
@@ -1739,9 +1746,9 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         next_pass.apply();
         if (meta.edm.count != 0) {
             if (meta.edm.does == EDM_ENTERS) {
-                put_who.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
+                put_demand.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
             } else if (meta.edm.does == EDM_SERVES) {
-                meta.edm.who = take_who.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
+                meta.edm.demand = take_demand.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0] ++ meta.edm.at[3:0]);
             }
         }
         if (meta.edm.count != 0) {
@@ -1791,9 +1798,9 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
     // The notification goes back as the grant of the message's first bytes.
     @hidden action grant() {
         turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm.bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        hdr.edm_control.kind       = EDM_GRANT;
+        hdr.edm_control.bytes      = meta.edm.bytes;
+        hdr.edm_control.wait       = (bit<32>) meta.edm.to_wait;
         ig_tm_md.ucast_egress_port = hdr.came.port;
     }
 
@@ -1933,14 +1940,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm.source_rate   = edm_rate;
         meta.edm.source_host   = edm_host;
         meta.edm.source_rings  = edm_rings;
-        meta.accepted = 1;
+        meta.accepted          = 1;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
     table source_guard {
         key = {
-            hdr.came.port : exact @name("ig_intr_md.ingress_port");
-            hdr.ethernet.srcAddr           : exact;
+            hdr.came.port        : exact @name("ig_intr_md.ingress_port");
+            hdr.ethernet.srcAddr : exact;
         }
         actions = {
             accept_source;
@@ -1952,9 +1959,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<8> edm_host, bit<16> edm_rings) {
-        ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
+        ig_tm_md.ucast_egress_port  = port;
+        meta.known                  = 1;
+        meta.known_port             = port;
         meta.edm.destination_link   = edm_link;
         meta.edm.destination_asks   = edm_asks;
         meta.edm.destination_asked  = edm_asked;
@@ -1993,25 +2000,25 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
-            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_EDM_CONTROL_METER);
-            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_VERSION);
-            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_KIND);
-            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_DEMAND);
-            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_LANE);
-            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_MEMORY);
-            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN) : count_drop(DROP_EDM_LANE_TAKEN);
+            (DROP_NONE, MeterColor_t.RED)                       : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN)                : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN)                  : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN)      : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN)                : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN)        : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN)        : count_drop(DROP_EDM_CONTROL_METER);
+            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN)          : count_drop(DROP_EDM_BAD_VERSION);
+            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN)             : count_drop(DROP_EDM_BAD_KIND);
+            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN)           : count_drop(DROP_EDM_BAD_DEMAND);
+            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN)             : count_drop(DROP_EDM_BAD_LANE);
+            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN)            : count_drop(DROP_EDM_NO_MEMORY);
+            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN)           : count_drop(DROP_EDM_LANE_TAKEN);
             (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
-            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_TARGET);
-            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_INDEX);
-            (DROP_EDM_NO_TIME, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_TIME);
-            (DROP_EDM_WAITS, MeterColor_t.GREEN) : count_drop(DROP_EDM_WAITS);
-            (DROP_EDM_LOOKED, MeterColor_t.GREEN) : count_drop(DROP_EDM_LOOKED);
+            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN)           : count_drop(DROP_EDM_BAD_TARGET);
+            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN)            : count_drop(DROP_EDM_BAD_INDEX);
+            (DROP_EDM_NO_TIME, MeterColor_t.GREEN)              : count_drop(DROP_EDM_NO_TIME);
+            (DROP_EDM_WAITS, MeterColor_t.GREEN)                : count_drop(DROP_EDM_WAITS);
+            (DROP_EDM_LOOKED, MeterColor_t.GREEN)               : count_drop(DROP_EDM_LOOKED);
         }
         size = 64;
     }
@@ -2021,11 +2028,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) hdr.came.port;
 
-        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        ig_tm_md.qid     = PRIORITY_BEST_EFFORT;
         bit<8> edm_color = MeterColor_t.GREEN;
 
         // What is computed of a frame whatever becomes of it.
-        meta.edm.rest  = meta.edm.total - meta.edm.offset;
+        meta.edm.rest = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
             meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
             if (meta.edm.end == 0) {
@@ -2055,7 +2062,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (ig_prsr_md.parser_err != 0) {
-            meta.drop = DROP_MALFORMED;
+            meta.drop   = DROP_MALFORMED;
             meta.edm.op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
             meta.edm.op = EDM_OP_NONE;
@@ -2070,24 +2077,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else {
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
-                meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
+                meta.drop   = DROP_EDM_MANAGEMENT_FROM_HOST;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.edm.kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.edm.bad != 0) {
-                meta.drop = meta.edm.bad;
+                meta.drop   = meta.edm.bad;
                 meta.edm.op = EDM_OP_NONE;
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == hdr.came.port) {
-                meta.drop = DROP_SAME_PORT;
+                meta.drop   = DROP_SAME_PORT;
                 meta.edm.op = EDM_OP_NONE;
             } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
                 meta.edm.op = EDM_OP_NONE;
             }
         }
@@ -2121,9 +2128,9 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
     state start {
         packet.extract(eg_intr_md);
         transition select(packet.lookahead<bit<8>>()) {
-            HEAD    : parse_head;
+            HEAD       : parse_head;
             HEAD_AGAIN : parse_head_again;
-            default : parse_carried;
+            default    : parse_carried;
         }
     }
 
@@ -2178,7 +2185,7 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
             (EDM_VERSION, EDM_NOTIFY) : parse_edm_chunk;
             (EDM_VERSION, EDM_RREQ)   : parse_edm_chunk;
             (EDM_VERSION, EDM_RMWREQ) : parse_edm_chunk;
-            default                 : accept;
+            default                   : accept;
         }
     }
 

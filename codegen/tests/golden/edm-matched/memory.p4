@@ -12,12 +12,12 @@
 #include <core.p4>
 #include <v1model.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_EDM  = 0x88B6;
@@ -28,26 +28,26 @@ const bit<3> EDM_CLASS_DATA       = 5;
 const bit<3> PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<32> DROP_MALFORMED                = 0;  // cut short within a header
-const bit<32> DROP_SPOOFED                  = 1;  // source address is not the port's own host's
-const bit<32> DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
-const bit<32> DROP_SAME_PORT                = 3;  // the destination is the sender
-const bit<32> DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
-const bit<32> DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
-const bit<32> DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
-const bit<32> DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<32> DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
-const bit<32> DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
-const bit<32> DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
-const bit<32> DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
-const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
-const bit<32> DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
-const bit<32> DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
-const bit<32> DROP_EDM_NO_TIME              = 15; // a demand for which there is no time, and no room to wait
-const bit<32> DROP_EDM_WAITS                = 16; // no loss: a notification that waits for its grant
-const bit<32> DROP_EDM_LOOKED               = 17; // no loss: a copy that looked for demands that wait, and found none
-const bit<32> DROP_REASONS                  = 18; // how many there are
-const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+const bit<32> DROP_MALFORMED                = 0;          // cut short within a header
+const bit<32> DROP_SPOOFED                  = 1;          // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION      = 2;          // no host has this address
+const bit<32> DROP_SAME_PORT                = 3;          // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER        = 4;          // more best effort than the port may send
+const bit<32> DROP_EDM_CONTROL_METER        = 5;          // more notifications and requests than the port may send
+const bit<32> DROP_EDM_BAD_VERSION          = 6;          // EDM of another version
+const bit<32> DROP_EDM_BAD_KIND             = 7;          // an EDM kind that hosts don't send, or that doesn't exist
+const bit<32> DROP_EDM_BAD_DEMAND           = 8;          // a demand for nothing or for too much, or data without bytes
+const bit<32> DROP_EDM_BAD_LANE             = 9;          // names a lane that pairs don't have
+const bit<32> DROP_EDM_NO_MEMORY            = 10;         // a demand for a host without memory
+const bit<32> DROP_EDM_LANE_TAKEN           = 11;         // the lane's message is not done
+const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST = 12;         // management from a port other than the controller's
+const bit<32> DROP_EDM_BAD_TARGET           = 13;         // management of a register that doesn't exist
+const bit<32> DROP_EDM_BAD_INDEX            = 14;         // management of a cell that doesn't exist
+const bit<32> DROP_EDM_NO_TIME              = 15;         // a demand for which there is no time, and no room to wait
+const bit<32> DROP_EDM_WAITS                = 16;         // no loss: a notification that waits for its grant
+const bit<32> DROP_EDM_LOOKED               = 17;         // no loss: a copy that looked for demands that wait, and found none
+const bit<32> DROP_REASONS                  = 18;         // how many there are
+const bit<32> DROP_NONE                     = 0xFFFFFFFF; // it is not dropped
 
 // Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
 typedef bit<48> time_t;
@@ -69,12 +69,12 @@ const bit<4> EDM_MGMT_REPLY = 11;
 const bit<8> EDM_TARGET_DESTINATION = 1;
 const bit<8> EDM_TARGET_RIGHTS      = 2;
 
-const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
-const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_CHUNK      = 256;     // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024;    // bytes of a message that are granted and not sent yet, at most
 const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
-const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
-const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
-const bit<2>  EDM_DEMANDS    = 3; // lanes of a pair in use
+const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<2>  EDM_DEMANDS    = 3;       // lanes of a pair in use
 
 // What a frame asks of EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
@@ -84,29 +84,29 @@ const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<32> EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
-const bit<32> EDM_DEMOTED_TOO_LONG  = 1;  // longer than its header says
-const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+const bit<32> EDM_DEMOTED_UNCOVERED = 0; // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_TOO_LONG  = 1; // longer than its header says
+const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
 
-const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
-const bit<32> EDM_LOOKS     = 1024;         // and here: headers of frames, to look for demands that wait
-const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
-const int<32> EDM_CHUNK_AHEAD  = 107; // a link that is granted further ahead has a chunk of each message at a time,
-const int<32> EDM_WINDOW_AHEAD = 430; // and grants no windows
-const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
-const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
-const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
-const bit<32> INGRESS_CLONE = 1; // what standard_metadata.instance_type says of a copy of a frame as it came
+const bit<32> EDM_SESSIONS     = 512;        // clone sessions of ports begin here: heads of chunks, to become grants
+const bit<32> EDM_LOOKS        = 1024;       // and here: headers of frames, to look for demands that wait
+const bit<8>  EDM_COPY         = 2;          // what such a copy takes along
+const int<32> EDM_CHUNK_AHEAD  = 107;        // a link that is granted further ahead has a chunk of each message at a time,
+const int<32> EDM_WINDOW_AHEAD = 430;        // and grants no windows
+const bit<32> EDM_NEVER        = 0xFFFFFFFF; // more than any right
+const bit<32> EDM_FRAME_MIN    = 60;         // what a shorter frame is padded to, without FCS
+const bit<32> EDM_HEADERS      = 46;         // before a chunk in its frame
+const bit<32> INGRESS_CLONE    = 1;          // what standard_metadata.instance_type says of a copy of a frame as it came
 
-const bit<32> RECIRCULATED = 4; // what standard_metadata.instance_type says of a frame that went round
-const bit<32> EDM_LATER     = 0xFFFFFFFF;   // the wait in a request whose answer is granted later
-const bit<8>  EDM_RINGS     = 6;            // rings of a destination, the first one for the shortest messages
-const bit<32> EDM_RING      = 16;         // demands that a ring holds: as many as lanes lead to a host
-const bit<8>  EDM_AT_ONCE   = 24;           // grants that one frame brings about, at most
+const bit<32> RECIRCULATED   = 4;          // what standard_metadata.instance_type says of a frame that went round
+const bit<32> EDM_LATER      = 0xFFFFFFFF; // the wait in a request whose answer is granted later
+const bit<8>  EDM_RINGS      = 6;          // rings of a destination, the first one for the shortest messages
+const bit<32> EDM_RING       = 16;         // demands that a ring holds: as many as lanes lead to a host
+const bit<8>  EDM_SERVED_MAX = 24;         // grants that one frame brings about, at most
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -117,7 +117,7 @@ header packet_in_t {
 // Precedes frames from the controller to the switch.
 @controller_header("packet_out")
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -146,7 +146,7 @@ header edm_control_t {
     bit<4>  version; // 1
     bit<4>  kind;    // NOTIFY or GRANT
     bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
     bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
     bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -157,7 +157,7 @@ header edm_message_t {
     bit<4>  version; // 1
     bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
     bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
@@ -188,45 +188,45 @@ struct headers_t {
 
 // What edm keeps of a frame while ingress handles it.
 struct edm_metadata_t {
-    bit<8>  kind;               // what the frame is: one of EDM_OP
-    bit<8>  op;                 // the same, once it may be
-    bit<32> now;                // when it came
-    bit<32> source_link;        // where the frame comes from
-    bit<32> source_asks;        // the source's first cell as a requester
-    bit<32> source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  source_memory;      // whether it has memory
-    bit<8>  source_rate;        // the number of its rate
-    bit<32> destination_link;   // the same of where the frame goes
+    bit<8>  kind;             // what the frame is: one of EDM_OP
+    bit<8>  op;               // the same, once it may be
+    bit<32> now;              // when it came
+    bit<32> source_link;      // where the frame comes from
+    bit<32> source_asks;      // the source's first cell as a requester
+    bit<32> source_asked;     // its offset among a requester's cells, as memory
+    bit<8>  source_memory;    // whether it has memory
+    bit<8>  source_rate;      // the number of its rate
+    bit<32> destination_link; // the same of where the frame goes
     bit<32> destination_asks;
     bit<32> destination_asked;
     bit<8>  destination_memory;
     bit<8>  destination_rate;
-    bit<16> id;                 // of the message
-    bit<32> cell;               // the lane of the message
-    bit<8>  memory;             // whether the host that is asked has memory
-    bit<32> total;              // bytes of the message
-    bit<32> offset;             // where in the message the chunk starts
-    bit<32> size;               // bytes of the chunk
-    bit<32> slack;              // below 0: the message is too long
-    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
-    @field_list(EDM_COPY) bit<32> bytes;   // what is granted
-    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> amount;             // what it uses up of this
-    int<32> expired;            // whether the lane's message has given it up
-    bit<32> granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> held;               // what a lane held, as the controller asks
-    bit<8>  to_rate;            // the number of the rate of where data goes
-    @field_list(EDM_COPY) bit<32> to;                 // where data goes
-    bit<32> to_time;            // what the granted bytes take where they go
+    bit<16> id;               // of the message
+    bit<32> cell;             // the lane of the message
+    bit<8>  memory;           // whether the host that is asked has memory
+    bit<32> total;            // bytes of the message
+    bit<32> offset;           // where in the message the chunk starts
+    bit<32> size;             // bytes of the chunk
+    bit<32> slack;            // below 0: the message is too long
+    bit<32> rest;             // what of the message is left behind what was granted; below 0: nothing
+    @field_list(EDM_COPY) bit<32> bytes; // what is granted
+    bit<32> need;             // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;           // what it uses up of this
+    int<32> expired;          // whether the lane's message has given it up
+    bit<32> granted;          // whether a demand has its lane, or a chunk its right
+    bit<32> held;             // what a lane held, as the controller asks
+    bit<8>  to_rate;          // the number of the rate of where data goes
+    @field_list(EDM_COPY) bit<32> to; // where data goes
+    bit<32> to_time;          // what the granted bytes take where they go
     @field_list(EDM_COPY) int<32> to_wait; // how long until they may
-    bit<32> round;              // their length, to be rounded up to units
-    bit<32> copy_session; // by which a copy goes back
-    int<32> early;   // how long before the last of what is granted may leave
-    int<32> lead;    // how far ahead the links are granted that data takes
-    bit<32> behind;  // what of the message is granted and behind the chunk
+    bit<32> round;            // their length, to be rounded up to units
+    bit<32> copy_session;     // by which a copy goes back
+    int<32> early;            // how long before the last of what is granted may leave
+    int<32> lead;             // how far ahead the links are granted that data takes
+    bit<32> behind;           // what of the message is granted and behind the chunk
     @field_list(EDM_COPY) bit<32> next; // where what is not granted begins
-    bit<32> most;    // what may be granted and behind a chunk
-    bit<8>  stalled; // whether nothing of the message can be granted
+    bit<32> most;             // what may be granted and behind a chunk
+    bit<8>  stalled;          // whether nothing of the message can be granted
     bit<16> source_host;      // the numbers of the hosts from and to which the frame goes,
     bit<16> destination_host;
     bit<32> hosts;            // and those from and to which data goes
@@ -236,19 +236,19 @@ struct edm_metadata_t {
     bit<8>  entered;          // whether there is room in it
     bit<32> ring;
     bit<32> at;               // its place there
-    bit<64> who;              // a demand that waits: source, destination, whether it is for an answer, id
-    bit<64> what;             // its offset and bytes
-    @field_list(EDM_COPY) bit<8>  looks;       // whether a frame's copy goes round, to look for a demand that waits
-    @field_list(EDM_COPY) bit<8>  nth;         // how many it has found
+    bit<64> demand;           // a demand that waits: source, destination, whether it is for an answer, id
+    bit<64> window;           // offset and bytes of the window that it is to get
+    @field_list(EDM_COPY) bit<8> looks; // whether a frame's copy goes round, to look for a demand that waits
+    @field_list(EDM_COPY) bit<8> nth; // how many it has found
     @field_list(EDM_COPY) bit<32> window_time; // what a window takes at the destination
-    @field_list(EDM_COPY) bit<32> limit;       // how far ahead its clock may be for another grant
-    @field_list(EDM_COPY) bit<32> excess;      // what the last grant took too much of it,
-    @field_list(EDM_COPY) bit<32> left;        // if the clock is still where that grant left it
+    @field_list(EDM_COPY) bit<32> limit; // how far ahead its clock may be for another grant
+    @field_list(EDM_COPY) bit<32> excess; // what the last grant took too much of it,
+    @field_list(EDM_COPY) bit<32> left; // if the clock is still where that grant left it
 }
 
 struct metadata_t {
     edm_metadata_t edm;
-    bit<32> drop; // why the frame is dropped
+    bit<32>        drop; // why the frame is dropped
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -505,7 +505,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         read_destination(at);
         meta.edm.queued  = meta.edm.waiting == 0 && meta.edm.to_wait < (int<32>) meta.edm.limit ? 8w0 : 8w1;
         meta.edm.waiting = meta.edm.queued == 0 || at == 0 ? 32w0 : meta.edm.waiting + 1;
-        bit<32> free = meta.edm.now + (bit<32>) meta.edm.to_wait + (meta.edm.queued == 0 ? meta.edm.to_time : 32w0);
+        bit<32> free     = meta.edm.now + (bit<32>) meta.edm.to_wait + (meta.edm.queued == 0 ? meta.edm.to_time : 32w0);
         destination_free.write(at, free ++ meta.edm.waiting);
     }
 
@@ -645,15 +645,15 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by copies that serve demands; it wraps at 2^32, a multiple of the ring.
     register<bit<32>>(24) ring_head;
 
-    // By place in a ring, of the demand that waits there: whose it is.
+    // By place in a ring, of the demand that waits there: its hosts, its kind and its id.
     // Written by the demand; it does not count.
-    register<bit<64>>(384) ring_who;
+    register<bit<64>>(384) ring_demand;
 
-    // The same: for what.
+    // The same: offset and bytes of the window that it is to get.
     // Written by the demand; it does not count.
-    register<bit<64>>(384) ring_what;
+    register<bit<64>>(384) ring_window;
 
-    // The same: what time its window takes.
+    // The same: the time of that window.
     // Written by the demand; it does not count.
     register<bit<32>>(384) ring_time;
 
@@ -666,8 +666,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         ring_tail.read(meta.edm.at, meta.edm.ring);
         ring_tail.write(meta.edm.ring, meta.edm.at + 1);
         meta.edm.at = meta.edm.ring << 4 | meta.edm.at & (EDM_RING - 1);
-        ring_who.write(meta.edm.at, meta.edm.who);
-        ring_what.write(meta.edm.at, meta.edm.what);
+        ring_demand.write(meta.edm.at, meta.edm.demand);
+        ring_window.write(meta.edm.at, meta.edm.window);
         ring_time.write(meta.edm.at, meta.edm.to_time);
         ring_lane.write(meta.edm.at, meta.edm.cell);
     }
@@ -677,8 +677,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         ring_head.read(meta.edm.at, meta.edm.ring);
         ring_head.write(meta.edm.ring, meta.edm.at + 1);
         meta.edm.at = meta.edm.ring << 4 | meta.edm.at & (EDM_RING - 1);
-        ring_who.read(meta.edm.who, meta.edm.at);
-        ring_what.read(meta.edm.what, meta.edm.at);
+        ring_demand.read(meta.edm.demand, meta.edm.at);
+        ring_window.read(meta.edm.window, meta.edm.at);
         ring_time.read(meta.edm.to_time, meta.edm.at);
         ring_lane.read(meta.edm.cell, meta.edm.at);
     }
@@ -689,33 +689,33 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         hdr.edm_control.setValid();
         hdr.edm_control.version = EDM_VERSION;
         hdr.edm_control.kind    = EDM_GRANT;
-        hdr.edm_control.answer  = meta.edm.who[23:16];
-        hdr.edm_control.id      = meta.edm.who[15:0];
-        hdr.edm_control.offset  = meta.edm.what[63:32];
-        hdr.edm_control.bytes   = meta.edm.what[31:0];
+        hdr.edm_control.answer  = meta.edm.demand[23:16];
+        hdr.edm_control.id      = meta.edm.demand[15:0];
+        hdr.edm_control.offset  = meta.edm.window[63:32];
+        hdr.edm_control.bytes   = meta.edm.window[31:0];
         hdr.edm_control.wait    = (bit<32>) meta.edm.to_wait;
         hdr.edm_message.setValid();
-        hdr.edm_message.version = 0;
-        hdr.edm_message.kind    = 0;
-        hdr.edm_message.code    = 0;
-        hdr.edm_message.id      = 0;
-        hdr.edm_message.key     = 0;
-        hdr.edm_message.address = 0;
-        hdr.edm_message.total   = 0;
-        hdr.edm_message.offset  = 0;
-        hdr.edm_message.bytes   = 0;
-        hdr.edm_message.start   = 0;
+        hdr.edm_message.version    = 0;
+        hdr.edm_message.kind       = 0;
+        hdr.edm_message.code       = 0;
+        hdr.edm_message.id         = 0;
+        hdr.edm_message.key        = 0;
+        hdr.edm_message.address    = 0;
+        hdr.edm_message.total      = 0;
+        hdr.edm_message.offset     = 0;
+        hdr.edm_message.bytes      = 0;
+        hdr.edm_message.start      = 0;
         standard_metadata.priority = EDM_CLASS_CONTROL;
     }
 
     action to_grantee(mac_addr_t mac, port_t port) {
-        hdr.ethernet.dstAddr = mac;
+        hdr.ethernet.dstAddr          = mac;
         standard_metadata.egress_spec = port;
     }
 
     table grantees {
         key = {
-            meta.edm.who[63:48] : exact @name("host");
+            meta.edm.demand[63:48] : exact @name("host");
         }
         actions = {
             to_grantee;
@@ -731,7 +731,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     table partners {
         key = {
-            meta.edm.who[47:32] : exact @name("host");
+            meta.edm.demand[47:32] : exact @name("host");
         }
         actions = {
             about_partner;
@@ -743,7 +743,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
     action take_times(bit<32> to_time, bit<32> window_time, bit<32> limit) {
-        meta.edm.to_time = to_time;
+        meta.edm.to_time     = to_time;
         meta.edm.window_time = window_time;
         meta.edm.limit       = limit;
     }
@@ -751,7 +751,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     table times {
         key = {
             meta.edm.round[15:4] : exact @name("units");
-            meta.edm.to_rate : exact;
+            meta.edm.to_rate     : exact;
         }
         actions = {
             take_times;
@@ -769,15 +769,15 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // The notification goes back as the grant of the message's first bytes.
     @hidden action grant() {
         turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm.bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        hdr.edm_control.kind          = EDM_GRANT;
+        hdr.edm_control.bytes         = meta.edm.bytes;
+        hdr.edm_control.wait          = (bit<32>) meta.edm.to_wait;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        hdr.edm_management.kind       = EDM_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
     }
 
@@ -794,15 +794,15 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     // Data goes the way of the frame, but answers to requests the other way.
     @hidden action goes_on() {
-        meta.edm.to        = meta.edm.destination_link;
-        meta.edm.to_rate   = meta.edm.destination_rate;
-        meta.edm.hosts     = meta.edm.source_host ++ meta.edm.destination_host;
+        meta.edm.to      = meta.edm.destination_link;
+        meta.edm.to_rate = meta.edm.destination_rate;
+        meta.edm.hosts   = meta.edm.source_host ++ meta.edm.destination_host;
     }
 
     @hidden action comes_back() {
-        meta.edm.to        = meta.edm.source_link;
-        meta.edm.to_rate   = meta.edm.source_rate;
-        meta.edm.hosts     = meta.edm.destination_host ++ meta.edm.source_host;
+        meta.edm.to      = meta.edm.source_link;
+        meta.edm.to_rate = meta.edm.source_rate;
+        meta.edm.hosts   = meta.edm.destination_host ++ meta.edm.source_host;
     }
 
     apply {
@@ -841,7 +841,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             }
             meta.edm.excess = meta.edm.window_time - meta.edm.to_time;
             meta.edm.nth    = meta.edm.nth + 1;
-            if (meta.edm.nth < EDM_AT_ONCE) {
+            if (meta.edm.nth < EDM_SERVED_MAX) {
                 meta.edm.copy_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
                 clone_preserving_field_list(CloneType.I2E, meta.edm.copy_session, EDM_COPY);
             }
@@ -916,7 +916,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 if (meta.edm.lead > EDM_WINDOW_AHEAD) {
                     meta.edm.bytes = (meta.edm.total < EDM_CHUNK ? meta.edm.total : EDM_CHUNK);
                 }
-                meta.edm.need  = meta.edm.bytes;
+                meta.edm.need = meta.edm.bytes;
             } else {
                 meta.edm.need = meta.edm.size;
                 look_at_rights(meta.edm.cell, meta.edm.behind);
@@ -973,12 +973,12 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                     meta.edm.stalled = 1;
                 } else if (meta.edm.queued != 0) {
                     if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
-                        meta.edm.rest = meta.edm.total;
-                        meta.edm.what = 32w0 ++ meta.edm.bytes;
+                        meta.edm.rest   = meta.edm.total;
+                        meta.edm.window = 32w0 ++ meta.edm.bytes;
                     } else {
-                        meta.edm.what = meta.edm.next ++ meta.edm.bytes;
+                        meta.edm.window = meta.edm.next ++ meta.edm.bytes;
                     }
-                    meta.edm.who = meta.edm.hosts ++ 8w0 ++
+                    meta.edm.demand = meta.edm.hosts ++ 8w0 ++
                         (meta.edm.op == EDM_OP_REQUEST || meta.edm.op == EDM_OP_ANSWER ? 8w1 : 8w0) ++ meta.edm.id;
                     if (meta.edm.rest <= 1024) {
                         meta.edm.class = 0;
@@ -1041,7 +1041,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                             meta.drop = DROP_EDM_WAITS;
                             return;
                         }
-                        hdr.edm_message.offset = EDM_LATER;
+                        hdr.edm_message.offset     = EDM_LATER;
                         standard_metadata.priority = EDM_CLASS_CONTROL;
                     } else if (meta.edm.op == EDM_OP_NOTIFY) {
                         grant();
@@ -1124,12 +1124,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<16> edm_host) {
         standard_metadata.egress_spec = port;
-        meta.edm.destination_link   = edm_link;
-        meta.edm.destination_asks   = edm_asks;
-        meta.edm.destination_asked  = edm_asked;
-        meta.edm.destination_memory = edm_memory;
-        meta.edm.destination_rate   = edm_rate;
-        meta.edm.destination_host   = edm_host;
+        meta.edm.destination_link     = edm_link;
+        meta.edm.destination_asks     = edm_asks;
+        meta.edm.destination_asked    = edm_asked;
+        meta.edm.destination_memory   = edm_memory;
+        meta.edm.destination_rate     = edm_rate;
+        meta.edm.destination_host     = edm_host;
     }
 
     table l2_forward {
@@ -1148,7 +1148,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        meta.drop = DROP_NONE;
+        meta.drop                  = DROP_NONE;
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
@@ -1242,7 +1242,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
         } else
         // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
         if (standard_metadata.instance_type == INGRESS_CLONE && hdr.edm_message.isValid()) {
-            mac_addr_t source = hdr.ethernet.srcAddr;
+            mac_addr_t source    = hdr.ethernet.srcAddr;
             hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
             hdr.ethernet.dstAddr = source;
             if (hdr.vlan.isValid()) {

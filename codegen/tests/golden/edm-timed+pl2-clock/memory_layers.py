@@ -14,7 +14,7 @@ class Control(Packet):
         BitField("kind", 0, 4),  # RSV, GRT or NOTIFY
         ByteField("demand", 0),  # slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
         ByteField("cell", 0),  # where the switch keeps this reservation, among the pair's: 2 × lane + half
-        BitField("unsolicited", 0, 1),  # 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+        BitField("unsolicited", 0, 1),  # 1: its burst follows immediately, unsolicited; it has its slots only if the waits are longer than t
         BitField("reserved", 0, 7),  # zero on sending, ignored on receipt
         IntField("id", 0),  # chosen by the host, returned in the GRT
         IntField("send_wait", 0),  # source port's reservation before this one: slots (counter) or time units from now (clock)
@@ -74,7 +74,7 @@ class EdmControl(Packet):
         BitField("version", 0, 4),  # 1
         BitField("kind", 0, 4),  # NOTIFY or GRANT
         ByteField("answer", 0),  # GRANT: 1 for a chunk of an answer, 0 for one of a write
-        XShortField("id", 0),  # message of this pair, chosen by who asks
+        XShortField("id", 0),  # message of this pair, chosen by the host that asks
         IntField("offset", 0),  # NOTIFY: zero; GRANT: where in the message the chunk starts
         IntField("bytes", 0),  # NOTIFY: bytes of the message; GRANT: bytes that may be sent
         IntField("wait", 0),  # NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -87,7 +87,7 @@ class EdmMessage(Packet):
         BitField("version", 0, 4),  # 1
         BitField("kind", 0, 4),  # RREQ, WREQ, RMWREQ or RRES
         ByteField("code", 0),  # RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-        XShortField("id", 0),  # message of this pair, chosen by who asks
+        XShortField("id", 0),  # message of this pair, chosen by the host that asks
         IntField("key", 0),  # proves the right to the region; RRES: writes of the session that were refused
         LongField("address", 0),  # address of the message's first byte; RRES: status of the last write that was refused
         IntField("total", 0),  # bytes of the message: read, written or answered

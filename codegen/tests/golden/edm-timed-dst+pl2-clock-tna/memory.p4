@@ -16,12 +16,12 @@
 #include <core.p4>
 #include <tna.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_PL2  = 0x88B5;
@@ -35,33 +35,33 @@ const QueueId_t EDM_CLASS_DATA       = 5;
 const QueueId_t PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<8>  DROP_MALFORMED                  = 0;  // cut short within a header
-const bit<8>  DROP_SPOOFED                    = 1;  // source address is not the port's own host's
-const bit<8>  DROP_UNKNOWN_DESTINATION        = 2;  // no host has this address
-const bit<8>  DROP_SAME_PORT                  = 3;  // the destination is the sender
-const bit<8>  DROP_BEST_EFFORT_METER          = 4;  // more best effort than the port may send
-const bit<8>  DROP_CONTROL_METER              = 5;  // more control frames than the port may send
-const bit<8>  DROP_BAD_VERSION                = 6;  // PL2 of another version
-const bit<8>  DROP_BAD_KIND                   = 7;  // a PL2 kind that hosts don't send, or that doesn't exist
-const bit<8>  DROP_BAD_DEMAND                 = 8;  // asks for no slots, or for more than K
-const bit<8>  DROP_BAD_LANE                   = 9;  // names a lane that the rack does not have
-const bit<8>  DROP_UNSOLICITED_OVER_THRESHOLD = 10; // unsolicited while more than T is reserved
-const bit<8>  DROP_MANAGEMENT_FROM_HOST       = 11; // management from a port other than the controller's
-const bit<8>  DROP_BAD_TARGET                 = 12; // management of a register that doesn't exist
-const bit<8>  DROP_BAD_INDEX                  = 13; // management of a port that doesn't exist
+const bit<8>  DROP_MALFORMED                  = 0;   // cut short within a header
+const bit<8>  DROP_SPOOFED                    = 1;   // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION        = 2;   // no host has this address
+const bit<8>  DROP_SAME_PORT                  = 3;   // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER          = 4;   // more best effort than the port may send
+const bit<8>  DROP_CONTROL_METER              = 5;   // more control frames than the port may send
+const bit<8>  DROP_BAD_VERSION                = 6;   // PL2 of another version
+const bit<8>  DROP_BAD_KIND                   = 7;   // a PL2 kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_BAD_DEMAND                 = 8;   // asks for no slots, or for more than K
+const bit<8>  DROP_BAD_LANE                   = 9;   // names a lane that the rack does not have
+const bit<8>  DROP_UNSOLICITED_OVER_THRESHOLD = 10;  // unsolicited while more than T is reserved
+const bit<8>  DROP_MANAGEMENT_FROM_HOST       = 11;  // management from a port other than the controller's
+const bit<8>  DROP_BAD_TARGET                 = 12;  // management of a register that doesn't exist
+const bit<8>  DROP_BAD_INDEX                  = 13;  // management of a port that doesn't exist
 const bit<8>  DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its waits are longer than t: it comes again in its slots
-const bit<8>  DROP_EDM_CONTROL_METER          = 15; // more notifications and requests than the port may send
-const bit<8>  DROP_EDM_BAD_VERSION            = 16; // EDM of another version
-const bit<8>  DROP_EDM_BAD_KIND               = 17; // an EDM kind that hosts don't send, or that doesn't exist
-const bit<8>  DROP_EDM_BAD_DEMAND             = 18; // a demand for nothing or for too much, or data without bytes
-const bit<8>  DROP_EDM_BAD_LANE               = 19; // names a lane that pairs don't have
-const bit<8>  DROP_EDM_NO_MEMORY              = 20; // a demand for a host without memory
-const bit<8>  DROP_EDM_LANE_TAKEN             = 21; // the lane's message is not done
-const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST   = 22; // management from a port other than the controller's
-const bit<8>  DROP_EDM_BAD_TARGET             = 23; // management of a register that doesn't exist
-const bit<8>  DROP_EDM_BAD_INDEX              = 24; // management of a cell that doesn't exist
-const bit<32> DROP_REASONS                    = 25; // how many there are
-const bit<8>  DROP_NONE = 255; // it is not dropped
+const bit<8>  DROP_EDM_CONTROL_METER          = 15;  // more notifications and requests than the port may send
+const bit<8>  DROP_EDM_BAD_VERSION            = 16;  // EDM of another version
+const bit<8>  DROP_EDM_BAD_KIND               = 17;  // an EDM kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_EDM_BAD_DEMAND             = 18;  // a demand for nothing or for too much, or data without bytes
+const bit<8>  DROP_EDM_BAD_LANE               = 19;  // names a lane that pairs don't have
+const bit<8>  DROP_EDM_NO_MEMORY              = 20;  // a demand for a host without memory
+const bit<8>  DROP_EDM_LANE_TAKEN             = 21;  // the lane's message is not done
+const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST   = 22;  // management from a port other than the controller's
+const bit<8>  DROP_EDM_BAD_TARGET             = 23;  // management of a register that doesn't exist
+const bit<8>  DROP_EDM_BAD_INDEX              = 24;  // management of a cell that doesn't exist
+const bit<32> DROP_REASONS                    = 25;  // how many there are
+const bit<8>  DROP_NONE                       = 255; // it is not dropped
 
 const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
 const bit<8>       HEAD      = 0xFF; // the head's mark
@@ -86,30 +86,30 @@ const bit<4> PL2_MGMT_FORGET = 12;
 const bit<8> PL2_TARGET_IN  = 0;
 const bit<8> PL2_TARGET_OUT = 1;
 
-const bit<8>  PL2_K   = 4;        // most slots in one reservation
-const bit<12> PL2_VID = 100;      // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
+const bit<8>  PL2_K   = 4;   // most slots in one reservation
+const bit<12> PL2_VID = 100; // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
 
 // Reservations are kept in cells, one for each half of each lane of a (source, destination) pair.
 const bit<8>  PL2_CELLS  = 2;      // of a pair
-const bit<32> CELL_COUNT = 32; // of all, the controller among the sources
+const bit<32> CELL_COUNT = 32;     // of all, the controller among the sources
 const bit<32> LANE_COUNT = 16;
-const bit<8>  HELD       = 0x80; // of a lane's lock, beside the cell: that one holds it
-const bit<8>  HARD       = 0xC0; // and that frames don't free it
-const bit<8>  HELD_CELL  = 0x3F; // which one
-const bit<16> HAS_SLOTS = 0xFFFF; // of a cell's rights_unsolicited: its waits are longer than t
-const bit<16> NOT_ASKED = 0xFFFE; // the same: its burst was to wait for its slots
+const bit<8>  HELD       = 0x80;   // of a lane's lock, beside the cell: that one holds it
+const bit<8>  HARD       = 0xC0;   // and that frames don't free it
+const bit<8>  HELD_CELL  = 0x3F;   // which one
+const bit<16> HAS_SLOTS  = 0xFFFF; // of a cell's rights_unsolicited: its waits are longer than t
+const bit<16> NOT_ASKED  = 0xFFFE; // the same: its burst was to wait for its slots
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<8>  DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
-const bit<8>  DEMOTED_UNCOVERED_UNSOLICITED = 1;  // unsolicited beyond what was asked for
-const bit<8>  DEMOTED_EARLY                 = 2;  // long before its reservation begins
-const bit<8>  DEMOTED_LATE                  = 3;  // long after its reservation
-const bit<32> DEMOTED_REASONS               = 4;  // how many there are
+const bit<8>  DEMOTED_UNCOVERED             = 0; // its reservation has nothing left for it
+const bit<8>  DEMOTED_UNCOVERED_UNSOLICITED = 1; // unsolicited beyond what was asked for
+const bit<8>  DEMOTED_EARLY                 = 2; // long before its reservation begins
+const bit<8>  DEMOTED_LATE                  = 3; // long after its reservation
+const bit<32> DEMOTED_REASONS               = 4; // how many there are
 
 // Why an RSV is answered "not now": index into the counter `refused`.
-const bit<8>  REFUSED_LANE     = 0;  // the lane's reservation has not begun
-const bit<32> REFUSED_REASONS  = 2;  // how many there are
-const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
+const bit<8>  REFUSED_LANE    = 0;          // the lane's reservation has not begun
+const bit<32> REFUSED_REASONS = 2;          // how many there are
+const bit<32> PL2_NOT_NOW     = 0xFFFFFFFF; // both waits of such a grant
 
 // Differences from here up mean a time in the past (see the registers).
 const bit<32> HORIZON = 32w1 << 16;
@@ -121,12 +121,12 @@ typedef bit<32> wait_t; // a time
 
 // What a frame asks of the registers.
 const bit<8> OP_NONE        = 0;
-const bit<8> OP_RESERVE     = 1; // an RSV
-const bit<8> OP_OCCUPIED    = 2; // an RSV whose lane is held
-const bit<8> OP_CLAIM       = 3; // a frame in its slots
-const bit<8> OP_DEMOTED     = 4; // a frame that loses its class, in its second pass
-const bit<8> OP_UNSOLICITED = 5; // a frame before its grant
-const bit<8> OP_READ_IN     = 6; // the controller's
+const bit<8> OP_RESERVE     = 1;  // an RSV
+const bit<8> OP_OCCUPIED    = 2;  // an RSV whose lane is held
+const bit<8> OP_CLAIM       = 3;  // a frame in its slots
+const bit<8> OP_DEMOTED     = 4;  // a frame that loses its class, in its second pass
+const bit<8> OP_UNSOLICITED = 5;  // a frame before its grant
+const bit<8> OP_READ_IN     = 6;  // the controller's
 const bit<8> OP_READ_OUT    = 7;
 const bit<8> OP_WRITE_IN    = 8;
 const bit<8> OP_WRITE_OUT   = 9;
@@ -166,11 +166,11 @@ const bit<4> EDM_MGMT_REPLY = 11;
 const bit<8> EDM_TARGET_DESTINATION = 1;
 const bit<8> EDM_TARGET_RIGHTS      = 2;
 
-const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
-const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_CHUNK      = 256;     // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024;    // bytes of a message that are granted and not sent yet, at most
 const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
-const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
-const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 
 // What a frame asks of EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
@@ -180,11 +180,11 @@ const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
-const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+const bit<8>  EDM_DEMOTED_UNCOVERED = 0; // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
-const int<32> EDM_HORIZON = 8192; // a clock further ahead is in the past
+const int<32> EDM_HORIZON = 8192;  // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 16384; // after so long without going on, a message gives up its lane
 
 // What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
@@ -193,7 +193,7 @@ const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
 const bit<8> EDM_OP_WRITE_DESTINATION = 11;
 
-const int<32> EDM_CHUNK_AHEAD = 107; // a link that is claimed further ahead has a chunk of each message at a time
+const int<32> EDM_CHUNK_AHEAD = 107;  // a link that is claimed further ahead has a chunk of each message at a time
 const int<32> EDM_WINDOW_MORE = -768; // what a chunk uses up of its right if it is granted a window: less than nothing
 
 // Precedes frames from the switch to the controller.
@@ -209,7 +209,7 @@ header packet_in_t {
 @controller_header("packet_out")
 #endif
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -239,7 +239,7 @@ header pl2_control_t {
     bit<4>  kind;        // RSV, GRT or NOTIFY
     bit<8>  demand;      // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
     bit<8>  cell;        // where the switch keeps this reservation, among the pair's: 2 × lane + half
-    bit<1>  unsolicited; // 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+    bit<1>  unsolicited; // 1: its burst follows immediately, unsolicited; it has its slots only if the waits are longer than t
     bit<7>  reserved;    // zero on sending, ignored on receipt
     bit<32> id;          // chosen by the host, returned in the GRT
     bit<32> sendWait;    // source port's reservation before this one: slots (counter) or time units from now (clock)
@@ -270,7 +270,7 @@ header edm_control_t {
     bit<4>  version; // 1
     bit<4>  kind;    // NOTIFY or GRANT
     bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
     bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
     bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -281,7 +281,7 @@ header edm_message_t {
     bit<4>  version; // 1
     bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
     bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
@@ -353,69 +353,69 @@ struct pl2_metadata_t {
 
 // What edm keeps of a frame while ingress handles it.
 struct edm_metadata_t {
-    bit<8>  kind;               // what the frame is: one of EDM_OP
-    bit<8>  op;                 // the same, once it may be
-    time_t  now;                // when it came
-    bit<32> source_link;        // where the frame comes from
-    bit<32> source_asks;        // the source's first cell as a requester
-    bit<32> source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  source_memory;      // whether it has memory
-    bit<8>  source_rate;        // the number of its rate
-    bit<32> destination_link;   // the same of where the frame goes
+    bit<8>  kind;              // what the frame is: one of EDM_OP
+    bit<8>  op;                // the same, once it may be
+    time_t  now;               // when it came
+    bit<32> source_link;       // where the frame comes from
+    bit<32> source_asks;       // the source's first cell as a requester
+    bit<32> source_asked;      // its offset among a requester's cells, as memory
+    bit<8>  source_memory;     // whether it has memory
+    bit<8>  source_rate;       // the number of its rate
+    bit<32> destination_link;  // the same of where the frame goes
     bit<32> destination_asks;
     bit<32> destination_asked;
     bit<8>  destination_memory;
     bit<8>  destination_rate;
-    bit<16> id;                 // of the message
-    bit<32> cell;               // the lane of the message
-    bit<8>  memory;             // whether the host that is asked has memory
-    bit<32> total;              // bytes of the message
-    bit<32> offset;             // where in the message the chunk starts
-    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
-    bit<32> bytes;   // what is granted
+    bit<16> id;                // of the message
+    bit<32> cell;              // the lane of the message
+    bit<8>  memory;            // whether the host that is asked has memory
+    bit<32> total;             // bytes of the message
+    bit<32> offset;            // where in the message the chunk starts
+    bit<32> rest;              // what of the message is left behind what was granted; below 0: nothing
+    bit<32> bytes;             // what is granted
     // The ALU of `rights` reads these two alone, so a demand has other amounts here than a chunk.
-    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> amount;             // what it uses up of this; what a lane may hold that a demand takes
-    bit<32> granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> held;               // what a lane held, as the controller asks
-    bit<8>  to_rate;            // the number of the rate of where data goes
-    bit<32> to;                 // where data goes
-    bit<32> to_time;            // what the granted bytes take where they go
-    int<32> to_wait; // how long until they may
-    bit<32> earliest;           // before which the destination has no time for them
-    bit<32> round;              // their length, to be rounded up to units
-    bit<8>  bad;    // why the frame is refused, as the parser sees it; 0: it is not
-    bit<1>  answer; // whether its lane is one of answers
-    bit<8>  end;    // whether it is the NULL response: there is nothing behind it
-    bit<8>  full;   // whether it has a full chunk
-    bit<8>  asks;   // whether something is to be granted
-    bit<32> over;   // what is behind the window, but for a byte; below 0: nothing
-    bit<32> start;  // how long the copy's grant has to wait
-    bit<8>  claims; // whether the frame claims time
-    bit<8>  long;   // whether that is a window's, or a chunk's
+    bit<32> need;              // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;            // what it uses up of this; what a lane may hold that a demand takes
+    bit<32> granted;           // whether a demand has its lane, or a chunk its right
+    bit<32> held;              // what a lane held, as the controller asks
+    bit<8>  to_rate;           // the number of the rate of where data goes
+    bit<32> to;                // where data goes
+    bit<32> to_time;           // what the granted bytes take where they go
+    int<32> to_wait;           // how long until they may
+    bit<32> earliest;          // before which the destination has no time for them
+    bit<32> round;             // their length, to be rounded up to units
+    bit<8>  bad;               // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  answer;            // whether its lane is one of answers
+    bit<8>  end;               // whether it is the NULL response: there is nothing behind it
+    bit<8>  full;              // whether it has a full chunk
+    bit<8>  asks;              // whether something is to be granted
+    bit<32> over;              // what is behind the window, but for a byte; below 0: nothing
+    bit<32> start;             // how long the copy's grant has to wait
+    bit<8>  claims;            // whether the frame claims time
+    bit<8>  long;              // whether that is a window's, or a chunk's
     bit<32> source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
     bit<32> destination_chunk_time;
-    bit<32> to_claim; // what it claims of the destination's time,
-    bit<8>  to_near; // and whether little was claimed before
-    int<32> spare;  // a chunk without what is behind it
+    bit<32> to_claim;          // what it claims of the destination's time,
+    bit<8>  to_near;           // and whether little was claimed before
+    int<32> spare;             // a chunk without what is behind it
 }
 
 struct metadata_t {
     pl2_metadata_t pl2;
     edm_metadata_t edm;
-    bit<8> drop;    // why the frame is dropped
-    bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
-    port_t known_port; // the port of its destination, wherever the frame goes
-    bit<8> accepted; // whether its source may send it
-    MirrorId_t head_session; // by which the frame's head goes back
-    bit<8> head_mark;
-    bit<8> pass; // what the pass before left for this one; 0 in the first
+    bit<8>         drop;         // why the frame is dropped
+    bit<1>         steered;      // whether it goes where the controller says, or back to it
+    bit<8>         known;        // whether its destination is known; a byte, so that it may change beside the next one
+    port_t         known_port;   // the port of its destination, wherever the frame goes
+    bit<8>         accepted;     // whether its source may send it
+    MirrorId_t     head_session; // by which the frame's head goes back
+    bit<8>         head_mark;
+    bit<8>         pass;         // what the pass before left for this one; 0 in the first
 }
 
 // Precedes a frame that makes another pass.
 header next_pass_t {
-    bit<8> pass;
+    bit<8>  pass;
     bit<56> padding;
 }
 
@@ -429,7 +429,6 @@ header head_t {
 // What egress sees of a frame: the first header is what every other frame carries there from ingress.
 struct egress_headers_t {
     packet_in_t      packet_in;
-    packet_out_t     packet_out;
     ethernet_t       ethernet;
     vlan_t           vlan;
     pl2_control_t    pl2_control;
@@ -437,7 +436,7 @@ struct egress_headers_t {
     edm_control_t    edm_control;
     edm_message_t    edm_message;
     edm_management_t edm_management;
-    head_t head;
+    head_t           head;
 }
 
 struct egress_metadata_t { }
@@ -446,11 +445,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop     = DROP_NONE;
-        meta.steered  = 0;
-        meta.known    = 0;
+        meta.drop       = DROP_NONE;
+        meta.steered    = 0;
+        meta.known      = 0;
         meta.known_port = 0;
-        meta.accepted = 0;
+        meta.accepted   = 0;
         // The controller's reservations are those of its port, and its frames have no graces.
         meta.pl2.op          = OP_NONE;
         meta.pl2.bad         = 0;
@@ -473,64 +472,64 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.pl2.demoted     = 0;
         meta.pl2.send_wait   = 0;
         meta.pl2.recv_wait   = 0;
-        meta.pl2.opens_in  = 0;
-        meta.pl2.closes_in = 0;
-        meta.pl2.opens_out  = 0;
-        meta.pl2.closes_out = 0;
-        meta.pl2.window_in = 0;
-        meta.pl2.window_out = 0;
+        meta.pl2.opens_in    = 0;
+        meta.pl2.closes_in   = 0;
+        meta.pl2.opens_out   = 0;
+        meta.pl2.closes_out  = 0;
+        meta.pl2.window_in   = 0;
+        meta.pl2.window_out  = 0;
         meta.pl2.time_in     = 0;
         meta.pl2.time_out    = 0;
         meta.pl2.limit_in    = 0;
         meta.pl2.limit_out   = 0;
         // The controller has no link and no memory; its lanes are the first ones.
-        meta.edm.kind          = EDM_OP_NONE;
-        meta.edm.op            = EDM_OP_NONE;
-        meta.edm.bad           = 0;
-        meta.edm.answer        = 0;
-        meta.edm.end           = 0;
-        meta.edm.full          = 0;
-        meta.edm.asks          = 0;
-        meta.edm.total         = 0;
-        meta.edm.offset        = 0;
-        meta.edm.source_link   = 0;
-        meta.edm.source_asks   = 0;
-        meta.edm.source_asked  = 0;
-        meta.edm.source_memory = 0;
-        meta.edm.source_rate   = 0;
-        meta.edm.destination_link   = 0;
-        meta.edm.destination_asks   = 0;
-        meta.edm.destination_asked  = 0;
-        meta.edm.destination_memory = 0;
-        meta.edm.destination_rate   = 0;
-        meta.edm.id            = 0;
-        meta.edm.cell          = 0;
-        meta.edm.memory        = 0;
-        meta.edm.rest          = 0;
-        meta.edm.over          = 0;
-        meta.edm.amount        = 0;
-        meta.edm.to            = 0;
-        meta.edm.to_rate       = 0;
-        meta.edm.round         = 0;
-        meta.edm.start         = 0;
-        meta.head_mark         = 0;
-        meta.edm.granted       = 0;
-        meta.edm.held          = 0;
-        meta.edm.bytes         = 0;
-        meta.edm.need          = 0;
-        meta.edm.to_time       = 0;
-        meta.edm.to_wait       = 0;
-        meta.edm.claims        = 0;
-        meta.edm.long          = 0;
-        meta.edm.spare         = 0;
+        meta.edm.kind                   = EDM_OP_NONE;
+        meta.edm.op                     = EDM_OP_NONE;
+        meta.edm.bad                    = 0;
+        meta.edm.answer                 = 0;
+        meta.edm.end                    = 0;
+        meta.edm.full                   = 0;
+        meta.edm.asks                   = 0;
+        meta.edm.total                  = 0;
+        meta.edm.offset                 = 0;
+        meta.edm.source_link            = 0;
+        meta.edm.source_asks            = 0;
+        meta.edm.source_asked           = 0;
+        meta.edm.source_memory          = 0;
+        meta.edm.source_rate            = 0;
+        meta.edm.destination_link       = 0;
+        meta.edm.destination_asks       = 0;
+        meta.edm.destination_asked      = 0;
+        meta.edm.destination_memory     = 0;
+        meta.edm.destination_rate       = 0;
+        meta.edm.id                     = 0;
+        meta.edm.cell                   = 0;
+        meta.edm.memory                 = 0;
+        meta.edm.rest                   = 0;
+        meta.edm.over                   = 0;
+        meta.edm.amount                 = 0;
+        meta.edm.to                     = 0;
+        meta.edm.to_rate                = 0;
+        meta.edm.round                  = 0;
+        meta.edm.start                  = 0;
+        meta.head_mark                  = 0;
+        meta.edm.granted                = 0;
+        meta.edm.held                   = 0;
+        meta.edm.bytes                  = 0;
+        meta.edm.need                   = 0;
+        meta.edm.to_time                = 0;
+        meta.edm.to_wait                = 0;
+        meta.edm.claims                 = 0;
+        meta.edm.long                   = 0;
+        meta.edm.spare                  = 0;
         meta.edm.source_chunk_time      = 0;
         meta.edm.destination_chunk_time = 0;
-        meta.edm.to_claim = 0;
-        meta.edm.to_near = 0;
-        meta.head_session = 0;
-        meta.pl2.now = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm.earliest = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.to_claim               = 0;
+        meta.edm.to_near                = 0;
+        meta.head_session               = 0;
+        meta.pl2.now                    = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.now                    = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.earliest               = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -576,7 +575,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.extract(hdr.vlan);
         transition select(hdr.vlan.vid) {
             PL2_VID .. PL2_VID + 1 : parse_reserved;
-            default : parse_tagged;
+            default                : parse_tagged;
         }
     }
 
@@ -593,7 +592,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         // Not those of other protocols, though: a frame belongs to one.
         transition select(hdr.vlan.etherType) {
             ETHERTYPE_EDM : parse_edm;
-            default : parse_claim;
+            default       : parse_claim;
         }
     }
 
@@ -695,10 +694,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.pl2.link_in  = hdr.pl2_management.index;
         meta.pl2.link_out = hdr.pl2_management.index;
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
-            (0 .. 511, PL2_TARGET_IN)   : parse_read_in;
-            (0 .. 511, PL2_TARGET_OUT)  : parse_read_out;
-            (0 .. 511, _)               : parse_bad_target;
-            default : parse_bad_index;
+            (0 .. 511, PL2_TARGET_IN)  : parse_read_in;
+            (0 .. 511, PL2_TARGET_OUT) : parse_read_out;
+            (0 .. 511, _)              : parse_bad_target;
+            default                    : parse_bad_index;
         }
     }
 
@@ -720,10 +719,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_written {
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
-            (0 .. 511, PL2_TARGET_IN)   : parse_write_in;
-            (0 .. 511, PL2_TARGET_OUT)  : parse_write_out;
-            (0 .. 511, _)               : parse_bad_target;
-            default : parse_bad_index;
+            (0 .. 511, PL2_TARGET_IN)  : parse_write_in;
+            (0 .. 511, PL2_TARGET_OUT) : parse_write_out;
+            (0 .. 511, _)              : parse_bad_target;
+            default                    : parse_bad_index;
         }
     }
 
@@ -760,21 +759,21 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.pl2.destination = hdr.pl2_management.cell[15:8];
         transition select(hdr.pl2_management.index) {
             0 .. 511 : parse_forget_destination;
-            default : parse_bad_index;
+            default  : parse_bad_index;
         }
     }
 
     state parse_forget_destination {
         transition select(hdr.pl2_management.destination, hdr.pl2_management.cell[31:24]) {
-            (0 .. 511, 0)               : parse_forget_cell;
-            default        : parse_bad_index;
+            (0 .. 511, 0) : parse_forget_cell;
+            default       : parse_bad_index;
         }
     }
 
     state parse_forget_cell {
         transition select(hdr.pl2_management.cell[23:16], hdr.pl2_management.cell[15:8], hdr.pl2_management.cell[7:0]) {
             (0 .. 3, 0 .. 2, 0 .. PL2_CELLS - 1) : parse_forgotten;
-            default                          : parse_bad_index;
+            default                              : parse_bad_index;
         }
     }
 
@@ -842,7 +841,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id    = hdr.edm_control.id;
         meta.edm.total = hdr.edm_control.bytes;
         transition select(hdr.edm_control.bytes) {
-            1 .. EDM_CHUNK : parse_edm_short_notify;
+            1 .. EDM_CHUNK   : parse_edm_short_notify;
             1 .. EDM_MESSAGE : parse_edm_good_notify;
             default          : parse_edm_bad_demand;
         }
@@ -855,7 +854,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_notify {
-        meta.edm.op = EDM_OP_NOTIFY;
+        meta.edm.op     = EDM_OP_NOTIFY;
         meta.edm.claims = 1;
         meta.edm.long   = 1;
         transition accept;
@@ -895,8 +894,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id     = hdr.edm_message.id;
         meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
-            EDM_WORD         : parse_edm_short_request;
-            default          : parse_edm_bad_demand;
+            EDM_WORD : parse_edm_short_request;
+            default  : parse_edm_bad_demand;
         }
     }
 
@@ -914,7 +913,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_request {
-        meta.edm.op = EDM_OP_REQUEST;
+        meta.edm.op     = EDM_OP_REQUEST;
         meta.edm.claims = 1;
         meta.edm.long   = 1;
         transition accept;
@@ -941,10 +940,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.offset = hdr.edm_message.offset;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
-            (0, _) : parse_edm_bad_demand;
+            (0, _)     : parse_edm_bad_demand;
             (256, 768) : parse_edm_last;
-            (256, _) : parse_edm_full;
-            default : accept;
+            (256, _)   : parse_edm_full;
+            default    : accept;
         }
     }
 
@@ -965,10 +964,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.offset = hdr.edm_message.offset;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
-            (0, _) : parse_edm_bad_demand;
+            (0, _)     : parse_edm_bad_demand;
             (256, 768) : parse_edm_last;
-            (256, _) : parse_edm_full;
-            default : accept;
+            (256, _)   : parse_edm_full;
+            default    : accept;
         }
     }
 
@@ -984,7 +983,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
+    // A write of no bytes is refused: with it, a host would free its lanes without having sent.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
         meta.edm.kind = EDM_OP_WRITE;
@@ -1014,8 +1013,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_edm_managed_read {
         transition select(packet.lookahead<edm_management_t>().target) {
             EDM_TARGET_DESTINATION : parse_edm_read_destination;
-            EDM_TARGET_RIGHTS : parse_edm_read_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_read_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
@@ -1024,7 +1023,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -1040,27 +1039,27 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_edm_managed_write {
         transition select(packet.lookahead<edm_management_t>().target) {
             EDM_TARGET_DESTINATION : parse_edm_write_destination;
-            EDM_TARGET_RIGHTS : parse_edm_write_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_write_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm.need      = hdr.edm_management.value;
-        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.id      = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need    = hdr.edm_management.value;
+        meta.edm.to_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
-        meta.edm.need      = hdr.edm_management.value;
-        meta.edm.to_time   = hdr.edm_management.value;
+        meta.edm.id      = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.need    = hdr.edm_management.value;
+        meta.edm.to_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -1070,8 +1069,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_edm_managed_reset {
         transition select(packet.lookahead<edm_management_t>().target) {
             EDM_TARGET_DESTINATION : parse_edm_reset_destination;
-            EDM_TARGET_RIGHTS : parse_edm_reset_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_reset_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
@@ -1080,7 +1079,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -1099,7 +1098,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_write_destination {
-        meta.edm.op = EDM_OP_WRITE_DESTINATION;
+        meta.edm.op     = EDM_OP_WRITE_DESTINATION;
         meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
@@ -1110,7 +1109,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_write_rights {
-        meta.edm.op = EDM_OP_WRITE_RIGHTS;
+        meta.edm.op     = EDM_OP_WRITE_RIGHTS;
         meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
@@ -1273,10 +1272,10 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
     // lane_lock
     @hidden table requests {
         key = {
-            meta.pl2.op      : ternary;
-            meta.pl2.claims  : ternary;
-            meta.pass    : ternary;
-            hdr.vlan.dei : ternary;
+            meta.pl2.op     : ternary;
+            meta.pl2.claims : ternary;
+            meta.pass       : ternary;
+            hdr.vlan.dei    : ternary;
         }
         actions = {
             take_half;
@@ -1511,7 +1510,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
 
     table slots_in {
         key = {
-            meta.pl2.rate_in          : exact;
+            meta.pl2.rate_in       : exact;
             hdr.pl2_control.demand : exact;
         }
         actions = {
@@ -1529,7 +1528,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
 
     table slots_out {
         key = {
-            meta.pl2.rate_out          : exact;
+            meta.pl2.rate_out      : exact;
             hdr.pl2_control.demand : exact;
         }
         actions = {
@@ -1579,8 +1578,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
     // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
     action weigh_start(time_t early, time_t minus_late) {
-        meta.pl2.opens_in  = meta.pl2.now + early;
-        meta.pl2.closes_in = meta.pl2.now + minus_late;
+        meta.pl2.opens_in   = meta.pl2.now + early;
+        meta.pl2.closes_in  = meta.pl2.now + minus_late;
         meta.pl2.opens_out  = meta.pl2.now + early;
         meta.pl2.closes_out = meta.pl2.now + minus_late;
     }
@@ -1617,9 +1616,9 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.cell = meta.pl2.holder & HELD_CELL; // of the half that holds it
         } else if (meta.pl2.op == OP_RESERVE) {
             replace_rights.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
-            meta.pl2.opens_in  = meta.pl2.now + meta.pl2.limit_in;
-            meta.pl2.closes_in = (bit<32>) reserve_in.execute(meta.pl2.link_in) - meta.pl2.limit_in;
-            meta.pl2.opens_out = meta.pl2.now + meta.pl2.limit_out;
+            meta.pl2.opens_in   = meta.pl2.now + meta.pl2.limit_in;
+            meta.pl2.closes_in  = (bit<32>) reserve_in.execute(meta.pl2.link_in) - meta.pl2.limit_in;
+            meta.pl2.opens_out  = meta.pl2.now + meta.pl2.limit_out;
             meta.pl2.closes_out = (bit<32>) reserve_out.execute(meta.pl2.link_out) - meta.pl2.limit_out;
         } else if (meta.pl2.op == OP_FORGET) {
             meta.pl2.left = replace_rights.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0] ++ meta.pl2.cell[0:0]);
@@ -1699,14 +1698,14 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     // which destination it grants.
     @hidden action grant() {
         turn_around();
-        hdr.pl2_control.kind = PL2_GRT;
+        hdr.pl2_control.kind       = PL2_GRT;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.pl2_management.kind = PL2_MGMT_REPLY;
-        ig_tm_md.qid = PRIORITY_CONTROL;
+        hdr.pl2_management.kind    = PL2_MGMT_REPLY;
+        ig_tm_md.qid               = PRIORITY_CONTROL;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
@@ -1715,7 +1714,8 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action pass_again(bit<8> pass) {
-        meta.pass = pass; ig_dprsr_md.resubmit_type = RESUBMIT;
+        meta.pass                 = pass;
+        ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     @hidden action answer() {
@@ -1755,8 +1755,8 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.cover             : ternary;
             meta.pl2.unsolicited       : ternary;
             meta.pl2.closes_out[31:31] : ternary @name("within_threshold");
-            meta.pl2.window_in : ternary;
-            meta.pl2.window_out : ternary;
+            meta.pl2.window_in         : ternary;
+            meta.pl2.window_out        : ternary;
         }
         actions = {
             schedule;
@@ -1773,28 +1773,28 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
             (OP_RESERVE, _, _, _, _, _) : answer();
             (OP_NOT_NOW, _, _, _, _, _) : answer_not_now();
             // The lane's reservation has not begun; or it has, unseen: nothing was sent in its slots.
-            (OP_OCCUPIED, _, _, _, IN_TIME, IN_TIME) : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, IN_TIME, IN_TIME)     : pass_again(PASS_AGAIN);
             (OP_OCCUPIED, _, _, _, IN_TIME, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
             (OP_OCCUPIED, _, _, _, 0 &&& EARLY, IN_TIME) : pass_again(PASS_NOT_NOW);
-            (OP_OCCUPIED, _, _, _, IN_TIME, _) : pass_again(PASS_AGAIN);
-            (OP_OCCUPIED, _, _, _, _, IN_TIME) : pass_again(PASS_AGAIN);
-            (OP_OCCUPIED, _, _, _, 0 &&& EARLY, _) : pass_again(PASS_NOT_NOW);
-            (OP_OCCUPIED, _, _, _, _, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
-            (OP_OCCUPIED, _, _, _, _, _) : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, IN_TIME, _)           : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, _, IN_TIME)           : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY, _)       : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _, 0 &&& EARLY)       : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _, _)                 : pass_again(PASS_AGAIN);
 
-            (OP_CLAIM, COVER_NONE, _, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_NONE, _, _, _, _)                              : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
             (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, IN_TIME) : schedule();
-            (OP_CLAIM, _, _, _, IN_TIME, IN_TIME) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
-            (OP_CLAIM, _, _, _, IN_TIME, 0 &&& EARLY) : pass_again(PASS_AGAIN);
-            (OP_CLAIM, _, _, _, 0 &&& EARLY, IN_TIME) : pass_again(PASS_AGAIN);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, _) : schedule();
-            (OP_CLAIM, _, _, _, IN_TIME, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, IN_TIME) : schedule();
-            (OP_CLAIM, _, _, _, _, IN_TIME) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
-            (OP_CLAIM, _, _, _, 0 &&& EARLY, _) : pass_again(PASS_AGAIN);
-            (OP_CLAIM, _, _, _, _, 0 &&& EARLY) : pass_again(PASS_AGAIN);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_LATE);
-            (OP_CLAIM, _, _, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, IN_TIME, IN_TIME)                           : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, IN_TIME, 0 &&& EARLY)                       : pass_again(PASS_AGAIN);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY, IN_TIME)                       : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, _)       : schedule();
+            (OP_CLAIM, _, _, _, IN_TIME, _)                                 : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, IN_TIME)       : schedule();
+            (OP_CLAIM, _, _, _, _, IN_TIME)                                 : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY, _)                             : pass_again(PASS_AGAIN);
+            (OP_CLAIM, _, _, _, _, 0 &&& EARLY)                             : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, _)             : pass_again(PASS_DEMOTED | DEMOTED_LATE);
+            (OP_CLAIM, _, _, _, _, _)                                       : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
 
             // Those that are dropped are in the table of refusals.
             (OP_UNSOLICITED, _, HAS_SLOTS, _, _, _) : NoAction();
@@ -2023,7 +2023,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     table times {
         key = {
             meta.edm.round[15:4] : exact @name("units");
-            meta.edm.to_rate : exact;
+            meta.edm.to_rate     : exact;
         }
         actions = {
             take_times;
@@ -2045,13 +2045,13 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     // Data goes the way of the frame, but answers to requests the other way.
     @hidden action goes_on() {
-        meta.edm.to        = meta.edm.destination_link;
-        meta.edm.to_rate   = meta.edm.destination_rate;
+        meta.edm.to      = meta.edm.destination_link;
+        meta.edm.to_rate = meta.edm.destination_rate;
     }
 
     @hidden action comes_back() {
-        meta.edm.to        = meta.edm.source_link;
-        meta.edm.to_rate   = meta.edm.source_rate;
+        meta.edm.to      = meta.edm.source_link;
+        meta.edm.to_rate = meta.edm.source_rate;
     }
 
     // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
@@ -2153,7 +2153,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (color == MeterColor_t.RED) {
-            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.drop   = DROP_EDM_CONTROL_METER;
             meta.edm.op = EDM_OP_NONE;
         } else {
             // touched
@@ -2249,15 +2249,15 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
     // The notification goes back as the grant of the message's first bytes.
     @hidden action grant() {
         turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm.bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        hdr.edm_control.kind       = EDM_GRANT;
+        hdr.edm_control.bytes      = meta.edm.bytes;
+        hdr.edm_control.wait       = (bit<32>) meta.edm.to_wait;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        hdr.edm_management.kind    = EDM_MGMT_REPLY;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
@@ -2271,8 +2271,9 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
             }
         } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
             if (meta.edm.asks == 1 && meta.edm.granted == 1) {
-                meta.edm.start = (bit<32>) meta.edm.to_wait;
-                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+                meta.edm.start          = (bit<32>) meta.edm.to_wait;
+                meta.head_mark          = HEAD;
+                ig_dprsr_md.mirror_type = COPY_HEAD;
             }
         } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
             hdr.edm_management.value = meta.edm.held;
@@ -2308,7 +2309,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     // The copy of a chunk's head goes back, as the grant of what follows it.
     @hidden action turn_head() {
-        mac_addr_t source = hdr.ethernet.srcAddr;
+        mac_addr_t source    = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = source;
         hdr.edm_control.setValid();
@@ -2378,10 +2379,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Unless the controller configures a port's meter, everything is green.
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
     Meter<port_t>(PORT_COUNT, MeterType_t.PACKETS) control_meter;
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
     Pl2Lanes() pl2_lanes;
     Pl2() pl2;
     Pl2Verdicts() pl2_verdicts;
-    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
     Edm() edm;
     EdmReplies() edm_replies;
 
@@ -2396,24 +2397,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<32> edm_chunk_time) {
         // Each host has its link's rate, by number: nothing assumes equal rates.
-        meta.pl2.link_in  = link;
-        meta.pl2.source   = source;
-        meta.pl2.rate_in  = rate;
-        meta.edm.source_link   = edm_link;
-        meta.edm.source_asks   = edm_asks;
-        meta.edm.source_asked  = edm_asked;
-        meta.edm.source_memory = edm_memory;
-        meta.edm.source_rate   = edm_rate;
+        meta.pl2.link_in           = link;
+        meta.pl2.source            = source;
+        meta.pl2.rate_in           = rate;
+        meta.edm.source_link       = edm_link;
+        meta.edm.source_asks       = edm_asks;
+        meta.edm.source_asked      = edm_asked;
+        meta.edm.source_memory     = edm_memory;
+        meta.edm.source_rate       = edm_rate;
         meta.edm.source_chunk_time = edm_chunk_time;
-        meta.head_session = edm_session;
-        meta.accepted = 1;
+        meta.head_session          = edm_session;
+        meta.accepted              = 1;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
     table source_guard {
         key = {
             ig_intr_md.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
+            hdr.ethernet.srcAddr    : exact;
         }
         actions = {
             accept_source;
@@ -2426,17 +2427,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port, link_t link, bit<8> destination, bit<8> rate,
         bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<32> edm_chunk_time) {
-        ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
-        meta.pl2.link_out    = link;
-        meta.pl2.destination = destination;
-        meta.pl2.rate_out    = rate;
-        meta.edm.destination_link   = edm_link;
-        meta.edm.destination_asks   = edm_asks;
-        meta.edm.destination_asked  = edm_asked;
-        meta.edm.destination_memory = edm_memory;
-        meta.edm.destination_rate   = edm_rate;
+        ig_tm_md.ucast_egress_port      = port;
+        meta.known                      = 1;
+        meta.known_port                 = port;
+        meta.pl2.link_out               = link;
+        meta.pl2.destination            = destination;
+        meta.pl2.rate_out               = rate;
+        meta.edm.destination_link       = edm_link;
+        meta.edm.destination_asks       = edm_asks;
+        meta.edm.destination_asked      = edm_asked;
+        meta.edm.destination_memory     = edm_memory;
+        meta.edm.destination_rate       = edm_rate;
         meta.edm.destination_chunk_time = edm_chunk_time;
     }
 
@@ -2460,10 +2461,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table refusals {
         key = {
-            meta.drop         : ternary;
-            best_effort_color : ternary;
-            meta.pl2.op           : ternary;
-            meta.pl2.unsolicited  : ternary;
+            meta.drop                  : ternary;
+            best_effort_color          : ternary;
+            meta.pl2.op                : ternary;
+            meta.pl2.unsolicited       : ternary;
             meta.pl2.closes_out[31:31] : ternary @name("within_threshold");
         }
         actions = {
@@ -2472,36 +2473,36 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED, _, _, _) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_NONE, _, OP_UNSOLICITED, HAS_SLOTS, _) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
-            (DROP_NONE, _, OP_UNSOLICITED, 0, _)         : NoAction();
-            (DROP_NONE, _, OP_UNSOLICITED, NOT_ASKED, _) : NoAction();
-            (DROP_NONE, _, OP_UNSOLICITED, _, 0)         : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
-            (DROP_MALFORMED, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_SPOOFED);
-            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_CONTROL_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_CONTROL_METER);
-            (DROP_BAD_VERSION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_VERSION);
-            (DROP_BAD_KIND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_KIND);
-            (DROP_BAD_DEMAND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_DEMAND);
-            (DROP_BAD_LANE, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_LANE);
+            (DROP_NONE, MeterColor_t.RED, _, _, _)                         : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_NONE, _, OP_UNSOLICITED, HAS_SLOTS, _)                   : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_NONE, _, OP_UNSOLICITED, 0, _)                           : NoAction();
+            (DROP_NONE, _, OP_UNSOLICITED, NOT_ASKED, _)                   : NoAction();
+            (DROP_NONE, _, OP_UNSOLICITED, _, 0)                           : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (DROP_MALFORMED, MeterColor_t.GREEN, _, _, _)                  : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN, _, _, _)                    : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN, _, _, _)        : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN, _, _, _)                  : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN, _, _, _)          : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_CONTROL_METER, MeterColor_t.GREEN, _, _, _)              : count_drop(DROP_CONTROL_METER);
+            (DROP_BAD_VERSION, MeterColor_t.GREEN, _, _, _)                : count_drop(DROP_BAD_VERSION);
+            (DROP_BAD_KIND, MeterColor_t.GREEN, _, _, _)                   : count_drop(DROP_BAD_KIND);
+            (DROP_BAD_DEMAND, MeterColor_t.GREEN, _, _, _)                 : count_drop(DROP_BAD_DEMAND);
+            (DROP_BAD_LANE, MeterColor_t.GREEN, _, _, _)                   : count_drop(DROP_BAD_LANE);
             (DROP_UNSOLICITED_OVER_THRESHOLD, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
-            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_MANAGEMENT_FROM_HOST);
-            (DROP_BAD_TARGET, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_TARGET);
-            (DROP_BAD_INDEX, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_INDEX);
-            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
-            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_CONTROL_METER);
-            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_VERSION);
-            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_KIND);
-            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_DEMAND);
-            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_LANE);
-            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_NO_MEMORY);
-            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_LANE_TAKEN);
-            (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
-            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_TARGET);
-            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_INDEX);
+            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _)       : count_drop(DROP_MANAGEMENT_FROM_HOST);
+            (DROP_BAD_TARGET, MeterColor_t.GREEN, _, _, _)                 : count_drop(DROP_BAD_TARGET);
+            (DROP_BAD_INDEX, MeterColor_t.GREEN, _, _, _)                  : count_drop(DROP_BAD_INDEX);
+            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN, _, _, _)      : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN, _, _, _)          : count_drop(DROP_EDM_CONTROL_METER);
+            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN, _, _, _)            : count_drop(DROP_EDM_BAD_VERSION);
+            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN, _, _, _)               : count_drop(DROP_EDM_BAD_KIND);
+            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN, _, _, _)             : count_drop(DROP_EDM_BAD_DEMAND);
+            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN, _, _, _)               : count_drop(DROP_EDM_BAD_LANE);
+            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN, _, _, _)              : count_drop(DROP_EDM_NO_MEMORY);
+            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN, _, _, _)             : count_drop(DROP_EDM_LANE_TAKEN);
+            (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _)   : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN, _, _, _)             : count_drop(DROP_EDM_BAD_TARGET);
+            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN, _, _, _)              : count_drop(DROP_EDM_BAD_INDEX);
         }
         size = 64;
     }
@@ -2511,14 +2512,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
-        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        ig_tm_md.qid         = PRIORITY_BEST_EFFORT;
         bit<8> control_color = MeterColor_t.GREEN;
 
         // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
         if (hdr.pl2_control.isValid()) {
-            meta.pl2.cell      = hdr.pl2_control.cell;
-            meta.pl2.right     = (bit<16>) hdr.pl2_control.demand;
-            meta.pl2.half      = hdr.pl2_control.cell | HELD;
+            meta.pl2.cell  = hdr.pl2_control.cell;
+            meta.pl2.right = (bit<16>) hdr.pl2_control.demand;
+            meta.pl2.half  = hdr.pl2_control.cell | HELD;
         } else if (hdr.pl2_management.isValid()) {
             meta.pl2.cell      = hdr.pl2_management.cell[7:0];
             meta.pl2.half      = hdr.pl2_management.cell[7:0] | HELD;
@@ -2537,7 +2538,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<8> edm_color = MeterColor_t.GREEN;
 
         // What is computed of a frame whatever becomes of it.
-        meta.edm.rest  = meta.edm.total - meta.edm.offset;
+        meta.edm.rest = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
             if (meta.edm.full == 1) {
                 meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
@@ -2579,11 +2580,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (ig_prsr_md.parser_err != 0) {
-            meta.drop = DROP_MALFORMED;
-            meta.pl2.op   = OP_NONE;
+            meta.drop   = DROP_MALFORMED;
+            meta.pl2.op = OP_NONE;
             meta.edm.op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.pl2.op   = OP_NONE;
+            meta.pl2.op = OP_NONE;
             meta.edm.op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
@@ -2596,33 +2597,33 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else {
             if (control_color == MeterColor_t.RED) {
-                meta.drop = DROP_CONTROL_METER;
-                meta.pl2.op   = OP_NONE;
+                meta.drop   = DROP_CONTROL_METER;
+                meta.pl2.op = OP_NONE;
             } else if (meta.pl2.bad != 0) {
-                meta.drop = meta.pl2.bad;
-                meta.pl2.op   = OP_NONE;
+                meta.drop   = meta.pl2.bad;
+                meta.pl2.op = OP_NONE;
             } else
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
-                meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
+                meta.drop   = DROP_EDM_MANAGEMENT_FROM_HOST;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.edm.kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.edm.bad != 0) {
-                meta.drop = meta.edm.bad;
+                meta.drop   = meta.edm.bad;
                 meta.edm.op = EDM_OP_NONE;
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
-                meta.drop = DROP_SAME_PORT;
-                meta.pl2.op   = OP_NONE;
+                meta.drop   = DROP_SAME_PORT;
+                meta.pl2.op = OP_NONE;
                 meta.edm.op = EDM_OP_NONE;
             } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.pl2.op   = OP_NONE;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
+                meta.pl2.op = OP_NONE;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.pl2.op != OP_NONE || meta.pl2.claims == 1) {
                 pl2_lanes.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);

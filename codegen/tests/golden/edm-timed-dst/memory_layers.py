@@ -13,7 +13,7 @@ class EdmControl(Packet):
         BitField("version", 0, 4),  # 1
         BitField("kind", 0, 4),  # NOTIFY or GRANT
         ByteField("answer", 0),  # GRANT: 1 for a chunk of an answer, 0 for one of a write
-        XShortField("id", 0),  # message of this pair, chosen by who asks
+        XShortField("id", 0),  # message of this pair, chosen by the host that asks
         IntField("offset", 0),  # NOTIFY: zero; GRANT: where in the message the chunk starts
         IntField("bytes", 0),  # NOTIFY: bytes of the message; GRANT: bytes that may be sent
         IntField("wait", 0),  # NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -26,7 +26,7 @@ class EdmMessage(Packet):
         BitField("version", 0, 4),  # 1
         BitField("kind", 0, 4),  # RREQ, WREQ, RMWREQ or RRES
         ByteField("code", 0),  # RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-        XShortField("id", 0),  # message of this pair, chosen by who asks
+        XShortField("id", 0),  # message of this pair, chosen by the host that asks
         IntField("key", 0),  # proves the right to the region; RRES: writes of the session that were refused
         LongField("address", 0),  # address of the message's first byte; RRES: status of the last write that was refused
         IntField("total", 0),  # bytes of the message: read, written or answered

@@ -12,12 +12,12 @@
 #include <core.p4>
 #include <tna.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_EDM  = 0x88B6;
@@ -28,23 +28,23 @@ const QueueId_t EDM_CLASS_DATA       = 5;
 const QueueId_t PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<8>  DROP_MALFORMED                = 0;  // cut short within a header
-const bit<8>  DROP_SPOOFED                  = 1;  // source address is not the port's own host's
-const bit<8>  DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
-const bit<8>  DROP_SAME_PORT                = 3;  // the destination is the sender
-const bit<8>  DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
-const bit<8>  DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
-const bit<8>  DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
-const bit<8>  DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<8>  DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
-const bit<8>  DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
-const bit<8>  DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
-const bit<8>  DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
-const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
-const bit<8>  DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
-const bit<8>  DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
-const bit<32> DROP_REASONS                  = 15; // how many there are
-const bit<8>  DROP_NONE = 255; // it is not dropped
+const bit<8>  DROP_MALFORMED                = 0;   // cut short within a header
+const bit<8>  DROP_SPOOFED                  = 1;   // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION      = 2;   // no host has this address
+const bit<8>  DROP_SAME_PORT                = 3;   // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER        = 4;   // more best effort than the port may send
+const bit<8>  DROP_EDM_CONTROL_METER        = 5;   // more notifications and requests than the port may send
+const bit<8>  DROP_EDM_BAD_VERSION          = 6;   // EDM of another version
+const bit<8>  DROP_EDM_BAD_KIND             = 7;   // an EDM kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_EDM_BAD_DEMAND           = 8;   // a demand for nothing or for too much, or data without bytes
+const bit<8>  DROP_EDM_BAD_LANE             = 9;   // names a lane that pairs don't have
+const bit<8>  DROP_EDM_NO_MEMORY            = 10;  // a demand for a host without memory
+const bit<8>  DROP_EDM_LANE_TAKEN           = 11;  // the lane's message is not done
+const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST = 12;  // management from a port other than the controller's
+const bit<8>  DROP_EDM_BAD_TARGET           = 13;  // management of a register that doesn't exist
+const bit<8>  DROP_EDM_BAD_INDEX            = 14;  // management of a cell that doesn't exist
+const bit<32> DROP_REASONS                  = 15;  // how many there are
+const bit<8>  DROP_NONE                     = 255; // it is not dropped
 
 const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
 const bit<8>       HEAD      = 0xFF; // the head's mark
@@ -70,11 +70,11 @@ const bit<8> EDM_TARGET_SOURCE      = 0;
 const bit<8> EDM_TARGET_DESTINATION = 1;
 const bit<8> EDM_TARGET_RIGHTS      = 2;
 
-const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
-const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_CHUNK      = 256;     // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024;    // bytes of a message that are granted and not sent yet, at most
 const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
-const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
-const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 
 // What a frame asks of EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
@@ -84,8 +84,8 @@ const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
-const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+const bit<8>  EDM_DEMOTED_UNCOVERED = 0; // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
@@ -99,7 +99,7 @@ const bit<8> EDM_OP_WRITE_DESTINATION = 11;
 const bit<8> EDM_OP_READ_SOURCE       = 12;
 const bit<8> EDM_OP_WRITE_SOURCE      = 13;
 
-const int<32> EDM_CHUNK_AHEAD = 107; // a link that is claimed further ahead has a chunk of each message at a time
+const int<32> EDM_CHUNK_AHEAD = 107;  // a link that is claimed further ahead has a chunk of each message at a time
 const int<32> EDM_WINDOW_MORE = -768; // what a chunk uses up of its right if it is granted a window: less than nothing
 
 // Precedes frames from the switch to the controller.
@@ -115,7 +115,7 @@ header packet_in_t {
 @controller_header("packet_out")
 #endif
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -144,7 +144,7 @@ header edm_control_t {
     bit<4>  version; // 1
     bit<4>  kind;    // NOTIFY or GRANT
     bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
     bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
     bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -155,7 +155,7 @@ header edm_message_t {
     bit<4>  version; // 1
     bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
     bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
@@ -186,68 +186,68 @@ struct headers_t {
 
 // What edm keeps of a frame while ingress handles it.
 struct edm_metadata_t {
-    bit<8>  kind;               // what the frame is: one of EDM_OP
-    bit<8>  op;                 // the same, once it may be
-    time_t  now;                // when it came
-    bit<32> source_link;        // where the frame comes from
-    bit<32> source_asks;        // the source's first cell as a requester
-    bit<32> source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  source_memory;      // whether it has memory
-    bit<8>  source_rate;        // the number of its rate
-    bit<32> destination_link;   // the same of where the frame goes
+    bit<8>  kind;              // what the frame is: one of EDM_OP
+    bit<8>  op;                // the same, once it may be
+    time_t  now;               // when it came
+    bit<32> source_link;       // where the frame comes from
+    bit<32> source_asks;       // the source's first cell as a requester
+    bit<32> source_asked;      // its offset among a requester's cells, as memory
+    bit<8>  source_memory;     // whether it has memory
+    bit<8>  source_rate;       // the number of its rate
+    bit<32> destination_link;  // the same of where the frame goes
     bit<32> destination_asks;
     bit<32> destination_asked;
     bit<8>  destination_memory;
     bit<8>  destination_rate;
-    bit<16> id;                 // of the message
-    bit<32> cell;               // the lane of the message
-    bit<8>  memory;             // whether the host that is asked has memory
-    bit<32> total;              // bytes of the message
-    bit<32> offset;             // where in the message the chunk starts
-    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
-    bit<32> bytes;   // what is granted
+    bit<16> id;                // of the message
+    bit<32> cell;              // the lane of the message
+    bit<8>  memory;            // whether the host that is asked has memory
+    bit<32> total;             // bytes of the message
+    bit<32> offset;            // where in the message the chunk starts
+    bit<32> rest;              // what of the message is left behind what was granted; below 0: nothing
+    bit<32> bytes;             // what is granted
     // The ALU of `rights` reads these two alone, so a demand has other amounts here than a chunk.
-    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> amount;             // what it uses up of this; what a lane may hold that a demand takes
-    bit<32> granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> held;               // what a lane held, as the controller asks
-    bit<8>  to_rate;            // the number of the rate of where data goes
-    bit<32> to;                 // where data goes
-    bit<8>  from_rate;          // the same of where data comes from
+    bit<32> need;              // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;            // what it uses up of this; what a lane may hold that a demand takes
+    bit<32> granted;           // whether a demand has its lane, or a chunk its right
+    bit<32> held;              // what a lane held, as the controller asks
+    bit<8>  to_rate;           // the number of the rate of where data goes
+    bit<32> to;                // where data goes
+    bit<8>  from_rate;         // the same of where data comes from
     bit<32> from;
-    bit<32> from_time;          // what they take where they come from
-    int<32> from_wait;          // how long until they may leave there
-    bit<32> to_time;            // what the granted bytes take where they go
-    int<32> to_wait; // how long until they may
-    bit<32> earliest;           // before which the destination has no time for them
-    bit<32> round;              // their length, to be rounded up to units
-    bit<8>  bad;    // why the frame is refused, as the parser sees it; 0: it is not
-    bit<1>  answer; // whether its lane is one of answers
-    bit<8>  end;    // whether it is the NULL response: there is nothing behind it
-    bit<8>  full;   // whether it has a full chunk
-    bit<8>  asks;   // whether something is to be granted
-    bit<32> over;   // what is behind the window, but for a byte; below 0: nothing
-    bit<32> start;  // how long the copy's grant has to wait
-    bit<8>  claims; // whether the frame claims time
-    bit<8>  long;   // whether that is a window's, or a chunk's
+    bit<32> from_time;         // what they take where they come from
+    int<32> from_wait;         // how long until they may leave there
+    bit<32> to_time;           // what the granted bytes take where they go
+    int<32> to_wait;           // how long until they may
+    bit<32> earliest;          // before which the destination has no time for them
+    bit<32> round;             // their length, to be rounded up to units
+    bit<8>  bad;               // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  answer;            // whether its lane is one of answers
+    bit<8>  end;               // whether it is the NULL response: there is nothing behind it
+    bit<8>  full;              // whether it has a full chunk
+    bit<8>  asks;              // whether something is to be granted
+    bit<32> over;              // what is behind the window, but for a byte; below 0: nothing
+    bit<32> start;             // how long the copy's grant has to wait
+    bit<8>  claims;            // whether the frame claims time
+    bit<8>  long;              // whether that is a window's, or a chunk's
     bit<32> source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
     bit<32> destination_chunk_time;
-    bit<32> from_claim; // what it claims of the source's time,
-    bit<8>  from_near; // and whether little was claimed before
-    bit<32> to_claim; // what it claims of the destination's time,
-    bit<8>  to_near; // and whether little was claimed before
-    int<32> spare;  // a chunk without what is behind it
+    bit<32> from_claim;        // what it claims of the source's time,
+    bit<8>  from_near;         // and whether little was claimed before
+    bit<32> to_claim;          // what it claims of the destination's time,
+    bit<8>  to_near;           // and whether little was claimed before
+    int<32> spare;             // a chunk without what is behind it
 }
 
 struct metadata_t {
     edm_metadata_t edm;
-    bit<8> drop;    // why the frame is dropped
-    bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
-    port_t known_port; // the port of its destination, wherever the frame goes
-    bit<8> accepted; // whether its source may send it
-    MirrorId_t head_session; // by which the frame's head goes back
-    bit<8> head_mark;
+    bit<8>         drop;         // why the frame is dropped
+    bit<1>         steered;      // whether it goes where the controller says, or back to it
+    bit<8>         known;        // whether its destination is known; a byte, so that it may change beside the next one
+    port_t         known_port;   // the port of its destination, wherever the frame goes
+    bit<8>         accepted;     // whether its source may send it
+    MirrorId_t     head_session; // by which the frame's head goes back
+    bit<8>         head_mark;
 }
 
 // Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
@@ -260,13 +260,12 @@ header head_t {
 // What egress sees of a frame: the first header is what every other frame carries there from ingress.
 struct egress_headers_t {
     packet_in_t      packet_in;
-    packet_out_t     packet_out;
     ethernet_t       ethernet;
     vlan_t           vlan;
     edm_control_t    edm_control;
     edm_message_t    edm_message;
     edm_management_t edm_management;
-    head_t head;
+    head_t           head;
 }
 
 struct egress_metadata_t { }
@@ -275,64 +274,64 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop     = DROP_NONE;
-        meta.steered  = 0;
-        meta.known    = 0;
+        meta.drop       = DROP_NONE;
+        meta.steered    = 0;
+        meta.known      = 0;
         meta.known_port = 0;
-        meta.accepted = 0;
+        meta.accepted   = 0;
         // The controller has no link and no memory; its lanes are the first ones.
-        meta.edm.kind          = EDM_OP_NONE;
-        meta.edm.op            = EDM_OP_NONE;
-        meta.edm.bad           = 0;
-        meta.edm.answer        = 0;
-        meta.edm.end           = 0;
-        meta.edm.full          = 0;
-        meta.edm.asks          = 0;
-        meta.edm.total         = 0;
-        meta.edm.offset        = 0;
-        meta.edm.source_link   = 0;
-        meta.edm.source_asks   = 0;
-        meta.edm.source_asked  = 0;
-        meta.edm.source_memory = 0;
-        meta.edm.source_rate   = 0;
-        meta.edm.destination_link   = 0;
-        meta.edm.destination_asks   = 0;
-        meta.edm.destination_asked  = 0;
-        meta.edm.destination_memory = 0;
-        meta.edm.destination_rate   = 0;
-        meta.edm.id            = 0;
-        meta.edm.cell          = 0;
-        meta.edm.memory        = 0;
-        meta.edm.rest          = 0;
-        meta.edm.over          = 0;
-        meta.edm.amount        = 0;
-        meta.edm.to            = 0;
-        meta.edm.to_rate       = 0;
-        meta.edm.round         = 0;
-        meta.edm.start         = 0;
-        meta.head_mark         = 0;
-        meta.edm.granted       = 0;
-        meta.edm.held          = 0;
-        meta.edm.bytes         = 0;
-        meta.edm.need          = 0;
-        meta.edm.to_time       = 0;
-        meta.edm.to_wait       = 0;
-        meta.edm.from_time     = 0;
-        meta.edm.from_wait     = 0;
-        meta.edm.from          = 0;
-        meta.edm.from_rate     = 0;
-        meta.edm.claims        = 0;
-        meta.edm.long          = 0;
-        meta.edm.spare         = 0;
+        meta.edm.kind                   = EDM_OP_NONE;
+        meta.edm.op                     = EDM_OP_NONE;
+        meta.edm.bad                    = 0;
+        meta.edm.answer                 = 0;
+        meta.edm.end                    = 0;
+        meta.edm.full                   = 0;
+        meta.edm.asks                   = 0;
+        meta.edm.total                  = 0;
+        meta.edm.offset                 = 0;
+        meta.edm.source_link            = 0;
+        meta.edm.source_asks            = 0;
+        meta.edm.source_asked           = 0;
+        meta.edm.source_memory          = 0;
+        meta.edm.source_rate            = 0;
+        meta.edm.destination_link       = 0;
+        meta.edm.destination_asks       = 0;
+        meta.edm.destination_asked      = 0;
+        meta.edm.destination_memory     = 0;
+        meta.edm.destination_rate       = 0;
+        meta.edm.id                     = 0;
+        meta.edm.cell                   = 0;
+        meta.edm.memory                 = 0;
+        meta.edm.rest                   = 0;
+        meta.edm.over                   = 0;
+        meta.edm.amount                 = 0;
+        meta.edm.to                     = 0;
+        meta.edm.to_rate                = 0;
+        meta.edm.round                  = 0;
+        meta.edm.start                  = 0;
+        meta.head_mark                  = 0;
+        meta.edm.granted                = 0;
+        meta.edm.held                   = 0;
+        meta.edm.bytes                  = 0;
+        meta.edm.need                   = 0;
+        meta.edm.to_time                = 0;
+        meta.edm.to_wait                = 0;
+        meta.edm.from_time              = 0;
+        meta.edm.from_wait              = 0;
+        meta.edm.from                   = 0;
+        meta.edm.from_rate              = 0;
+        meta.edm.claims                 = 0;
+        meta.edm.long                   = 0;
+        meta.edm.spare                  = 0;
         meta.edm.source_chunk_time      = 0;
         meta.edm.destination_chunk_time = 0;
-        meta.edm.from_claim = 0;
-        meta.edm.from_near = 0;
-        meta.edm.to_claim = 0;
-        meta.edm.to_near = 0;
-        meta.head_session = 0;
-        meta.edm.now      = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm.earliest = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.from_claim             = 0;
+        meta.edm.from_near              = 0;
+        meta.edm.to_claim               = 0;
+        meta.edm.to_near                = 0;
+        meta.head_session               = 0;
+        meta.edm.now                    = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm.earliest               = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.advance(PORT_METADATA_SIZE);
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;
@@ -410,7 +409,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id    = hdr.edm_control.id;
         meta.edm.total = hdr.edm_control.bytes;
         transition select(hdr.edm_control.bytes) {
-            1 .. EDM_CHUNK : parse_edm_short_notify;
+            1 .. EDM_CHUNK   : parse_edm_short_notify;
             1 .. EDM_MESSAGE : parse_edm_good_notify;
             default          : parse_edm_bad_demand;
         }
@@ -423,7 +422,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_notify {
-        meta.edm.op = EDM_OP_NOTIFY;
+        meta.edm.op     = EDM_OP_NOTIFY;
         meta.edm.claims = 1;
         meta.edm.long   = 1;
         transition accept;
@@ -463,8 +462,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id     = hdr.edm_message.id;
         meta.edm.total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
-            EDM_WORD         : parse_edm_short_request;
-            default          : parse_edm_bad_demand;
+            EDM_WORD : parse_edm_short_request;
+            default  : parse_edm_bad_demand;
         }
     }
 
@@ -482,7 +481,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_request {
-        meta.edm.op = EDM_OP_REQUEST;
+        meta.edm.op     = EDM_OP_REQUEST;
         meta.edm.claims = 1;
         meta.edm.long   = 1;
         transition accept;
@@ -509,10 +508,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.offset = hdr.edm_message.offset;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
-            (0, _) : parse_edm_bad_demand;
+            (0, _)     : parse_edm_bad_demand;
             (256, 768) : parse_edm_last;
-            (256, _) : parse_edm_full;
-            default : accept;
+            (256, _)   : parse_edm_full;
+            default    : accept;
         }
     }
 
@@ -533,10 +532,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.offset = hdr.edm_message.offset;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
-            (0, _) : parse_edm_bad_demand;
+            (0, _)     : parse_edm_bad_demand;
             (256, 768) : parse_edm_last;
-            (256, _) : parse_edm_full;
-            default : accept;
+            (256, _)   : parse_edm_full;
+            default    : accept;
         }
     }
 
@@ -552,7 +551,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
+    // A write of no bytes is refused: with it, a host would free its lanes without having sent.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
         meta.edm.kind = EDM_OP_WRITE;
@@ -581,10 +580,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_managed_read {
         transition select(packet.lookahead<edm_management_t>().target) {
-            EDM_TARGET_SOURCE : parse_edm_read_source;
+            EDM_TARGET_SOURCE      : parse_edm_read_source;
             EDM_TARGET_DESTINATION : parse_edm_read_destination;
-            EDM_TARGET_RIGHTS : parse_edm_read_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_read_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
@@ -593,7 +592,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_source;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -602,7 +601,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -617,40 +616,40 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_managed_write {
         transition select(packet.lookahead<edm_management_t>().target) {
-            EDM_TARGET_SOURCE : parse_edm_write_source;
+            EDM_TARGET_SOURCE      : parse_edm_write_source;
             EDM_TARGET_DESTINATION : parse_edm_write_destination;
-            EDM_TARGET_RIGHTS : parse_edm_write_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_write_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
     state parse_edm_write_source {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id        = hdr.edm_management.index[15:0]; // of a lane
         meta.edm.need      = hdr.edm_management.value;
         meta.edm.to_time   = hdr.edm_management.value;
         meta.edm.from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id        = hdr.edm_management.index[15:0]; // of a lane
         meta.edm.need      = hdr.edm_management.value;
         meta.edm.to_time   = hdr.edm_management.value;
         meta.edm.from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
-        meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
+        meta.edm.id        = hdr.edm_management.index[15:0]; // of a lane
         meta.edm.need      = hdr.edm_management.value;
         meta.edm.to_time   = hdr.edm_management.value;
         meta.edm.from_time = hdr.edm_management.value;
@@ -662,10 +661,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_managed_reset {
         transition select(packet.lookahead<edm_management_t>().target) {
-            EDM_TARGET_SOURCE : parse_edm_reset_source;
+            EDM_TARGET_SOURCE      : parse_edm_reset_source;
             EDM_TARGET_DESTINATION : parse_edm_reset_destination;
-            EDM_TARGET_RIGHTS : parse_edm_reset_rights;
-            default : parse_edm_bad_target;
+            EDM_TARGET_RIGHTS      : parse_edm_reset_rights;
+            default                : parse_edm_bad_target;
         }
     }
 
@@ -674,7 +673,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -683,7 +682,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
+            default  : parse_edm_bad_index;
         }
     }
 
@@ -702,7 +701,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_write_source {
-        meta.edm.op = EDM_OP_WRITE_SOURCE;
+        meta.edm.op     = EDM_OP_WRITE_SOURCE;
         meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
@@ -713,7 +712,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_write_destination {
-        meta.edm.op = EDM_OP_WRITE_DESTINATION;
+        meta.edm.op     = EDM_OP_WRITE_DESTINATION;
         meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
@@ -724,7 +723,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_good_write_rights {
-        meta.edm.op = EDM_OP_WRITE_RIGHTS;
+        meta.edm.op     = EDM_OP_WRITE_RIGHTS;
         meta.edm.amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
@@ -989,14 +988,14 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
     action take_times(bit<32> from_time, bit<32> to_time) {
         meta.edm.from_time = from_time;
-        meta.edm.to_time = to_time;
+        meta.edm.to_time   = to_time;
     }
 
     table times {
         key = {
             meta.edm.round[15:4] : exact @name("units");
-            meta.edm.from_rate : exact;
-            meta.edm.to_rate : exact;
+            meta.edm.from_rate   : exact;
+            meta.edm.to_rate     : exact;
         }
         actions = {
             take_times;
@@ -1073,22 +1072,22 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action claim_chunk_on() {
         meta.edm.from_claim = meta.edm.source_chunk_time;
-        meta.edm.to_claim = meta.edm.destination_chunk_time;
+        meta.edm.to_claim   = meta.edm.destination_chunk_time;
     }
 
     @hidden action claim_window_on() {
         meta.edm.from_claim = meta.edm.source_chunk_time << 2;
-        meta.edm.to_claim = meta.edm.destination_chunk_time << 2;
+        meta.edm.to_claim   = meta.edm.destination_chunk_time << 2;
     }
 
     @hidden action claim_chunk_back() {
         meta.edm.from_claim = meta.edm.destination_chunk_time;
-        meta.edm.to_claim = meta.edm.source_chunk_time;
+        meta.edm.to_claim   = meta.edm.source_chunk_time;
     }
 
     @hidden action claim_window_back() {
         meta.edm.from_claim = meta.edm.destination_chunk_time << 2;
-        meta.edm.to_claim = meta.edm.source_chunk_time << 2;
+        meta.edm.to_claim   = meta.edm.source_chunk_time << 2;
     }
 
     // The controller's: the lane, or the link.
@@ -1135,7 +1134,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (color == MeterColor_t.RED) {
-            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.drop   = DROP_EDM_CONTROL_METER;
             meta.edm.op = EDM_OP_NONE;
         } else {
             // touched
@@ -1243,15 +1242,15 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
     // The notification goes back as the grant of the message's first bytes.
     @hidden action grant() {
         turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm.bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        hdr.edm_control.kind       = EDM_GRANT;
+        hdr.edm_control.bytes      = meta.edm.bytes;
+        hdr.edm_control.wait       = (bit<32>) meta.edm.to_wait;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        hdr.edm_management.kind    = EDM_MGMT_REPLY;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
@@ -1265,8 +1264,9 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
             }
         } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
             if (meta.edm.asks == 1 && meta.edm.granted == 1) {
-                meta.edm.start = (bit<32>) meta.edm.to_wait;
-                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+                meta.edm.start          = (bit<32>) meta.edm.to_wait;
+                meta.head_mark          = HEAD;
+                ig_dprsr_md.mirror_type = COPY_HEAD;
             }
         } else if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
             hdr.edm_management.value = meta.edm.held;
@@ -1305,7 +1305,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     // The copy of a chunk's head goes back, as the grant of what follows it.
     @hidden action turn_head() {
-        mac_addr_t source = hdr.ethernet.srcAddr;
+        mac_addr_t source    = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = source;
         hdr.edm_control.setValid();
@@ -1375,21 +1375,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action accept_source(MirrorId_t edm_session,
         bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<32> edm_chunk_time) {
-        meta.edm.source_link   = edm_link;
-        meta.edm.source_asks   = edm_asks;
-        meta.edm.source_asked  = edm_asked;
-        meta.edm.source_memory = edm_memory;
-        meta.edm.source_rate   = edm_rate;
+        meta.edm.source_link       = edm_link;
+        meta.edm.source_asks       = edm_asks;
+        meta.edm.source_asked      = edm_asked;
+        meta.edm.source_memory     = edm_memory;
+        meta.edm.source_rate       = edm_rate;
         meta.edm.source_chunk_time = edm_chunk_time;
-        meta.head_session = edm_session;
-        meta.accepted = 1;
+        meta.head_session          = edm_session;
+        meta.accepted              = 1;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
     table source_guard {
         key = {
             ig_intr_md.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
+            hdr.ethernet.srcAddr    : exact;
         }
         actions = {
             accept_source;
@@ -1401,14 +1401,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<32> edm_chunk_time) {
-        ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
-        meta.edm.destination_link   = edm_link;
-        meta.edm.destination_asks   = edm_asks;
-        meta.edm.destination_asked  = edm_asked;
-        meta.edm.destination_memory = edm_memory;
-        meta.edm.destination_rate   = edm_rate;
+        ig_tm_md.ucast_egress_port      = port;
+        meta.known                      = 1;
+        meta.known_port                 = port;
+        meta.edm.destination_link       = edm_link;
+        meta.edm.destination_asks       = edm_asks;
+        meta.edm.destination_asked      = edm_asked;
+        meta.edm.destination_memory     = edm_memory;
+        meta.edm.destination_rate       = edm_rate;
         meta.edm.destination_chunk_time = edm_chunk_time;
     }
 
@@ -1441,22 +1441,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
-            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_EDM_CONTROL_METER);
-            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_VERSION);
-            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_KIND);
-            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_DEMAND);
-            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_LANE);
-            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_MEMORY);
-            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN) : count_drop(DROP_EDM_LANE_TAKEN);
+            (DROP_NONE, MeterColor_t.RED)                       : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN)                : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN)                  : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN)      : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN)                : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN)        : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN)        : count_drop(DROP_EDM_CONTROL_METER);
+            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN)          : count_drop(DROP_EDM_BAD_VERSION);
+            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN)             : count_drop(DROP_EDM_BAD_KIND);
+            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN)           : count_drop(DROP_EDM_BAD_DEMAND);
+            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN)             : count_drop(DROP_EDM_BAD_LANE);
+            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN)            : count_drop(DROP_EDM_NO_MEMORY);
+            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN)           : count_drop(DROP_EDM_LANE_TAKEN);
             (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
-            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_TARGET);
-            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_INDEX);
+            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN)           : count_drop(DROP_EDM_BAD_TARGET);
+            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN)            : count_drop(DROP_EDM_BAD_INDEX);
         }
         size = 64;
     }
@@ -1466,11 +1466,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
-        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        ig_tm_md.qid     = PRIORITY_BEST_EFFORT;
         bit<8> edm_color = MeterColor_t.GREEN;
 
         // What is computed of a frame whatever becomes of it.
-        meta.edm.rest  = meta.edm.total - meta.edm.offset;
+        meta.edm.rest = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
             if (meta.edm.full == 1) {
                 meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
@@ -1504,7 +1504,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (ig_prsr_md.parser_err != 0) {
-            meta.drop = DROP_MALFORMED;
+            meta.drop   = DROP_MALFORMED;
             meta.edm.op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
             meta.edm.op = EDM_OP_NONE;
@@ -1519,24 +1519,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else {
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
-                meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
+                meta.drop   = DROP_EDM_MANAGEMENT_FROM_HOST;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.edm.kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
                 meta.edm.op = EDM_OP_NONE;
             } else if (meta.edm.bad != 0) {
-                meta.drop = meta.edm.bad;
+                meta.drop   = meta.edm.bad;
                 meta.edm.op = EDM_OP_NONE;
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
-                meta.drop = DROP_SAME_PORT;
+                meta.drop   = DROP_SAME_PORT;
                 meta.edm.op = EDM_OP_NONE;
             } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
                 meta.edm.op = EDM_OP_NONE;
             }
         }

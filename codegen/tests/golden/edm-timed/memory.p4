@@ -12,12 +12,12 @@
 #include <core.p4>
 #include <v1model.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_EDM  = 0x88B6;
@@ -28,23 +28,23 @@ const bit<3> EDM_CLASS_DATA       = 5;
 const bit<3> PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<32> DROP_MALFORMED                = 0;  // cut short within a header
-const bit<32> DROP_SPOOFED                  = 1;  // source address is not the port's own host's
-const bit<32> DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
-const bit<32> DROP_SAME_PORT                = 3;  // the destination is the sender
-const bit<32> DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
-const bit<32> DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
-const bit<32> DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
-const bit<32> DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<32> DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
-const bit<32> DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
-const bit<32> DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
-const bit<32> DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
-const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
-const bit<32> DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
-const bit<32> DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
-const bit<32> DROP_REASONS                  = 15; // how many there are
-const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+const bit<32> DROP_MALFORMED                = 0;          // cut short within a header
+const bit<32> DROP_SPOOFED                  = 1;          // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION      = 2;          // no host has this address
+const bit<32> DROP_SAME_PORT                = 3;          // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER        = 4;          // more best effort than the port may send
+const bit<32> DROP_EDM_CONTROL_METER        = 5;          // more notifications and requests than the port may send
+const bit<32> DROP_EDM_BAD_VERSION          = 6;          // EDM of another version
+const bit<32> DROP_EDM_BAD_KIND             = 7;          // an EDM kind that hosts don't send, or that doesn't exist
+const bit<32> DROP_EDM_BAD_DEMAND           = 8;          // a demand for nothing or for too much, or data without bytes
+const bit<32> DROP_EDM_BAD_LANE             = 9;          // names a lane that pairs don't have
+const bit<32> DROP_EDM_NO_MEMORY            = 10;         // a demand for a host without memory
+const bit<32> DROP_EDM_LANE_TAKEN           = 11;         // the lane's message is not done
+const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST = 12;         // management from a port other than the controller's
+const bit<32> DROP_EDM_BAD_TARGET           = 13;         // management of a register that doesn't exist
+const bit<32> DROP_EDM_BAD_INDEX            = 14;         // management of a cell that doesn't exist
+const bit<32> DROP_REASONS                  = 15;         // how many there are
+const bit<32> DROP_NONE                     = 0xFFFFFFFF; // it is not dropped
 
 // Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
 typedef bit<48> time_t;
@@ -67,12 +67,12 @@ const bit<8> EDM_TARGET_SOURCE      = 0;
 const bit<8> EDM_TARGET_DESTINATION = 1;
 const bit<8> EDM_TARGET_RIGHTS      = 2;
 
-const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
-const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_CHUNK      = 256;     // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024;    // bytes of a message that are granted and not sent yet, at most
 const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
-const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
-const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
-const bit<2>  EDM_DEMANDS    = 3; // lanes of a pair in use
+const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<2>  EDM_DEMANDS    = 3;       // lanes of a pair in use
 
 // What a frame asks of EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
@@ -82,23 +82,23 @@ const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
 const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<32> EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
-const bit<32> EDM_DEMOTED_TOO_LONG  = 1;  // longer than its header says
-const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+const bit<32> EDM_DEMOTED_UNCOVERED = 0; // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_TOO_LONG  = 1; // longer than its header says
+const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
 
-const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
-const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
-const int<32> EDM_CHUNK_AHEAD  = 107; // a link that is granted further ahead has a chunk of each message at a time,
-const int<32> EDM_WINDOW_AHEAD = 430; // and grants no windows
-const int<32> EDM_IDLE = 0; // links that are granted no further ahead have nothing else to do
-const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
-const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
-const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
-const bit<32> INGRESS_CLONE = 1; // what standard_metadata.instance_type says of a copy of a frame as it came
+const bit<32> EDM_SESSIONS     = 512;        // clone sessions of ports begin here: heads of chunks, to become grants
+const bit<8>  EDM_COPY         = 2;          // what such a copy takes along
+const int<32> EDM_CHUNK_AHEAD  = 107;        // a link that is granted further ahead has a chunk of each message at a time,
+const int<32> EDM_WINDOW_AHEAD = 430;        // and grants no windows
+const int<32> EDM_IDLE         = 0;          // links that are granted no further ahead have nothing else to do
+const bit<32> EDM_NEVER        = 0xFFFFFFFF; // more than any right
+const bit<32> EDM_FRAME_MIN    = 60;         // what a shorter frame is padded to, without FCS
+const bit<32> EDM_HEADERS      = 46;         // before a chunk in its frame
+const bit<32> INGRESS_CLONE    = 1;          // what standard_metadata.instance_type says of a copy of a frame as it came
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -109,7 +109,7 @@ header packet_in_t {
 // Precedes frames from the controller to the switch.
 @controller_header("packet_out")
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -138,7 +138,7 @@ header edm_control_t {
     bit<4>  version; // 1
     bit<4>  kind;    // NOTIFY or GRANT
     bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
     bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
     bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
@@ -149,7 +149,7 @@ header edm_message_t {
     bit<4>  version; // 1
     bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
     bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by who asks
+    bit<16> id;      // message of this pair, chosen by the host that asks
     bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
@@ -180,55 +180,55 @@ struct headers_t {
 
 // What edm keeps of a frame while ingress handles it.
 struct edm_metadata_t {
-    bit<8>  kind;               // what the frame is: one of EDM_OP
-    bit<8>  op;                 // the same, once it may be
-    bit<32> now;                // when it came
-    bit<32> source_link;        // where the frame comes from
-    bit<32> source_asks;        // the source's first cell as a requester
-    bit<32> source_asked;       // its offset among a requester's cells, as memory
-    bit<8>  source_memory;      // whether it has memory
-    bit<8>  source_rate;        // the number of its rate
-    bit<32> destination_link;   // the same of where the frame goes
+    bit<8>  kind;             // what the frame is: one of EDM_OP
+    bit<8>  op;               // the same, once it may be
+    bit<32> now;              // when it came
+    bit<32> source_link;      // where the frame comes from
+    bit<32> source_asks;      // the source's first cell as a requester
+    bit<32> source_asked;     // its offset among a requester's cells, as memory
+    bit<8>  source_memory;    // whether it has memory
+    bit<8>  source_rate;      // the number of its rate
+    bit<32> destination_link; // the same of where the frame goes
     bit<32> destination_asks;
     bit<32> destination_asked;
     bit<8>  destination_memory;
     bit<8>  destination_rate;
-    bit<16> id;                 // of the message
-    bit<32> cell;               // the lane of the message
-    bit<8>  memory;             // whether the host that is asked has memory
-    bit<32> total;              // bytes of the message
-    bit<32> offset;             // where in the message the chunk starts
-    bit<32> size;               // bytes of the chunk
-    bit<32> slack;              // below 0: the message is too long
-    bit<32> rest;               // what of the message is left behind what was granted; below 0: nothing
-    @field_list(EDM_COPY) bit<32> bytes;   // what is granted
-    bit<32> need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> amount;             // what it uses up of this
-    int<32> expired;            // whether the lane's message has given it up
-    bit<32> granted;            // whether a demand has its lane, or a chunk its right
-    bit<32> held;               // what a lane held, as the controller asks
-    bit<8>  to_rate;            // the number of the rate of where data goes
-    bit<32> to;                 // where data goes
-    bit<8>  from_rate;          // the same of where data comes from
+    bit<16> id;               // of the message
+    bit<32> cell;             // the lane of the message
+    bit<8>  memory;           // whether the host that is asked has memory
+    bit<32> total;            // bytes of the message
+    bit<32> offset;           // where in the message the chunk starts
+    bit<32> size;             // bytes of the chunk
+    bit<32> slack;            // below 0: the message is too long
+    bit<32> rest;             // what of the message is left behind what was granted; below 0: nothing
+    @field_list(EDM_COPY) bit<32> bytes; // what is granted
+    bit<32> need;             // what a demand gives a right to, or a chunk must have one to
+    bit<32> amount;           // what it uses up of this
+    int<32> expired;          // whether the lane's message has given it up
+    bit<32> granted;          // whether a demand has its lane, or a chunk its right
+    bit<32> held;             // what a lane held, as the controller asks
+    bit<8>  to_rate;          // the number of the rate of where data goes
+    bit<32> to;               // where data goes
+    bit<8>  from_rate;        // the same of where data comes from
     bit<32> from;
-    bit<32> from_time;          // what they take where they come from
-    int<32> from_wait;          // how long until they may leave there
-    bit<32> to_time;            // what the granted bytes take where they go
+    bit<32> from_time;        // what they take where they come from
+    int<32> from_wait;        // how long until they may leave there
+    bit<32> to_time;          // what the granted bytes take where they go
     @field_list(EDM_COPY) int<32> to_wait; // how long until they may
-    bit<32> earliest;           // before which the destination has no time for them
-    bit<32> round;              // their length, to be rounded up to units
-    bit<32> copy_session; // by which a copy goes back
-    int<32> early;   // how long before the last of what is granted may leave
-    int<32> lead;    // how far ahead the links are granted that data takes
-    bit<32> behind;  // what of the message is granted and behind the chunk
+    bit<32> earliest;         // before which the destination has no time for them
+    bit<32> round;            // their length, to be rounded up to units
+    bit<32> copy_session;     // by which a copy goes back
+    int<32> early;            // how long before the last of what is granted may leave
+    int<32> lead;             // how far ahead the links are granted that data takes
+    bit<32> behind;           // what of the message is granted and behind the chunk
     @field_list(EDM_COPY) bit<32> next; // where what is not granted begins
-    bit<32> most;    // what may be granted and behind a chunk
-    int<32> longest; // how far ahead links may be granted where a demand is granted a window
+    bit<32> most;             // what may be granted and behind a chunk
+    int<32> longest;          // how far ahead links may be granted where a demand is granted a window
 }
 
 struct metadata_t {
     edm_metadata_t edm;
-    bit<32> drop; // why the frame is dropped
+    bit<32>        drop; // why the frame is dropped
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -534,14 +534,14 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
     action take_times(bit<32> from_time, bit<32> to_time) {
         meta.edm.from_time = from_time;
-        meta.edm.to_time = to_time;
+        meta.edm.to_time   = to_time;
     }
 
     table times {
         key = {
             meta.edm.round[15:4] : exact @name("units");
-            meta.edm.from_rate : exact;
-            meta.edm.to_rate : exact;
+            meta.edm.from_rate   : exact;
+            meta.edm.to_rate     : exact;
         }
         actions = {
             take_times;
@@ -559,15 +559,15 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // The notification goes back as the grant of the message's first bytes.
     @hidden action grant() {
         turn_around();
-        hdr.edm_control.kind  = EDM_GRANT;
-        hdr.edm_control.bytes = meta.edm.bytes;
-        hdr.edm_control.wait  = (bit<32>) meta.edm.to_wait;
+        hdr.edm_control.kind          = EDM_GRANT;
+        hdr.edm_control.bytes         = meta.edm.bytes;
+        hdr.edm_control.wait          = (bit<32>) meta.edm.to_wait;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        hdr.edm_management.kind       = EDM_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
     }
 
@@ -598,10 +598,10 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        time_t arrived = standard_metadata.ingress_global_timestamp;
-        meta.edm.now   = arrived[31:0];
+        time_t arrived    = standard_metadata.ingress_global_timestamp;
+        meta.edm.now      = arrived[31:0];
         meta.edm.earliest = meta.edm.now;
-        meta.edm.rest  = meta.edm.total - meta.edm.offset;
+        meta.edm.rest     = meta.edm.total - meta.edm.offset;
         if (hdr.edm_management.isValid()) {
             bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
             if (hdr.edm_management.kind == EDM_MGMT_RESET) {
@@ -679,7 +679,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 if (meta.edm.lead > meta.edm.longest) {
                     meta.edm.bytes = (meta.edm.total < EDM_CHUNK ? meta.edm.total : EDM_CHUNK);
                 }
-                meta.edm.need  = meta.edm.bytes;
+                meta.edm.need = meta.edm.bytes;
             } else {
                 meta.edm.need = meta.edm.size;
                 look_at_rights(meta.edm.cell, meta.edm.behind);
@@ -823,11 +823,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
         standard_metadata.egress_spec = port;
-        meta.edm.destination_link   = edm_link;
-        meta.edm.destination_asks   = edm_asks;
-        meta.edm.destination_asked  = edm_asked;
-        meta.edm.destination_memory = edm_memory;
-        meta.edm.destination_rate   = edm_rate;
+        meta.edm.destination_link     = edm_link;
+        meta.edm.destination_asks     = edm_asks;
+        meta.edm.destination_asked    = edm_asked;
+        meta.edm.destination_memory   = edm_memory;
+        meta.edm.destination_rate     = edm_rate;
     }
 
     table l2_forward {
@@ -846,7 +846,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        meta.drop = DROP_NONE;
+        meta.drop                  = DROP_NONE;
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
@@ -937,7 +937,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
         }
         // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
         if (standard_metadata.instance_type == INGRESS_CLONE && hdr.edm_message.isValid()) {
-            mac_addr_t source = hdr.ethernet.srcAddr;
+            mac_addr_t source    = hdr.ethernet.srcAddr;
             hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
             hdr.ethernet.dstAddr = source;
             if (hdr.vlan.isValid()) {

@@ -9,11 +9,11 @@
 #include <core.p4>
 #include <tna.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 
@@ -21,13 +21,13 @@ const bit<16> ETHERTYPE_VLAN = 0x8100;
 const QueueId_t PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<8>  DROP_MALFORMED           = 0;  // cut short within a header
-const bit<8>  DROP_SPOOFED             = 1;  // source address is not the port's own host's
-const bit<8>  DROP_UNKNOWN_DESTINATION = 2;  // no host has this address
-const bit<8>  DROP_SAME_PORT           = 3;  // the destination is the sender
-const bit<8>  DROP_BEST_EFFORT_METER   = 4;  // more best effort than the port may send
-const bit<32> DROP_REASONS             = 5;  // how many there are
-const bit<8>  DROP_NONE = 255; // it is not dropped
+const bit<8>  DROP_MALFORMED           = 0;   // cut short within a header
+const bit<8>  DROP_SPOOFED             = 1;   // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION = 2;   // no host has this address
+const bit<8>  DROP_SAME_PORT           = 3;   // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER   = 4;   // more best effort than the port may send
+const bit<32> DROP_REASONS             = 5;   // how many there are
+const bit<8>  DROP_NONE                = 255; // it is not dropped
 
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
@@ -42,7 +42,7 @@ header packet_in_t {
 @controller_header("packet_out")
 #endif
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -68,11 +68,11 @@ struct headers_t {
 }
 
 struct metadata_t {
-    bit<8> drop;    // why the frame is dropped
-    bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    bit<8> drop;       // why the frame is dropped
+    bit<1> steered;    // whether it goes where the controller says, or back to it
+    bit<8> known;      // whether its destination is known; a byte, so that it may change beside the next one
     port_t known_port; // the port of its destination, wherever the frame goes
-    bit<8> accepted; // whether its source may send it
+    bit<8> accepted;   // whether its source may send it
 }
 
 // What egress sees of a frame: every frame carries it there from ingress.
@@ -86,11 +86,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop     = DROP_NONE;
-        meta.steered  = 0;
-        meta.known    = 0;
+        meta.drop       = DROP_NONE;
+        meta.steered    = 0;
+        meta.known      = 0;
         meta.known_port = 0;
-        meta.accepted = 0;
+        meta.accepted   = 0;
         packet.advance(PORT_METADATA_SIZE);
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;
@@ -152,7 +152,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     table source_guard {
         key = {
             ig_intr_md.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
+            hdr.ethernet.srcAddr    : exact;
         }
         actions = {
             accept_source;
@@ -164,8 +164,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port) {
         ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
+        meta.known                 = 1;
+        meta.known_port            = port;
     }
 
     table l2_forward {
@@ -197,12 +197,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
+            (DROP_NONE, MeterColor_t.RED)                  : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN)           : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN)             : count_drop(DROP_SPOOFED);
             (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_SAME_PORT, MeterColor_t.GREEN)           : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN)   : count_drop(DROP_BEST_EFFORT_METER);
         }
         size = 64;
     }

@@ -13,12 +13,12 @@
 #include <core.p4>
 #include <tna.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_PL2  = 0x88B5;
@@ -29,23 +29,23 @@ const QueueId_t PRIORITY_SCHEDULED   = 5;
 const QueueId_t PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<8>  DROP_MALFORMED                  = 0;  // cut short within a header
-const bit<8>  DROP_SPOOFED                    = 1;  // source address is not the port's own host's
-const bit<8>  DROP_UNKNOWN_DESTINATION        = 2;  // no host has this address
-const bit<8>  DROP_SAME_PORT                  = 3;  // the destination is the sender
-const bit<8>  DROP_BEST_EFFORT_METER          = 4;  // more best effort than the port may send
-const bit<8>  DROP_CONTROL_METER              = 5;  // more control frames than the port may send
-const bit<8>  DROP_BAD_VERSION                = 6;  // PL2 of another version
-const bit<8>  DROP_BAD_KIND                   = 7;  // a PL2 kind that hosts don't send, or that doesn't exist
-const bit<8>  DROP_BAD_DEMAND                 = 8;  // asks for no slots, or for more than K
-const bit<8>  DROP_BAD_LANE                   = 9;  // names a lane that the rack does not have
-const bit<8>  DROP_UNSOLICITED_OVER_THRESHOLD = 10; // unsolicited while more than T is reserved
-const bit<8>  DROP_MANAGEMENT_FROM_HOST       = 11; // management from a port other than the controller's
-const bit<8>  DROP_BAD_TARGET                 = 12; // management of a register that doesn't exist
-const bit<8>  DROP_BAD_INDEX                  = 13; // management of a port that doesn't exist
+const bit<8>  DROP_MALFORMED                  = 0;   // cut short within a header
+const bit<8>  DROP_SPOOFED                    = 1;   // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION        = 2;   // no host has this address
+const bit<8>  DROP_SAME_PORT                  = 3;   // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER          = 4;   // more best effort than the port may send
+const bit<8>  DROP_CONTROL_METER              = 5;   // more control frames than the port may send
+const bit<8>  DROP_BAD_VERSION                = 6;   // PL2 of another version
+const bit<8>  DROP_BAD_KIND                   = 7;   // a PL2 kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_BAD_DEMAND                 = 8;   // asks for no slots, or for more than K
+const bit<8>  DROP_BAD_LANE                   = 9;   // names a lane that the rack does not have
+const bit<8>  DROP_UNSOLICITED_OVER_THRESHOLD = 10;  // unsolicited while more than T is reserved
+const bit<8>  DROP_MANAGEMENT_FROM_HOST       = 11;  // management from a port other than the controller's
+const bit<8>  DROP_BAD_TARGET                 = 12;  // management of a register that doesn't exist
+const bit<8>  DROP_BAD_INDEX                  = 13;  // management of a port that doesn't exist
 const bit<8>  DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its waits are longer than t: it comes again in its slots
-const bit<32> DROP_REASONS                    = 15; // how many there are
-const bit<8>  DROP_NONE = 255; // it is not dropped
+const bit<32> DROP_REASONS                    = 15;  // how many there are
+const bit<8>  DROP_NONE                       = 255; // it is not dropped
 
 // Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
 typedef bit<32> time_t;
@@ -67,30 +67,30 @@ const bit<4> PL2_MGMT_FORGET = 12;
 const bit<8> PL2_TARGET_IN  = 0;
 const bit<8> PL2_TARGET_OUT = 1;
 
-const bit<8>  PL2_K   = 4;        // most slots in one reservation
-const bit<12> PL2_VID = 100;      // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
+const bit<8>  PL2_K   = 4;   // most slots in one reservation
+const bit<12> PL2_VID = 100; // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
 
 // Reservations are kept in cells, one for each half of each lane of a (source, destination) pair.
 const bit<8>  PL2_CELLS  = 2;      // of a pair
-const bit<32> CELL_COUNT = 128; // of all, the controller among the sources
+const bit<32> CELL_COUNT = 128;    // of all, the controller among the sources
 const bit<32> LANE_COUNT = 64;
-const bit<8>  HELD       = 0x80; // of a lane's lock, beside the cell: that one holds it
-const bit<8>  HARD       = 0xC0; // and that frames don't free it
-const bit<8>  HELD_CELL  = 0x3F; // which one
-const bit<16> HAS_SLOTS = 0xFFFF; // of a cell's rights_unsolicited: its waits are longer than t
-const bit<16> NOT_ASKED = 0xFFFE; // the same: its burst was to wait for its slots
+const bit<8>  HELD       = 0x80;   // of a lane's lock, beside the cell: that one holds it
+const bit<8>  HARD       = 0xC0;   // and that frames don't free it
+const bit<8>  HELD_CELL  = 0x3F;   // which one
+const bit<16> HAS_SLOTS  = 0xFFFF; // of a cell's rights_unsolicited: its waits are longer than t
+const bit<16> NOT_ASKED  = 0xFFFE; // the same: its burst was to wait for its slots
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<8>  DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
-const bit<8>  DEMOTED_UNCOVERED_UNSOLICITED = 1;  // unsolicited beyond what was asked for
-const bit<8>  DEMOTED_EARLY                 = 2;  // long before its reservation begins
-const bit<8>  DEMOTED_LATE                  = 3;  // long after its reservation
-const bit<32> DEMOTED_REASONS               = 4;  // how many there are
+const bit<8>  DEMOTED_UNCOVERED             = 0; // its reservation has nothing left for it
+const bit<8>  DEMOTED_UNCOVERED_UNSOLICITED = 1; // unsolicited beyond what was asked for
+const bit<8>  DEMOTED_EARLY                 = 2; // long before its reservation begins
+const bit<8>  DEMOTED_LATE                  = 3; // long after its reservation
+const bit<32> DEMOTED_REASONS               = 4; // how many there are
 
 // Why an RSV is answered "not now": index into the counter `refused`.
-const bit<8>  REFUSED_LANE     = 0;  // the lane's reservation has not begun
-const bit<32> REFUSED_REASONS  = 2;  // how many there are
-const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
+const bit<8>  REFUSED_LANE    = 0;          // the lane's reservation has not begun
+const bit<32> REFUSED_REASONS = 2;          // how many there are
+const bit<32> PL2_NOT_NOW     = 0xFFFFFFFF; // both waits of such a grant
 
 // Differences from here up mean a time in the past (see the registers).
 const bit<32> HORIZON = 32w1 << 24;
@@ -102,12 +102,12 @@ typedef bit<32> wait_t; // a time
 
 // What a frame asks of the registers.
 const bit<8> OP_NONE        = 0;
-const bit<8> OP_RESERVE     = 1; // an RSV
-const bit<8> OP_OCCUPIED    = 2; // an RSV whose lane is held
-const bit<8> OP_CLAIM       = 3; // a frame in its slots
-const bit<8> OP_DEMOTED     = 4; // a frame that loses its class, in its second pass
-const bit<8> OP_UNSOLICITED = 5; // a frame before its grant
-const bit<8> OP_READ_IN     = 6; // the controller's
+const bit<8> OP_RESERVE     = 1;  // an RSV
+const bit<8> OP_OCCUPIED    = 2;  // an RSV whose lane is held
+const bit<8> OP_CLAIM       = 3;  // a frame in its slots
+const bit<8> OP_DEMOTED     = 4;  // a frame that loses its class, in its second pass
+const bit<8> OP_UNSOLICITED = 5;  // a frame before its grant
+const bit<8> OP_READ_IN     = 6;  // the controller's
 const bit<8> OP_READ_OUT    = 7;
 const bit<8> OP_WRITE_IN    = 8;
 const bit<8> OP_WRITE_OUT   = 9;
@@ -143,7 +143,7 @@ header packet_in_t {
 @controller_header("packet_out")
 #endif
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -173,7 +173,7 @@ header pl2_control_t {
     bit<4>  kind;        // RSV, GRT or NOTIFY
     bit<8>  demand;      // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
     bit<8>  cell;        // where the switch keeps this reservation, among the pair's: 2 × lane + half
-    bit<1>  unsolicited; // 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+    bit<1>  unsolicited; // 1: its burst follows immediately, unsolicited; it has its slots only if the waits are longer than t
     bit<7>  reserved;    // zero on sending, ignored on receipt
     bit<32> id;          // chosen by the host, returned in the GRT
     bit<32> sendWait;    // source port's reservation before this one: slots (counter) or time units from now (clock)
@@ -243,17 +243,17 @@ struct pl2_metadata_t {
 
 struct metadata_t {
     pl2_metadata_t pl2;
-    bit<8> drop;    // why the frame is dropped
-    bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
-    port_t known_port; // the port of its destination, wherever the frame goes
-    bit<8> accepted; // whether its source may send it
-    bit<8> pass; // what the pass before left for this one; 0 in the first
+    bit<8>         drop;       // why the frame is dropped
+    bit<1>         steered;    // whether it goes where the controller says, or back to it
+    bit<8>         known;      // whether its destination is known; a byte, so that it may change beside the next one
+    port_t         known_port; // the port of its destination, wherever the frame goes
+    bit<8>         accepted;   // whether its source may send it
+    bit<8>         pass;       // what the pass before left for this one; 0 in the first
 }
 
 // Precedes a frame that makes another pass.
 header next_pass_t {
-    bit<8> pass;
+    bit<8>  pass;
     bit<56> padding;
 }
 
@@ -268,11 +268,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop     = DROP_NONE;
-        meta.steered  = 0;
-        meta.known    = 0;
+        meta.drop       = DROP_NONE;
+        meta.steered    = 0;
+        meta.known      = 0;
         meta.known_port = 0;
-        meta.accepted = 0;
+        meta.accepted   = 0;
         // The controller's reservations are those of its port, and its frames have no graces.
         meta.pl2.op          = OP_NONE;
         meta.pl2.bad         = 0;
@@ -295,17 +295,17 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.pl2.demoted     = 0;
         meta.pl2.send_wait   = 0;
         meta.pl2.recv_wait   = 0;
-        meta.pl2.opens_in  = 0;
-        meta.pl2.closes_in = 0;
-        meta.pl2.opens_out  = 0;
-        meta.pl2.closes_out = 0;
-        meta.pl2.window_in = 0;
-        meta.pl2.window_out = 0;
+        meta.pl2.opens_in    = 0;
+        meta.pl2.closes_in   = 0;
+        meta.pl2.opens_out   = 0;
+        meta.pl2.closes_out  = 0;
+        meta.pl2.window_in   = 0;
+        meta.pl2.window_out  = 0;
         meta.pl2.time_in     = 0;
         meta.pl2.time_out    = 0;
         meta.pl2.limit_in    = 0;
         meta.pl2.limit_out   = 0;
-        meta.pl2.now = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.pl2.now         = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -350,7 +350,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.extract(hdr.vlan);
         transition select(hdr.vlan.vid) {
             PL2_VID .. PL2_VID + 1 : parse_reserved;
-            default : parse_tagged;
+            default                : parse_tagged;
         }
     }
 
@@ -460,10 +460,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.pl2.link_in  = hdr.pl2_management.index;
         meta.pl2.link_out = hdr.pl2_management.index;
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
-            (0 .. 511, PL2_TARGET_IN)   : parse_read_in;
-            (0 .. 511, PL2_TARGET_OUT)  : parse_read_out;
-            (0 .. 511, _)               : parse_bad_target;
-            default : parse_bad_index;
+            (0 .. 511, PL2_TARGET_IN)  : parse_read_in;
+            (0 .. 511, PL2_TARGET_OUT) : parse_read_out;
+            (0 .. 511, _)              : parse_bad_target;
+            default                    : parse_bad_index;
         }
     }
 
@@ -485,10 +485,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_written {
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
-            (0 .. 511, PL2_TARGET_IN)   : parse_write_in;
-            (0 .. 511, PL2_TARGET_OUT)  : parse_write_out;
-            (0 .. 511, _)               : parse_bad_target;
-            default : parse_bad_index;
+            (0 .. 511, PL2_TARGET_IN)  : parse_write_in;
+            (0 .. 511, PL2_TARGET_OUT) : parse_write_out;
+            (0 .. 511, _)              : parse_bad_target;
+            default                    : parse_bad_index;
         }
     }
 
@@ -525,21 +525,21 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.pl2.destination = hdr.pl2_management.cell[15:8];
         transition select(hdr.pl2_management.index) {
             0 .. 511 : parse_forget_destination;
-            default : parse_bad_index;
+            default  : parse_bad_index;
         }
     }
 
     state parse_forget_destination {
         transition select(hdr.pl2_management.destination, hdr.pl2_management.cell[31:24]) {
-            (0 .. 511, 0)               : parse_forget_cell;
-            default        : parse_bad_index;
+            (0 .. 511, 0) : parse_forget_cell;
+            default       : parse_bad_index;
         }
     }
 
     state parse_forget_cell {
         transition select(hdr.pl2_management.cell[23:16], hdr.pl2_management.cell[15:8], hdr.pl2_management.cell[7:0]) {
             (0 .. 6, 0 .. 5, 0 .. PL2_CELLS - 1) : parse_forgotten;
-            default                          : parse_bad_index;
+            default                              : parse_bad_index;
         }
     }
 
@@ -698,10 +698,10 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
     // lane_lock
     @hidden table requests {
         key = {
-            meta.pl2.op      : ternary;
-            meta.pl2.claims  : ternary;
-            meta.pass    : ternary;
-            hdr.vlan.dei : ternary;
+            meta.pl2.op     : ternary;
+            meta.pl2.claims : ternary;
+            meta.pass       : ternary;
+            hdr.vlan.dei    : ternary;
         }
         actions = {
             take_half;
@@ -936,7 +936,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
 
     table slots_in {
         key = {
-            meta.pl2.rate_in          : exact;
+            meta.pl2.rate_in       : exact;
             hdr.pl2_control.demand : exact;
         }
         actions = {
@@ -954,7 +954,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
 
     table slots_out {
         key = {
-            meta.pl2.rate_out          : exact;
+            meta.pl2.rate_out      : exact;
             hdr.pl2_control.demand : exact;
         }
         actions = {
@@ -1004,8 +1004,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
     // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
     action weigh_start(time_t early, time_t minus_late) {
-        meta.pl2.opens_in  = meta.pl2.now + early;
-        meta.pl2.closes_in = meta.pl2.now + minus_late;
+        meta.pl2.opens_in   = meta.pl2.now + early;
+        meta.pl2.closes_in  = meta.pl2.now + minus_late;
         meta.pl2.opens_out  = meta.pl2.now + early;
         meta.pl2.closes_out = meta.pl2.now + minus_late;
     }
@@ -1042,9 +1042,9 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.cell = meta.pl2.holder & HELD_CELL; // of the half that holds it
         } else if (meta.pl2.op == OP_RESERVE) {
             replace_rights.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
-            meta.pl2.opens_in  = meta.pl2.now + meta.pl2.limit_in;
-            meta.pl2.closes_in = (bit<32>) reserve_in.execute(meta.pl2.link_in) - meta.pl2.limit_in;
-            meta.pl2.opens_out = meta.pl2.now + meta.pl2.limit_out;
+            meta.pl2.opens_in   = meta.pl2.now + meta.pl2.limit_in;
+            meta.pl2.closes_in  = (bit<32>) reserve_in.execute(meta.pl2.link_in) - meta.pl2.limit_in;
+            meta.pl2.opens_out  = meta.pl2.now + meta.pl2.limit_out;
             meta.pl2.closes_out = (bit<32>) reserve_out.execute(meta.pl2.link_out) - meta.pl2.limit_out;
         } else if (meta.pl2.op == OP_FORGET) {
             meta.pl2.left = replace_rights.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
@@ -1124,14 +1124,14 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     // which destination it grants.
     @hidden action grant() {
         turn_around();
-        hdr.pl2_control.kind = PL2_GRT;
+        hdr.pl2_control.kind       = PL2_GRT;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.pl2_management.kind = PL2_MGMT_REPLY;
-        ig_tm_md.qid = PRIORITY_CONTROL;
+        hdr.pl2_management.kind    = PL2_MGMT_REPLY;
+        ig_tm_md.qid               = PRIORITY_CONTROL;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
@@ -1140,7 +1140,8 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action pass_again(bit<8> pass) {
-        meta.pass = pass; ig_dprsr_md.resubmit_type = RESUBMIT;
+        meta.pass                 = pass;
+        ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     @hidden action answer() {
@@ -1180,8 +1181,8 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.cover             : ternary;
             meta.pl2.unsolicited       : ternary;
             meta.pl2.closes_out[31:31] : ternary @name("within_threshold");
-            meta.pl2.window_in : ternary;
-            meta.pl2.window_out : ternary;
+            meta.pl2.window_in         : ternary;
+            meta.pl2.window_out        : ternary;
         }
         actions = {
             schedule;
@@ -1198,28 +1199,28 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
             (OP_RESERVE, _, _, _, _, _) : answer();
             (OP_NOT_NOW, _, _, _, _, _) : answer_not_now();
             // The lane's reservation has not begun; or it has, unseen: nothing was sent in its slots.
-            (OP_OCCUPIED, _, _, _, IN_TIME, IN_TIME) : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, IN_TIME, IN_TIME)     : pass_again(PASS_AGAIN);
             (OP_OCCUPIED, _, _, _, IN_TIME, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
             (OP_OCCUPIED, _, _, _, 0 &&& EARLY, IN_TIME) : pass_again(PASS_NOT_NOW);
-            (OP_OCCUPIED, _, _, _, IN_TIME, _) : pass_again(PASS_AGAIN);
-            (OP_OCCUPIED, _, _, _, _, IN_TIME) : pass_again(PASS_AGAIN);
-            (OP_OCCUPIED, _, _, _, 0 &&& EARLY, _) : pass_again(PASS_NOT_NOW);
-            (OP_OCCUPIED, _, _, _, _, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
-            (OP_OCCUPIED, _, _, _, _, _) : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, IN_TIME, _)           : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, _, IN_TIME)           : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY, _)       : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _, 0 &&& EARLY)       : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _, _)                 : pass_again(PASS_AGAIN);
 
-            (OP_CLAIM, COVER_NONE, _, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_NONE, _, _, _, _)                              : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
             (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, IN_TIME) : schedule();
-            (OP_CLAIM, _, _, _, IN_TIME, IN_TIME) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
-            (OP_CLAIM, _, _, _, IN_TIME, 0 &&& EARLY) : pass_again(PASS_AGAIN);
-            (OP_CLAIM, _, _, _, 0 &&& EARLY, IN_TIME) : pass_again(PASS_AGAIN);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, _) : schedule();
-            (OP_CLAIM, _, _, _, IN_TIME, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, IN_TIME) : schedule();
-            (OP_CLAIM, _, _, _, _, IN_TIME) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
-            (OP_CLAIM, _, _, _, 0 &&& EARLY, _) : pass_again(PASS_AGAIN);
-            (OP_CLAIM, _, _, _, _, 0 &&& EARLY) : pass_again(PASS_AGAIN);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_LATE);
-            (OP_CLAIM, _, _, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, IN_TIME, IN_TIME)                           : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, IN_TIME, 0 &&& EARLY)                       : pass_again(PASS_AGAIN);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY, IN_TIME)                       : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, _)       : schedule();
+            (OP_CLAIM, _, _, _, IN_TIME, _)                                 : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, IN_TIME)       : schedule();
+            (OP_CLAIM, _, _, _, _, IN_TIME)                                 : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY, _)                             : pass_again(PASS_AGAIN);
+            (OP_CLAIM, _, _, _, _, 0 &&& EARLY)                             : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, _)             : pass_again(PASS_DEMOTED | DEMOTED_LATE);
+            (OP_CLAIM, _, _, _, _, _)                                       : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
 
             // Those that are dropped are in the table of refusals.
             (OP_UNSOLICITED, _, HAS_SLOTS, _, _, _) : NoAction();
@@ -1308,17 +1309,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action accept_source(link_t link, bit<8> source, bit<8> rate) {
         // Each host has its link's rate, by number: nothing assumes equal rates.
-        meta.pl2.link_in  = link;
-        meta.pl2.source   = source;
-        meta.pl2.rate_in  = rate;
-        meta.accepted = 1;
+        meta.pl2.link_in = link;
+        meta.pl2.source  = source;
+        meta.pl2.rate_in = rate;
+        meta.accepted    = 1;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
     table source_guard {
         key = {
             ig_intr_md.ingress_port : exact;
-            hdr.ethernet.srcAddr           : exact;
+            hdr.ethernet.srcAddr    : exact;
         }
         actions = {
             accept_source;
@@ -1330,11 +1331,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, link_t link, bit<8> destination, bit<8> rate) {
         ig_tm_md.ucast_egress_port = port;
-        meta.known = 1;
-        meta.known_port = port;
-        meta.pl2.link_out    = link;
-        meta.pl2.destination = destination;
-        meta.pl2.rate_out    = rate;
+        meta.known                 = 1;
+        meta.known_port            = port;
+        meta.pl2.link_out          = link;
+        meta.pl2.destination       = destination;
+        meta.pl2.rate_out          = rate;
     }
 
     table l2_forward {
@@ -1357,10 +1358,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     @hidden table refusals {
         key = {
-            meta.drop         : ternary;
-            best_effort_color : ternary;
-            meta.pl2.op           : ternary;
-            meta.pl2.unsolicited  : ternary;
+            meta.drop                  : ternary;
+            best_effort_color          : ternary;
+            meta.pl2.op                : ternary;
+            meta.pl2.unsolicited       : ternary;
             meta.pl2.closes_out[31:31] : ternary @name("within_threshold");
         }
         actions = {
@@ -1369,26 +1370,26 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED, _, _, _) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_NONE, _, OP_UNSOLICITED, HAS_SLOTS, _) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
-            (DROP_NONE, _, OP_UNSOLICITED, 0, _)         : NoAction();
-            (DROP_NONE, _, OP_UNSOLICITED, NOT_ASKED, _) : NoAction();
-            (DROP_NONE, _, OP_UNSOLICITED, _, 0)         : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
-            (DROP_MALFORMED, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_SPOOFED);
-            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_CONTROL_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_CONTROL_METER);
-            (DROP_BAD_VERSION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_VERSION);
-            (DROP_BAD_KIND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_KIND);
-            (DROP_BAD_DEMAND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_DEMAND);
-            (DROP_BAD_LANE, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_LANE);
+            (DROP_NONE, MeterColor_t.RED, _, _, _)                         : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_NONE, _, OP_UNSOLICITED, HAS_SLOTS, _)                   : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_NONE, _, OP_UNSOLICITED, 0, _)                           : NoAction();
+            (DROP_NONE, _, OP_UNSOLICITED, NOT_ASKED, _)                   : NoAction();
+            (DROP_NONE, _, OP_UNSOLICITED, _, 0)                           : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (DROP_MALFORMED, MeterColor_t.GREEN, _, _, _)                  : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN, _, _, _)                    : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN, _, _, _)        : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN, _, _, _)                  : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN, _, _, _)          : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_CONTROL_METER, MeterColor_t.GREEN, _, _, _)              : count_drop(DROP_CONTROL_METER);
+            (DROP_BAD_VERSION, MeterColor_t.GREEN, _, _, _)                : count_drop(DROP_BAD_VERSION);
+            (DROP_BAD_KIND, MeterColor_t.GREEN, _, _, _)                   : count_drop(DROP_BAD_KIND);
+            (DROP_BAD_DEMAND, MeterColor_t.GREEN, _, _, _)                 : count_drop(DROP_BAD_DEMAND);
+            (DROP_BAD_LANE, MeterColor_t.GREEN, _, _, _)                   : count_drop(DROP_BAD_LANE);
             (DROP_UNSOLICITED_OVER_THRESHOLD, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
-            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_MANAGEMENT_FROM_HOST);
-            (DROP_BAD_TARGET, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_TARGET);
-            (DROP_BAD_INDEX, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_INDEX);
-            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _)       : count_drop(DROP_MANAGEMENT_FROM_HOST);
+            (DROP_BAD_TARGET, MeterColor_t.GREEN, _, _, _)                 : count_drop(DROP_BAD_TARGET);
+            (DROP_BAD_INDEX, MeterColor_t.GREEN, _, _, _)                  : count_drop(DROP_BAD_INDEX);
+            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN, _, _, _)      : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
         }
         size = 64;
     }
@@ -1398,14 +1399,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
-        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        ig_tm_md.qid         = PRIORITY_BEST_EFFORT;
         bit<8> control_color = MeterColor_t.GREEN;
 
         // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
         if (hdr.pl2_control.isValid()) {
-            meta.pl2.cell      = hdr.pl2_control.cell;
-            meta.pl2.right     = (bit<16>) hdr.pl2_control.demand;
-            meta.pl2.half      = hdr.pl2_control.cell | HELD;
+            meta.pl2.cell  = hdr.pl2_control.cell;
+            meta.pl2.right = (bit<16>) hdr.pl2_control.demand;
+            meta.pl2.half  = hdr.pl2_control.cell | HELD;
         } else if (hdr.pl2_management.isValid()) {
             meta.pl2.cell      = hdr.pl2_management.cell[7:0];
             meta.pl2.half      = hdr.pl2_management.cell[7:0] | HELD;
@@ -1444,10 +1445,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (ig_prsr_md.parser_err != 0) {
-            meta.drop = DROP_MALFORMED;
-            meta.pl2.op   = OP_NONE;
+            meta.drop   = DROP_MALFORMED;
+            meta.pl2.op = OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.pl2.op   = OP_NONE;
+            meta.pl2.op = OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -1459,20 +1460,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else {
             if (control_color == MeterColor_t.RED) {
-                meta.drop = DROP_CONTROL_METER;
-                meta.pl2.op   = OP_NONE;
+                meta.drop   = DROP_CONTROL_METER;
+                meta.pl2.op = OP_NONE;
             } else if (meta.pl2.bad != 0) {
-                meta.drop = meta.pl2.bad;
-                meta.pl2.op   = OP_NONE;
+                meta.drop   = meta.pl2.bad;
+                meta.pl2.op = OP_NONE;
             } else
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
-                meta.drop = DROP_SAME_PORT;
-                meta.pl2.op   = OP_NONE;
+                meta.drop   = DROP_SAME_PORT;
+                meta.pl2.op = OP_NONE;
             } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.steered == 0) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.pl2.op   = OP_NONE;
+                meta.drop   = DROP_UNKNOWN_DESTINATION;
+                meta.pl2.op = OP_NONE;
             } else if (meta.pl2.op != OP_NONE || meta.pl2.claims == 1) {
                 pl2_lanes.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
             }

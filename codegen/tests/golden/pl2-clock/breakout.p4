@@ -13,12 +13,12 @@
 #include <core.p4>
 #include <v1model.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_PL2  = 0x88B5;
@@ -29,23 +29,23 @@ const bit<3> PRIORITY_SCHEDULED   = 5;
 const bit<3> PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<32> DROP_MALFORMED                  = 0;  // cut short within a header
-const bit<32> DROP_SPOOFED                    = 1;  // source address is not the port's own host's
-const bit<32> DROP_UNKNOWN_DESTINATION        = 2;  // no host has this address
-const bit<32> DROP_SAME_PORT                  = 3;  // the destination is the sender
-const bit<32> DROP_BEST_EFFORT_METER          = 4;  // more best effort than the port may send
-const bit<32> DROP_CONTROL_METER              = 5;  // more control frames than the port may send
-const bit<32> DROP_BAD_VERSION                = 6;  // PL2 of another version
-const bit<32> DROP_BAD_KIND                   = 7;  // a PL2 kind that hosts don't send, or that doesn't exist
-const bit<32> DROP_BAD_DEMAND                 = 8;  // asks for no slots, or for more than K
-const bit<32> DROP_BAD_LANE                   = 9;  // names a lane that the rack does not have
-const bit<32> DROP_UNSOLICITED_OVER_THRESHOLD = 10; // unsolicited while more than T is reserved
-const bit<32> DROP_MANAGEMENT_FROM_HOST       = 11; // management from a port other than the controller's
-const bit<32> DROP_BAD_TARGET                 = 12; // management of a register that doesn't exist
-const bit<32> DROP_BAD_INDEX                  = 13; // management of a port that doesn't exist
+const bit<32> DROP_MALFORMED                  = 0;          // cut short within a header
+const bit<32> DROP_SPOOFED                    = 1;          // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION        = 2;          // no host has this address
+const bit<32> DROP_SAME_PORT                  = 3;          // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER          = 4;          // more best effort than the port may send
+const bit<32> DROP_CONTROL_METER              = 5;          // more control frames than the port may send
+const bit<32> DROP_BAD_VERSION                = 6;          // PL2 of another version
+const bit<32> DROP_BAD_KIND                   = 7;          // a PL2 kind that hosts don't send, or that doesn't exist
+const bit<32> DROP_BAD_DEMAND                 = 8;          // asks for no slots, or for more than K
+const bit<32> DROP_BAD_LANE                   = 9;          // names a lane that the rack does not have
+const bit<32> DROP_UNSOLICITED_OVER_THRESHOLD = 10;         // unsolicited while more than T is reserved
+const bit<32> DROP_MANAGEMENT_FROM_HOST       = 11;         // management from a port other than the controller's
+const bit<32> DROP_BAD_TARGET                 = 12;         // management of a register that doesn't exist
+const bit<32> DROP_BAD_INDEX                  = 13;         // management of a port that doesn't exist
 const bit<32> DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its waits are longer than t: it comes again in its slots
-const bit<32> DROP_REASONS                    = 15; // how many there are
-const bit<32> DROP_NONE = 0xFFFFFFFF; // it is not dropped
+const bit<32> DROP_REASONS                    = 15;         // how many there are
+const bit<32> DROP_NONE                       = 0xFFFFFFFF; // it is not dropped
 
 // Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
 typedef bit<48> time_t;
@@ -70,37 +70,37 @@ const bit<4> PL2_MGMT_FORGET = 12;
 const bit<8> PL2_TARGET_IN  = 0;
 const bit<8> PL2_TARGET_OUT = 1;
 
-const bit<8>  PL2_K   = 4;        // most slots in one reservation
-const bit<12> PL2_VID = 100;      // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
+const bit<8>  PL2_K   = 4;   // most slots in one reservation
+const bit<12> PL2_VID = 100; // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
 
 // Reservations are kept in cells, one for each half of each lane of a (source, destination) pair.
-const bit<8>  PL2_CELLS  = 2;      // of a pair
-const bit<32> CELL_COUNT = 24; // of all, the controller among the sources
-const bit<32> LANE_COUNT = 12;
-const bit<8>  HALVES     = 3; // of a lane's lock: which half holds it
-const bit<8>  HARD       = 4; // and that frames don't free it
-const bit<32> HAS_SLOTS        = 0xFFFFFFFF;  // of a cell's rights_unsolicited: its waits are longer than t
+const bit<8>  PL2_CELLS        = 2;          // of a pair
+const bit<32> CELL_COUNT       = 24;         // of all, the controller among the sources
+const bit<32> LANE_COUNT       = 12;
+const bit<8>  HALVES           = 3;          // of a lane's lock: which half holds it
+const bit<8>  HARD             = 4;          // and that frames don't free it
+const bit<32> HAS_SLOTS        = 0xFFFFFFFF; // of a cell's rights_unsolicited: its waits are longer than t
 const bit<64> WENT_UNSOLICITED = 64w1 << 48; // of a cell's start: the burst has no slots
-const bit<32> PART_WIRE_BYTES = 1550; // of a full frame, what a slot gives a right to
-const bit<32> FRAME_OVERHEAD  = 24;   // FCS, preamble and gap
-const bit<32> FRAME_MIN       = 60;   // what a shorter frame is padded to, without FCS
+const bit<32> PART_WIRE_BYTES  = 1550;       // of a full frame, what a slot gives a right to
+const bit<32> FRAME_OVERHEAD   = 24;         // FCS, preamble and gap
+const bit<32> FRAME_MIN        = 60;         // what a shorter frame is padded to, without FCS
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
-const bit<32> DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
-const bit<32> DEMOTED_UNCOVERED_UNSOLICITED = 1;  // unsolicited beyond what was asked for
-const bit<32> DEMOTED_EARLY                 = 2;  // long before its reservation begins
-const bit<32> DEMOTED_LATE                  = 3;  // long after its reservation
-const bit<32> DEMOTED_REASONS               = 4;  // how many there are
+const bit<32> DEMOTED_UNCOVERED             = 0; // its reservation has nothing left for it
+const bit<32> DEMOTED_UNCOVERED_UNSOLICITED = 1; // unsolicited beyond what was asked for
+const bit<32> DEMOTED_EARLY                 = 2; // long before its reservation begins
+const bit<32> DEMOTED_LATE                  = 3; // long after its reservation
+const bit<32> DEMOTED_REASONS               = 4; // how many there are
 
 // Why an RSV is answered "not now": index into the counter `refused`.
-const bit<32> REFUSED_LANE     = 0;  // the lane's reservation has not begun
-const bit<32> REFUSED_REASONS  = 2;  // how many there are
-const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
+const bit<32> REFUSED_LANE    = 0;          // the lane's reservation has not begun
+const bit<32> REFUSED_REASONS = 2;          // how many there are
+const bit<32> PL2_NOT_NOW     = 0xFFFFFFFF; // both waits of such a grant
 
 // Differences from here up mean a time in the past (see the registers).
-const time_t HORIZON = 48w1 << 30;
-const time_t PL2_T       = 15; // waits up to which a burst goes unsolicited (t), in slots
-const time_t EARLY_SLOTS = 4; // how much before its start a burst may come, in slots
+const time_t HORIZON     = 48w1 << 30;
+const time_t PL2_T       = 15;   // waits up to which a burst goes unsolicited (t), in slots
+const time_t EARLY_SLOTS = 4;    // how much before its start a burst may come, in slots
 const time_t LATE_SLOTS  = 1004; // how much after its start, its own length included
 
 // Precedes frames from the switch to the controller.
@@ -112,7 +112,7 @@ header packet_in_t {
 // Precedes frames from the controller to the switch.
 @controller_header("packet_out")
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
@@ -142,7 +142,7 @@ header pl2_control_t {
     bit<4>  kind;        // RSV, GRT or NOTIFY
     bit<8>  demand;      // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
     bit<8>  cell;        // where the switch keeps this reservation, among the pair's: 2 × lane + half
-    bit<1>  unsolicited; // 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+    bit<1>  unsolicited; // 1: its burst follows immediately, unsolicited; it has its slots only if the waits are longer than t
     bit<7>  reserved;    // zero on sending, ignored on receipt
     bit<32> id;          // chosen by the host, returned in the GRT
     bit<32> sendWait;    // source port's reservation before this one: slots (counter) or time units from now (clock)
@@ -173,8 +173,8 @@ struct headers_t {
 
 // What pl2 keeps of a frame while ingress handles it.
 struct pl2_metadata_t {
-    bit<32> source;      // where the source's reservations are kept
-    bit<32> destination; // where the destination's are
+    bit<32> source;            // where the source's reservations are kept
+    bit<32> destination;       // where the destination's are
     bit<32> source_cells;      // the first of the source's cells
     bit<32> destination_cells; // the destination's among them
     bit<32> claim;             // the cell of the reservation that the frame is or claims
@@ -191,16 +191,16 @@ struct pl2_metadata_t {
     bit<32> right;             // what a reservation gives a right to
     bit<32> left;              // what a cell held
     @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
-    time_t destination_slot; // a slot at the egress port's rate
-    time_t drop_threshold;   // T in time at the egress port's rate
-    time_t reserved;         // how far the egress port is reserved
+    time_t  destination_slot;  // a slot at the egress port's rate
+    time_t  drop_threshold;    // T in time at the egress port's rate
+    time_t  reserved;          // how far the egress port is reserved
 }
 
 struct metadata_t {
     pl2_metadata_t pl2;
-    bit<32> drop; // why the frame is dropped
+    bit<32>        drop; // why the frame is dropped
     @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
-    @field_list(NEXT_PASS) time_t arrived;      // when that was
+    @field_list(NEXT_PASS) time_t arrived; // when that was
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -328,10 +328,10 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         time_t now = standard_metadata.ingress_global_timestamp;
         time_t free;
         in_reservation.read(free, meta.pl2.source);
-        time_t ahead = free - now;
-        ahead = ahead < HORIZON ? ahead : 48w0;
+        time_t ahead             = free - now;
+        ahead                    = ahead < HORIZON ? ahead : 48w0;
         hdr.pl2_control.sendWait = (bit<32>) ahead;
-        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.pl2.source_slot;
+        free                     = now + ahead + (time_t) hdr.pl2_control.demand * meta.pl2.source_slot;
         in_reservation.write(meta.pl2.source, free);
     }
 
@@ -339,17 +339,17 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         time_t now = standard_metadata.ingress_global_timestamp;
         time_t free;
         out_reservation.read(free, meta.pl2.destination);
-        time_t ahead = free - now;
-        ahead = ahead < HORIZON ? ahead : 48w0;
+        time_t ahead             = free - now;
+        ahead                    = ahead < HORIZON ? ahead : 48w0;
         hdr.pl2_control.recvWait = (bit<32>) ahead;
-        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.pl2.destination_slot;
+        free                     = now + ahead + (time_t) hdr.pl2_control.demand * meta.pl2.destination_slot;
         out_reservation.write(meta.pl2.destination, free);
     }
 
     @hidden action look_at_out() {
         time_t free;
         out_reservation.read(free, meta.pl2.destination);
-        time_t ahead = free - standard_metadata.ingress_global_timestamp;
+        time_t ahead      = free - standard_metadata.ingress_global_timestamp;
         meta.pl2.reserved = ahead < HORIZON ? ahead : 48w0;
     }
 
@@ -426,7 +426,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     @hidden action take_lane() {
         lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
         meta.pl2.occupied = !meta.pl2.again && meta.pl2.holder != 0;
-        bit<8> next = meta.pl2.half;
+        bit<8> next       = meta.pl2.half;
         lane_lock.write(meta.pl2.claim >> 1, meta.pl2.occupied ? meta.pl2.holder : next);
     }
 
@@ -501,18 +501,18 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     @hidden action look_at_start(in bit<32> claim) {
         bit<64> start;
         starts.read(start, claim);
-        meta.pl2.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
+        meta.pl2.ahead = (time_t) start - standard_metadata.ingress_global_timestamp;
         meta.pl2.went_unsolicited = (start & WENT_UNSOLICITED) != 0;
         time_t slot = meta.pl2.source_slot < meta.pl2.destination_slot ? meta.pl2.destination_slot : meta.pl2.source_slot;
         meta.pl2.early = slot * EARLY_SLOTS;
-        meta.pl2.late  = slot * LATE_SLOTS;
+        meta.pl2.late = slot * LATE_SLOTS;
     }
 
     // The controller takes back what a half holds: exactly this, whatever others reserve in between. Doing it
     // twice does no harm.
     @hidden action forget_claim() {
         bit<32> claim = hdr.pl2_management.cell;
-        bit<8>  half  = 1 + (bit<8>) (claim & 1);
+        bit<8> half   = 1 + (bit<8>) (claim & 1);
         lane_lock.read(meta.pl2.holder, claim >> 1);
         lane_lock.write(claim >> 1, meta.pl2.holder & HALVES == half ? 8w0 : meta.pl2.holder);
         void_rights(claim);
@@ -520,9 +520,9 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     }
 
     @hidden action turn_around() {
-        mac_addr_t requester = hdr.ethernet.srcAddr;
-        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
-        hdr.ethernet.dstAddr = requester;
+        mac_addr_t requester       = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr       = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr       = requester;
         standard_metadata.priority = PRIORITY_CONTROL;
     }
 
@@ -530,13 +530,13 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // which destination it grants.
     @hidden action grant() {
         turn_around();
-        hdr.pl2_control.kind = PL2_GRT;
+        hdr.pl2_control.kind          = PL2_GRT;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
     @hidden action reply_to_controller() {
         turn_around();
-        hdr.pl2_management.kind = PL2_MGMT_REPLY;
+        hdr.pl2_management.kind       = PL2_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
     }
 
@@ -597,7 +597,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
         if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && hdr.ethernet.dstAddr[40:40] == 0) {
             // The frame claims a reservation. Covered and in time, it is scheduled; else demoted to best effort.
-            bit<12> cell = hdr.vlan.vid - PL2_VID;
+            bit<12> cell   = hdr.vlan.vid - PL2_VID;
             meta.pl2.claim = meta.pl2.source_cells + meta.pl2.destination_cells + (bit<32>) cell;
             meta.pl2.half  = 1 + (bit<8>) (cell & 1);
             if (meta.pl2.again) {
@@ -704,7 +704,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<2> color;
 
         standard_metadata.priority = PRIORITY_BEST_EFFORT;
-        meta.drop = DROP_NONE;
+        meta.drop                  = DROP_NONE;
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;

@@ -159,7 +159,7 @@ protocol {
       { name = "kind", at = 0, bytes = 1, mask = 0xf, shift = 0, about = "RSV, GRT or NOTIFY" },
       { name = "demand", at = 1, bytes = 1, about = "slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)" },
       { name = "cell", at = 2, bytes = 1, about = "where the switch keeps this reservation, among the pair's: 2 × lane + half" },
-      { name = "unsolicited", at = 3, bytes = 1, mask = 0x80, shift = 7, about = "1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t" },
+      { name = "unsolicited", at = 3, bytes = 1, mask = 0x80, shift = 7, about = "1: its burst follows immediately, unsolicited; it has its slots only if the waits are longer than t" },
       { name = "reserved", at = 3, bytes = 1, mask = 0x7f, shift = 0, about = "zero on sending, ignored on receipt" },
       { name = "id", at = 4, bytes = 4, about = "chosen by the host, returned in the GRT" },
       { name = "send_wait", at = 8, bytes = 4, about = "source port's reservation before this one: slots (counter) or time units from now (clock)" },

@@ -14,7 +14,7 @@ class Control(Packet):
         BitField("kind", 0, 4),  # RSV, GRT or NOTIFY
         ByteField("demand", 0),  # slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
         ByteField("cell", 0),  # where the switch keeps this reservation, among the pair's: 2 × lane + half
-        BitField("unsolicited", 0, 1),  # 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+        BitField("unsolicited", 0, 1),  # 1: its burst follows immediately, unsolicited; it has its slots only if the waits are longer than t
         BitField("reserved", 0, 7),  # zero on sending, ignored on receipt
         IntField("id", 0),  # chosen by the host, returned in the GRT
         IntField("send_wait", 0),  # source port's reservation before this one: slots (counter) or time units from now (clock)
