@@ -147,8 +147,8 @@ const MISTAKES: [(&str, &str, &str); 9] = [
     ),
     (
         "packets pass in any order",
-        "bool next = passed_before == meta.cowbird.count && passed_before != asked_before;",
-        "bool next = passed_before != 0xABCDEF;",
+        "passed_before == meta.cowbird.count && passed_before != asked_before;",
+        "passed_before != 0xABCDEF;",
     ),
     ("a read is told done before it is", "= meta.cowbird.reads;\n", "= meta.cowbird.reads + 1;\n"),
     (
