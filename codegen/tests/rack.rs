@@ -258,7 +258,7 @@ fn refusals() {
             refused("port_rate = \"100 Gb/s\"\ntime_unit_ns = 1000", HOSTS, clock),
             "write a rate of 6.39 Gb/s or less",
         ),
-        (refused("port_rate = \"1 Mb/s\"", HOSTS, clock), "that pl2-clock can't tell them from the past"),
+        (refused("port_rate = \"1 Mb/s\"", HOSTS, clock), "pl2-clock can't tell that many reserved slots of"),
         (
             refused(rate, &host("port = 2", "port = 2\nrate = \"1 Gb/s\""), "[pl2]\nmode = \"counter\""),
             "r.toml:13: host[1].rate: counter mode counts one slot for all ports, but 100 Mb/s and 1 Gb/s differ",

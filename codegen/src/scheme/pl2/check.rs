@@ -206,7 +206,7 @@ fn check_slots(pl2: &Pl2, rack: &Rack, sink: &mut Sink<'_>) {
             said.push(host.rate_bps);
         } else if !pl2.fits_horizon(rack, slot.0 / switch.time_unit_ns) {
             let message = format!(
-                "more slots of {slot} may be reserved than {} can tell from the past",
+                "{} can't tell that many reserved slots of {slot} from the past",
                 crate::scheme::Protocol::variant(pl2)
             );
             let help = "write a higher rate, or a smaller k, drop_threshold, lanes or reservations_in_flight";
