@@ -31,7 +31,7 @@ impl Secret {
     }
 
     /// A seed for a hash table whose keys clients choose, by the table's name. It is unrelated to all tokens: these are of six bytes.
-    pub(super) fn seed(&self, table: &str) -> u64 {
+    pub fn seed(&self, table: &str) -> u64 {
         self.hash(&[b"seed of ", table.as_bytes()].concat())
     }
 

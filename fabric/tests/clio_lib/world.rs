@@ -231,6 +231,7 @@ fn own(outcome: Outcome<'_>) -> Ended {
         Outcome::Read(bytes) => Ended::Read(bytes.to_vec()),
         Outcome::Word(word) => Ended::Word(word),
         Outcome::Address(address) => Ended::Address(address),
+        Outcome::Results(bytes) => Ended::Read(bytes.to_vec()),
         Outcome::Held(owner) => Ended::Held(owner),
         Outcome::Refused(status) => Ended::Refused(status),
         Outcome::Unknown => Ended::Unknown,

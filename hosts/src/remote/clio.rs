@@ -90,8 +90,10 @@ fn outcome_of(outcome: lib::Outcome<'_>) -> Outcome<'_> {
         lib::Outcome::Word(word) => Outcome::Word(word),
         lib::Outcome::Unknown => Outcome::Failed(Status::Unknown),
         lib::Outcome::Refused(why) => Outcome::Failed(status(why)),
-        // Neither is asked for.
-        lib::Outcome::Address(_) | lib::Outcome::Held(_) => Outcome::Failed(Status::BadOperation),
+        // None of them is asked for.
+        lib::Outcome::Address(_) | lib::Outcome::Held(_) | lib::Outcome::Results(_) => {
+            Outcome::Failed(Status::BadOperation)
+        }
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   CALL ─▶ fast path ─▶ queue ── poll_call ─▶ driver: runs the offload on a view of memory
-//!                                                │
-//!             answer ◀──────────── finish_call ◀─┘
+//!                          ▲                     │
+//!                          ├─────── pause_call ◀─┤
+//!             answer ◀─────│────── finish_call ◀─┘
 //! ```
 //!
 //! An offload has a process of its own, and sees its memory and the caller's. A call that returns nothing counts as a change: its retries
-//! get its result. One that returns bytes has to change nothing: its retries are executed. Refusals are final, unless they are temporary.
+//! get its result. One that returns bytes has to change nothing: its retries are executed. Copies of an attempt that was answered are
+//! not, because a client could put one answer together from two executions. Refusals are final, unless they are temporary.
 
 use super::Board;
 use super::answers::Body;
@@ -18,6 +20,7 @@ use super::slow::Asked;
 use super::vm::{Translation, Vm};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{Kind, PageSize, Rights, Status};
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// A call that waits for its offload.
@@ -27,9 +30,22 @@ pub struct Call<P> {
     pub caller: Space,
     asked: Asked<P>,
     arguments: Vec<u8>,
+    /// Bytes that it may still read. Each read costs 64 more.
+    left: Cell<u64>,
+    progress: Cell<[u64; 2]>,
 }
 
 impl<P> Call<P> {
+    /// What an offload has noted of a call that goes on later; zeros at first.
+    pub fn progress(&self) -> &Cell<[u64; 2]> {
+        &self.progress
+    }
+
+    /// The caller's number of it.
+    pub fn id(&self) -> u64 {
+        self.asked.header.id
+    }
+
     /// The offload's number: the address of the request.
     pub fn offload(&self) -> u64 {
         self.asked.header.address
@@ -61,8 +77,8 @@ struct BoardView<'a, M> {
     vm: &'a mut Vm,
     memory: &'a mut M,
     spaces: [Space; 2],
-    /// Bytes that the call may still read. Each read costs 64 more.
-    left: u64,
+    /// Bytes that the call may still read.
+    left: &'a Cell<u64>,
 }
 
 impl<M: Memory> BoardView<'_, M> {
@@ -86,7 +102,8 @@ impl<M: Memory> BoardView<'_, M> {
 
 impl<M: Memory> View for BoardView<'_, M> {
     fn read(&mut self, space: Space, mut address: u64, mut into: &mut [u8]) -> Result<(), Status> {
-        self.left = self.left.checked_sub(64 + into.len() as u64).ok_or(Status::OffloadFailed)?;
+        let left = self.left.get().checked_sub(64 + into.len() as u64);
+        self.left.set(left.ok_or(Status::OffloadFailed)?);
         while !into.is_empty() {
             let (at, part) = self.part(space, address, into.len(), Rights { read: true, write: false })?;
             let (now, later) = std::mem::take(&mut into).split_at_mut(part);
@@ -111,6 +128,8 @@ impl<M: Memory> View for BoardView<'_, M> {
 #[derive(Clone, Debug)]
 pub(super) struct Calls<P> {
     waiting: VecDeque<Call<P>>,
+    /// Callers with calls that wait, each once: they take turns.
+    turns: VecDeque<Space>,
     /// Calls that an offload works on, by caller and id.
     running: Vec<(Space, u64)>,
     spare: Vec<Vec<u8>>,
@@ -120,7 +139,26 @@ pub(super) struct Calls<P> {
 
 impl<P: Copy> Calls<P> {
     pub fn new(max: [usize; 2]) -> Calls<P> {
-        Calls { waiting: VecDeque::new(), running: Vec::new(), spare: Vec::new(), max }
+        let (waiting, turns) = (VecDeque::new(), VecDeque::new());
+        Calls { waiting, turns, running: Vec::new(), spare: Vec::new(), max }
+    }
+
+    fn push(&mut self, call: Call<P>) {
+        if !self.turns.contains(&call.caller) {
+            self.turns.push_back(call.caller);
+        }
+        self.waiting.push_back(call);
+    }
+
+    /// The first call of the caller whose turn it is.
+    fn pop(&mut self) -> Option<Call<P>> {
+        let caller = self.turns.pop_front()?;
+        let mut own = (0..self.waiting.len()).filter(|nth| self.waiting[*nth].caller == caller);
+        let (first, has_more) = (own.next()?, own.next().is_some());
+        if has_more {
+            self.turns.push_back(caller);
+        }
+        self.waiting.remove(first)
     }
 
     /// Calls that are not finished, of all processes.
@@ -138,6 +176,7 @@ impl<P: Copy> Calls<P> {
     pub fn forget(&mut self, caller: Space) -> usize {
         let before = self.waiting.len();
         self.waiting.retain(|call| call.caller != caller);
+        self.turns.retain(|other| *other != caller);
         before - self.waiting.len()
     }
 }
@@ -163,8 +202,14 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             self.counters.joined += 1;
             return;
         }
-        if let Some(ended) = self.retries.find(&operation) {
-            return self.repeat(asked, Kind::Call, ended);
+        match self.retries.find(&operation) {
+            None => {}
+            Some(ended) if ended.word == 0 => return self.repeat(asked, Kind::Call, ended),
+            Some(ended) if u64::from(asked.header.attempt) < ended.word => {
+                self.counters.joined += 1;
+                return;
+            }
+            Some(_) => {}
         }
         let is_full = self.calls.unfinished() + self.answers.results() >= of_all
             || self.calls.unfinished_of(caller) + self.answers.results_of(caller.pid) >= of_each;
@@ -174,7 +219,9 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         let mut bytes = self.calls.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(arguments);
-        self.calls.waiting.push_back(Call { caller, asked: *asked, arguments: bytes });
+        let left = Cell::new(self.config.call_read_bytes_max);
+        let progress = Cell::default();
+        self.calls.push(Call { caller, asked: *asked, arguments: bytes, left, progress });
         if let Some(process) = self.vm.processes.get_mut(caller) {
             process.jobs += 1;
         }
@@ -182,23 +229,33 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         self.retries.set_aside();
     }
 
-    /// The next call for an offload. The driver runs it on a [`view`](Self::view), and gives it to [`finish_call`](Self::finish_call).
+    /// The next call for an offload; callers take turns. The driver runs it on a [`view`](Self::view), and gives it to [`finish_call`](Self::finish_call).
     pub fn poll_call(&mut self) -> Option<Call<P>> {
-        let call = self.calls.waiting.pop_front()?;
+        let call = self.calls.pop()?;
         self.calls.running.push((call.caller, call.asked.header.id));
         Some(call)
     }
 
+    /// A call goes on later, after those that wait.
+    pub fn pause_call(&mut self, call: Call<P>) {
+        self.calls.running.retain(|other| *other != (call.caller, call.id()));
+        if self.vm.processes.get(call.caller).is_some_and(|process| process.is_alive()) {
+            self.calls.push(call);
+        } else {
+            self.finish_call(call, Err(Status::NoSuchProcess), &[], self.now);
+        }
+    }
+
     /// Memory as an offload with this process sees it during a call.
-    pub fn view(&mut self, own: Space, call: &Call<P>) -> impl View {
-        let left = self.config.call_read_bytes_max;
-        BoardView { vm: &mut self.vm, memory: &mut self.memory, spaces: [own, call.caller], left }
+    pub fn view<'a>(&'a mut self, own: Space, call: &'a Call<P>) -> impl View + 'a {
+        let (spaces, left) = ([own, call.caller], &call.left);
+        BoardView { vm: &mut self.vm, memory: &mut self.memory, spaces, left }
     }
 
     /// Answers a call with its results, or with the status of its failure.
     pub fn finish_call(&mut self, call: Call<P>, ended: Result<(), Status>, results: &[u8], now: Nanos) {
         self.now = self.now.max(now);
-        let Call { caller, asked, arguments } = call;
+        let Call { caller, asked, arguments, .. } = call;
         self.calls.spare.push(arguments);
         self.calls.running.retain(|other| *other != (caller, asked.header.id));
         let operation = Operation { space: caller, id: asked.header.id, index: asked.header.index };
@@ -206,7 +263,12 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         let status = ended.err().unwrap_or(if fits { Status::Done } else { Status::OffloadFailed });
         let ended = Ended { status, address: asked.header.address, word: 0 };
         match status {
-            Status::Done if !results.is_empty() => self.retries.give_back(1),
+            Status::Done => {
+                // Of a call with results: the next attempt.
+                let next = u64::from(asked.header.attempt) + 1;
+                let word = if results.is_empty() { 0 } else { next };
+                self.retries.keep_call(operation, Ended { word, ..ended }, self.now);
+            }
             status if status.is_temporary() => self.retries.give_back(1),
             _ => self.retries.keep_call(operation, ended, self.now),
         }

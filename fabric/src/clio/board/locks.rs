@@ -93,6 +93,11 @@ impl Locks {
         Some((at, lock))
     }
 
+    /// The owner of each lock.
+    pub fn owners(&self) -> impl Iterator<Item = Space> {
+        self.held.iter().map(|(_, lock)| lock.owner)
+    }
+
     /// Takes a lock out whose owner is this process, with its address.
     pub fn poll_of(&mut self, owner: Space) -> Option<(u64, Lock)> {
         if self.of[owner.pid as usize] == 0 {

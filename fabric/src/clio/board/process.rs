@@ -1,6 +1,6 @@
 //! Processes: the only state that a board keeps of its clients.
 
-use super::config::Quotas;
+use super::config::{Quota, Quotas};
 use super::entry::Space;
 use super::grant::{Grant, Refused};
 use super::pages::Pages;
@@ -8,6 +8,19 @@ use super::ranges::Ranges;
 use crate::clio::token::{self, Secret};
 use p4rack_wire::clio::{PAGE_SIZES, PageSize, Status};
 use std::collections::VecDeque;
+
+/// A process's pages of one size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PagesOf {
+    /// What it may have.
+    pub quota: Quota,
+    /// Pages that are allocated.
+    pub allocated: u32,
+    /// Frames that it has taken: pages that were accessed.
+    pub taken: u32,
+    /// Those of them that other processes' pages have, too.
+    pub shared: u32,
+}
 
 /// Why a packet is not from a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +105,16 @@ impl Process {
     pub fn has_given_back(&mut self, size: PageSize) -> bool {
         self.taken[size as usize] -= 1;
         self.is_promised(size)
+    }
+
+    /// Its pages by size, but for those that are shared.
+    pub fn pages(&self) -> [PagesOf; PAGE_SIZES] {
+        std::array::from_fn(|size| PagesOf {
+            quota: self.quotas[size],
+            allocated: self.allocated[size],
+            taken: self.taken[size],
+            shared: 0,
+        })
     }
 
     /// Whether requests are taken.
@@ -241,6 +264,11 @@ impl Processes {
         Ok(process.space)
     }
 
+    /// All, ending ones included, in the order of their PIDs.
+    pub fn iter(&self) -> impl Iterator<Item = &Process> {
+        self.list.iter().filter(|process| process.life != Life::Free)
+    }
+
     /// The process with this address space, if its place is not free.
     #[inline]
     pub fn get(&self, space: Space) -> Option<&Process> {
@@ -258,7 +286,7 @@ impl Processes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::{Pool, Quota};
+    use super::super::config::Pool;
     use super::*;
 
     fn quotas(reserved: u32, limit: u32) -> Quotas {

@@ -144,6 +144,11 @@ impl Vm {
         Ok(entry)
     }
 
+    /// Size and owner of each frame that several pages have.
+    pub fn shared_frames(&self) -> impl Iterator<Item = (PageSize, Space)> {
+        self.shared.iter().map(|((size, _), shared)| (*size, shared.owner))
+    }
+
     /// Writes an entry to its slot, and to the TLB.
     pub fn change(&mut self, slot: Slot, entry: Entry) {
         self.table.set(slot, entry);

@@ -194,7 +194,18 @@ impl Client {
         }
         let thread = self.config.first_thread.wrapping_add(ends.0);
         let (what, bytes) = checked(&operation, thread, self.config.request_bytes_max)?;
-        let buffered = self.buffered_bytes + u64::from(bytes);
+        let results_bytes = match operation {
+            Operation::Call { results_bytes_max, .. }
+                if results_bytes_max > self.config.request_bytes_max =>
+            {
+                return Err(Refused::BadLength);
+            }
+            Operation::Call { .. } if bytes > self.config.mtu_bytes => return Err(Refused::BadLength),
+            Operation::Call { results_bytes_max, .. } => results_bytes_max,
+            _ => 0,
+        };
+        let buffered_bytes = bytes.saturating_add(results_bytes);
+        let buffered = self.buffered_bytes + u64::from(buffered_bytes);
         if order.is_full() || buffered > self.config.buffer_bytes_max {
             return Err(Refused::Full);
         }
@@ -212,8 +223,11 @@ impl Client {
         self.buffered_bytes = buffered;
         let request = &mut self.requests[usize::from(slot)];
         request.place(tag, ends, what, split);
+        request.buffered_bytes = buffered_bytes;
         match operation {
-            Operation::Write { bytes, .. } => request.data.extend_from_slice(bytes),
+            Operation::Write { bytes, .. } | Operation::Call { arguments: bytes, .. } => {
+                request.data.extend_from_slice(bytes);
+            }
             Operation::Read { bytes, .. } => request.data.resize(bytes as usize, 0),
             _ => {}
         }
@@ -316,6 +330,9 @@ impl Client {
         let request = &self.requests[usize::from(slot)];
         let outcome = match request.ending {
             Ending::Done if request.what.act == Act::Read => Outcome::Read(&request.data),
+            Ending::Done if matches!(request.what.act, Act::Call { .. }) => {
+                Outcome::Results(request.results.bytes())
+            }
             Ending::Done => Outcome::Done,
             Ending::Word(word) => Outcome::Word(word),
             Ending::Address(address) => Outcome::Address(address),
@@ -330,7 +347,7 @@ impl Client {
     fn reclaim(&mut self) {
         if let Some(slot) = self.lent.take() {
             let request = &mut self.requests[usize::from(slot)];
-            self.buffered_bytes -= request.data.len() as u64;
+            self.buffered_bytes -= u64::from(request.buffered_bytes);
             request.vacate();
             self.free.push(slot);
         }
@@ -360,11 +377,14 @@ fn checked(operation: &Operation<'_>, thread: u16, bytes_max: u32) -> Result<(Wh
         Operation::Lock { address } => (lock(Atomic::Lock), address, word),
         Operation::Unlock { address } => (lock(Atomic::Unlock), address, word),
         Operation::Fence { all } => (Act::Fence { all }, 0, 0),
+        Operation::Call { offload, function, arguments, results_bytes_max, is_ordered } => {
+            (Act::Call { function, results_bytes_max, is_ordered }, offload, arguments.len() as u64)
+        }
         Operation::Release => (Act::Release, 0, 0),
     };
     let what = What { act, address, range_bytes };
-    let has_range = !matches!(act, Act::Fence { .. } | Act::Release);
-    let data_bytes = if matches!(act, Act::Read | Act::Write) { range_bytes } else { 0 };
+    let has_range = !matches!(act, Act::Fence { .. } | Act::Call { .. } | Act::Release);
+    let data_bytes = if matches!(act, Act::Read | Act::Write | Act::Call { .. }) { range_bytes } else { 0 };
     match u32::try_from(data_bytes) {
         _ if has_range && range_bytes == 0 => Err(Refused::BadLength),
         Ok(bytes) if bytes <= bytes_max => match act {

@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::config::PAUSES_MAX;
+use super::gather::Gathered;
 use super::operation::Ending;
 use super::request::{Act, Expected, Request, Why};
 use crate::machine::Machine;
@@ -35,8 +36,15 @@ impl Client {
 
     /// Bytes on the link of the answer to a part.
     fn answer_bytes(&self, request: &Request, nth: u32) -> u64 {
-        let data = if request.what.act == Act::Read { request.split.nth(nth).bytes } else { 0 };
-        u64::from(self.config.overhead_bytes) + u64::from(data)
+        let (overhead, mtu) = (u64::from(self.config.overhead_bytes), self.config.mtu_bytes);
+        match request.what.act {
+            Act::Read => overhead + u64::from(request.split.nth(nth).bytes),
+            Act::Call { results_bytes_max, .. } => {
+                let packets = results_bytes_max.div_ceil(mtu).max(1);
+                overhead * u64::from(packets) + u64::from(results_bytes_max)
+            }
+            _ => overhead,
+        }
     }
 
     /// The next packet of a board. `None`: it has none, or no window has room.
@@ -119,6 +127,7 @@ impl Client {
                 let at = header.address.checked_sub(request.what.address)?;
                 request.split.starts_at(u32::try_from(at).ok()?)?
             }
+            Act::Call { .. } => 0,
             _ => header.index.into(),
         };
         let why = match () {
@@ -133,6 +142,17 @@ impl Client {
             (Expected::Before, _) | (Expected::Earlier, Some(_)) => self.counters.stale += 1,
             (Expected::Current, Some(why)) => self.put_back(slot, nth, why, status),
             (expected, None) if status != Status::Done => self.refuse(slot, nth, expected, status),
+            (expected, None) if let Act::Call { results_bytes_max, .. } = request.what.act => {
+                match self.requests[usize::from(slot)].results.take(packet, results_bytes_max) {
+                    Gathered::Part => {}
+                    Gathered::Stale => self.counters.stale += 1,
+                    Gathered::TooLong => self.refuse(slot, nth, expected, Status::BadLength),
+                    Gathered::Whole => {
+                        self.complete(slot, nth, header.attempt);
+                        self.end(slot, Ending::Done);
+                    }
+                }
+            }
             (_, None) => {
                 let ending = self.take(slot, nth, packet)?;
                 self.complete(slot, nth, header.attempt);
@@ -273,8 +293,13 @@ impl Client {
         }
         let board = usize::from(request.board);
         if expired.lost > 0 {
-            let data = if request.what.act == Act::Read { expired.lost_bytes } else { 0 };
-            let bytes = u64::from(expired.lost) * u64::from(self.config.overhead_bytes) + data;
+            let overhead = u64::from(expired.lost) * u64::from(self.config.overhead_bytes);
+            let bytes = match request.what.act {
+                Act::Read => overhead + expired.lost_bytes,
+                // It is one packet.
+                Act::Call { .. } => request.expected_bytes,
+                _ => overhead,
+            };
             let bytes = bytes.min(request.expected_bytes);
             request.expected_bytes -= bytes;
             self.incast.settle(bytes);

@@ -14,6 +14,7 @@
 //! | `window` | how many packets may be under way, and how many bytes of answers expected |
 //! | `split` | how a request is cut into packets |
 //! | `request` | a request's attempts, and which of its packets are done |
+//! | `gather` | a call's results, put together |
 //! | `client`, `flow`, `packets` | the machine: operations, which packet leaves next and what answers do, packets as bytes |
 //!
 //! The paper leaves open what follows; p4rack decides:
@@ -29,6 +30,7 @@
 mod client;
 mod config;
 mod flow;
+mod gather;
 mod operation;
 mod order;
 mod packets;

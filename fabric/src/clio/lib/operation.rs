@@ -69,6 +69,21 @@ pub enum Operation<'a> {
         /// Whether requests of all processes wait, as in the paper, or those of this process.
         all: bool,
     },
+    /// Calls an offload.
+    Call {
+        /// Number of the offload.
+        offload: u64,
+        /// Its function.
+        function: u8,
+        /// Arguments, at most a packet ([`Config::mtu_bytes`](super::Config::mtu_bytes)).
+        arguments: &'a [u8],
+        /// Maximum bytes of the results, for which the incast window keeps room. The outcome of a call with more is
+        /// [`BadLength`](Status::BadLength).
+        results_bytes_max: u32,
+        /// Whether the call starts after all that the thread asked for before, and later requests after the call: for offloads that use
+        /// memory of the caller. Else it has no order.
+        is_ordered: bool,
+    },
     /// `rrelease`: ends when all that the thread asked for before has ended; later requests start after it.
     Release,
 }
@@ -102,6 +117,8 @@ pub enum Outcome<'a> {
     Done,
     /// The bytes of a read.
     Read(&'a [u8]),
+    /// The results of a call.
+    Results(&'a [u8]),
     /// The word before an atomic operation.
     Word(u64),
     /// Address of memory that was allocated or shared.
@@ -130,7 +147,8 @@ pub(super) enum Ending {
 pub enum Refused {
     /// There is no such thread or board.
     NoSuchEnd,
-    /// It has no bytes, or more than [`Config::request_bytes_max`](super::Config::request_bytes_max).
+    /// It has no bytes, or more than [`Config::request_bytes_max`](super::Config::request_bytes_max); the arguments of a call: more than a
+    /// packet.
     BadLength,
     /// The range leaves the address space.
     BadAddress,

@@ -74,6 +74,13 @@ impl Client {
                 body.emit(&mut out[place]);
                 packet::seal(out);
             }
+            Act::Call { function, .. } => {
+                packet::compose(
+                    &Header { kind: Kind::Call as u8, code: function, ..header },
+                    &request.data,
+                    out,
+                );
+            }
             // It has no packets, and ends when it starts.
             Act::Release => out.clear(),
         }

@@ -13,6 +13,7 @@
 //! only what is missing is sent again.
 
 use super::config::Granule;
+use super::gather::Gather;
 use super::operation::Ending;
 use super::order::{Access, Kind};
 use super::split::Split;
@@ -48,6 +49,12 @@ pub(super) enum Act {
     Alloc(AllocBody),
     Free(FreeBody),
     Share(ShareBody),
+    /// `address` is the number of the offload.
+    Call {
+        function: u8,
+        results_bytes_max: u32,
+        is_ordered: bool,
+    },
     /// Has no packets.
     Release,
 }
@@ -66,11 +73,12 @@ impl What {
     pub fn access(&self, granule: Granule) -> Access {
         let range = |kind, granule| Access::of(kind, self.address, self.range_bytes, granule);
         match self.act {
-            Act::Alloc(_) => Access::nothing(),
+            Act::Alloc(_) | Act::Call { is_ordered: false, .. } => Access::nothing(),
             Act::Read => range(Kind::Read, granule),
-            Act::Atomic(Atomic::Lock | Atomic::Unlock, _) | Act::Fence { .. } | Act::Release => {
-                Access::barrier()
-            }
+            Act::Atomic(Atomic::Lock | Atomic::Unlock, _)
+            | Act::Fence { .. }
+            | Act::Release
+            | Act::Call { .. } => Access::barrier(),
             Act::Write | Act::Atomic(..) => range(Kind::Write, granule),
             // The board's unit is the page.
             Act::Free(_) | Act::Share(_) => range(Kind::Write, Granule::Page),
@@ -164,8 +172,12 @@ pub(super) struct Request {
     pub board: u16,
     pub what: What,
     pub split: Split,
-    /// Bytes of a write, or of a read's answers.
+    /// Bytes of a write, of a call's arguments, or of a read's answers.
     pub data: Vec<u8>,
+    /// What came of a call's results.
+    pub results: Gather,
+    /// Bytes that the client counts for it.
+    pub buffered_bytes: u32,
     /// Requests that this slot had before.
     pub generation: u32,
     /// Pauses without progress since.
@@ -200,6 +212,8 @@ impl Request {
             what: What { act: Act::Release, address: 0, range_bytes: 0 },
             split: Split::one(0),
             data: Vec::new(),
+            results: Gather::default(),
+            buffered_bytes: 0,
             generation: 0,
             pauses: 0,
             paused: None,
@@ -232,6 +246,7 @@ impl Request {
         self.generation = self.generation.wrapping_add(1);
         self.data.clear();
         self.data.shrink_to(KEPT_BYTES);
+        self.results.clear(KEPT_BYTES);
         self.parts.clear();
         self.parts.shrink_to(KEPT_PARTS);
     }

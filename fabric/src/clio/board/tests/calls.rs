@@ -84,6 +84,50 @@ fn results_come_in_packets() {
     }
 }
 
+/// Else a client could put an answer together from two executions.
+#[test]
+fn a_copy_of_an_answered_attempt_is_dropped_and_a_retry_executed() {
+    let (mut rig, _, caller, _) = rig();
+    let header = call(&mut rig, &caller, &[]);
+    let polled = rig.board.poll_call().unwrap();
+    rig.board.finish_call(polled, Ok(()), &[1; 100], rig.now);
+    assert_eq!(rig.poll().len(), 2);
+    rig.deliver(&header, &[]);
+    assert!(rig.board.poll_call().is_none() && rig.poll().is_empty());
+    rig.deliver(&Header { attempt: 1, ..header }, &[]);
+    let polled = rig.board.poll_call().unwrap();
+    rig.board.finish_call(polled, Ok(()), &[2; 10], rig.now);
+    assert_eq!(rig.poll().len(), 1);
+    rig.deliver(&header, &[]);
+    assert!(rig.board.poll_call().is_none(), "a late one");
+}
+
+#[test]
+fn callers_take_turns_and_a_paused_call_waits_behind_others() {
+    let mut rig = Rig::new(Config { calls_max: 9, calls_process_max: 3, ..config() });
+    let [one, two] = [(); 2].map(|()| rig.board.begin(quotas(0, 9)).unwrap());
+    for nth in 0..4 {
+        call(&mut rig, &one, &[nth]);
+    }
+    assert_eq!(rig.poll()[0].0.code, Status::Busy as u8, "three of a process at a time");
+    call(&mut rig, &two, &[10]);
+    let mut order = Vec::new();
+    let first = rig.board.poll_call().unwrap();
+    first.progress().set([7, 8]);
+    rig.board.pause_call(first);
+    while let Some(polled) = rig.board.poll_call() {
+        order.push((polled.arguments()[0], polled.progress().get()));
+        rig.board.finish_call(polled, Ok(()), &[], rig.now);
+    }
+    assert_eq!(order, [(10, [0, 0]), (1, [0, 0]), (2, [0, 0]), (0, [7, 8])]);
+    // The end of a process takes its paused call along.
+    call(&mut rig, &one, &[1]);
+    let polled = rig.board.poll_call().unwrap();
+    rig.board.end(one.space, rig.now);
+    rig.board.pause_call(polled);
+    assert!(rig.board.poll_call().is_none());
+}
+
 #[test]
 fn results_that_wait_count_as_calls() {
     let (mut rig, _, caller, _) = rig();

@@ -1,0 +1,52 @@
+//! What a board knows of its processes, for operators.
+
+use super::memory::Memory;
+use super::process::{PagesOf, Process};
+use super::{Board, Space};
+use p4rack_wire::clio::{PAGE_SIZES, PageSize};
+use std::collections::BTreeMap;
+
+/// What is known of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessFacts {
+    /// Its address space.
+    pub space: Space,
+    /// It has ended, and its memory is being freed.
+    pub is_ending: bool,
+    /// By page size.
+    pub pages: [PagesOf; PAGE_SIZES],
+    /// Locks that it holds.
+    pub locks: u32,
+    /// Reads whose answers wait for the link.
+    pub reads: u32,
+    /// Calls of the slow path and of offloads that are not done.
+    pub calls: u32,
+}
+
+impl<M: Memory, P: Copy + Send> Board<M, P> {
+    /// All processes, in the order of their PIDs. It takes as long as there are processes, shared frames and locks.
+    pub fn list(&self) -> Vec<ProcessFacts> {
+        let (mut shared, mut locks) = (BTreeMap::<(Space, PageSize), u32>::new(), BTreeMap::new());
+        for (size, owner) in self.vm.shared_frames() {
+            *shared.entry((owner, size)).or_default() += 1;
+        }
+        for owner in self.locks.owners() {
+            *locks.entry(owner).or_default() += 1;
+        }
+        let facts = |process: &Process| {
+            let mut pages = process.pages();
+            for (size, _) in PageSize::ALL {
+                pages[size as usize].shared = shared.get(&(process.space, size)).copied().unwrap_or(0);
+            }
+            ProcessFacts {
+                space: process.space,
+                is_ending: !process.is_alive(),
+                pages,
+                locks: locks.get(&process.space).copied().unwrap_or(0),
+                reads: process.reads,
+                calls: u32::try_from(process.jobs).unwrap_or(u32::MAX),
+            }
+        };
+        self.vm.processes.iter().map(facts).collect()
+    }
+}
