@@ -1,6 +1,6 @@
 //! Pointer chase: follows a linked structure until a key matches.
 
-use crate::{Call, Offload};
+use crate::{Call, Offload, Step};
 use p4rack_fabric::clio::board::View;
 use p4rack_wire::ParseError;
 use p4rack_wire::clio::Status;
@@ -29,6 +29,9 @@ p4rack_wire::header! {
     }
 }
 
+/// Nodes after which other work of the board has its turn.
+const SLICE: u64 = 64;
+
 /// Follows `next` in the caller's memory until the key of a node matches, and returns the address of the node (8 bytes, the lowest
 /// first) and its value.
 ///
@@ -38,15 +41,23 @@ p4rack_wire::header! {
 pub struct PointerChase;
 
 impl Offload for PointerChase {
-    fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<(), Status> {
+    fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<Step, Status> {
         let chase = Chase::parse(call.arguments).map_err(|_: ParseError| Status::BadLength)?;
         let mut word = |at: u64, offset: u16| {
             let mut bytes = [0; 8];
             let at = at.checked_add(offset.into()).ok_or(Status::NoSuchAddress)?;
             view.read(call.caller, at, &mut bytes).map(|()| u64::from_le_bytes(bytes))
         };
-        let mut node = chase.address;
-        for _ in 0..chase.depth {
+        let [mut node, seen] = match call.progress.get() {
+            [_, 0] => [chase.address, 0],
+            progress => progress,
+        };
+        let depth = u64::from(chase.depth);
+        for nth in seen..depth {
+            if nth >= seen + SLICE {
+                call.progress.set([node, nth]);
+                return Ok(Step::Later);
+            }
             if node == 0 {
                 return Err(Status::NotFound);
             }
@@ -58,7 +69,7 @@ impl Offload for PointerChase {
                 results.extend_from_slice(&node.to_le_bytes());
                 let start = results.len();
                 results.resize(start + usize::from(chase.value_bytes), 0);
-                return view.read(call.caller, value, &mut results[start..]);
+                return view.read(call.caller, value, &mut results[start..]).map(|()| Step::Ended);
             }
             node = word(node, chase.next_offset)?;
         }

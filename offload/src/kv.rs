@@ -14,13 +14,13 @@
 //!
 //! Blocks have powers of two of bytes, from 32 B to 128 KB, and may cross pages.
 
-use crate::{Call, Offload};
+use crate::{Call, Offload, Step};
 use p4rack_fabric::clio::board::{Space, View};
 use p4rack_wire::SplitMix;
 use p4rack_wire::clio::Status;
 
-/// Functions of the store. Arguments are a `KvArguments` header, the key, and for [`Create`](KvFunction::Create) and
-/// [`Update`](KvFunction::Update) the value, or nothing if the value is at an address of the caller.
+/// Functions of the store. Arguments are a `KvArguments` header, the key, and for [`Create`](KvFunction::Create),
+/// [`Update`](KvFunction::Update) and [`Put`](KvFunction::Put) the value, or nothing if the value is at an address of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KvFunction {
@@ -32,6 +32,8 @@ pub enum KvFunction {
     Update = 3,
     /// Removes a key.
     Delete = 4,
+    /// Creates a key, or changes its value.
+    Put = 5,
 }
 
 p4rack_wire::header! {
@@ -52,6 +54,7 @@ const CREATE: u8 = KvFunction::Create as u8;
 const READ: u8 = KvFunction::Read as u8;
 const UPDATE: u8 = KvFunction::Update as u8;
 const DELETE: u8 = KvFunction::Delete as u8;
+const PUT: u8 = KvFunction::Put as u8;
 
 /// Maximum bytes of a value.
 pub const VALUE_BYTES_MAX: u32 = 64 << 10;
@@ -262,12 +265,18 @@ fn parse(arguments: &[u8]) -> Result<Parsed<'_>, Status> {
 }
 
 impl Offload for Kv {
-    fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<(), Status> {
+    fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<Step, Status> {
+        self.execute(call, view, results).map(|()| Step::Ended)
+    }
+}
+
+impl Kv {
+    fn execute(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<(), Status> {
         let parsed = parse(call.arguments)?;
         let found = self.find(view, parsed.key)?;
         match (call.function, found) {
             (CREATE, Ok(_)) => Err(Status::Exists),
-            (CREATE, Err(first)) => {
+            (CREATE | PUT, Err(first)) => {
                 let next = self.word(view, first)?;
                 self.put(view, call, &parsed, first, next).map(|_| ())
             }
@@ -278,7 +287,7 @@ impl Offload for Kv {
                 let value = found.at + HEAD + u64::from(found.block.key_bytes);
                 view.read(self.space, value, &mut results[start..])
             }
-            (UPDATE, Ok(found)) => {
+            (UPDATE | PUT, Ok(found)) => {
                 let list = self.free_list(view, found.block.class.into())?;
                 let taken = self.put(view, call, &parsed, found.link, found.block.next)?;
                 // The new block may be from the same list.

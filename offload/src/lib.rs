@@ -2,7 +2,7 @@
 //! (paper §4.6 and §6).
 //!
 //! ```text
-//!   CALL ─▶ Board ── poll_call ─▶ Offloads ─▶ PointerChase, Kv
+//!   CALL ─▶ Board ── poll_call ─▶ Offloads ─▶ PointerChase, Kv, Wasm
 //!             ▲                                  │ reads and writes virtual addresses,
 //!             └────────── finish_call ◀──────────┘ of its own process and of the caller's
 //! ```
@@ -15,6 +15,7 @@
 
 mod chase;
 mod kv;
+pub mod wasm;
 
 pub use chase::{Chase, PointerChase};
 pub use kv::{Kv, KvArguments, KvFunction, VALUE_BYTES_MAX};
@@ -22,52 +23,144 @@ pub use kv::{Kv, KvArguments, KvFunction, VALUE_BYTES_MAX};
 use p4rack_fabric::clio::board::{Board, Memory, Space, View};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status;
+use std::cell::Cell;
+use std::fmt;
 
 /// A call, as an offload sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The caller's process.
     pub caller: Space,
+    /// The caller's number of the call: unique among its calls.
+    pub id: u64,
     /// The offload's function.
     pub function: u8,
     /// Arguments: the data of the request.
     pub arguments: &'a [u8],
+    /// What the offload notes of a call that goes on [`Later`](Step::Later); zeros at first.
+    pub progress: &'a Cell<[u64; 2]>,
+}
+
+/// How far a call has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It has ended.
+    Ended,
+    /// It goes on, or begins, when it is called again: after other work of the board.
+    Later,
 }
 
 /// Functions next to the memory.
 pub trait Offload: Send {
-    /// Executes a call, and appends its results to `results`. Errors: the status of the answer; then nothing has changed.
-    fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<(), Status>;
+    /// Executes a call, or a part of it. When it ends, its results are in `results`, which is empty before. Errors: the status of the
+    /// answer; then nothing has changed.
+    fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<Step, Status>;
+
+    /// Calls of this process do not go on: it has ended.
+    fn forget(&mut self, _caller: Space) {}
+
+    /// Why the last call that failed has failed.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// An offload, and its process.
+struct Entry {
+    number: u64,
+    own: Space,
+    offload: Box<dyn Offload>,
+    calls: u64,
+    failed: u64,
+}
+
+/// What is known of an offload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Its number.
+    pub number: u64,
+    /// Its process.
+    pub own: Space,
+    /// Calls that ended.
+    pub calls: u64,
+    /// Those of them that ended as [`OffloadFailed`](Status::OffloadFailed).
+    pub failed: u64,
+    /// Why the last of these failed.
+    pub failure: Option<String>,
 }
 
 /// The offloads of a board, by number.
 #[derive(Default)]
 pub struct Offloads {
-    list: Vec<(Space, Box<dyn Offload>)>,
+    /// In the order of their numbers.
+    list: Vec<Entry>,
+    next: u64,
     results: Vec<u8>,
+}
+
+impl fmt::Debug for Offloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Offloads").field("count", &self.list.len()).finish_non_exhaustive()
+    }
 }
 
 impl Offloads {
     /// Adds an offload, with its own process. Returns its number, for `Header.address` of calls.
     pub fn add(&mut self, own: Space, offload: Box<dyn Offload>) -> u64 {
-        self.list.push((own, offload));
-        self.list.len() as u64 - 1
+        let number = self.next;
+        self.next += 1;
+        self.list.push(Entry { number, own, offload, calls: 0, failed: 0 });
+        number
+    }
+
+    /// Removes an offload. Returns its process, which is the caller's to end. Its number is never used again.
+    pub fn remove(&mut self, number: u64) -> Option<Space> {
+        let at = self.list.binary_search_by_key(&number, |entry| entry.number).ok()?;
+        Some(self.list.remove(at).own)
+    }
+
+    /// A process has ended: its calls do not go on.
+    pub fn forget(&mut self, caller: Space) {
+        self.list.iter_mut().for_each(|entry| entry.offload.forget(caller));
+    }
+
+    /// What is known of an offload.
+    pub fn facts(&self, number: u64) -> Option<Facts> {
+        let at = self.list.binary_search_by_key(&number, |entry| entry.number).ok()?;
+        let Entry { number, own, ref offload, calls, failed } = self.list[at];
+        Some(Facts { number, own, calls, failed, failure: offload.failure().map(str::to_owned) })
     }
 
     /// Executes all calls that wait at a board.
     pub fn serve<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) {
-        while let Some(call) = board.poll_call() {
-            self.results.clear();
-            let ended = match usize::try_from(call.offload()).ok().and_then(|nth| self.list.get_mut(nth)) {
-                None => Err(Status::NoSuchOffload),
-                Some((own, offload)) => {
-                    let mut view = board.view(*own, &call);
-                    let called =
-                        Call { caller: call.caller, function: call.function(), arguments: call.arguments() };
-                    offload.call(&called, &mut view, &mut self.results)
+        while self.step(board, now) {}
+    }
+
+    /// Executes the next call that waits at a board, or a part of it. Returns whether there was one.
+    pub fn step<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> bool {
+        let Some(call) = board.poll_call() else { return false };
+        self.results.clear();
+        let found = self.list.binary_search_by_key(&call.offload(), |entry| entry.number);
+        let ended = match found {
+            Err(_) => Err(Status::NoSuchOffload),
+            Ok(at) => {
+                let entry = &mut self.list[at];
+                let mut view = board.view(entry.own, &call);
+                let (caller, id, function) = (call.caller, call.id(), call.function());
+                let (arguments, progress) = (call.arguments(), call.progress());
+                let called = Call { caller, id, function, arguments, progress };
+                let ended = entry.offload.call(&called, &mut view, &mut self.results);
+                drop(view);
+                if ended == Ok(Step::Later) {
+                    board.pause_call(call);
+                    return true;
                 }
-            };
-            board.finish_call(call, ended, &self.results, now);
-        }
+                entry.calls += 1;
+                entry.failed += u64::from(ended == Err(Status::OffloadFailed));
+                ended.map(|_| ())
+            }
+        };
+        board.finish_call(call, ended, &self.results, now);
+        true
     }
 }

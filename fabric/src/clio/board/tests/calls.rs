@@ -104,7 +104,7 @@ fn a_copy_of_an_answered_attempt_is_dropped_and_a_retry_executed() {
 
 #[test]
 fn callers_take_turns_and_a_paused_call_waits_behind_others() {
-    let mut rig = Rig::new(Config { calls_max: 9, calls_process_max: 3, ..config() });
+    let mut rig = Rig::new(Config { calls_max: [3, 9], ..config() });
     let [one, two] = [(); 2].map(|()| rig.board.begin(quotas(0, 9)).unwrap());
     for nth in 0..4 {
         call(&mut rig, &one, &[nth]);
