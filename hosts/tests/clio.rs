@@ -6,10 +6,14 @@
 mod board;
 
 use board::with_board;
+use p4rack_fabric::clio::lib;
 use p4rack_fabric::remote::Way;
+use p4rack_hosts::clio::{CHASE, Kv, KvOutcome, KvRequest, KvShape, Session};
 use p4rack_hosts::remote::{Held, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;
+use p4rack_offload::Chase;
 use p4rack_wire::Nanos;
+use p4rack_wire::clio::Status;
 
 /// Long enough for a machine that other tests keep busy.
 const LIMIT: Nanos = Nanos::from_secs(60);
@@ -105,5 +109,117 @@ fn a_process_of_ones_own_is_apart_and_ends_with_its_client() {
         };
         again.read(0, &mut found).unwrap();
         assert_eq!(found, [0; 3], "nothing of the process before");
+    });
+}
+
+fn store(place: &Place, value_bytes_max: u32) -> Kv {
+    let shape = KvShape { value_bytes_max, under_way_max: 16 };
+    Kv::open(place.memory.as_ref().unwrap(), shape).unwrap()
+}
+
+#[test]
+fn a_store_has_values_of_any_length() {
+    with_board(8 << 20, |place| {
+        let (mut one, mut other) = (store(place, 1_000), store(place, 65_536));
+        assert_eq!(one.get(b"a").unwrap(), None);
+        assert!(one.create(b"a", b"first").unwrap() && !other.create(b"a", b"second").unwrap());
+        assert_eq!(other.get(b"a").unwrap().as_deref(), Some(&b"first"[..]));
+        let long: Vec<u8> = (0..65_536u32).map(|nth| (nth / 7) as u8).collect();
+        other.put(b"a", &long).unwrap();
+        assert!(other.get(b"a").unwrap().unwrap() == long);
+        let refused = one.get(b"a").unwrap_err().to_string();
+        assert_eq!(refused, "the board refuses: bad length", "longer than this client takes");
+        assert!(one.update(b"a", b"").unwrap() && !one.update(b"b", b"").unwrap());
+        assert_eq!(one.get(b"a").unwrap(), Some(vec![]));
+        assert!(one.delete(b"a").unwrap() && !one.delete(b"a").unwrap());
+        assert_eq!(one.put(b"", b"").unwrap_err().to_string(), "a key has 1 to 255 bytes, this one has 0");
+        let long = one.put(b"a", &[0; 1_001]).unwrap_err().to_string();
+        assert_eq!(long, "a value has at most 1000 bytes here, this one has 1001");
+        assert_eq!(one.under_way(), 0);
+    });
+}
+
+/// Many requests of several clients under way; long and short values, none mixed with another.
+#[test]
+fn clients_of_a_store_keep_many_requests_under_way() {
+    const EACH: u64 = 1_500;
+    with_board(16 << 20, |place| {
+        let work = |number: u8, bytes: u32| {
+            let mut kv = store(place, bytes);
+            let (mut asked, mut ended, until) = (0u64, 0u64, clock::now() + LIMIT);
+            while ended < EACH {
+                assert!(clock::now() < until, "{ended} of {EACH}");
+                while asked < EACH && kv.under_way() < 16 {
+                    let key = [b'k', (asked / 2 % 8) as u8];
+                    let value = vec![number; 1 + (asked * 37 % u64::from(bytes)) as usize];
+                    let request =
+                        if asked % 2 == 0 { KvRequest::Put(&key, &value) } else { KvRequest::Get(&key) };
+                    kv.submit(asked, request).unwrap();
+                    asked += 1;
+                }
+                kv.poll(until, &mut |tag, outcome| {
+                    ended += 1;
+                    match outcome {
+                        KvOutcome::Value(value) => {
+                            assert!(tag % 2 == 1 && value.iter().all(|byte| *byte == value[0]), "{tag}");
+                        }
+                        KvOutcome::NotFound => assert_eq!(tag % 2, 1),
+                        // Another client's long value.
+                        KvOutcome::Failed(Status::BadLength) => assert!(tag % 2 == 1 && bytes < 9_000),
+                        outcome => assert_eq!((tag % 2, outcome), (0, KvOutcome::Done)),
+                    }
+                })
+                .unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            for (number, bytes) in [(1, 1_000), (2, 1_000), (3, 9_000)] {
+                let work = &work;
+                scope.spawn(move || work(number, bytes));
+            }
+        });
+    });
+}
+
+#[test]
+fn a_chase_follows_pointers_in_the_callers_memory() {
+    with_board(1 << 20, |place| {
+        let mut session = Session::open(place.memory.as_ref().unwrap(), 0).unwrap();
+        let start = session.range().0;
+        let node = |key: u64, next: u64| [key, next, key * 10].map(u64::to_le_bytes).concat();
+        // The write is still under way when the call is asked for.
+        let nodes = [node(1, start + 24), node(2, start + 48), node(3, 0)].concat();
+        session.submit(0, lib::Operation::Write { address: start, bytes: &nodes }).unwrap();
+        let mut arguments = [0; Chase::BYTES];
+        let chase = Chase {
+            address: start,
+            key: 3,
+            key_offset: 0,
+            next_offset: 8,
+            value_offset: 16,
+            value_bytes: 8,
+            depth: 10,
+            value_is_pointer: 0,
+            reserved: 0,
+        };
+        chase.emit(&mut arguments);
+        let call = lib::Operation::Call {
+            offload: CHASE,
+            function: 0,
+            arguments: &arguments,
+            results_bytes_max: 64,
+            is_ordered: true,
+        };
+        session.submit(1, call).unwrap();
+        let (mut found, until) = (None, clock::now() + LIMIT);
+        while found.is_none() && clock::now() < until {
+            session
+                .poll(until, &mut |tag, outcome| match outcome {
+                    lib::Outcome::Results(bytes) => found = Some(bytes.to_vec()),
+                    outcome => assert_eq!((tag, outcome), (0, lib::Outcome::Done)),
+                })
+                .unwrap();
+        }
+        assert_eq!(found.unwrap(), [start + 48, 30].map(u64::to_le_bytes).concat());
     });
 }

@@ -3,14 +3,24 @@
 //! ```text
 //!  setup ═ gRPC: process, token, range ═ service
 //!                                           │ commands
-//!  remote: Client ═ UDP ═══════════════▶ server: Board
+//!  session, kv ─ link: Client ═ UDP ══▶ server: Board ─ offloads
 //! ```
 
+mod kv;
+pub(crate) mod link;
+mod manage;
 mod memory;
+mod names;
+mod offloads;
 pub mod server;
 pub mod service;
+mod session;
 mod setup;
+pub mod verify;
 
+pub use kv::{KEY_BYTES_MAX, Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
+pub use manage::{list, list_offloads, load_offload, remove_offload};
+pub use session::{AskError, Reply, Session};
 pub use setup::{Attached, attach};
 
 use p4rack_fabric::clio::lib;
@@ -18,6 +28,10 @@ use p4rack_wire::Nanos;
 
 /// How long a board on a host remembers: processes that share a machine wake late.
 pub const MEMORY: Nanos = Nanos::from_millis(600);
+/// Number of the pointer chase among a board's offloads.
+pub const CHASE: u64 = 0;
+/// Number of the key-value store.
+pub const KV: u64 = 1;
 /// TIMEOUT.
 const TIMEOUT: Nanos = Nanos::from_millis(20);
 /// Maximum retries. With long TIMEOUTs, the board's memory permits fewer.

@@ -1,16 +1,18 @@
 //! A board on a UDP socket. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
 
 use super::memory::Fresh;
+use super::names::{LOADED_MAX, Names};
 use super::{MEMORY, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
 use crate::roce::setup::Token;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::board::{Board, Config, Pool, Quota, Quotas, Refused, Space};
+use p4rack_fabric::clio::board::{Board, Config, Grant, Pool, Quota, Quotas, Refused, Space};
 use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_fabric::common::ConfigError;
 use p4rack_netdev::{Poller, clock};
+use p4rack_offload::{Kv, Offloads, PointerChase};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::DATA_BYTES_MAX;
 use p4rack_wire::clio::{PAGE_SIZES, PageSize, Rights};
@@ -28,6 +30,18 @@ const READY: u32 = 64;
 const REMEMBERED: u32 = 1 << 18;
 /// Processes of clients' own.
 const PROCESSES: u32 = 256;
+/// Processes of offloads: the board's own two, and loaded ones.
+const OFFLOADS: u32 = 2 + LOADED_MAX as u32;
+/// Calls of offloads that wait, or whose results do.
+const CALLS: usize = 256;
+/// Those of a process, so that others find room.
+const CALLS_OF_PROCESS: usize = 128;
+/// Time of a turn in which calls begin: packets wait no longer for them, but for one call.
+const CALLS_TIME: Nanos = Nanos::from_micros(100);
+/// Bytes that a call reads at most: it takes half a millisecond.
+const CALL_READ_BYTES: u64 = 512 << 10;
+/// Bytes of a store for each of its buckets.
+const BUCKET_BYTES: u64 = 128;
 /// Number of the server as a client. Those of others are larger.
 const OWN_NUMBER: u32 = 0;
 /// Where answers to the server itself go: no packet comes from port 0.
@@ -90,7 +104,11 @@ pub enum BoardError {
 /// A board and its socket, as commands see them.
 #[derive(Debug)]
 pub struct Host {
-    board: Board<Fresh, SocketAddr>,
+    pub(super) board: Board<Fresh, SocketAddr>,
+    pub(super) offloads: Offloads,
+    pub(super) names: Names,
+    /// The process whose memory is offered to all.
+    pub(super) to_all: Option<Credentials>,
     socket: UdpSocket,
     page: PageSize,
     out: Vec<u8>,
@@ -107,9 +125,14 @@ pub struct Server {
     socket_number: usize,
     commands: Commands<Host>,
     commands_number: usize,
-    /// The last batch was full: more packets may be waiting.
+    /// The last batch was full, or calls wait: there is more to do.
     more: bool,
     bytes: u64,
+}
+
+fn credentials_of(grant: Grant) -> Credentials {
+    let Space { pid, epoch } = grant.space;
+    Credentials { pid, epoch, token: grant.token }
 }
 
 /// Pages that suit a memory: few enough for a small table, small enough to waste little.
@@ -122,35 +145,50 @@ fn page_for(bytes: u64) -> PageSize {
 }
 
 impl Server {
-    /// Opens a board with `bytes` bytes of memory, which takes packets at `addr`. Errors: the address can't be had, the memory is
-    /// empty or too large.
-    pub fn open(addr: SocketAddr, bytes: u64) -> Result<Server, BoardError> {
+    /// Opens a board with `bytes` bytes of memory, which takes packets at `addr`. Beside them it has `store_bytes` bytes for the key-value
+    /// store's keys, values and what they need; with 0 there is no store. Errors: the address can't be had, the memory is empty or too
+    /// large.
+    pub fn open(addr: SocketAddr, bytes: u64, store_bytes: u64) -> Result<Server, BoardError> {
         let page = page_for(bytes);
-        let frames = u32::try_from(bytes.div_ceil(page.bytes())).unwrap_or(u32::MAX);
+        let frames = bytes.div_ceil(page.bytes()).saturating_add(store_bytes.div_ceil(page.bytes()));
+        let frames = if bytes == 0 { 0 } else { u32::try_from(frames).unwrap_or(u32::MAX) };
         let config = Config {
             retry_entries: REMEMBERED,
             retry_keep: MEMORY,
             // One is offered to all.
-            processes_max: PROCESSES + 1,
+            processes_max: PROCESSES + 1 + OFFLOADS,
+            calls_max: [CALLS_OF_PROCESS, CALLS],
+            call_read_bytes_max: CALL_READ_BYTES,
             ..Config::new(vec![Pool { size: page, frames, ready: READY.min(frames) }])
         };
         config.check()?;
         let memory = Fresh::new(config.bytes())?;
         let secret: [u8; 16] = Token::draw()?.bytes().try_into().map_err(io::Error::other)?;
-        let board = Board::new(config, Secret::new(secret), memory)?;
+        let seed = Secret::new(secret).seed("store");
+        let mut board = Board::new(config, Secret::new(secret), memory)?;
         let socket = UdpSocket::bind(addr).map_err(|error| BoardError::Bind { addr, error })?;
         socket.set_nonblocking(true)?;
         let (mut poller, commands) = (Poller::new(), Commands::new()?);
         let (socket_number, commands_number) = (poller.add(&socket)?, poller.add(&commands)?);
         let (out, input) = (Vec::new(), vec![0; DATAGRAM_BYTES].into_boxed_slice());
-        let host = Host { board, socket, page, out, input, unsent: 0 };
+        let mut offloads = Offloads::default();
+        let (mut names, chase) = (Names::default(), board.begin(Quotas::default())?);
+        let number = offloads.add(chase.space, Box::new(PointerChase));
+        names.add_own("chase", number, credentials_of(chase), 0);
+        let mut host = Host { board, offloads, names, to_all: None, socket, page, out, input, unsent: 0 };
+        if store_bytes > 0 {
+            host.add_store(store_bytes, seed)?;
+        }
         Ok(Server { host, poller, socket_number, commands, commands_number, more: false, bytes })
     }
 
     /// Begins the process whose memory is offered to all. Returns what the set-up service offers.
     pub fn offer(&mut self) -> Result<Offer, BoardError> {
+        // It may allocate as much again: frames are taken at the first access.
+        let to_all = self.host.begin(self.bytes, 2 * self.bytes, false)?;
+        self.host.to_all = Some(to_all.0);
         Ok(Offer {
-            to_all: self.host.create(self.bytes, false)?,
+            to_all,
             udp_port: self.host.socket.local_addr()?.port(),
             mtu_bytes: self.host.board.config().data_bytes_max,
             memory_ns: MEMORY.0,
@@ -190,7 +228,7 @@ impl Server {
             false => until.into_iter().chain(self.host.board.next_call(Nanos::ZERO)).min(),
         };
         self.poller.wait(until)?;
-        if self.more || self.poller.ready(self.socket_number) {
+        if std::mem::take(&mut self.more) || self.poller.ready(self.socket_number) {
             self.more = self.host.receive()?;
         }
         if self.poller.ready(self.commands_number) {
@@ -200,6 +238,7 @@ impl Server {
             }
         }
         self.host.go_on();
+        self.more |= self.host.execute();
         self.host.send(None);
         Ok(())
     }
@@ -232,6 +271,20 @@ impl Host {
         }
     }
 
+    /// Executes calls of offloads, for as long as a turn has time for them. Returns whether more wait.
+    fn execute(&mut self) -> bool {
+        let start = clock::now();
+        loop {
+            let now = clock::now();
+            if now >= start + CALLS_TIME {
+                return true;
+            }
+            if !self.offloads.step(&mut self.board, now) {
+                return false;
+            }
+        }
+    }
+
     /// Sends what waits. Answers to the server itself go to `own`.
     fn send(&mut self, mut own: Option<&mut Client>) {
         let now = clock::now();
@@ -250,13 +303,21 @@ impl Host {
         bytes: u64,
         is_reserved: bool,
     ) -> Result<(Credentials, Range), BoardError> {
-        let limit = u32::try_from(self.page.pages(bytes)).unwrap_or(u32::MAX);
+        self.begin(bytes, bytes, is_reserved)
+    }
+
+    /// The same for a process that may allocate `limit_bytes` in all.
+    fn begin(
+        &mut self,
+        bytes: u64,
+        limit_bytes: u64,
+        is_reserved: bool,
+    ) -> Result<(Credentials, Range), BoardError> {
+        let pages = |bytes| u32::try_from(self.page.pages(bytes)).unwrap_or(u32::MAX);
         let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
-        quotas[self.page as usize] =
-            Quota { reserved: if is_reserved { limit } else { 0 }, limit, shared: 0 };
-        let grant = self.board.begin(quotas)?;
-        let Space { pid, epoch } = grant.space;
-        let credentials = Credentials { pid, epoch, token: grant.token };
+        let reserved = if is_reserved { pages(bytes) } else { 0 };
+        quotas[self.page as usize] = Quota { reserved, limit: pages(limit_bytes), shared: 0 };
+        let credentials = credentials_of(self.board.begin(quotas)?);
         match self.allocate(credentials, bytes) {
             Ok(address) => Ok((credentials, Range { address, bytes })),
             Err(why) => {
@@ -292,9 +353,21 @@ impl Host {
         }
     }
 
+    /// Adds the key-value store, whose frames are kept for it.
+    fn add_store(&mut self, bytes: u64, seed: u64) -> Result<(), BoardError> {
+        let (credentials, range) = self.create(bytes, true)?;
+        let Credentials { pid, epoch, .. } = credentials;
+        let (space, buckets) = (Space { pid, epoch }, bytes / BUCKET_BYTES);
+        let store = Kv::new(space, range.address, bytes, buckets, seed);
+        let number = self.offloads.add(space, Box::new(store));
+        self.names.add_own("kv", number, credentials, bytes);
+        Ok(())
+    }
+
     /// Ends a process, and frees its memory.
     pub(super) fn destroy(&mut self, credentials: Credentials) {
         let Credentials { pid, epoch, .. } = credentials;
         self.board.end(Space { pid, epoch }, clock::now());
+        self.offloads.forget(Space { pid, epoch });
     }
 }

@@ -1,13 +1,22 @@
 //! The set-up service of a board: processes, and their clients.
 
+use super::names::LOADED_MAX;
+use super::offloads::{Described, OffloadError};
 use super::server::{Host, Offer, Range};
 use crate::commands::{Gone, Handle};
 use crate::roce::{Desk, Lease, SetupError};
+use p4rack_fabric::clio::board::ProcessFacts;
 use p4rack_fabric::clio::lib::Credentials;
+use p4rack_offload::wasm::{Limits, Program};
 use p4rack_p4rt::p4rack::clio::v1::clio_server::{Clio, ClioServer};
-use p4rack_p4rt::p4rack::clio::v1::{AttachRequest, AttachResponse};
+use p4rack_p4rt::p4rack::clio::v1::{
+    AttachRequest, AttachResponse, ListOffloadsRequest, ListOffloadsResponse, ListRequest, ListResponse,
+    LoadOffloadRequest, LoadOffloadResponse, OffloadFacts, PageUse, Process, ProcessPages,
+    RemoveOffloadRequest, RemoveOffloadResponse,
+};
 use p4rack_p4rt::transport::tls::ServerTls;
 use p4rack_p4rt::transport::{Full, Shares, Tenant, Visitor};
+use p4rack_wire::clio::PageSize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::net::TcpListener;
@@ -29,6 +38,7 @@ struct Shared {
     clients: AtomicU32,
     processes: Arc<Shares<Tenant>>,
     bytes: Arc<Shares<Tenant>>,
+    offloads: Arc<Shares<Tenant>>,
     desk: Desk,
 }
 
@@ -38,7 +48,8 @@ impl Service {
         let processes = Shares::new("processes", offer.processes_max, TENANTS);
         let bytes = Shares::new("bytes to reserve", offer.reserve_bytes_max, 1);
         let (clients, desk) = (AtomicU32::new(1), Desk::default());
-        Service(Arc::new(Shared { handle, offer, clients, processes, bytes, desk }))
+        let offloads = Shares::new("offloads", LOADED_MAX, TENANTS);
+        Service(Arc::new(Shared { handle, offer, clients, processes, bytes, offloads, desk }))
     }
 
     /// Its entrance and counters.
@@ -97,6 +108,106 @@ impl Shared {
     }
 }
 
+impl Shared {
+    async fn list(&self) -> Result<ListResponse, Status> {
+        self.handle.call(|host| listed(host)).await.map_err(gone)
+    }
+
+    async fn load(&self, tenant: Tenant, request: LoadOffloadRequest) -> Result<LoadOffloadResponse, Status> {
+        let LoadOffloadRequest { name, module, memory_bytes } = request;
+        let most = self.offer.reserve_bytes_max;
+        if !(1..=most).contains(&memory_bytes) {
+            let why = format!("memory_bytes: {memory_bytes}; write 1 to {most}, the bytes of the board");
+            return Err(Status::invalid_argument(why));
+        }
+        let share = self.offloads.take(&tenant, 1).map_err(full)?;
+        let bytes = [module.len() as u64, memory_bytes];
+        let translate = move || Program::new(&module, Limits::default());
+        let program = tokio::task::spawn_blocking(translate).await;
+        let program = program.map_err(|error| Status::internal(error.to_string()))?;
+        let program = program.map_err(|error| Status::invalid_argument(format!("module: {error}")))?;
+        tracing::info!(name, tenant = %tenant, "offload");
+        let loaded = self.handle.call(move |host| host.load(name, program, bytes, (tenant, share))).await;
+        let number = loaded.map_err(gone)?.map_err(refused)?;
+        Ok(LoadOffloadResponse { number })
+    }
+
+    async fn remove(&self, tenant: Tenant, name: String) -> Result<RemoveOffloadResponse, Status> {
+        self.handle.call(move |host| host.unload(&name, &tenant)).await.map_err(gone)?.map_err(refused)?;
+        Ok(RemoveOffloadResponse {})
+    }
+}
+
+/// A board's memory and its processes.
+fn listed(host: &Host) -> ListResponse {
+    let board = &host.board;
+    let sizes = || board.config().pools.iter().map(|pool| pool.size);
+    let of_size = |size: PageSize| {
+        let usage = board.usage(size);
+        PageUse {
+            page_bytes: size.bytes(),
+            frames: usage.frames,
+            taken: usage.taken,
+            ready: usage.ready,
+            promised: usage.promised,
+        }
+    };
+    let pages_of = |process: &ProcessFacts, size: PageSize| {
+        let of = process.pages[size as usize];
+        ProcessPages {
+            page_bytes: size.bytes(),
+            reserved: of.quota.reserved,
+            limit: of.quota.limit,
+            allocated: of.allocated,
+            taken: of.taken,
+            shared: of.shared,
+        }
+    };
+    let of_process = |process: &ProcessFacts| {
+        let space = process.space;
+        let is_to_all = host.to_all.is_some_and(|all| (all.pid, all.epoch) == (space.pid, space.epoch));
+        let kind = if is_to_all { "all" } else { host.names.of(space).unwrap_or("client") };
+        let pages = sizes().map(|size| pages_of(process, size)).filter(|pages| pages.limit > 0);
+        Process {
+            pid: space.pid,
+            epoch: space.epoch.into(),
+            kind: kind.to_owned(),
+            is_ending: process.is_ending,
+            pages: pages.collect(),
+            locks: process.locks,
+            reads: process.reads,
+            calls: process.calls,
+        }
+    };
+    let processes = board.list().iter().map(of_process).collect();
+    ListResponse { pages: sizes().map(of_size).collect(), processes }
+}
+
+fn facts(described: Described) -> OffloadFacts {
+    let Described { name, bytes: [module_bytes, memory_bytes], facts } = described;
+    OffloadFacts {
+        number: facts.number,
+        name,
+        pid: facts.own.pid,
+        module_bytes,
+        memory_bytes,
+        calls: facts.calls,
+        failed: facts.failed,
+        failure: facts.failure.unwrap_or_default(),
+    }
+}
+
+fn refused(error: OffloadError) -> Status {
+    let said = error.to_string();
+    match error {
+        OffloadError::Name(_) => Status::invalid_argument(said),
+        OffloadError::Taken(_) => Status::already_exists(said),
+        OffloadError::Unknown(..) => Status::not_found(said),
+        OffloadError::NotOwner(_) => Status::permission_denied(said),
+        OffloadError::Board(_) => Status::resource_exhausted(said),
+    }
+}
+
 fn full(full: Full) -> Status {
     Status::resource_exhausted(full.to_string())
 }
@@ -118,6 +229,39 @@ impl Clio for Service {
         // It runs to its end even if the caller leaves: then the lease ends the process.
         let work = async move { shared.desk.note(shared.attach(tenant, reserve_bytes).await) };
         crate::roce::pool::whole(work).await
+    }
+
+    async fn list(&self, _: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        self.0.desk.note(self.0.list().await).map(Response::new)
+    }
+
+    async fn load_offload(
+        &self,
+        request: Request<LoadOffloadRequest>,
+    ) -> Result<Response<LoadOffloadResponse>, Status> {
+        let tenant = Visitor::of(&request)?.tenant();
+        let shared = self.0.clone();
+        let work = async move { shared.desk.note(shared.load(tenant, request.into_inner()).await) };
+        crate::roce::pool::whole(work).await
+    }
+
+    async fn list_offloads(
+        &self,
+        _: Request<ListOffloadsRequest>,
+    ) -> Result<Response<ListOffloadsResponse>, Status> {
+        let described = self.0.handle.call(|host| host.described()).await;
+        let described = self.0.desk.note(described.map_err(gone))?;
+        let offloads = described.into_iter().map(facts).collect();
+        Ok(Response::new(ListOffloadsResponse { offloads }))
+    }
+
+    async fn remove_offload(
+        &self,
+        request: Request<RemoveOffloadRequest>,
+    ) -> Result<Response<RemoveOffloadResponse>, Status> {
+        let tenant = Visitor::of(&request)?.tenant();
+        let removed = self.0.remove(tenant, request.into_inner().name).await;
+        self.0.desk.note(removed).map(Response::new)
     }
 }
 

@@ -2,85 +2,18 @@
 
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
-use crate::clio::{Attached, attach, client_config};
-use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::lib::{self, Change, Client, Refused};
-use p4rack_netdev::{Poller, clock};
+use crate::clio::link::Link;
+use crate::clio::{Attached, attach};
+use p4rack_fabric::clio::lib::{self, Change, Refused};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{PageSize, Status as Said};
-use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use tokio::runtime::Runtime;
 
-/// The only board, and the only thread.
-const BOARD: u16 = 0;
-const THREAD: u16 = 0;
-/// Bytes of the longest packet that a socket is read for.
-const PACKET_BYTES: usize = 1 << 16;
-
 struct Clio {
-    client: Client,
-    socket: UdpSocket,
-    poller: Poller,
+    link: Link,
     abilities: Abilities,
     /// Address of the range's first byte.
     start: u64,
-    out: Vec<u8>,
-    input: Box<[u8]>,
-}
-
-impl Clio {
-    /// Sends what the windows permit. What a full socket does not take is lost, and sent again after TIMEOUT.
-    fn send(&mut self) -> Result<(), RemoteError> {
-        let now = clock::now();
-        while self.client.poll_link(now, &mut self.out).is_some() {
-            match self.socket.send(&self.out) {
-                Ok(_) => {}
-                Err(error) if is_passing(error.kind()) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self) -> Result<(), RemoteError> {
-        loop {
-            match self.socket.recv(&mut self.input) {
-                Ok(bytes) => {
-                    let now = clock::now();
-                    self.client.handle_link((BOARD, &self.input[..bytes]), now, now);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                // The board's host says that nothing listens there: perhaps it starts again.
-                Err(error) if is_passing(error.kind()) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Delivers ended operations. Returns whether there were any.
-    fn deliver(&mut self, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> bool {
-        let mut any = false;
-        while let Some((tag, outcome)) = self.client.poll_completion() {
-            any = true;
-            ended(tag, outcome_of(outcome));
-        }
-        any
-    }
-}
-
-/// Whether a packet was only not sent or received now.
-fn is_passing(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::WouldBlock
-            | ErrorKind::Interrupted
-            | ErrorKind::ConnectionRefused
-            | ErrorKind::HostUnreachable
-            | ErrorKind::NetworkUnreachable
-            | ErrorKind::OutOfMemory
-    )
 }
 
 fn outcome_of(outcome: lib::Outcome<'_>) -> Outcome<'_> {
@@ -128,8 +61,7 @@ impl Remote for Clio {
                 lib::Operation::Modify { address: self.start + at, change }
             }
         };
-        let submitted = self.client.submit(THREAD, BOARD, tag, operation, clock::now());
-        submitted.map_err(|refused| match refused {
+        self.link.submit(tag, operation).map_err(|refused| match refused {
             Refused::Full => Status::Full,
             Refused::BadLength => Status::BadLength,
             Refused::BadAddress | Refused::NoSuchEnd => Status::OutOfBounds,
@@ -138,15 +70,7 @@ impl Remote for Clio {
     }
 
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
-        loop {
-            self.receive()?;
-            self.client.handle_timeout(clock::now());
-            self.send()?;
-            if self.deliver(ended) || clock::now() >= until {
-                return Ok(());
-            }
-            self.poller.wait(Some(self.client.next_call(Nanos::ZERO).map_or(until, |at| at.min(until))))?;
-        }
+        self.link.poll(until, &mut |tag, outcome| ended(tag, outcome_of(outcome)))
     }
 }
 
@@ -157,13 +81,6 @@ struct ClioLease {
 }
 
 impl Lease for ClioLease {}
-
-/// The board of a set-up service: the same host, at another port.
-fn board(addr: &str, udp_port: u16) -> Result<SocketAddr, RemoteError> {
-    let found = addr.to_socket_addrs()?.next();
-    let found = found.ok_or_else(|| RemoteError::Broken(format!("{addr} has no address")))?;
-    Ok(SocketAddr::new(found.ip(), udp_port))
-}
 
 /// Becomes a client of a board.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
@@ -179,17 +96,8 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     }
     let page = PageSize::of_address(start)
         .map_err(|error| RemoteError::Broken(format!("the board's range at {start:#x}: {error}")))?;
-    let to = board(&server.addr, attached.udp_port)?;
-    let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.connect(to)?;
-    socket.set_nonblocking(true)?;
-    let mut poller = Poller::new();
-    poller.add(&socket)?;
-    let config = lib::Config {
-        first_thread: attached.client as u16,
-        ..client_config(attached.memory, attached.mtu_bytes)
-    };
+    let link = Link::open(server, &attached, None)?;
+    let config = link.config();
     let abilities = Abilities {
         region_bytes,
         read_bytes_max: config.request_bytes_max,
@@ -203,9 +111,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
         writes: Written::There,
         order: Order::Dependent,
     };
-    let client = Client::new(config, &[attached.credentials], attached.client);
-    let (out, input) = (Vec::new(), vec![0; PACKET_BYTES].into_boxed_slice());
-    let clio = Clio { client, socket, poller, abilities, start, out, input };
+    let clio = Clio { link, abilities, start };
     let lease = ClioLease { _attached: attached, _runtime: runtime };
     Ok((Box::new(clio), Held(Some(Box::new(lease)))))
 }

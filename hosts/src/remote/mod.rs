@@ -172,7 +172,7 @@ impl fmt::Debug for Held {
 pub type Opened = (Box<dyn Remote>, Held);
 
 /// A runtime for calls that stay open.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 

@@ -390,14 +390,16 @@ impl Server {
         &self,
         called: Result<Response<Streaming<T>>, Status>,
     ) -> Result<(T, Call<T>), SetupError> {
-        let refused = |status: Status| SetupError::Refused {
-            addr: self.addr.clone(),
-            reason: objection(&status).unwrap_or(status.message()).to_owned(),
-        };
+        let refused = |status: Status| self.refused(&status);
         let mut call = called.map_err(refused)?.into_inner();
         let answer = call.message().await.map_err(refused)?;
         let answer = answer.ok_or_else(|| self.nonsense("no answer came".into()))?;
         Ok((answer, Call(call)))
+    }
+
+    pub(crate) fn refused(&self, status: &Status) -> SetupError {
+        let reason = objection(status).unwrap_or(status.message()).to_owned();
+        SetupError::Refused { addr: self.addr.clone(), reason }
     }
 
     pub(crate) fn nonsense(&self, reason: String) -> SetupError {

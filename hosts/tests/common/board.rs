@@ -21,7 +21,7 @@ impl Drop for Wakes<'_> {
 /// Runs a test beside a board with `bytes` bytes; it is given the place of a client that joins the process offered to all.
 pub fn with_board(bytes: u64, test: impl FnOnce(&Place)) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let (mut board, end) = (Board::open(any, bytes).unwrap(), Waker::new().unwrap());
+    let (mut board, end) = (Board::open(any, bytes, bytes / 2).unwrap(), Waker::new().unwrap());
     let ends = board.watch(&end).unwrap();
     let offer = board.offer().unwrap();
     let service = Service::new(board.handle(), offer);

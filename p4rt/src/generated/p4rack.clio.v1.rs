@@ -34,6 +34,135 @@ pub struct AttachResponse {
     #[prost(uint64, tag = "9")]
     pub memory_ns: u64,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRequest {}
+/// Memory in pages of one size.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PageUse {
+    /// bytes of a page
+    #[prost(uint64, tag = "1")]
+    pub page_bytes: u64,
+    /// frames of the board
+    #[prost(uint32, tag = "2")]
+    pub frames: u32,
+    /// those that hold pages
+    #[prost(uint32, tag = "3")]
+    pub taken: u32,
+    /// those that are zeroed and free
+    #[prost(uint32, tag = "4")]
+    pub ready: u32,
+    /// those that are reserved for processes which have not used them yet
+    #[prost(uint32, tag = "5")]
+    pub promised: u32,
+}
+/// What a process has of one page size, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessPages {
+    #[prost(uint64, tag = "1")]
+    pub page_bytes: u64,
+    /// frames that are kept for it
+    #[prost(uint32, tag = "2")]
+    pub reserved: u32,
+    /// pages that it may allocate
+    #[prost(uint32, tag = "3")]
+    pub limit: u32,
+    #[prost(uint32, tag = "4")]
+    pub allocated: u32,
+    /// frames that it has taken
+    #[prost(uint32, tag = "5")]
+    pub taken: u32,
+    /// those of them that other processes have, too
+    #[prost(uint32, tag = "6")]
+    pub shared: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Process {
+    #[prost(uint32, tag = "1")]
+    pub pid: u32,
+    #[prost(uint32, tag = "2")]
+    pub epoch: u32,
+    /// what it is: "all" (memory offered to all), "client", or the name of an offload
+    #[prost(string, tag = "3")]
+    pub kind: ::prost::alloc::string::String,
+    /// it has ended, and its memory is being freed
+    #[prost(bool, tag = "4")]
+    pub is_ending: bool,
+    /// without sizes of which it has and may have none
+    #[prost(message, repeated, tag = "5")]
+    pub pages: ::prost::alloc::vec::Vec<ProcessPages>,
+    /// locks that it holds
+    #[prost(uint32, tag = "6")]
+    pub locks: u32,
+    /// reads whose answers wait for the link
+    #[prost(uint32, tag = "7")]
+    pub reads: u32,
+    /// calls of the slow path and of offloads that are not done
+    #[prost(uint32, tag = "8")]
+    pub calls: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub pages: ::prost::alloc::vec::Vec<PageUse>,
+    #[prost(message, repeated, tag = "2")]
+    pub processes: ::prost::alloc::vec::Vec<Process>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoadOffloadRequest {
+    /// 1 to 64 characters: letters, digits, '-', '\_' and '.'; unique on the board
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// the module, in binary form
+    #[prost(bytes = "vec", tag = "2")]
+    pub module: ::prost::alloc::vec::Vec<u8>,
+    /// bytes of the offload's own memory
+    #[prost(uint64, tag = "3")]
+    pub memory_bytes: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoadOffloadResponse {
+    /// what calls name it by
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListOffloadsRequest {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OffloadFacts {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "3")]
+    pub pid: u32,
+    /// bytes of its module; 0: it is the board's own
+    #[prost(uint64, tag = "4")]
+    pub module_bytes: u64,
+    /// bytes of its own memory
+    #[prost(uint64, tag = "5")]
+    pub memory_bytes: u64,
+    /// calls that ended
+    #[prost(uint64, tag = "6")]
+    pub calls: u64,
+    /// those that were stopped, or trapped
+    #[prost(uint64, tag = "7")]
+    pub failed: u64,
+    /// why the last of these failed
+    #[prost(string, tag = "8")]
+    pub failure: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListOffloadsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub offloads: ::prost::alloc::vec::Vec<OffloadFacts>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveOffloadRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveOffloadResponse {}
 /// Generated client implementations.
 #[cfg(feature = "services")]
 pub mod clio_client {
@@ -154,6 +283,100 @@ pub mod clio_client {
                 .insert(GrpcMethod::new("p4rack.clio.v1.Clio", "Attach"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// The board's memory, and its processes.
+        pub async fn list(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::StubCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/p4rack.clio.v1.Clio/List");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("p4rack.clio.v1.Clio", "List"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Loads a WebAssembly module as an offload, with a process of its own. It stays until it is removed, or the board ends.
+        pub async fn load_offload(
+            &mut self,
+            request: impl tonic::IntoRequest<super::LoadOffloadRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LoadOffloadResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::StubCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/p4rack.clio.v1.Clio/LoadOffload",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("p4rack.clio.v1.Clio", "LoadOffload"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The board's offloads, in the order of their numbers.
+        pub async fn list_offloads(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListOffloadsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOffloadsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::StubCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/p4rack.clio.v1.Clio/ListOffloads",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("p4rack.clio.v1.Clio", "ListOffloads"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes an offload that the caller has loaded, and frees its memory.
+        pub async fn remove_offload(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RemoveOffloadRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveOffloadResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::StubCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/p4rack.clio.v1.Clio/RemoveOffload",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("p4rack.clio.v1.Clio", "RemoveOffload"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -183,6 +406,35 @@ pub mod clio_server {
             &self,
             request: tonic::Request<super::AttachRequest>,
         ) -> std::result::Result<tonic::Response<Self::AttachStream>, tonic::Status>;
+        /// The board's memory, and its processes.
+        async fn list(
+            &self,
+            request: tonic::Request<super::ListRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status>;
+        /// Loads a WebAssembly module as an offload, with a process of its own. It stays until it is removed, or the board ends.
+        async fn load_offload(
+            &self,
+            request: tonic::Request<super::LoadOffloadRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LoadOffloadResponse>,
+            tonic::Status,
+        >;
+        /// The board's offloads, in the order of their numbers.
+        async fn list_offloads(
+            &self,
+            request: tonic::Request<super::ListOffloadsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOffloadsResponse>,
+            tonic::Status,
+        >;
+        /// Removes an offload that the caller has loaded, and frees its memory.
+        async fn remove_offload(
+            &self,
+            request: tonic::Request<super::RemoveOffloadRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RemoveOffloadResponse>,
+            tonic::Status,
+        >;
     }
     /// Served beside a board.
     #[derive(Debug)]
@@ -303,6 +555,180 @@ pub mod clio_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/p4rack.clio.v1.Clio/List" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSvc<T: Clio>(pub Arc<T>);
+                    impl<T: Clio> tonic::server::UnaryService<super::ListRequest>
+                    for ListSvc<T> {
+                        type Response = super::ListResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Clio>::list(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSvc(inner);
+                        let codec = crate::codec::StubCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/p4rack.clio.v1.Clio/LoadOffload" => {
+                    #[allow(non_camel_case_types)]
+                    struct LoadOffloadSvc<T: Clio>(pub Arc<T>);
+                    impl<T: Clio> tonic::server::UnaryService<super::LoadOffloadRequest>
+                    for LoadOffloadSvc<T> {
+                        type Response = super::LoadOffloadResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::LoadOffloadRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Clio>::load_offload(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LoadOffloadSvc(inner);
+                        let codec = crate::codec::StubCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/p4rack.clio.v1.Clio/ListOffloads" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListOffloadsSvc<T: Clio>(pub Arc<T>);
+                    impl<T: Clio> tonic::server::UnaryService<super::ListOffloadsRequest>
+                    for ListOffloadsSvc<T> {
+                        type Response = super::ListOffloadsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListOffloadsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Clio>::list_offloads(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListOffloadsSvc(inner);
+                        let codec = crate::codec::StubCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/p4rack.clio.v1.Clio/RemoveOffload" => {
+                    #[allow(non_camel_case_types)]
+                    struct RemoveOffloadSvc<T: Clio>(pub Arc<T>);
+                    impl<
+                        T: Clio,
+                    > tonic::server::UnaryService<super::RemoveOffloadRequest>
+                    for RemoveOffloadSvc<T> {
+                        type Response = super::RemoveOffloadResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RemoveOffloadRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Clio>::remove_offload(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RemoveOffloadSvc(inner);
+                        let codec = crate::codec::StubCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

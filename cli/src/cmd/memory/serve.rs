@@ -124,7 +124,7 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
     let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(in_words)?;
-    let mut server = BoardServer::open(SocketAddr::new(at.ip(), UDP_PORT), bytes)
+    let mut server = BoardServer::open(SocketAddr::new(at.ip(), UDP_PORT), bytes, bytes / 2)
         .map_err(|error| format!("{error}; does this run on {}?", args.here.name))?;
     let ends = server.watch(&signals).map_err(in_words)?;
     let offered = server.offer().map_err(in_words)?;

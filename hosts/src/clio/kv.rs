@@ -1,0 +1,325 @@
+//! A client of Clio-KV, the key-value store of a board.
+//!
+//! ```text
+//!   Put, fits a packet ───────────────────────────────▶ CALL ─▶ end
+//!   Put, longer ─▶ WRITE to memory of this client ─▶ CALL ─▶ end
+//! ```
+
+use super::KV;
+use super::session::Session;
+use crate::remote::RemoteError;
+use crate::roce::setup::Server;
+use p4rack_fabric::clio::lib::{Operation, Outcome, Refused};
+use p4rack_netdev::clock;
+use p4rack_offload::{KvArguments, KvFunction, VALUE_BYTES_MAX};
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::Status as Said;
+
+/// Maximum bytes of a key.
+pub const KEY_BYTES_MAX: usize = 255;
+/// Time after which a call that waits looks again.
+const TURN: Nanos = Nanos::from_secs(1);
+
+/// What a client of a store needs room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvShape {
+    /// Maximum bytes of a value, at most 64 KB.
+    pub value_bytes_max: u32,
+    /// Maximum requests under way.
+    pub under_way_max: u16,
+}
+
+/// A request to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KvRequest<'a> {
+    /// Adds a key with its value. Ends as [`Exists`](KvOutcome::Exists) if it is there already.
+    Create(&'a [u8], &'a [u8]),
+    /// Returns the value of a key.
+    Get(&'a [u8]),
+    /// Changes the value of a key that is there.
+    Update(&'a [u8], &'a [u8]),
+    /// Creates or updates a key.
+    Put(&'a [u8], &'a [u8]),
+    /// Removes a key.
+    Delete(&'a [u8]),
+}
+
+impl<'a> KvRequest<'a> {
+    fn parts(self) -> (KvFunction, &'a [u8], &'a [u8]) {
+        match self {
+            KvRequest::Create(key, value) => (KvFunction::Create, key, value),
+            KvRequest::Get(key) => (KvFunction::Read, key, &[]),
+            KvRequest::Update(key, value) => (KvFunction::Update, key, value),
+            KvRequest::Put(key, value) => (KvFunction::Put, key, value),
+            KvRequest::Delete(key) => (KvFunction::Delete, key, &[]),
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KvOutcome<'a> {
+    /// The key was created, changed or removed.
+    Done,
+    /// The value.
+    Value(&'a [u8]),
+    /// There is no such key.
+    NotFound,
+    /// The key is there already.
+    Exists,
+    /// No answer to any attempt: it was executed once, will be, or never is.
+    Unknown,
+    /// The board refused it, and nothing has changed: [`NoMemory`](Said::NoMemory) if the store is full.
+    Failed(Said),
+}
+
+/// Why a request is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KvRefused {
+    /// The key has no bytes, or more than 255.
+    #[error("a key has 1 to 255 bytes, this one has {0}")]
+    Key(usize),
+    /// The value is longer than the client was opened for.
+    #[error("a value has at most {1} bytes here, this one has {0}")]
+    Value(usize, u32),
+    /// As many requests as allowed are under way.
+    #[error("as many requests as allowed are under way: poll for their ends first")]
+    Full,
+    /// The client library refuses it.
+    #[error(transparent)]
+    Library(#[from] Refused),
+}
+
+/// Why a call that waits has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum KvError {
+    /// The request is not accepted.
+    #[error(transparent)]
+    Refused(#[from] KvRefused),
+    /// Other requests are under way.
+    #[error("requests are under way: poll for their ends first")]
+    UnderWay,
+    /// The socket failed.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// No answer to any attempt.
+    #[error("no answer to any attempt: the request may have been executed; is the board running?")]
+    Unknown,
+    /// The board refused it, and nothing has changed.
+    #[error("the board refuses: {}", .0.name().replace('_', " "))]
+    Failed(Said),
+}
+
+/// A request under way.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    tag: u64,
+    function: u8,
+    /// Its value is being written; the call comes next, with these arguments.
+    is_staging: bool,
+    arguments: Vec<u8>,
+}
+
+/// A client of a store. One thread at a time uses it.
+///
+/// Requests under way have no order: a program waits for the end of a request before it sends another one that depends on it.
+pub struct Kv {
+    session: Session,
+    shape: KvShape,
+    slots: Vec<Slot>,
+    free: Vec<u16>,
+    /// Where long values are written first: a place for each slot. `None`: all values fit a packet.
+    staging: Option<u64>,
+    /// Slots whose long value is in the board's memory: their calls are next.
+    staged: Vec<u16>,
+}
+
+impl Kv {
+    /// Becomes a client of the store on a board. Errors: the board can't be reached, or refuses; the shape is out of range.
+    pub fn open(server: &Server, shape: KvShape) -> Result<Kv, RemoteError> {
+        if shape.value_bytes_max > VALUE_BYTES_MAX || shape.under_way_max == 0 {
+            let why =
+                format!("a value has at most {VALUE_BYTES_MAX} bytes, and at least 1 request is under way");
+            return Err(RemoteError::Broken(why));
+        }
+        let mut session = Session::open(server, 0)?;
+        let longest = (KvArguments::BYTES + KEY_BYTES_MAX) as u64 + u64::from(shape.value_bytes_max);
+        let mut staging = None;
+        if longest > session.packet_bytes().into() {
+            session =
+                Session::open(server, u64::from(shape.value_bytes_max) * u64::from(shape.under_way_max))?;
+            staging = Some(session.range().0);
+        }
+        let most = usize::from(shape.under_way_max).min(session.under_way_max()) as u16;
+        let shape = KvShape { under_way_max: most, ..shape };
+        let slots = vec![Slot::default(); most.into()];
+        let (free, staged) = ((0..most).rev().collect(), Vec::with_capacity(most.into()));
+        Ok(Kv { session, shape, slots, free, staging, staged })
+    }
+
+    /// What it has room for.
+    pub fn shape(&self) -> KvShape {
+        self.shape
+    }
+
+    /// Requests under way.
+    pub fn under_way(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Accepts a request, which ends under this tag; key and value are copied. It leaves with the next [`poll`](Self::poll). Errors: it
+    /// is refused and has no end.
+    pub fn submit(&mut self, tag: u64, request: KvRequest<'_>) -> Result<(), KvRefused> {
+        let (function, key, value) = request.parts();
+        let key_bytes = u8::try_from(key.len()).ok().filter(|bytes| *bytes > 0);
+        let key_bytes = key_bytes.ok_or(KvRefused::Key(key.len()))?;
+        if value.len() > self.shape.value_bytes_max as usize {
+            return Err(KvRefused::Value(value.len(), self.shape.value_bytes_max));
+        }
+        let nth = *self.free.last().ok_or(KvRefused::Full)?;
+        let fits = KvArguments::BYTES + key.len() + value.len() <= self.session.packet_bytes() as usize;
+        let staging = self.staging.filter(|_| !fits);
+        let staging = staging.map(|start| start + u64::from(nth) * u64::from(self.shape.value_bytes_max));
+        let slot = &mut self.slots[usize::from(nth)];
+        let (value_address, value_bytes) = (staging.unwrap_or(0), value.len() as u32);
+        let header = KvArguments { value_address, value_bytes, key_bytes, reserved: 0 };
+        slot.arguments.clear();
+        slot.arguments.resize(KvArguments::BYTES, 0);
+        header.emit(&mut slot.arguments);
+        slot.arguments.extend_from_slice(key);
+        (slot.tag, slot.function, slot.is_staging) = (tag, function as u8, staging.is_some());
+        match staging {
+            Some(address) => self.session.submit(nth.into(), Operation::Write { address, bytes: value })?,
+            None => {
+                slot.arguments.extend_from_slice(value);
+                self.call(nth)?;
+            }
+        }
+        self.free.pop();
+        Ok(())
+    }
+
+    fn call(&mut self, nth: u16) -> Result<(), Refused> {
+        let slot = &self.slots[usize::from(nth)];
+        let is_read = slot.function == KvFunction::Read as u8;
+        let call = Operation::Call {
+            offload: KV,
+            function: slot.function,
+            arguments: &slot.arguments,
+            results_bytes_max: if is_read { self.shape.value_bytes_max } else { 0 },
+            is_ordered: false,
+        };
+        self.session.submit(nth.into(), call)
+    }
+
+    /// Delivers ended requests with their tags. If there are none, waits for one, at most until `until` (of `p4rack_netdev::clock`).
+    /// Errors: the socket failed.
+    pub fn poll(
+        &mut self,
+        until: Nanos,
+        ended: &mut dyn FnMut(u64, KvOutcome<'_>),
+    ) -> Result<(), RemoteError> {
+        loop {
+            if self.deliver(until, ended)? || clock::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        until: Nanos,
+        ended: &mut dyn FnMut(u64, KvOutcome<'_>),
+    ) -> Result<bool, RemoteError> {
+        let Kv { session, slots, free, staged, .. } = self;
+        let mut any = false;
+        session.poll(until, &mut |nth, outcome| {
+            let (nth, slot) = (nth as u16, &mut slots[nth as usize]);
+            if std::mem::take(&mut slot.is_staging) && outcome == Outcome::Done {
+                return staged.push(nth);
+            }
+            free.push(nth);
+            any = true;
+            ended(slot.tag, outcome_of(slot.function, outcome));
+        })?;
+        // Their values are in the board's memory.
+        while let Some(nth) = self.staged.pop() {
+            if self.call(nth).is_err() {
+                self.free.push(nth);
+                any = true;
+                ended(self.slots[usize::from(nth)].tag, KvOutcome::Failed(Said::Busy));
+            }
+        }
+        Ok(any)
+    }
+
+    /// Adds a key, and waits for the end. Returns whether it was new; if not, nothing has changed.
+    pub fn create(&mut self, key: &[u8], value: &[u8]) -> Result<bool, KvError> {
+        Ok(self.wait(KvRequest::Create(key, value), |_| ())? == Ended::Done)
+    }
+
+    /// The value of a key, or `None` if there is no such key.
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+        let mut value = Vec::new();
+        let ended = self.wait(KvRequest::Get(key), |bytes| value.extend_from_slice(bytes))?;
+        Ok((ended == Ended::Done).then_some(value))
+    }
+
+    /// Creates or changes a key, and waits for the end.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), KvError> {
+        self.wait(KvRequest::Put(key, value), |_| ()).map(|_| ())
+    }
+
+    /// Changes the value of a key, and waits for the end. Returns whether the key is there.
+    pub fn update(&mut self, key: &[u8], value: &[u8]) -> Result<bool, KvError> {
+        Ok(self.wait(KvRequest::Update(key, value), |_| ())? == Ended::Done)
+    }
+
+    /// Removes a key, and waits for the end. Returns whether it was there.
+    pub fn delete(&mut self, key: &[u8]) -> Result<bool, KvError> {
+        Ok(self.wait(KvRequest::Delete(key), |_| ())? == Ended::Done)
+    }
+
+    fn wait(&mut self, request: KvRequest<'_>, mut value: impl FnMut(&[u8])) -> Result<Ended, KvError> {
+        if self.under_way() > 0 {
+            return Err(KvError::UnderWay);
+        }
+        self.submit(0, request)?;
+        let mut end = None;
+        // The client library ends every request.
+        while end.is_none() {
+            self.poll(clock::now() + TURN, &mut |_, outcome| {
+                end = Some(match outcome {
+                    KvOutcome::Done => Ok(Ended::Done),
+                    KvOutcome::Value(bytes) => {
+                        value(bytes);
+                        Ok(Ended::Done)
+                    }
+                    KvOutcome::NotFound | KvOutcome::Exists => Ok(Ended::Not),
+                    KvOutcome::Unknown => Err(KvError::Unknown),
+                    KvOutcome::Failed(status) => Err(KvError::Failed(status)),
+                });
+            })?;
+        }
+        end.unwrap_or(Err(KvError::Unknown))
+    }
+}
+
+/// Whether a request had an effect, or found a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Done,
+    Not,
+}
+
+fn outcome_of(function: u8, outcome: Outcome<'_>) -> KvOutcome<'_> {
+    match outcome {
+        Outcome::Results(bytes) if function == KvFunction::Read as u8 => KvOutcome::Value(bytes),
+        Outcome::Results(_) => KvOutcome::Done,
+        Outcome::Refused(Said::NotFound) => KvOutcome::NotFound,
+        Outcome::Refused(Said::Exists) => KvOutcome::Exists,
+        Outcome::Refused(status) => KvOutcome::Failed(status),
+        // The others are no outcomes of a call, nor failures of a write.
+        _ => KvOutcome::Unknown,
+    }
+}

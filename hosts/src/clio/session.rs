@@ -1,0 +1,186 @@
+//! A client's process on a board, and its operations.
+
+use super::link::Link;
+use super::{Attached, attach};
+use crate::remote::{self, RemoteError};
+use crate::roce::setup::Server;
+use p4rack_fabric::clio::lib::{Credentials, Operation, Outcome, Refused};
+use p4rack_netdev::clock;
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::{PageSize, Rights, Status};
+use tokio::runtime::Runtime;
+
+/// Time after which an operation that waits looks again.
+const TURN: Nanos = Nanos::from_secs(1);
+/// Bytes for which an operation that waits has room in a call's results.
+const RESULTS_BYTES: u32 = 1 << 17;
+
+/// Why an operation that waits has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The operation is not accepted.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Other operations are under way.
+    #[error("operations are under way: poll for their ends first")]
+    UnderWay,
+    /// The socket failed.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// No answer to any attempt.
+    #[error("no answer to any attempt: it may have been executed; is the board running?")]
+    Unknown,
+    /// The board refused it, and nothing has changed; of a long write, parts may have been written.
+    #[error("the board refuses: {}", .0.name().replace('_', " "))]
+    Failed(Status),
+}
+
+/// What an operation that waits has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It was executed.
+    Done,
+    /// The bytes of a read, or the results of a call.
+    Bytes(Vec<u8>),
+    /// The word before an atomic operation.
+    Word(u64),
+    /// Address of memory that was allocated or shared.
+    Address(u64),
+    /// The lock is held by another thread, with this lock word.
+    Held(u64),
+}
+
+/// A client of a board: the operations of Clio's interface, by addresses of the process. A process of the client's own ends when this is
+/// dropped.
+pub struct Session {
+    link: Link,
+    under_way: usize,
+    attached: Attached,
+    // The last one: the call of `attached` runs on it.
+    _runtime: Runtime,
+}
+
+impl Session {
+    /// Becomes a client of a process of one's own with a range of `reserve_bytes`, or if that is 0 of the one whose memory is offered to
+    /// all. Errors: the board can't be reached, or refuses.
+    pub fn open(server: &Server, reserve_bytes: u64) -> Result<Session, RemoteError> {
+        Session::open_as(server, reserve_bytes, None)
+    }
+
+    /// The same with a thread's number of one's own in [lock words](p4rack_wire::clio::lock_word), so that a later client may release a
+    /// lock. By default it is the client's number.
+    pub fn open_as(server: &Server, reserve_bytes: u64, thread: Option<u16>) -> Result<Session, RemoteError> {
+        let runtime = remote::runtime()?;
+        let attached = runtime.block_on(attach(server, reserve_bytes))?;
+        let link = Link::open(server, &attached, thread)?;
+        Ok(Session { link, under_way: 0, attached, _runtime: runtime })
+    }
+
+    /// The process.
+    pub fn credentials(&self) -> Credentials {
+        self.attached.credentials
+    }
+
+    /// Address and bytes of the range that the process has from its beginning.
+    pub fn range(&self) -> (u64, u64) {
+        self.attached.range
+    }
+
+    /// Data bytes of the longest packet: a write of no more is atomic, and so many may the arguments of a call have.
+    pub fn packet_bytes(&self) -> u32 {
+        self.attached.mtu_bytes
+    }
+
+    /// Operations that may be under way.
+    pub fn under_way_max(&self) -> usize {
+        self.link.config().requests_max.into()
+    }
+
+    /// Accepts an operation, which ends under this tag. It leaves with the next [`poll`](Self::poll). Errors: it is refused and has no
+    /// end.
+    pub fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
+        self.link.submit(tag, operation)?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    /// Operations under way.
+    pub fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// Executes an operation, and waits for its end. Errors: others are under way, or it has no result.
+    pub fn ask(&mut self, operation: Operation<'_>) -> Result<Reply, AskError> {
+        if self.under_way > 0 {
+            return Err(AskError::UnderWay);
+        }
+        self.submit(0, operation)?;
+        let mut reply = Err(AskError::Unknown);
+        // The client library ends every operation.
+        while self.under_way > 0 {
+            self.poll(clock::now() + TURN, &mut |_, outcome| {
+                reply = match outcome {
+                    Outcome::Done => Ok(Reply::Done),
+                    Outcome::Read(bytes) | Outcome::Results(bytes) => Ok(Reply::Bytes(bytes.to_vec())),
+                    Outcome::Word(word) => Ok(Reply::Word(word)),
+                    Outcome::Address(address) => Ok(Reply::Address(address)),
+                    Outcome::Held(owner) => Ok(Reply::Held(owner)),
+                    Outcome::Refused(status) => Err(AskError::Failed(status)),
+                    Outcome::Unknown => Err(AskError::Unknown),
+                };
+            })?;
+        }
+        reply
+    }
+
+    /// Size of the pages of the process's range.
+    pub fn page_size(&self) -> PageSize {
+        PageSize::of_address(self.attached.range.0).unwrap_or(PageSize::K4)
+    }
+
+    /// Allocates bytes, which are zeros. Returns their address.
+    pub fn alloc(&mut self, bytes: u64, rights: Rights) -> Result<u64, AskError> {
+        match self.ask(Operation::Alloc { bytes, page_size: self.page_size(), rights })? {
+            Reply::Address(address) => Ok(address),
+            _ => Err(AskError::Unknown),
+        }
+    }
+
+    /// Frees pages of an allocated range.
+    pub fn free(&mut self, address: u64, bytes: u64) -> Result<(), AskError> {
+        self.ask(Operation::Free { address, bytes }).map(drop)
+    }
+
+    /// Reads bytes.
+    pub fn read(&mut self, address: u64, bytes: u32) -> Result<Vec<u8>, AskError> {
+        match self.ask(Operation::Read { address, bytes })? {
+            Reply::Bytes(bytes) => Ok(bytes),
+            _ => Err(AskError::Unknown),
+        }
+    }
+
+    /// Writes bytes.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), AskError> {
+        self.ask(Operation::Write { address, bytes }).map(drop)
+    }
+
+    /// Calls an offload. Returns its results.
+    pub fn call(&mut self, offload: u64, function: u8, arguments: &[u8]) -> Result<Vec<u8>, AskError> {
+        let results_bytes_max = RESULTS_BYTES;
+        let call = Operation::Call { offload, function, arguments, results_bytes_max, is_ordered: true };
+        match self.ask(call)? {
+            Reply::Bytes(bytes) => Ok(bytes),
+            _ => Err(AskError::Unknown),
+        }
+    }
+
+    /// Delivers ended operations. If there are none, waits for one, at most until `until` (of `p4rack_netdev::clock`); it may return
+    /// earlier without one. Errors: the socket failed.
+    pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        let under_way = &mut self.under_way;
+        self.link.poll(until, &mut |tag, outcome| {
+            *under_way -= 1;
+            ended(tag, outcome);
+        })
+    }
+}

@@ -1,0 +1,414 @@
+//! Random operations on a board, against plain arrays.
+//!
+//! ```text
+//!   a process ─┬─ its own range    ◀─ compared with ─▶ an array: reads, writes, atomic operations
+//!              └─ keys of its own  ◀─ compared with ─▶ a map: put, get, delete
+//! ```
+//!
+//! The client library keeps the order of operations that depend on each other, so the array is changed when an operation is submitted, and
+//! a read has to return what the array has then. Another process's bytes would show: each writes bytes of its own.
+
+use super::kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
+use super::session::{AskError, Session};
+use crate::remote::RemoteError;
+use crate::roce::setup::Server;
+use p4rack_fabric::clio::lib::{Change, Operation, Outcome};
+use p4rack_netdev::clock;
+use p4rack_wire::clio::Status;
+use p4rack_wire::{Nanos, SplitMix};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Keys of a process, and bytes of the longest value.
+const KEYS: u64 = 64;
+const VALUE_BYTES: u32 = 3_000;
+/// Requests to the store under way. Each has a key of its own: they have no order.
+const KV_UNDER_WAY: u16 = 8;
+/// Bytes of the longest read or write.
+const ACCESS_BYTES: u64 = 20_000;
+
+/// Work of a process.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Bytes of its range.
+    pub bytes: u64,
+    /// Operations on memory.
+    pub operations: u64,
+    /// How many of them are under way.
+    pub under_way: usize,
+    /// Requests to the store; 0 if the board has none.
+    pub requests: u64,
+    /// Which ones.
+    pub seed: u64,
+    /// Time limit without any end.
+    pub patience: Nanos,
+}
+
+/// What a process did, without errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Verified {
+    /// Reads, and found right.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Atomic operations, and the old words found right.
+    pub atomics: u64,
+    /// Requests to the store, and found right.
+    pub requests: u64,
+    /// Time that it took.
+    pub seconds: f64,
+}
+
+/// A detected error.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The plan makes no sense.
+    #[error("{0}")]
+    Plan(&'static str),
+    /// The board can't be used.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// An operation was refused.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// A request to the store was refused.
+    #[error("the store: {0}")]
+    Kv(#[from] KvError),
+    /// An operation was refused by the board, or has no known end.
+    #[error("{what}: {status}")]
+    Ended {
+        /// The operation.
+        what: String,
+        /// How it ended.
+        status: String,
+    },
+    /// The board returned something else.
+    #[error("{what}: {found} instead of {wanted}")]
+    Wrong {
+        /// The operation.
+        what: String,
+        /// What came.
+        found: String,
+        /// What should have come.
+        wanted: String,
+    },
+    /// Nothing ended.
+    #[error("nothing has ended for {0}, with {1} operations under way")]
+    Silence(Nanos, usize),
+}
+
+/// What an operation under way should return.
+enum Wanted {
+    Bytes(u64, Vec<u8>),
+    Word(u64, u64),
+    Written(u64),
+}
+
+/// Runs a plan, or less of it when `is_over` is set; then everything is read once more. Errors: the first thing that is wrong.
+pub fn run(server: &Server, plan: Plan, is_over: &AtomicBool) -> Result<Verified, VerifyError> {
+    if plan.bytes < 64 || plan.under_way == 0 {
+        return Err(VerifyError::Plan("a process needs 64 bytes, and 1 operation under way"));
+    }
+    let start = clock::now();
+    let mut done = Verified::default();
+    let mut memory = Memory::open(server, plan)?;
+    memory.run(is_over, &mut done)?;
+    if plan.requests > 0 {
+        store(server, plan, memory.session.credentials().pid, is_over, &mut done)?;
+    }
+    done.seconds = clock::now().saturating_sub(start).0 as f64 / 1e9;
+    Ok(done)
+}
+
+/// A process's range, and the array that it is compared with.
+struct Memory {
+    session: Session,
+    plan: Plan,
+    array: Vec<u8>,
+    random: SplitMix,
+    wanted: HashMap<u64, Wanted>,
+    next: u64,
+}
+
+impl Memory {
+    fn open(server: &Server, plan: Plan) -> Result<Memory, VerifyError> {
+        let session = Session::open(server, plan.bytes)?;
+        // A new process's memory is zeros.
+        let bytes =
+            usize::try_from(plan.bytes).map_err(|_| VerifyError::Plan("as many bytes have no array"))?;
+        let (array, random) = (vec![0; bytes], SplitMix(plan.seed));
+        Ok(Memory { session, plan, array, random, wanted: HashMap::new(), next: 0 })
+    }
+
+    fn run(&mut self, is_over: &AtomicBool, done: &mut Verified) -> Result<(), VerifyError> {
+        let under_way_max = self.plan.under_way.min(self.session.under_way_max());
+        let mut silent_at = clock::now() + self.plan.patience;
+        loop {
+            let may_submit = self.next < self.plan.operations && !is_over.load(Ordering::Relaxed);
+            if may_submit && self.session.under_way() < under_way_max {
+                self.submit()?;
+                continue;
+            }
+            if self.session.under_way() == 0 {
+                break;
+            }
+            if self.poll(silent_at, done)? {
+                silent_at = clock::now() + self.plan.patience;
+            } else if clock::now() >= silent_at {
+                return Err(VerifyError::Silence(self.plan.patience, self.session.under_way()));
+            }
+        }
+        // At last, all of it.
+        let (address, step) = (self.session.range().0, ACCESS_BYTES as usize);
+        for (nth, wanted) in self.array.chunks(step).enumerate() {
+            let at = (nth * step) as u64;
+            let found = self.session.read(address + at, wanted.len() as u32)?;
+            compare(at, &found, wanted)?;
+            done.reads += 1;
+        }
+        Ok(())
+    }
+
+    /// Submits a random operation, and changes the array.
+    fn submit(&mut self) -> Result<(), VerifyError> {
+        let (start, tag) = (self.session.range().0, self.next);
+        self.next += 1;
+        let at = self.random.between(0, self.plan.bytes - 1);
+        let most = ACCESS_BYTES.min(self.plan.bytes - at);
+        // Mostly short ones.
+        let most = if self.random.between(0, 7) == 0 { most } else { most.min(300) };
+        let bytes = self.random.between(1, most);
+        let range = at as usize..(at + bytes) as usize;
+        let word = at & !7;
+        let is_word = word + 8 <= self.plan.bytes;
+        let refused = AskError::from;
+        let wanted = match self.random.between(0, 9) {
+            0..=4 => {
+                let read = Operation::Read { address: start + at, bytes: bytes as u32 };
+                self.session.submit(tag, read).map_err(refused)?;
+                Wanted::Bytes(at, self.array[range].to_vec())
+            }
+            5 | 6 if is_word => {
+                let place = word as usize..word as usize + 8;
+                let mut old = [0; 8];
+                old.copy_from_slice(&self.array[place.clone()]);
+                let (old, operand) = (u64::from_le_bytes(old), self.random.next());
+                let (change, new) = match operand % 4 {
+                    0 => (Change::FetchAdd(operand), old.wrapping_add(operand)),
+                    1 => (Change::Swap(operand), operand),
+                    2 => (Change::CompareSwap(old, operand), operand),
+                    _ => (Change::CompareSwap(!old, operand), old),
+                };
+                let modify = Operation::Modify { address: start + word, change };
+                self.session.submit(tag, modify).map_err(refused)?;
+                self.array[place].copy_from_slice(&new.to_le_bytes());
+                Wanted::Word(word, old)
+            }
+            _ => {
+                let mut fill = SplitMix(self.random.next());
+                self.array[range.clone()].fill_with(|| fill.next() as u8);
+                let write = Operation::Write { address: start + at, bytes: &self.array[range] };
+                self.session.submit(tag, write).map_err(refused)?;
+                Wanted::Written(at)
+            }
+        };
+        self.wanted.insert(tag, wanted);
+        Ok(())
+    }
+
+    /// Compares what has ended. Returns whether anything has.
+    fn poll(&mut self, until: Nanos, done: &mut Verified) -> Result<bool, VerifyError> {
+        let Memory { session, wanted, .. } = self;
+        let (mut any, mut result) = (false, Ok(()));
+        session.poll(until, &mut |tag, outcome| {
+            any = true;
+            let Some(wanted) = wanted.remove(&tag) else { return };
+            let compared = check(&wanted, outcome, done);
+            if result.is_ok() {
+                result = compared;
+            }
+        })?;
+        result.map(|()| any)
+    }
+}
+
+fn check(wanted: &Wanted, outcome: Outcome<'_>, done: &mut Verified) -> Result<(), VerifyError> {
+    match (wanted, outcome) {
+        (Wanted::Bytes(at, wanted), Outcome::Read(found)) => {
+            done.reads += 1;
+            compare(*at, found, wanted)
+        }
+        (Wanted::Word(at, wanted), Outcome::Word(found)) => {
+            done.atomics += 1;
+            if *wanted == found {
+                return Ok(());
+            }
+            let (found, wanted) = (format!("{found:#x}"), format!("{wanted:#x}"));
+            Err(VerifyError::Wrong { what: format!("the word at {at}"), found, wanted })
+        }
+        (Wanted::Written(_), Outcome::Done) => {
+            done.writes += 1;
+            Ok(())
+        }
+        (Wanted::Bytes(at, _) | Wanted::Word(at, _) | Wanted::Written(at), outcome) => {
+            let status = match outcome {
+                Outcome::Refused(status) => status.name().replace('_', " "),
+                _ => "no answer to any attempt".to_owned(),
+            };
+            Err(VerifyError::Ended { what: format!("an operation at {at}"), status })
+        }
+    }
+}
+
+/// Errors: the first byte that differs.
+fn compare(at: u64, found: &[u8], wanted: &[u8]) -> Result<(), VerifyError> {
+    if found.len() != wanted.len() {
+        let (found, wanted) = (found.len().to_string(), wanted.len().to_string());
+        return Err(VerifyError::Wrong { what: format!("bytes of a read at {at}"), found, wanted });
+    }
+    match found.iter().zip(wanted).position(|(found, wanted)| found != wanted) {
+        None => Ok(()),
+        Some(nth) => Err(VerifyError::Wrong {
+            what: format!("byte {}", at + nth as u64),
+            found: found[nth].to_string(),
+            wanted: wanted[nth].to_string(),
+        }),
+    }
+}
+
+/// Requests to the store with keys of this process, which are removed at last.
+fn store(
+    server: &Server,
+    plan: Plan,
+    pid: u32,
+    is_over: &AtomicBool,
+    done: &mut Verified,
+) -> Result<(), VerifyError> {
+    let shape = KvShape { value_bytes_max: VALUE_BYTES, under_way_max: KV_UNDER_WAY };
+    let mut kv = Kv::open(server, shape)?;
+    let mut random = SplitMix(plan.seed ^ 0x6b76);
+    let key = |nth: u64| format!("verify {pid} {:x} {nth}", plan.seed).into_bytes();
+    let mut map = BTreeMap::<u64, Vec<u8>>::new();
+    // What each key's request under way should find.
+    let mut busy = HashMap::<u64, Asked>::new();
+    let (mut asked, mut silent_at) = (0, clock::now() + plan.patience);
+    loop {
+        let may_submit = asked < plan.requests && !is_over.load(Ordering::Relaxed);
+        if may_submit && busy.len() < KV_UNDER_WAY.into() {
+            let nth = random.between(0, KEYS - 1);
+            if !busy.contains_key(&nth) {
+                asked += 1;
+                busy.insert(nth, ask(&mut kv, &mut random, nth, &key(nth), &mut map)?);
+            }
+            continue;
+        }
+        if busy.is_empty() {
+            break;
+        }
+        let (mut any, mut result) = (false, Ok(()));
+        kv.poll(silent_at, &mut |nth, outcome| {
+            any = true;
+            let Some(asked) = busy.remove(&nth) else { return };
+            done.requests += 1;
+            let compared = asked.check(nth, outcome);
+            if result.is_ok() {
+                result = compared;
+            }
+        })?;
+        result?;
+        if any {
+            silent_at = clock::now() + plan.patience;
+        } else if clock::now() >= silent_at {
+            return Err(VerifyError::Silence(plan.patience, busy.len()));
+        }
+    }
+    for (nth, wanted) in map {
+        let found = kv.get(&key(nth))?;
+        Asked::Get(Some(wanted))
+            .check(nth, found.as_deref().map_or(KvOutcome::NotFound, KvOutcome::Value))?;
+        kv.delete(&key(nth))?;
+        done.requests += 2;
+    }
+    Ok(())
+}
+
+/// A request under way, and what it should find.
+enum Asked {
+    Get(Option<Vec<u8>>),
+    Put,
+    Create(bool),
+    Delete(bool),
+}
+
+fn ask(
+    kv: &mut Kv,
+    random: &mut SplitMix,
+    nth: u64,
+    key: &[u8],
+    map: &mut BTreeMap<u64, Vec<u8>>,
+) -> Result<Asked, VerifyError> {
+    let mut fill = SplitMix(random.next());
+    let bytes = random.between(0, VALUE_BYTES.into()) as usize;
+    let value: Vec<u8> = std::iter::repeat_with(|| fill.next() as u8).take(bytes).collect();
+    let refused = |refused: KvRefused| KvError::from(refused);
+    Ok(match random.between(0, 9) {
+        0..=3 => {
+            kv.submit(nth, KvRequest::Get(key)).map_err(refused)?;
+            Asked::Get(map.get(&nth).cloned())
+        }
+        4..=6 => {
+            kv.submit(nth, KvRequest::Put(key, &value)).map_err(refused)?;
+            map.insert(nth, value);
+            Asked::Put
+        }
+        7 => {
+            kv.submit(nth, KvRequest::Create(key, &value)).map_err(refused)?;
+            let is_new = !map.contains_key(&nth);
+            map.entry(nth).or_insert(value);
+            Asked::Create(is_new)
+        }
+        _ => {
+            kv.submit(nth, KvRequest::Delete(key)).map_err(refused)?;
+            Asked::Delete(map.remove(&nth).is_some())
+        }
+    })
+}
+
+impl Asked {
+    fn check(self, nth: u64, outcome: KvOutcome<'_>) -> Result<(), VerifyError> {
+        let is_right = match (&self, outcome) {
+            (Asked::Get(Some(wanted)), KvOutcome::Value(found)) => found == wanted,
+            (Asked::Get(None) | Asked::Delete(false), KvOutcome::NotFound)
+            | (Asked::Put | Asked::Create(true) | Asked::Delete(true), KvOutcome::Done)
+            | (Asked::Create(false), KvOutcome::Exists) => true,
+            _ => false,
+        };
+        if is_right {
+            return Ok(());
+        }
+        let what = format!("key {nth}");
+        let bytes = |value: &[u8]| format!("a value of {} bytes", value.len());
+        let found = match outcome {
+            KvOutcome::Failed(status) => return Err(ended(what, status)),
+            KvOutcome::Unknown => {
+                return Err(VerifyError::Ended { what, status: "no answer to any attempt".to_owned() });
+            }
+            KvOutcome::Value(found) => bytes(found),
+            KvOutcome::Done => "done".to_owned(),
+            KvOutcome::NotFound => "not found".to_owned(),
+            KvOutcome::Exists => "exists".to_owned(),
+        };
+        let wanted = match self {
+            Asked::Get(Some(wanted)) => bytes(&wanted) + ", another one",
+            Asked::Get(None) | Asked::Delete(false) => "not found".to_owned(),
+            Asked::Put | Asked::Create(true) | Asked::Delete(true) => "done".to_owned(),
+            Asked::Create(false) => "exists".to_owned(),
+        };
+        Err(VerifyError::Wrong { what, found, wanted })
+    }
+}
+
+fn ended(what: String, status: Status) -> VerifyError {
+    VerifyError::Ended { what, status: status.name().replace('_', " ") }
+}
