@@ -120,6 +120,44 @@ fn memory_is_used_by_the_way_that_is_named() {
     }
 }
 
+/// A board that the description has needs no options, its clients take its port and patience from there, and other hosts are none.
+#[test]
+fn a_described_board_is_served_and_used_as_described() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rack.toml");
+    let example = fs::read_to_string(repo("examples/edm-kv.toml")).unwrap();
+    let board = "[clio]\nboards = [\"h1\"]\nmemory = \"8 MiB\"\npage_sizes = [\"2 MiB\"]\nudp_port = 4000\nretries = 3\n";
+    fs::write(&path, example.replace("[workload]", &format!("{board}[workload]"))).unwrap();
+    let rack = KeptRack::up(&path, "clio");
+    let (own, path) = (env!("CARGO_BIN_EXE_p4rack"), path.to_str().unwrap());
+    let memory = |host: &str, what: &str, options: &[&str]| {
+        let words = [&[own, "memory", what, path, "--way", "clio", "--name", host], options].concat();
+        rack.exec(host, &words)
+    };
+    let elsewhere = memory("h2", "serve", &["--insecure"]).output().unwrap();
+    assert!(stderr(&elsewhere).contains("h2 has no board: clio.boards has h1"), "{}", stderr(&elsewhere));
+    let said = folder.path().join("said");
+    let mut serve = memory("h1", "serve", &["--insecure", "--json"]);
+    let _serving = Serving(serve.stdout(File::create(&said).unwrap()).spawn().unwrap());
+    assert!(wait_until(LIMIT, || fs::read_to_string(&said).unwrap().ends_with('\n')));
+    let event: Value = serde_json::from_str(&fs::read_to_string(&said).unwrap()).unwrap();
+    assert_eq!(event["bytes"], 8 << 20, "{event}");
+    let write = ["--at", "h1", "--address", "0x3ffff8", "--text", "across the edge of two pages"];
+    let wrote = memory("h2", "write", &write).output().unwrap();
+    assert!(wrote.status.success(), "{}", stderr(&wrote));
+    let read =
+        memory("h3", "read", &["--at", "h1", "--address", "0x400000", "--bytes", "8"]).output().unwrap();
+    assert!(stdout(&read).contains("he edge"), "{}{}", stdout(&read), stderr(&read));
+    let beyond =
+        memory("h3", "read", &["--at", "h1", "--address", "0x800000", "--bytes", "1"]).output().unwrap();
+    assert!(stderr(&beyond).contains("out of bounds"), "{}", stderr(&beyond));
+    let no_board = memory("h3", "read", &["--at", "h2", "--bytes", "1"]).output().unwrap();
+    assert!(stderr(&no_board).contains("h2 has no board: clio.boards has h1"), "{}", stderr(&no_board));
+}
+
 /// Bytes from one host to the file of another, words changed there, refusals in words; everything on real packets.
 #[test]
 fn a_host_uses_a_file_of_another() {
@@ -343,7 +381,7 @@ fn descriptions_without_memory_are_refused_in_words() {
         (output.status.code(), stderr(&output))
     };
     let (code, said) = serve(&[]);
-    assert!(code == Some(2) && said.contains("--bytes"), "{said}");
+    assert!(code == Some(1) && said.contains("--bytes"), "{said}");
     let (code, said) = serve(&["--file", "/nonexistent/region"]);
     assert!(code == Some(1) && said.contains("/nonexistent/region"), "{said}");
     let (code, said) = serve(&["--bytes", "0"]);

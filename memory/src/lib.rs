@@ -4,7 +4,7 @@
 pub mod c;
 mod open;
 
-pub use open::{Access, Memory, OpenError, open, way};
+pub use open::{Access, Memory, OpenError, board, open, patience, way};
 
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Host;

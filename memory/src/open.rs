@@ -2,9 +2,10 @@
 
 use crate::{BOARD_PORT, BYTES_PORT, NoMemory, POOL_PORT, client, memory_node, node};
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::Run;
+use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Engine, Link, Service, Way};
 use p4rack_fabric::roce::Config;
+use p4rack_hosts::clio::Patience;
 use p4rack_hosts::memory::{EdmPortError, NotHere};
 use p4rack_hosts::remote::{self, Held, Own, Place, Region, RemoteError, Shape, UnderWay};
 use p4rack_hosts::roce::setup::Server;
@@ -127,6 +128,26 @@ pub fn way(rack: &Rack, named: Option<Way>) -> Result<Way, NoMemory> {
     })
 }
 
+/// Error: the description has boards, and `name` is none of them.
+pub fn board(rack: &Rack, name: &str) -> Result<(), NoMemory> {
+    match rack.protocol::<Clio>().filter(|clio| !clio.boards.iter().any(|board| board == name)) {
+        Some(clio) => {
+            Err(NoMemory(format!("{name} has no board: clio.boards has {}", clio.boards.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// How long clients of the rack's boards wait, as described or by default.
+pub fn patience(rack: &Rack) -> Patience {
+    let described = rack.protocol::<Clio>().map(|clio| Patience {
+        timeout: clio.timeout,
+        retries: clio.retries as u8,
+        target_delay: clio.target_delay,
+    });
+    described.unwrap_or_default()
+}
+
 /// Opens another host's memory, from the calling thread's network namespace. `rack` is under the scheme that runs.
 pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
     let way = way(rack, access.way)?;
@@ -137,7 +158,10 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
     let port = match definition.service {
         Service::Bytes => Some(BYTES_PORT),
         Service::Pool => Some(POOL_PORT),
-        Service::Board => Some(BOARD_PORT),
+        Service::Board => {
+            board(rack, access.at)?;
+            Some(BOARD_PORT)
+        }
         Service::None | Service::Node => None,
     };
     let memory = access.memory.map(str::to_owned).or_else(|| port.map(|port| format!("{}:{port}", there.ip)));
@@ -151,6 +175,7 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
         engines: access.engine.map(str::to_owned).map(server).into_iter().collect(),
         node: None,
         shared: access.reserve_bytes == 0,
+        patience: patience(rack),
     };
     // The kernel routes TCP; a named interface has to be right even so.
     if definition.link != Link::Kernel || access.interface.is_some() {
@@ -160,7 +185,7 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
     if definition.service == Service::Node {
         let under = match rack.scheme().way() {
             Some(running) if running == way => rack.clone(),
-            _ => rack.under(Run::by(way).scheme).map_err(|error| NoMemory(error.to_string()))?,
+            _ => rack.under(rack.by(way).scheme).map_err(|error| NoMemory(error.to_string()))?,
         };
         let remote = p4rack_hosts::memory::Remote { node: memory_node(&under, access.at)?, key: access.key };
         place.node = Some((client(&under, own, &place.interface)?, remote));

@@ -49,8 +49,7 @@ impl WayArgs {
             interface: self.adapter.interface,
             memory: self.memory.map(server),
             engines: self.engine.map(server).into_iter().collect(),
-            node: None,
-            shared: false,
+            ..Place::here()
         };
         let (scheme, arch, name) = (self.scheme, self.arch, self.name);
         self.way.map(|way| End { way, scheme, arch, name, place })

@@ -27,7 +27,7 @@ pub trait Definition: Sync {
     fn read(&self, section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Arc<dyn Protocol>>;
 
     /// Its templates, named by folder and purpose. Those with the name of a slot (`render::slots::SLOTS`) become
-    /// part of the program there; the others are partials for these.
+    /// part of the program there; the others are partials for these. Without templates the program is that of the other protocols.
     fn templates(&self) -> &'static [(&'static str, &'static str)];
 
     /// Declarations of its registers, as TOML, named by path. Each register becomes a partial `FOLDER/REGISTER` where the
@@ -40,6 +40,11 @@ pub trait Definition: Sync {
     /// loses none, that they fill the receiver's link and that they wait little.
     fn reserves_for_frames(&self) -> bool {
         false
+    }
+
+    /// Whether the switch schedules frames under it.
+    fn schedules(&self) -> bool {
+        true
     }
 
     /// Registers that say until when each port's link is reserved, if its programs have such.
@@ -120,6 +125,11 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
     /// Whether hosts share ports under it without reserving anything, so that the ports where frames come in should take turns.
     fn wants_turns(&self) -> bool {
         false
+    }
+
+    /// Whether hosts run an agent under it. Without one, programs use their link through the kernel.
+    fn needs_agents(&self) -> bool {
+        true
     }
 
     /// Whether hosts and switch exchange times, so that their units must be the same.

@@ -244,7 +244,7 @@ fn context(rack: &Rack) -> Value {
         }),
         "next_headers": rows(&next, |name, state| format!("            {name} : {state};")),
         "tagged_headers": rows(&tagged, |name, state| format!("            {name} : {state};")),
-        "protocols": !rack.protocols.is_empty(),
+        "protocols": rack.protocols.iter().any(|one| !one.definition().templates().is_empty()),
         "passes": passes().next().is_some(),
         "shared": rack.has_shared_ports(),
         "pass_padding": arch.pass_bits().saturating_sub(left),

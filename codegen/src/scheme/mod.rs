@@ -11,6 +11,7 @@
 //! which of a rack's protocols run, each in which of its variants. Nothing outside of a protocol's module knows what
 //! is in it, but for callers that ask a rack for it by its type ([`Rack::protocol`]).
 
+pub mod clio;
 pub mod cowbird;
 pub mod edm;
 mod hosts;
@@ -30,7 +31,8 @@ use crate::rack::{L2, Rack};
 use std::any::Any;
 
 /// The protocols that descriptions may name, in pipeline order.
-pub static PROTOCOLS: &[&dyn Definition] = &[&pl2::Definition, &edm::Definition, &cowbird::Definition];
+pub static PROTOCOLS: &[&dyn Definition] =
+    &[&pl2::Definition, &edm::Definition, &cowbird::Definition, &clio::Definition];
 
 impl Scheme {
     /// Plain switching, and each protocol's variants on their own.

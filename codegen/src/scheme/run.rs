@@ -1,5 +1,6 @@
 //! Runs of `p4rack up` with a store in remote memory: their ways to it, and their requirements on the rack.
 
+use super::PROTOCOLS;
 use crate::rack::{Log, Rack, Run, Scheme, Workload};
 use p4rack_fabric::remote::{Engine, Way};
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use std::str::FromStr;
 const NO_STORE: &str = "is a way to a store's memory: write a workload of kind \"store\"";
 
 impl Run {
-    /// The run of a store by a way.
+    /// The run of a store by a way, on a rack that describes no protocol of the way's name; see [`Rack::by`].
     pub fn by(way: Way) -> Run {
         // A test checks that the scheme of each way exists.
         let scheme = way.definition().scheme.parse().unwrap_or(Scheme::L2);
@@ -17,9 +18,10 @@ impl Run {
 }
 
 impl Scheme {
-    /// The way to remote memory that one of its protocols provides.
+    /// The way to remote memory that one of its protocols provides, the first of them in [`PROTOCOLS`].
     pub fn way(&self) -> Option<Way> {
-        self.variants().find_map(|variant| variant.parse().ok())
+        let mut known = PROTOCOLS.iter().flat_map(|protocol| protocol.variants());
+        known.find_map(|known| self.variants().find(|own| own == known)?.parse().ok())
     }
 }
 
@@ -54,14 +56,25 @@ impl Rack {
         let has_engine = |way: &Way| way.definition().engine != Some(Engine::Host) || log.engine.is_some();
         // Ways for tests run only if requested.
         let ways = Way::ALL.iter().copied().filter(|way| *way != Way::DELAYED);
-        let all = ways.filter(has_engine).map(Run::by);
+        let all = ways.filter(has_engine).map(|way| self.by(way));
         all.filter(|run| self.under(run.scheme).is_ok()).collect()
     }
 
-    /// The same run, with the way to a store's remote memory that its scheme provides, if any.
+    /// The run of a store by a way: under the protocol of the way's name, if the description has that.
+    pub fn by(&self, way: Way) -> Run {
+        match self.protocols.iter().any(|protocol| protocol.as_variant(way.name()).is_some()) {
+            true => Run { scheme: Scheme::one(way.name()), way: Some(way) },
+            false => Run::by(way),
+        }
+    }
+
+    /// The same run, with the way to a store's remote memory that its scheme provides, if any. A way that needs no protocol
+    /// runs without that of its name where the description does not have it.
     pub fn meant(&self, run: Run) -> Run {
         let named = || run.scheme.way().filter(|_| self.has_store());
-        Run { way: run.way.or_else(named), ..run }
+        let Some(way) = run.way.or_else(named) else { return run };
+        let is_alone = [Scheme::one(way.name()), Run::by(way).scheme].contains(&run.scheme);
+        if is_alone { self.by(way) } else { Run { way: Some(way), ..run } }
     }
 
     /// The rack during a run. Errors: why the run is impossible, and the remedy; continues a sentence that starts with the run's
@@ -72,7 +85,7 @@ impl Rack {
         match (run.way, self.log()) {
             (None, None) => Ok(rack),
             (Some(_), None) if !self.has_store() => Err(NO_STORE.to_owned()),
-            (Some(_), None) => Ok(rack),
+            (Some(_), None) => ends_may(&rack).map(|()| rack),
             (None, Some(_)) => Err(format!(
                 "is no way to the older records of a log store: write one of {}, or remove [workload.log]",
                 Way::names()
@@ -99,7 +112,6 @@ fn ends_may(rack: &Rack) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheme::PROTOCOLS;
 
     #[test]
     fn every_way_has_a_scheme_and_a_scheme_with_a_ways_name_is_a_scheme_first() {

@@ -32,13 +32,27 @@ pub const MEMORY: Nanos = Nanos::from_millis(600);
 pub const CHASE: u64 = 0;
 /// Number of the key-value store.
 pub const KV: u64 = 1;
-/// TIMEOUT.
-const TIMEOUT: Nanos = Nanos::from_millis(20);
-/// Maximum retries. With long TIMEOUTs, the board's memory permits fewer.
-const RETRIES: u8 = 12;
+
+/// How long a client on a host waits, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// TIMEOUT: without an answer for so long, a packet is sent again.
+    pub timeout: Nanos,
+    /// Maximum retries. With long TIMEOUTs, the board's memory permits fewer.
+    pub retries: u8,
+    /// Delay in queues up to which the congestion window grows.
+    pub target_delay: Nanos,
+}
+
+impl Default for Patience {
+    /// Patience with processes that share a machine, and wake late.
+    fn default() -> Patience {
+        Patience { timeout: Nanos::from_millis(20), retries: 12, target_delay: Nanos::from_micros(500) }
+    }
+}
 
 /// Parameters of a client on a host, beside a board that remembers for `memory`.
-pub(crate) fn client_config(memory: Nanos, mtu_bytes: u32) -> lib::Config {
+pub(crate) fn client_config(patience: Patience, memory: Nanos, mtu_bytes: u32) -> lib::Config {
     let us = Nanos::from_micros;
     let timeout_max = Nanos(memory.0 / 3);
     lib::Config {
@@ -47,14 +61,14 @@ pub(crate) fn client_config(memory: Nanos, mtu_bytes: u32) -> lib::Config {
         requests_max: 1_024,
         thread_requests_max: 1_024,
         mtu_bytes,
-        timeout: timeout_max.min(TIMEOUT),
+        timeout: timeout_max.min(patience.timeout),
         timeout_max,
         memory,
-        retries: RETRIES,
+        retries: patience.retries,
         slow_timeout: timeout_max,
         busy_wait: us(50),
         base: us(100),
-        queueing: us(500),
+        queueing: patience.target_delay,
         // What a socket's buffer holds.
         cwnd_max: 64,
         ..lib::Config::default()

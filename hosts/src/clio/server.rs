@@ -2,7 +2,7 @@
 
 use super::memory::Fresh;
 use super::names::{LOADED_MAX, Names};
-use super::{MEMORY, client_config};
+use super::{MEMORY, Patience, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
 use crate::roce::setup::Token;
@@ -127,7 +127,10 @@ pub struct Server {
     commands_number: usize,
     /// The last batch was full, or calls wait: there is more to do.
     more: bool,
+    /// Bytes of the range that is offered to all.
     bytes: u64,
+    /// Processes of clients' own, in sum.
+    processes_max: u64,
 }
 
 fn credentials_of(grant: Grant) -> Credentials {
@@ -135,31 +138,37 @@ fn credentials_of(grant: Grant) -> Credentials {
     Credentials { pid, epoch, token: grant.token }
 }
 
-/// Pages that suit a memory: few enough for a small table, small enough to waste little.
-fn page_for(bytes: u64) -> PageSize {
-    match bytes {
-        0..0x10_0000 => PageSize::K4,
-        0x10_0000..0x1000_0000 => PageSize::K64,
-        _ => PageSize::M2,
-    }
-}
-
 impl Server {
     /// Opens a board with `bytes` bytes of memory, which takes packets at `addr`. Beside them it has `store_bytes` bytes for the key-value
     /// store's keys, values and what they need; with 0 there is no store. Errors: the address can't be had, the memory is empty or too
     /// large.
     pub fn open(addr: SocketAddr, bytes: u64, store_bytes: u64) -> Result<Server, BoardError> {
-        let page = page_for(bytes);
-        let frames = bytes.div_ceil(page.bytes()).saturating_add(store_bytes.div_ceil(page.bytes()));
-        let frames = if bytes == 0 { 0 } else { u32::try_from(frames).unwrap_or(u32::MAX) };
+        let page = PageSize::suiting(bytes);
+        let frames = u32::try_from(bytes.div_ceil(page.bytes())).unwrap_or(u32::MAX);
         let config = Config {
             retry_entries: REMEMBERED,
             retry_keep: MEMORY,
             // One is offered to all.
-            processes_max: PROCESSES + 1 + OFFLOADS,
+            processes_max: PROCESSES + 1,
+            ..Config::new(vec![Pool { size: page, frames, ready: READY.min(frames) }])
+        };
+        Server::configured(addr, config, store_bytes)
+    }
+
+    /// Opens a board with these parameters, which takes packets at `addr`. One of its processes is offered to all, with a range of
+    /// the first pool's size. Beside that pool's memory it has `store_bytes` for the key-value store; with 0 there is no store. Calls of
+    /// offloads have the server's own limits. Errors: the address can't be had, a parameter is out of range, the machine has less memory.
+    pub fn configured(addr: SocketAddr, mut config: Config, store_bytes: u64) -> Result<Server, BoardError> {
+        config.check()?;
+        let (page, bytes) = (config.pools[0].size, config.pools[0].bytes());
+        let processes_max = config.processes_max.saturating_sub(1);
+        let store_frames = u32::try_from(page.pages(store_bytes)).unwrap_or(u32::MAX);
+        config.pools[0].frames = config.pools[0].frames.saturating_add(store_frames);
+        let config = Config {
+            processes_max: config.processes_max.saturating_add(OFFLOADS),
             calls_max: [CALLS_OF_PROCESS, CALLS],
             call_read_bytes_max: CALL_READ_BYTES,
-            ..Config::new(vec![Pool { size: page, frames, ready: READY.min(frames) }])
+            ..config
         };
         config.check()?;
         let memory = Fresh::new(config.bytes())?;
@@ -179,7 +188,17 @@ impl Server {
         if store_bytes > 0 {
             host.add_store(store_bytes, seed)?;
         }
-        Ok(Server { host, poller, socket_number, commands, commands_number, more: false, bytes })
+        let processes_max = processes_max.into();
+        Ok(Server {
+            host,
+            poller,
+            socket_number,
+            commands,
+            commands_number,
+            more: false,
+            bytes,
+            processes_max,
+        })
     }
 
     /// Begins the process whose memory is offered to all. Returns what the set-up service offers.
@@ -191,10 +210,20 @@ impl Server {
             to_all,
             udp_port: self.host.socket.local_addr()?.port(),
             mtu_bytes: self.host.board.config().data_bytes_max,
-            memory_ns: MEMORY.0,
-            processes_max: PROCESSES.into(),
+            memory_ns: self.host.board.config().retry_keep.0,
+            processes_max: self.processes_max,
             reserve_bytes_max: self.bytes,
         })
+    }
+
+    /// Begins a process with a range of `bytes` bytes, which ends with the board. Errors: the board has no process or no addresses left.
+    pub fn begin(&mut self, bytes: u64) -> Result<(Credentials, Range), BoardError> {
+        self.host.create(bytes, false)
+    }
+
+    /// Where it takes packets.
+    pub fn addr(&self) -> io::Result<SocketAddr> {
+        self.host.socket.local_addr()
     }
 
     /// Access from other threads.
@@ -315,6 +344,10 @@ impl Host {
     ) -> Result<(Credentials, Range), BoardError> {
         let pages = |bytes| u32::try_from(self.page.pages(bytes)).unwrap_or(u32::MAX);
         let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
+        // Of other page sizes, each process may allocate what there is.
+        for pool in &self.board.config().pools {
+            quotas[pool.size as usize] = Quota { reserved: 0, limit: pool.frames, shared: 0 };
+        }
         let reserved = if is_reserved { pages(bytes) } else { 0 };
         quotas[self.page as usize] = Quota { reserved, limit: pages(limit_bytes), shared: 0 };
         let credentials = credentials_of(self.board.begin(quotas)?);
@@ -329,7 +362,8 @@ impl Host {
 
     /// Allocates a range, as a client would. Others are served in the time that this takes.
     fn allocate(&mut self, credentials: Credentials, bytes: u64) -> Result<u64, String> {
-        let mut client = Client::new(client_config(MEMORY, DATA_BYTES_MAX), &[credentials], OWN_NUMBER);
+        let config = client_config(Patience::default(), self.board.config().retry_keep, DATA_BYTES_MAX);
+        let mut client = Client::new(config, &[credentials], OWN_NUMBER);
         let alloc = Operation::Alloc { bytes, page_size: self.page, rights: Rights::ALL };
         client.submit(0, 0, 0, alloc, clock::now()).map_err(|refused| refused.to_string())?;
         let mut request = Vec::new();

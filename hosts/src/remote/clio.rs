@@ -96,7 +96,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     }
     let page = PageSize::of_address(start)
         .map_err(|error| RemoteError::Broken(format!("the board's range at {start:#x}: {error}")))?;
-    let link = Link::open(server, &attached, None)?;
+    let link = Link::open(server, &attached, None, place.patience)?;
     let config = link.config();
     let abilities = Abilities {
         region_bytes,

@@ -51,6 +51,7 @@ pub use pieces::Pieces;
 pub use region::Region;
 pub use window::Window;
 
+use crate::clio::Patience;
 use crate::commands::Gone;
 use crate::memory;
 use crate::roce::setup::Server;
@@ -115,13 +116,16 @@ pub struct Place {
     pub node: Option<(memory::ClientConfig, memory::Remote)>,
     /// Whether to use the memory that a pool offers to all, instead of a region reserved for this end.
     pub shared: bool,
+    /// How long a client of a board waits.
+    pub patience: Patience,
 }
 
 impl Place {
     /// The place of an adapter, with a pool or a server of bytes.
     pub fn at(interface: &str, ip: Ipv4Addr, adapter: Config, memory: Server) -> Place {
         let (interface, memory) = (interface.to_owned(), Some(memory));
-        Place { interface, ip, adapter, memory, engines: Vec::new(), node: None, shared: false }
+        let patience = Patience::default();
+        Place { interface, ip, adapter, memory, engines: Vec::new(), node: None, shared: false, patience }
     }
 
     /// No place: sufficient for the program's own memory.
@@ -136,6 +140,7 @@ impl Place {
             engines: Vec::new(),
             node: None,
             shared: false,
+            patience: Patience::default(),
         }
     }
 

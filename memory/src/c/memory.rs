@@ -3,7 +3,6 @@
 use super::status::Status;
 use super::{needed, tell, text};
 use crate::{Access, Memory, open};
-use p4rack_codegen::rack::Run;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::remote::{Opcode, Operation, Outcome, Remote, Window};
@@ -157,7 +156,7 @@ pub unsafe extern "C" fn p4rack_memory_open(
         let rack = Rack::load(path).map_err(|error| error.to_string())?;
         let scheme = match (scheme, way) {
             (Some(scheme), _) => scheme,
-            (None, Some(way)) if rack.scheme().way() != Some(way) => Run::by(way).scheme,
+            (None, Some(way)) if rack.scheme().way() != Some(way) => rack.by(way).scheme,
             (None, _) => rack.scheme(),
         };
         let rack = rack.under(scheme).map_err(|error| error.to_string())?;

@@ -70,6 +70,15 @@ impl PageSize {
         PageSize::of((address >> CLASS_SHIFT) as u8)
     }
 
+    /// Pages that suit a memory: few enough for a small page table, small enough to waste little.
+    pub const fn suiting(bytes: u64) -> PageSize {
+        match bytes {
+            0..0x10_0000 => PageSize::K4,
+            0x10_0000..0x1000_0000 => PageSize::K64,
+            _ => PageSize::M2,
+        }
+    }
+
     /// Its name, as in `4K`.
     pub const fn name(self) -> &'static str {
         PageSize::ALL[self as usize].1

@@ -29,6 +29,7 @@ const PARTS: &[(&str, &str)] = &[
     ("hosts/src/lib.rs", "lists modules"),
     ("hosts/src/memory", "nodes of remote memory"),
     ("hosts/src/remote", "ways to remote memory"),
+    ("hosts/src/clio", "boards and their clients"),
     ("hosts/src/cowbird", "an offload engine and its clients"),
     ("hosts/src/roce/port.rs", "which switches rewrite frames"),
     ("sim/src/lib.rs", "lists modules"),
@@ -41,11 +42,13 @@ const PARTS: &[(&str, &str)] = &[
     ("sim/src/traffic.rs", "loads in slots"),
     ("sim/src/sizes.rs", "published distributions"),
     ("sim/src/memory", "racks of remote memory"),
+    ("sim/src/clio", "racks with boards"),
     ("sim/src/cowbird", "racks with an offload engine"),
     ("cli/src/main.rs", "lists commands"),
     ("cli/src/cmd/mod.rs", "lists commands"),
     ("cli/src/cmd/commands.rs", "pages of commands"),
     ("cli/src/cmd/pl2.rs", "a protocol's commands"),
+    ("cli/src/cmd/clio", "a protocol's commands"),
     ("cli/src/cmd/cowbird", "a protocol's commands"),
     ("cli/src/cmd/memory", "remote memory's commands"),
     ("cli/src/cmd/values.rs", "operations on values"),
@@ -128,7 +131,7 @@ pub(super) fn untold(sources: &[Source]) -> Vec<String> {
     let mut problems = Vec::new();
     for place in &places {
         // A place is one of some protocol's.
-        let names = ["edm", "pl2", "cowbird"].map(|name| place.replace("NAME", name));
+        let names = ["edm", "pl2", "cowbird", "clio"].map(|name| place.replace("NAME", name));
         let exists = |name: &String| sources.iter().any(|source| source.path.starts_with(Path::new(name)));
         if !names.iter().any(exists) {
             problems.push(format!(

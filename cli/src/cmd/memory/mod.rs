@@ -10,7 +10,7 @@ use super::connect::kept_rack_hint;
 use super::values::{Bytes, hex, opcode};
 use super::way::ways;
 use p4rack_codegen::rack::units::parse_bytes;
-use p4rack_codegen::rack::{Host, Rack, Run};
+use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::remote::{Link, Way};
 use p4rack_hosts::memory::NotHere;
@@ -88,7 +88,7 @@ struct Here {
 
 #[derive(clap::Args, Debug)]
 struct SchemeArgs {
-    /// How the memory is reached [default: the scheme's mode of EDM]
+    /// How the memory is reached [default: the scheme's mode of EDM, or Clio]
     #[arg(long, value_parser = ways())]
     way: Option<Way>,
     #[arg(long, help = crate::cmd::schemes::help("the way's, or as described"))]
@@ -217,7 +217,7 @@ fn described(path: &Path, args: &SchemeArgs) -> Result<Rack, String> {
     let own = rack.scheme();
     let scheme = match (args.scheme, args.way) {
         (Some(scheme), _) => scheme,
-        (None, Some(way)) if own.way() != Some(way) => Run::by(way).scheme,
+        (None, Some(way)) if own.way() != Some(way) => rack.by(way).scheme,
         (None, _) => own,
     };
     rack.under(scheme).map_err(in_words)

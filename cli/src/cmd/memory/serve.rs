@@ -6,6 +6,7 @@ use crate::cmd::roce;
 use crate::output::Events;
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
+use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_fabric::remote::{Link, Service as Offers, Way};
 use p4rack_hosts::clio::server::Server as BoardServer;
@@ -16,7 +17,6 @@ use p4rack_hosts::roce::pool;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Pages, clock};
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::UDP_PORT;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ const TURN: Nanos = Nanos::from_millis(100);
 pub(super) struct Args {
     #[command(flatten)]
     here: Here,
-    /// Size, e.g. "64 MiB": of fresh memory, or of a file to be made
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, required_unless_present = "file")]
+    /// Size, e.g. "64 MiB": of fresh memory, or of a file to be made [default of a board: as described]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     bytes: Option<u64>,
     /// Offer the contents of this file
     #[arg(long, value_name = "FILE")]
@@ -71,9 +71,10 @@ pub(super) fn run(args: Args) -> Result<(), String> {
 
 /// The memory that is offered.
 fn pages(args: &Args) -> Result<Pages, String> {
-    match &args.file {
-        Some(path) => Pages::file(path, args.bytes),
-        None => Pages::fresh(args.bytes.unwrap_or(0)),
+    match (&args.file, args.bytes) {
+        (Some(path), bytes) => Pages::file(path, bytes),
+        (None, Some(bytes)) => Pages::fresh(bytes),
+        (None, None) => return Err("what memory? Give --bytes SIZE or --file FILE".to_owned()),
     }
     .map_err(in_words)
 }
@@ -120,11 +121,18 @@ fn fresh_bytes(args: &Args, way: Way, what: &str) -> Result<u64, String> {
 
 /// Offers fresh memory as a board of Clio: a range of all of it to all clients, and to each that reserves some a process of its own.
 fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
-    let bytes = fresh_bytes(&args, way, "a board")?;
+    p4rack_memory::board(rack, &args.here.name).map_err(in_words)?;
+    let described = rack.protocol::<Clio>();
+    let bytes = match described.filter(|_| args.bytes.is_none() && args.file.is_none() && !args.read_only) {
+        Some(clio) => clio.memory_bytes,
+        None => fresh_bytes(&args, way, "a board")?,
+    };
+    let clio = described.cloned().unwrap_or_else(|| Clio::new(vec![args.here.name.clone()], bytes));
     let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
     let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(in_words)?;
-    let mut server = BoardServer::open(SocketAddr::new(at.ip(), UDP_PORT), bytes, bytes / 2)
+    let packets = SocketAddr::new(at.ip(), clio.udp_port);
+    let mut server = BoardServer::configured(packets, clio.board(bytes), bytes / 2)
         .map_err(|error| format!("{error}; does this run on {}?", args.here.name))?;
     let ends = server.watch(&signals).map_err(in_words)?;
     let offered = server.offer().map_err(in_words)?;

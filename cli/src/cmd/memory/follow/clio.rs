@@ -2,7 +2,7 @@
 
 use super::operation::{Operation, Seen, What, begin};
 use p4rack_wire::clio::packet::{self, Packet};
-use p4rack_wire::clio::{Kind, Status, UDP_PORT, flags};
+use p4rack_wire::clio::{Kind, Status, flags};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::ipv4::{self, Ipv4, Udp};
 use p4rack_wire::{EtherType, MacAddr};
@@ -19,7 +19,7 @@ struct Known {
 }
 
 /// The packet of a frame from or to a board's port, and the stations that it is from and for.
-fn parse(frame: &[u8]) -> Option<(MacAddr, MacAddr, Packet<'_>)> {
+fn parse(frame: &[u8], udp_port: u16) -> Option<(MacAddr, MacAddr, Packet<'_>)> {
     let ethernet = Ethernet::parse(frame).ok()?;
     let (mut ether_type, mut ip) = (ethernet.ether_type, frame.get(Ethernet::BYTES..)?);
     if ether_type == EtherType::VLAN {
@@ -29,16 +29,16 @@ fn parse(frame: &[u8]) -> Option<(MacAddr, MacAddr, Packet<'_>)> {
     let header =
         Ipv4::parse(ip).ok().filter(|ip| ether_type == EtherType::IPV4 && ip.protocol == ipv4::UDP)?;
     let datagram = ip.get(usize::from(header.ihl) * 4..usize::from(header.total_length))?;
-    let udp = Udp::parse(datagram).ok().filter(|udp| [udp.src_port, udp.dst_port].contains(&UDP_PORT))?;
+    let udp = Udp::parse(datagram).ok().filter(|udp| [udp.src_port, udp.dst_port].contains(&udp_port))?;
     let bytes = datagram.get(Udp::BYTES..usize::from(udp.length))?;
     Some((ethernet.src, ethernet.dst, packet::parse(bytes).ok()?))
 }
 
-/// Operations of all frames, which are in order of time, in the order in which they begin.
-pub fn operations(seen: &[Seen<'_>]) -> Vec<Operation> {
+/// Operations of boards at this port, of all frames, which are in order of time, in the order in which they begin.
+pub fn operations(seen: &[Seen<'_>], udp_port: u16) -> Vec<Operation> {
     let (mut all, mut known) = (Vec::new(), HashMap::new());
     for seen in seen {
-        let Some((from, to, packet)) = parse(seen.frame) else { continue };
+        let Some((from, to, packet)) = parse(seen.frame, udp_port) else { continue };
         let header = &packet.header;
         let key = (header.pid, header.id);
         if packet.kind.is_request() {
@@ -113,7 +113,7 @@ fn name(kind: Kind) -> &'static str {
 mod tests {
     use super::*;
     use p4rack_wire::Nanos;
-    use p4rack_wire::clio::Header;
+    use p4rack_wire::clio::{Header, UDP_PORT};
 
     const CLIENT: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
     const BOARD: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
@@ -180,7 +180,7 @@ mod tests {
         let seen = |count: usize| {
             let seen = |(nth, frame): (u64, &'static [u8])| Seen { time: Nanos(nth), at: "h2_out", frame };
             let frames = frames[..count].iter().map(|frame| &*Vec::leak(frame.clone()));
-            operations(&(0..).zip(frames).map(seen).collect::<Vec<_>>())
+            operations(&(0..).zip(frames).map(seen).collect::<Vec<_>>(), UDP_PORT)
         };
         let (four, five) = (seen(4), seen(5));
         assert_eq!((four.len(), four[0].complete, five[0].complete), (1, false, true));
@@ -192,7 +192,7 @@ mod tests {
         );
         let refused = [frame(&header, &[1; 4]), frame(&Header { code: 1, ..answer(header) }, &[])];
         let seen = |frame: &'static [u8]| Seen { time: Nanos(0), at: "h2_out", frame };
-        let refused = operations(&refused.map(|frame| seen(Vec::leak(frame))));
+        let refused = operations(&refused.map(|frame| seen(Vec::leak(frame))), UDP_PORT);
         assert_eq!(refused[0].refused.as_deref(), Some("no such address"));
     }
 }

@@ -13,6 +13,7 @@ mod rings;
 use super::{SchemeArgs, described, in_words};
 use operation::{Operation, Seen};
 use p4rack_codegen::Rack;
+use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Service, Way};
 use p4rack_lab::rows::Rows;
 use p4rack_report::text;
@@ -120,7 +121,9 @@ fn operations(rack: &Rack, way: Way, mut seen: Vec<Seen<'_>>) -> Result<(Vec<Ope
         }
         Service::Pool => (rdma::operations(&seen), "RDMA's".to_owned()),
         Service::Board => {
-            (clio::operations(&seen), format!("Clio's (UDP port {})", p4rack_wire::clio::UDP_PORT))
+            let described = rack.protocol::<Clio>().map(|clio| clio.udp_port);
+            let udp_port = described.unwrap_or(p4rack_wire::clio::UDP_PORT);
+            (clio::operations(&seen, udp_port), format!("Clio's (UDP port {udp_port})"))
         }
         Service::Bytes => (
             bytes::operations(&seen),
