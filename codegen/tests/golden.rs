@@ -31,6 +31,7 @@ fn generated() -> Files {
     let memory = Rack::parse(MEMORY, "memory.toml").unwrap_or_else(|error| panic!("{error}"));
     let [destinations, both] = ["timed-dst", "timed"].map(with_pl2);
     let offload = Rack::parse(OFFLOAD, "offload.toml").unwrap_or_else(|error| panic!("{error}"));
+    let boards = Rack::parse(BOARDS, "boards.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Files::new();
     let of_v1model = schemes(&rack)
         .into_iter()
@@ -38,7 +39,7 @@ fn generated() -> Files {
         .chain([(&breakout, Scheme::PL2_CLOCK)])
         .chain(schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme)))
         .chain([(&both, both.scheme())])
-        .chain([(&offload, Scheme::COWBIRD)]);
+        .chain([(&offload, Scheme::COWBIRD), (&boards, Scheme::CLIO)]);
     let of_tofino = [Arch::Tna, Arch::T2na].into_iter().flat_map(|arch| {
         let of_pl2 = schemes(&rack).into_iter().map(|scheme| (&rack, scheme));
         let of_edm = schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme));
@@ -122,6 +123,26 @@ name = "c"
 port = 3
 mac = "02:00:00:00:00:03"
 ip = "10.0.0.3/24"
+"#;
+
+/// A host with a board, and one without.
+const BOARDS: &str = r#"
+name = "boards"
+[switch]
+port_rate = "10 Gb/s"
+[clio]
+boards = ["b"]
+memory = "64 MiB"
+[[host]]
+name = "a"
+port = 1
+mac = "02:00:00:00:00:01"
+ip = "10.0.0.1/24"
+[[host]]
+name = "b"
+port = 2
+mac = "02:00:00:00:00:02"
+ip = "10.0.0.2/24"
 "#;
 
 /// Two links behind one port.
