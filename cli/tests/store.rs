@@ -116,6 +116,58 @@ fn slots_are_carried_by_any_way_with_atomic_operations() {
     assert!(stderr(&refused).contains("no atomic operations that clients share"), "{}", stderr(&refused));
 }
 
+/// Clio over plain switching and through PL2's agents, beside a server over TCP, on a rack that describes a board. The board's
+/// process grows no more once its memory is full, and nothing is lost or wrong.
+#[test]
+fn a_store_runs_on_a_described_board_with_and_without_pl2() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("results.json");
+    let both = ["--scheme", "l2", "--scheme", "clio", "--scheme", "pl2-clock+clio"];
+    let output = p4rack()
+        .args(["up", "--duration", "2"])
+        .args(both)
+        .arg(repo("examples/clio-kv.toml"))
+        .arg(format!("--json={}", json.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    let schemes = results["schemes"].as_array().unwrap();
+    let names: Vec<_> = schemes.iter().map(|scheme| &scheme["name"]).collect();
+    assert_eq!(names, ["l2", "clio", "clio+pl2-clock"]);
+    for scheme in schemes {
+        let store = &scheme["store"];
+        assert_eq!((&store["lost"], &store["wrong"]), (&0.into(), &0.into()), "{store}");
+        assert!(store["mixes"].as_array().unwrap().iter().all(|mix| mix["ops_per_s"].as_f64() > Some(0.0)));
+        assert!(store["server_cpu_ns"].as_f64() > Some(100.0), "{store}");
+        assert!(store["server_resident_bytes"][1].as_u64() > Some(1 << 20), "{store}");
+    }
+    let of_board = |scheme: &str| {
+        let promises = results["promises"].as_array().unwrap().iter();
+        promises
+            .filter(|one| one["scheme"] == scheme && one["what"] == "memory of the board's process")
+            .count()
+    };
+    assert_eq!(["l2", "clio", "clio+pl2-clock"].map(of_board), [0, 1, 1]);
+    // Each names the field.
+    for (set, wanted) in [
+        ("clio.memory=\"512 KiB\"", "the store needs"),
+        ("workload.server=h2", "needs h2 among the hosts of clio.boards"),
+        ("clio.boards=[\"h9\"]", "clio.boards[0]: `h9` is no host"),
+    ] {
+        let output = p4rack()
+            .args(["up", "--scheme", "clio", "--set", set, "--set", "workload.clients=[\"h3\"]"])
+            .arg(repo("examples/clio-kv.toml"))
+            .output()
+            .unwrap();
+        assert!(!output.status.success() && stderr(&output).contains(wanted), "{set}: {}", stderr(&output));
+    }
+}
+
 /// What another host writes to the server's port at the same time: TCP fills the port's queue with it, EDM does not, however late
 /// processes are. How long operations wait depends on the machine as well, so it is shown here and not asserted.
 #[test]

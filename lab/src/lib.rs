@@ -29,6 +29,7 @@ pub mod store;
 pub mod sys;
 pub mod table;
 pub mod up;
+mod usage;
 pub mod ways;
 pub mod workload;
 pub mod worlds;

@@ -3,7 +3,7 @@
 use crate::results::{Bulk, HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::WorkloadKind;
-use p4rack_fabric::remote::Way;
+use p4rack_fabric::remote::{Service, Way};
 use p4rack_report::text;
 
 /// Share of the port rate that frames with reserved time deliver to the receiver.
@@ -21,6 +21,8 @@ pub const BULK_FACTOR: f64 = 2.0;
 pub const KILL_SHARE: f64 = 0.8;
 /// Time after the reset within which `counter` recovers.
 pub const RECOVERY_MS: u64 = 1_000;
+/// Growth of a board's process while a store is used, beyond which its memory depends on what was asked of it.
+pub const BOARD_GROWTH_BYTES: u64 = 1 << 20;
 /// Load below which a plain switch need not lose anything.
 const OVERLOAD_PERCENT: u32 = 150;
 
@@ -65,6 +67,21 @@ fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
     if let Some(share) = figures.cold_share.filter(|_| scheme.name.parse() != Ok(Way::LOCAL)) {
         let measured = format!("{:.1} %", 100.0 * share);
         out.push(promise(scheme, "operations that read remote memory", "some", measured, share > 0.0));
+    }
+    // A log store's older records fill memory as they come.
+    let is_board = scheme.way().is_some_and(|way| way.definition().service == Service::Board);
+    let is_full = figures.cold_share.is_none();
+    if let Some([early, end]) = figures.server_resident_bytes.filter(|_| is_board && is_full) {
+        let more = end.saturating_sub(early);
+        let promised = format!("at most {} more at the end", text::bytes(BOARD_GROWTH_BYTES));
+        let measured = format!("{} and {} more", text::bytes(early), text::bytes(more));
+        out.push(promise(
+            scheme,
+            "memory of the board's process",
+            &promised,
+            measured,
+            more <= BOARD_GROWTH_BYTES,
+        ));
     }
     if scheme.is_scheduled() {
         let (what, drops) = ("frames lost in the fabric", scheme.fabric_drops);

@@ -2,9 +2,10 @@
 
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
-use p4rack_codegen::rack::{Log, WorkloadKind};
+use p4rack_codegen::rack::{Log, Run, WorkloadKind};
 use p4rack_codegen::scheme::PROTOCOLS;
 use p4rack_codegen::{Arch, Scheme};
+use p4rack_fabric::remote::Way;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -217,6 +218,12 @@ pub struct SchemeResult {
 }
 
 impl SchemeResult {
+    /// The way to a store's remote memory, if it has one.
+    pub fn way(&self) -> Option<Way> {
+        let run: Run = self.name.parse().ok()?;
+        run.way.or_else(|| run.scheme.way())
+    }
+
     /// Figures of the store under one mix.
     pub fn mix_of(&self, mix: &str) -> Option<&MixResult> {
         self.store.as_ref()?.mixes.iter().find(|figures| figures.mix == mix)
@@ -229,7 +236,8 @@ impl SchemeResult {
 
     /// Whether the switch schedules anything.
     pub fn is_scheduled(&self) -> bool {
-        self.name.parse::<Scheme>().is_ok_and(|scheme| scheme != Scheme::L2)
+        let mut scheduling = PROTOCOLS.iter().filter(|protocol| protocol.schedules());
+        self.name.parse::<Scheme>().is_ok_and(|scheme| scheduling.any(|protocol| scheme.runs(*protocol)))
     }
 
     /// Whether applications' frames have reserved time.
@@ -256,6 +264,12 @@ pub struct StoreResult {
     /// Processor time of a client's thread for each operation, kernel included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thread_cpu_ns: Option<f64>,
+    /// Processor time of what serves the memory or the records for each operation, kernel included.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server_cpu_ns: Option<f64>,
+    /// Its resident memory after the first quarter of the window, and at its end.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server_resident_bytes: Option<[u64; 2]>,
     /// Rate at which bulk traffic beside the clients left its host, if there was some.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bulk_bps: Option<u64>,

@@ -5,6 +5,7 @@ use crate::network::{HOST_INTERFACE, Network, TAP_INTERFACE, switch_interface};
 use crate::process::{self, Process, pause};
 use crate::progress::Progress;
 use crate::sys;
+use crate::usage::Usage;
 use p4rack_codegen::rack::Run;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_hosts::report::Report;
@@ -168,6 +169,13 @@ impl<'a> Running<'a> {
         let agents = agents.map(|(_, agent)| agent);
         let mut all = std::iter::once(&mut self.switch).chain(agents).chain(&mut self.serving);
         all.try_for_each(Process::check_running)
+    }
+
+    /// What the servers have used so far, together; `None` if there are none.
+    pub(crate) fn serving_usage(&self) -> Result<Option<Usage>, LabError> {
+        let each = self.serving.iter().map(|process| Usage::of(process.pid()));
+        let together = each.sum::<Result<Usage, LabError>>()?;
+        Ok((!self.serving.is_empty()).then_some(together))
     }
 
     /// Ends what serves the workload, the last one first.

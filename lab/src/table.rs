@@ -128,6 +128,12 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         let rate = |store: &StoreResult| of(store.bulk_bps, |bps| text::rate(bps as f64));
         rows.push((format!("{} wrote beside them", bulk.host), of_store(rate)));
     }
+    if results.schemes.iter().any(|scheme| scheme.store.as_ref().is_some_and(|s| s.server_cpu_ns.is_some())) {
+        let cpu = |store: &StoreResult| of(store.server_cpu_ns, |ns| text::micros(ns / 1e3));
+        rows.push(("processor time of the server for each operation".into(), of_store(cpu)));
+        let memory = |store: &StoreResult| of(store.server_resident_bytes, |[_, end]| text::bytes(end));
+        rows.push(("memory of the server's process".into(), of_store(memory)));
+    }
     rows.push(("operations lost".into(), of_store(|store| text::count(store.lost))));
     rows.push(("wrong answers".into(), of_store(|store| text::count(store.wrong))));
     rows.push(("frames lost in the fabric".into(), Box::new(|s| text::count(s.fabric_drops))));

@@ -80,7 +80,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     for &run in &runs {
         let rack = rack_during(&rack, run)?;
         // Each has links of its own, so none meets what another one has left there.
-        let network = create_network(&rack, access(run, mtu), &progress)?;
+        let network = create_network(&rack, access(&rack, run, mtu), &progress)?;
         let mut running = match network.access {
             Access::Agent => Running::start(&rack, path, &network, run.scheme, captures, &progress)?,
             _ => Running::without_agents(&rack, path, &network, run, captures, &progress)?,
@@ -126,14 +126,15 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     Ok(results)
 }
 
-/// How hosts use their links in a run. An agent is there for a protocol: without one it would only be in the way.
-pub(crate) fn access(run: Run, mtu: Mtu) -> Access {
+/// How hosts use their links in a run, with the rack as it is then. An agent is there for a protocol: without one it would only be
+/// in the way.
+pub(crate) fn access(rack: &Rack, run: Run, mtu: Mtu) -> Access {
+    let has_agents = rack.protocols.iter().any(|protocol| protocol.needs_agents());
     match run.way.map(|way| way.definition().link) {
         Some(Link::Adapter) => Access::Adapter(mtu),
-        Some(Link::Kernel) => Access::Kernel,
         Some(Link::Agent) => Access::Agent,
-        None if run.scheme == Scheme::L2 => Access::Kernel,
-        None => Access::Agent,
+        Some(Link::Kernel) | None if has_agents => Access::Agent,
+        Some(Link::Kernel) | None => Access::Kernel,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::error::LabError;
 use crate::network::{HOST_INTERFACE, setup_ip, switch_setup_ip};
 use crate::process::Process;
 use crate::running::Running;
+use p4rack_codegen::scheme::clio::Clio;
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_fabric::hostile::cowbird::Attack;
@@ -43,13 +44,11 @@ impl Reach<'_> {
             service @ (Service::Bytes | Service::Board) => {
                 let path = self.running.path.display().to_string();
                 let mut args = words(&["memory", "serve", &path, "--name", self.server, "--way"]);
-                let size = format!("{bytes} B");
-                args.extend([
-                    self.way.name().to_owned(),
-                    "--bytes".to_owned(),
-                    size,
-                    "--insecure".to_owned(),
-                ]);
+                args.extend([self.way.name().to_owned(), "--insecure".to_owned()]);
+                // A described board has the memory of the description.
+                if self.running.rack.protocol::<Clio>().is_none() {
+                    args.extend(["--bytes".to_owned(), format!("{bytes} B")]);
+                }
                 let what = if service == Service::Board { "the board" } else { "the server of bytes" };
                 Ok(vec![self.start(what, self.server, args)?])
             }
@@ -213,6 +212,9 @@ impl End {
     /// Opens it, for the memory of the server of the description's workload.
     pub(crate) fn open(self, rack: &Rack, shape: Shape) -> Result<Opened, LabError> {
         let mut place = self.place;
+        if self.way.definition().service == Service::Board {
+            place.patience = p4rack_memory::patience(rack);
+        }
         if self.way.definition().service == Service::Node {
             let rack = rack.on(self.arch).under(self.scheme);
             let rack = rack.map_err(|error| LabError::Unfit(error.to_string()))?;

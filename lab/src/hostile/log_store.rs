@@ -95,7 +95,7 @@ fn one(
     progress: &Progress,
 ) -> Result<Figures, LabError> {
     let mtu = rack.protocol::<Cowbird>().map_or(Mtu::B1024, |cowbird| cowbird.mtu);
-    let network = create_network(rack, access(run, mtu), progress)?;
+    let network = create_network(rack, access(rack, run, mtu), progress)?;
     let mut running = Running::without_agents(rack, &options.path, &network, run, None, progress)?;
     let plan = Plan { workload, window_ns: (options.window_s * 1e9) as u64, seed: workload.seed };
     let result = rack::run(&mut running, way, plan, Some(second), progress)?;

@@ -118,7 +118,7 @@ pub(crate) fn run(
     }
     let window = Span { start_ns, duration_ns: plan.window_ns };
     let mut clients = [client];
-    figures::watch(progress, running, store, window, &mut clients)?;
+    let server = figures::watch(progress, running, store, window, &mut clients)?;
     let windowed = control::stats(running)?;
     let [mut client] = clients;
     let outcome: Outcome = progress.step(
@@ -135,7 +135,7 @@ pub(crate) fn run(
     running.end_serving();
     let switch = [early, windowed, control::stats(running)?];
     let Outcome { report, contents } = outcome;
-    let measured = Measured { reports: &[report], contents, window, switch, bulk: None };
+    let measured = Measured { reports: &[report], contents, window, switch, bulk: None, server };
     figures::result(running, store, plan, measured, progress)
 }
 

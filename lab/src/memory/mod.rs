@@ -11,9 +11,10 @@ use crate::process::Process;
 use crate::progress::Progress;
 use crate::running::Running;
 use crate::sys;
-use crate::up::{create_network, rack_under};
+use crate::up::{self, create_network, rack_under};
 use crate::ways::{self, Reach};
 use p4rack_codegen::rack::Run;
+use p4rack_codegen::scheme::clio::Clio;
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::remote::{Link, Service, Way};
@@ -200,6 +201,7 @@ pub fn bench(
         (Service::None, _) => {
             return Err(LabError::Unfit(format!("{way}: that memory is each program's own")));
         }
+        (Service::Board, _) => rack.protocol::<Clio>().map_or(&[][..], |clio| &clio.boards),
         (_, Some(cowbird)) => &cowbird.pool,
         (_, None) => &[],
     };
@@ -207,18 +209,12 @@ pub fn bench(
     let server = server.unwrap_or_default();
     let other = rack.hosts.iter().find(|host| host.name != server && !with_memory.contains(&host.name));
     let client = other.ok_or_else(|| LabError::Unfit(format!("all hosts of {} have memory", rack.name)))?;
-    let access = match way.definition().link {
-        Link::Agent => Access::Agent,
-        Link::Adapter => Access::Adapter(ways::mtu(&rack)),
-        Link::Kernel => Access::Kernel,
-    };
+    let run = Run { scheme, way: Some(way) };
+    let access = up::access(&rack, run, ways::mtu(&rack));
     let network = create_network(&rack, access, &progress)?;
     let mut running = match access {
         Access::Agent => Running::start(&rack, path, &network, scheme, None, &progress)?,
-        _ => {
-            let run = Run { scheme, way: Some(way) };
-            Running::without_agents(&rack, path, &network, run, None, &progress)?
-        }
+        _ => Running::without_agents(&rack, path, &network, run, None, &progress)?,
     };
     let reserves = way.definition().engine.is_some();
     let reach = Reach { running: &running, way, server: &server };
@@ -227,10 +223,12 @@ pub fn bench(
         services.extend(["--reserve".to_owned(), format!("{REGION_BYTES} B")]);
     }
     running.serving.extend(serving);
+    let through_kernel = way.definition().link == Link::Kernel;
+    let interface = if through_kernel { network.application_interface() } else { HOST_INTERFACE };
     let mut args = ["memory", "bench", &path.display().to_string()].map(str::to_owned).to_vec();
     for (option, value) in [
         ("--name", client.name.clone()),
-        ("--interface", HOST_INTERFACE.to_owned()),
+        ("--interface", interface.to_owned()),
         ("--at", server.clone()),
         ("--way", way.name().to_owned()),
         ("--scheme", scheme.name()),

@@ -39,9 +39,9 @@ fn work(results: &Results) -> String {
     };
     let what = match &setting.log {
         None => format!(
-            "{beside}{many} use a key-value store on {one}, each with {under_way}, over links of {rate}. Under schemes with \
-             EDM the values live in {one}’s memory, where the clients read and write them; under the others a server on {one} \
-             answers over TCP."
+            "{beside}{many} use a key-value store on {one}, each with {under_way}, over links of {rate}. Under schemes of \
+             remote memory the values live in {one}’s memory, where the clients read and write them, or call an offload beside it; \
+             under the others a server on {one} answers over TCP."
         ),
         Some(log) => format!(
             "A thread on {many} owns a key-value store whose newest part, {} % of the records’ room, is in local memory, and the \

@@ -33,22 +33,41 @@ pub(crate) struct Measured<'a> {
     pub(crate) window: Span,
     /// Bulk writes during the clients' operations, if any.
     pub(crate) bulk: Option<BulkReport>,
+    /// Usage of the servers over the window, if there are any.
+    pub(crate) server: Option<Served>,
     /// Statistics of the switch: at their reset, at the end of the window, and after the last operation.
     pub(crate) switch: [SwitchStats; 3],
 }
 
-/// Shows the clients' progress until the end of the window. Fails if a client fails or another party of the rack exits.
+/// What the servers of a store have used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Served {
+    /// Processor time over the window.
+    pub(crate) cpu_ns: u64,
+    /// Resident memory after the first quarter of the window, and at its end.
+    pub(crate) resident_bytes: [u64; 2],
+}
+
+/// Shows the clients' progress until the end of the window. Returns what the servers used in it. Fails if a client fails or
+/// another party of the rack exits.
 pub(crate) fn watch(
     progress: &Progress,
     running: &mut Running<'_>,
     store: &StoreParameters,
     window: Span,
     clients: &mut [Process],
-) -> Result<(), LabError> {
+) -> Result<Option<Served>, LabError> {
     let part_ns = (window.duration_ns / store.mixes.len().max(1) as u64).max(1);
     let mut live = Live { at_ns: window.start_ns, operations: 0, per_s: 0 };
+    let before = running.serving_usage()?;
+    // By then the memory of what was executed is as large as it becomes.
+    let warm_ns = window.start_ns + window.duration_ns / 4;
+    let mut warm = None;
     progress.watch(window.end_ns(), || {
         running.check()?;
+        if warm.is_none() && sys::monotonic_ns() >= warm_ns {
+            warm = running.serving_usage()?;
+        }
         clients.iter_mut().try_for_each(Process::check_not_failed)?;
         let now_ns = sys::monotonic_ns();
         let nth = (now_ns.saturating_sub(window.start_ns) / part_ns) as usize;
@@ -56,7 +75,12 @@ pub(crate) fn watch(
         let so_far: Vec<SoFar> =
             clients.iter().filter_map(|process| SoFar::latest(&process.output())).collect();
         Ok(format!("{}, mix {mix}: {}", running.name, live.line(&so_far, now_ns)))
-    })
+    })?;
+    let after = running.serving_usage()?;
+    Ok(before.zip(after).map(|(before, after)| Served {
+        cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
+        resident_bytes: [warm.unwrap_or(after).resident_bytes, after.resident_bytes],
+    }))
 }
 
 /// Figures of a store under a scheme, also by mix.
@@ -67,10 +91,17 @@ pub(crate) fn result(
     measured: Measured<'_>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
-    let Measured { reports, contents, window, switch: [early, windowed, last], bulk } = measured;
+    let Measured { reports, contents, window, switch: [early, windowed, last], bulk, server: served } =
+        measured;
     let counts = measure::switch_counts(running, &early, &last)?;
     let server = running.index(plan.workload.ends().0)?;
     let mut figures = together(store, reports, contents);
+    if let Some(served) = served {
+        let mixes = reports.iter().flat_map(|report| &report.mixes);
+        let operations: u64 = mixes.map(|mix| mix.operations + mix.lost + mix.wrong).sum();
+        figures.server_cpu_ns = Some(served.cpu_ns as f64 / operations.max(1) as f64);
+        figures.server_resident_bytes = Some(served.resident_bytes);
+    }
     figures.bulk_bps = bulk.map(|bulk| bulk_bps(&[bulk], window.duration_ns));
     for mix in &figures.mixes {
         progress.line(&format!(
@@ -193,6 +224,8 @@ pub(super) fn together(store: &StoreParameters, reports: &[ClientReport], conten
         p999_us: whole.p999_us,
         cold_share: whole.cold_share,
         thread_cpu_ns: whole.thread_cpu_ns,
+        server_cpu_ns: None,
+        server_resident_bytes: None,
         bulk_bps: None,
         lost: whole.lost + sum(|report| report.lost_writes) + contents.lost + overwritten,
         wrong: whole.wrong + contents.wrong + invented,

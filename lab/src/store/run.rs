@@ -18,6 +18,7 @@ use crate::workload::{Span, print_result};
 use crate::ycsb::{self, Client, ClientConfig, ClientReport, Error, Store};
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Store as StoreParameters;
+use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Link, Service, Way};
 use p4rack_hosts::remote::{Shape, UnderWay};
 use p4rack_report::text;
@@ -69,6 +70,7 @@ pub fn check(rack: &Rack, way: Way, store: &StoreParameters, server: &str) -> Re
             p4rack_memory::memory_node(rack, server)?;
             ("edm.chunk_bytes", p4rack_memory::edm(rack)?.chunk_bytes as usize)
         }
+        (Service::Board, _) => return check_board(rack, store, server),
         (_, Link::Adapter) => ("the payload of a packet", ways::mtu(rack).bytes() as usize),
         _ => return Ok(()),
     };
@@ -83,6 +85,22 @@ pub fn check(rack: &Rack, way: Way, store: &StoreParameters, server: &str) -> Re
         )));
     }
     Ok(())
+}
+
+/// Checks that the server has a board, and the board memory for the store.
+fn check_board(rack: &Rack, store: &StoreParameters, server: &str) -> Result<(), LabError> {
+    p4rack_memory::board(rack, server)?;
+    let Some(clio) = rack.protocol::<Clio>() else { return Ok(()) };
+    let (needed, sizes) = (region_bytes(store), clio.page_sizes.len() as u64);
+    let range = clio.memory_bytes / sizes.max(1);
+    if range >= needed {
+        return Ok(());
+    }
+    Err(LabError::Unfit(format!(
+        "the store needs {needed} bytes, and a board's range of pages of the first size has {range}: set clio.memory to \"{} MiB\", \
+         or lower workload.records or workload.value_bytes",
+        (needed * sizes).div_ceil(1 << 20).next_power_of_two()
+    )))
 }
 
 /// A host that loads the server's port beside the clients.
@@ -135,7 +153,7 @@ pub(crate) fn run(
         processes.iter_mut().try_for_each(Process::check_not_failed)
     })?;
     let early = control::start_stats_anew(running)?;
-    figures::watch(progress, running, store, window, &mut processes)?;
+    let server = figures::watch(progress, running, store, window, &mut processes)?;
     let windowed = control::stats(running)?;
     let bulk = beside.and_then(|_| processes.pop());
     let bulk: Option<BulkReport> =
@@ -153,7 +171,7 @@ pub(crate) fn run(
     running.check()?;
     let last = control::stats(running)?;
     let switch = [early, windowed, last];
-    let measured = Measured { reports: &reports, contents, window, switch, bulk };
+    let measured = Measured { reports: &reports, contents, window, switch, bulk, server };
     figures::result(running, store, plan, measured, progress)
 }
 
