@@ -1,0 +1,117 @@
+//! What a 16 B read costs a board of Clio on one core when much is mapped, or when many processes ask: packet in to packet out.
+//!
+//! Pages have 4 MB, the paper's; 4 TB are 2^20 entries of the page table, all valid. No machine has that memory, so all frames are the
+//! same 4 MB here, and are not zeroed: reads, translations and the page table are those of a real board.
+
+// Of the tests, which may panic and need more of it.
+#[allow(clippy::unwrap_used, dead_code)]
+#[path = "../tests/clio/client.rs"]
+mod client;
+
+use client::{ALL, Client, header};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use p4rack_fabric::Machine as _;
+use p4rack_fabric::clio::board::{Config, Grant, Memory, Pool};
+use p4rack_wire::clio::{Header, Kind, PageSize, Status, packet};
+use p4rack_wire::{Nanos, SplitMix};
+use std::ops::Range;
+
+const PAGE: PageSize = PageSize::M4;
+/// Requests between two looks at the clock.
+const REQUESTS: u64 = 4_096;
+const READ_BYTES: u32 = 16;
+/// Where an address stands in a packet.
+const ADDRESS_AT: usize = 16;
+
+/// A page that stands for all.
+struct OneFrame {
+    frame: Vec<u8>,
+    bytes: u64,
+}
+
+impl Memory for OneFrame {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn at(&self, range: Range<u64>) -> &[u8] {
+        let start = (range.start % PAGE.bytes()) as usize;
+        &self.frame[start..start + (range.end - range.start) as usize]
+    }
+
+    fn at_mut(&mut self, range: Range<u64>) -> &mut [u8] {
+        let start = (range.start % PAGE.bytes()) as usize;
+        &mut self.frame[start..start + (range.end - range.start) as usize]
+    }
+
+    fn zero(&mut self, _range: Range<u64>) {}
+}
+
+/// A board with this many frames, and a process that has read each of its pages.
+fn board(pages: u64, processes: u32) -> (Client<OneFrame>, Vec<(Grant, u64)>) {
+    let frames = u32::try_from(pages).unwrap_or_else(|error| panic!("{error}"));
+    let pool = Pool { size: PAGE, frames, ready: frames.min(1 << 16) };
+    let config = Config {
+        processes_max: processes,
+        // What takes time here is not measured.
+        step_zero_bytes: 1 << 40,
+        step_pages: 1 << 16,
+        ..Config::new(vec![pool])
+    };
+    let bytes = config.bytes();
+    let mut client = Client::new(config, OneFrame { frame: vec![0; PAGE.bytes() as usize], bytes });
+    let each = pages / u64::from(processes);
+    let mut ranges = Vec::new();
+    for _ in 0..processes {
+        let grant = client.board.begin(ALL).unwrap_or_else(|error| panic!("{error}"));
+        let address = client.alloc(&grant, PAGE, each).unwrap_or_else(|status| panic!("{status:?}"));
+        for page in 0..each {
+            let read = header(&grant, Kind::Read, 0, address + page * PAGE.bytes(), 1);
+            while client.ask(&read, &[]).code == Status::NoPageYet as u8 {
+                client.now += Nanos(100_000);
+                client.board.handle_timeout(client.now);
+            }
+        }
+        ranges.push((grant, address));
+    }
+    (client, ranges)
+}
+
+/// Reads somewhere in somebody's range, each time elsewhere, so that processor caches hold little of a large table.
+fn reads(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("16 B reads");
+    group.throughput(Throughput::Elements(REQUESTS));
+    let mapped = [("1 GB mapped", 256, 1), ("64 GB mapped", 1 << 14, 1), ("4 TB mapped", 1 << 20, 1)];
+    let many = [("16 processes", 4_096, 16), ("256 processes", 4_096, 256), ("4096 processes", 4_096, 4_096)];
+    for (name, pages, processes) in mapped.into_iter().chain([("1 process", 4_096, 1)]).chain(many) {
+        let (mut client, ranges) = board(pages, processes);
+        let (each, mut random) = (pages / u64::from(processes), SplitMix(7));
+        let packets = ranges.iter().map(|(grant, address)| {
+            let mut bytes = Vec::new();
+            let header: Header = header(grant, Kind::Read, 0, *address, READ_BYTES);
+            packet::compose(&Header { id: 1 << 40, ..header }, &[], &mut bytes);
+            (bytes, *address)
+        });
+        let mut packets: Vec<(Vec<u8>, u64)> = packets.collect();
+        let mut out = Vec::new();
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                for _ in 0..REQUESTS {
+                    let nth = random.between(0, packets.len() as u64 - 1) as usize;
+                    let page = random.between(0, each - 1);
+                    let (bytes, start) = &mut packets[nth];
+                    let at = *start + page * PAGE.bytes() + random.between(0, 100_000) * 8;
+                    bytes[ADDRESS_AT..ADDRESS_AT + 8].copy_from_slice(&at.to_be_bytes());
+                    packet::seal(bytes);
+                    client.board.handle_link(((), bytes), client.now, client.now);
+                    client.board.poll_link(client.now, &mut out);
+                }
+                assert!(packet::parse(&out).is_ok_and(|answer| answer.data.len() == READ_BYTES as usize));
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, reads);
+criterion_main!(benches);
