@@ -3,6 +3,7 @@
 //! To add one, implement [`ExperimentKind`] for it here, and list in `cli/src/cmd/sim/kinds/` what is shown of its results.
 
 use crate::cache::{self, CacheExperiment, CacheOutcome};
+use crate::clio::{self, ClioExperiment, ClioOutcome, run_clio};
 use crate::cowbird::{self, CowbirdExperiment, CowbirdOutcome, run_cowbird};
 use crate::experiment::{Experiment, ExperimentError};
 use crate::memory::{self, MemoryExperiment, MemoryOutcome, Table1, Table1Experiment, run_memory};
@@ -166,6 +167,28 @@ impl ExperimentKind for CowbirdExperiment {
     }
 
     fn problems(outcome: &mut CowbirdOutcome) -> &mut Vec<String> {
+        &mut outcome.problems
+    }
+}
+
+impl ExperimentKind for ClioExperiment {
+    const NAME: &'static str = clio::KIND;
+    const FIELDS: &'static str = "docs/clio.md";
+    type Outcome = ClioOutcome;
+
+    fn parse(text: &str, file: &str) -> Result<ClioExperiment, ExperimentError> {
+        ClioExperiment::parse(text, file)
+    }
+
+    fn set_seed(&mut self, seed: u64) {
+        self.spec.seed = seed;
+    }
+
+    fn run(&self) -> Result<ClioOutcome, String> {
+        run_clio(self)
+    }
+
+    fn problems(outcome: &mut ClioOutcome) -> &mut Vec<String> {
         &mut outcome.problems
     }
 }

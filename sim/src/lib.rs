@@ -12,6 +12,7 @@ mod cache;
 mod check;
 #[cfg(test)]
 mod check_tests;
+mod clio;
 mod cowbird;
 mod crew;
 #[cfg(test)]
@@ -45,6 +46,11 @@ mod ycsb;
 
 pub use cache::{CacheExperiment, CacheOutcome, CacheSpec, Gathered};
 pub use check::Verdict;
+pub use clio::{
+    BoardCosts, BoardSpec, ClibSpec, ClioExperiment, ClioOutcome, ClioScheme, ClioSpec, ComputeCosts,
+    ComputeSpec, FillOutcome, FillSpec, Load, NetworkScheme, NetworkSpec, Order, Profile, RdmaCosts,
+    RdmaSpec, SlowCosts, SlowSpec, TableCost, TableSpec, Translations, Walk, run_clio,
+};
 pub use cowbird::{
     CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme,
     CowbirdSpec, CpuSpec, HostileComputeSpec, LinkShare, P4Spec, RedySpec, SpotSpec, run_cowbird,

@@ -54,6 +54,9 @@ pub struct Ratio {
     /// Whether that is the mean of the paper's ratios, "on average".
     #[serde(default)]
     pub mean: bool,
+    /// How far ours may be from it and still be the same, as a share of it. Default: 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
     /// Settings that it speaks of: keys that vary, with one of several values; any if not given.
     #[serde(default, skip_serializing)]
     pub at: BTreeMap<String, Vec<Value>>,

@@ -69,6 +69,8 @@ pub struct Config {
     pub base_window: Nanos,
     /// Delay in queues up to which the congestion window grows.
     pub queueing: Nanos,
+    /// Congestion window at first, in packets.
+    pub cwnd_start: u32,
     /// Largest congestion window, in packets.
     pub cwnd_max: u32,
     /// Rate of the node's link, for the incast window; 0: no limit.
@@ -99,6 +101,7 @@ impl Default for Config {
             base: Nanos::from_micros(3),
             base_window: Nanos::from_secs(1),
             queueing: Nanos::from_micros(5),
+            cwnd_start: 1,
             cwnd_max: 4_096,
             link_bps: 10_000_000_000,
             overhead_bytes: 120,

@@ -19,8 +19,6 @@ const DECREASE_MAX: f64 = 0.5;
 const BETA: f64 = 0.8;
 /// Packets that a round trip without congestion adds.
 const INCREASE: f64 = 1.0;
-/// Window at first, in packets.
-const START: f64 = 1.0;
 /// Smallest window: a packet in a hundred round trips.
 const LEAST: f64 = 0.01;
 
@@ -46,7 +44,7 @@ pub(super) struct Congestion {
 impl Congestion {
     pub fn new(config: &Config) -> Congestion {
         Congestion {
-            cwnd: START,
+            cwnd: f64::from(config.cwnd_start.clamp(1, config.cwnd_max.max(1))),
             max: f64::from(config.cwnd_max.max(1)),
             outstanding: 0,
             resume: Nanos::ZERO,
@@ -202,6 +200,13 @@ mod tests {
             window.left(1);
             window.answered(delay, *now);
         }
+    }
+
+    #[test]
+    fn it_begins_as_it_is_told_within_its_bounds() {
+        let start =
+            |cwnd_start| Congestion::new(&Config { cwnd_start, cwnd_max: 64, ..Config::default() }).cwnd();
+        assert_eq!([0, 1, 8, 100].map(start), [1.0, 1.0, 8.0, 64.0]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Kinds of experiments, as the commands see them: one entry each in [`KINDS`].
 
 mod cache;
+mod clio;
 mod cowbird;
 mod frames;
 mod memory;
@@ -10,8 +11,8 @@ use super::run::{RunArgs, run_kind};
 use super::shown::{Page, Shown};
 use super::sweep::{SweepArgs, sweep_kind};
 use p4rack_sim::{
-    CacheExperiment, CowbirdExperiment, Experiment, ExperimentKind, MemoryExperiment, Table1Experiment,
-    kind_of,
+    CacheExperiment, ClioExperiment, CowbirdExperiment, Experiment, ExperimentKind, MemoryExperiment,
+    Table1Experiment, kind_of,
 };
 use serde_json::Value;
 
@@ -34,12 +35,13 @@ const fn registered<E: Shown>() -> Registered {
 }
 
 /// All kinds. The first is that of files that name none.
-pub static KINDS: [Registered; 5] = [
+pub static KINDS: [Registered; 6] = [
     registered::<Experiment>(),
     registered::<MemoryExperiment>(),
     registered::<Table1Experiment>(),
     registered::<CowbirdExperiment>(),
     registered::<CacheExperiment>(),
+    registered::<ClioExperiment>(),
 ];
 
 fn named(name: &str) -> Option<&'static Registered> {

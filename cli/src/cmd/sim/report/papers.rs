@@ -9,7 +9,7 @@ use p4rack_sim::figure;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a figure may be from the paper's and still be the same.
+/// How far a figure may be from the paper's and still be the same, unless an experiment says how far.
 const WITHIN: f64 = 0.1;
 /// What names of cases contain that do what the paper's authors did.
 const AS_IN_THE_PAPER: &str = "as in the paper";
@@ -46,6 +46,7 @@ pub struct Comparison {
     title: String,
     says: f64,
     kind: Kind,
+    within: f64,
     source: String,
     why: Option<String>,
     /// Settings that vary within cases, one column each.
@@ -124,6 +125,7 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
         title,
         says: says.as_f64().unwrap_or_default(),
         kind: Kind::of(paper),
+        within: paper["within"].as_f64().unwrap_or(WITHIN),
         source: paper["source"].as_str().unwrap_or_default().to_owned(),
         why: paper["why"].as_str().map(str::to_owned),
         columns: columns.clone(),
@@ -289,7 +291,7 @@ impl Comparison {
     }
 
     fn is_near(&self, value: f64) -> bool {
-        if self.says == 0.0 { value == 0.0 } else { (value / self.says - 1.0).abs() <= WITHIN }
+        if self.says == 0.0 { value == 0.0 } else { (value / self.says - 1.0).abs() <= self.within }
     }
 
     /// Whether a single figure does not contradict the paper.

@@ -50,6 +50,14 @@ fn what_is_off_says_why_or_that_nothing_is_known() {
 }
 
 #[test]
+fn an_experiment_says_how_near_is_near_enough() {
+    let mut results = [run("a", "pl2-clock", "h2", 90.0, says(80.0))];
+    assert_eq!(comparisons(&results)[0].reproduced(), Some(false));
+    results[0]["outcome"]["paper"][0]["within"] = json!(0.15);
+    assert_eq!(comparisons(&results)[0].reproduced(), Some(true));
+}
+
+#[test]
 fn a_verdict_names_the_settings_that_it_depends_on() {
     let bound = |gbps: f64, host: &str| {
         let mut one = run("a", "pl2-clock", host, gbps, says(80.0));

@@ -1,0 +1,36 @@
+//! Racks of compute nodes and boards of Clio, and the schemes that its paper compares it with.
+//!
+//! The machines are the real ones: the board, the client library, the hosts' machines below them, the generated program of the switch.
+//! What stages of a board, libraries and adapters take is modelled ([`costs`]), and so are the baselines ([`modelled`]). What a read
+//! returns is checked.
+//!
+//! ```text
+//! experiment ─┬▶ setup: boards, processes, memory ─▶ world: threads, libraries, switch, boards ─▶ outcome
+//!             └▶ fill: a board without a rack, allocations until its memory is full ─────────────────▲
+//! ```
+
+mod board;
+mod compute;
+mod costs;
+mod direct;
+mod experiment;
+mod fill;
+mod memory;
+mod modelled;
+mod offload;
+mod outcome;
+mod rack;
+mod setup;
+mod spec;
+mod world;
+
+pub use board::Translations;
+pub use costs::{
+    BoardCosts, BoardSpec, ComputeCosts, ComputeSpec, Profile, RdmaCosts, RdmaSpec, SlowCosts, SlowSpec,
+};
+pub use experiment::ClioExperiment;
+pub use fill::FillOutcome;
+pub use outcome::{ClioOutcome, TableCost, run_clio};
+pub use spec::{
+    ClibSpec, ClioScheme, ClioSpec, FillSpec, KIND, Load, NetworkScheme, NetworkSpec, Order, TableSpec, Walk,
+};

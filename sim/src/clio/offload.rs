@@ -1,0 +1,65 @@
+//! Clio-KV at a simulated board: the real store, and how often it accesses memory.
+
+use super::memory::SimMemory;
+use super::rack::End;
+use p4rack_fabric::clio::board::{Board, Call, Space, View};
+use p4rack_offload::{Kv, Offload};
+use p4rack_wire::clio::Status;
+
+/// Accesses to memory of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Used {
+    pub accesses: u64,
+    pub bytes: u64,
+}
+
+/// A view that counts.
+struct Counted<'a, V> {
+    view: &'a mut V,
+    used: Used,
+}
+
+impl<V: View> View for Counted<'_, V> {
+    fn read(&mut self, space: Space, address: u64, into: &mut [u8]) -> Result<(), Status> {
+        self.used.accesses += 1;
+        self.used.bytes += into.len() as u64;
+        self.view.read(space, address, into)
+    }
+
+    fn write(&mut self, space: Space, address: u64, bytes: &[u8]) -> Result<(), Status> {
+        // Writes are posted: the next access does not wait for them.
+        self.used.bytes += bytes.len() as u64;
+        self.view.write(space, address, bytes)
+    }
+}
+
+/// The store of a board, with its own process.
+#[derive(Debug)]
+pub(super) struct Store {
+    own: Space,
+    kv: Kv,
+}
+
+impl Store {
+    pub fn new(own: Space, kv: Kv) -> Store {
+        Store { own, kv }
+    }
+
+    /// Executes a call. Returns how it ended, its results, and what it used.
+    pub fn serve(
+        &mut self,
+        board: &mut Board<SimMemory, End>,
+        call: &Call<End>,
+    ) -> (Result<(), Status>, Vec<u8>, Used) {
+        let mut results = Vec::new();
+        let mut view = board.view(self.own, call);
+        let mut counted = Counted { view: &mut view, used: Used::default() };
+        let called = p4rack_offload::Call {
+            caller: call.caller,
+            function: call.function(),
+            arguments: call.arguments(),
+        };
+        let ended = self.kv.call(&called, &mut counted, &mut results);
+        (ended, results, counted.used)
+    }
+}

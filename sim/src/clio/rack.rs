@@ -1,0 +1,138 @@
+//! The rack: its switch with the program, the hosts' machines below Clio, and packets as frames.
+
+use super::experiment::ClioExperiment;
+use super::spec::NetworkScheme;
+use crate::message::mac_of;
+use crate::switch::{P4, SwitchError};
+use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
+use p4rack_codegen::scheme::pl2::{Mode, Pl2};
+use p4rack_codegen::{Scheme, endpoint_config};
+use p4rack_fabric::Endpoint;
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::ipv4::{DONT_FRAGMENT, Ipv4, UDP, Udp, checksum};
+use p4rack_wire::{EtherType, Nanos};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Bytes in front of a packet of Clio.
+pub(super) const HEADERS: usize = Ethernet::BYTES + Ipv4::BYTES + Udp::BYTES;
+/// Frames to one host that wait in a host; boards' and clients' own limits are lower.
+const QUEUE_FRAMES: usize = 4_096;
+
+fn ip_of(host: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, host as u8 + 1)
+}
+
+/// Where a packet comes from or goes to: a host, and a process of a compute node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub host: u16,
+    /// UDP port. A client's is its number at the node.
+    pub port: u16,
+}
+
+/// Writes the headers of a packet in front of the `bytes` bytes that stand in `frame` behind [`HEADERS`] bytes of room.
+pub(super) fn address(frame: &mut [u8], from: End, to: End) {
+    let bytes = frame.len() - Ethernet::BYTES;
+    Ethernet { dst: mac_of(to.host.into()), src: mac_of(from.host.into()), ether_type: EtherType::IPV4 }
+        .emit(frame);
+    let ip = &mut frame[Ethernet::BYTES..];
+    Ipv4 {
+        version: 4,
+        ihl: 5,
+        dscp: 0,
+        ecn: 0,
+        total_length: bytes as u16,
+        identification: 0,
+        flags: DONT_FRAGMENT,
+        fragment_offset: 0,
+        ttl: 64,
+        protocol: UDP,
+        checksum: 0,
+        src: ip_of(from.host.into()),
+        dst: ip_of(to.host.into()),
+    }
+    .emit(ip);
+    let sum = checksum(&ip[..Ipv4::BYTES]).to_be_bytes();
+    ip[10..12].copy_from_slice(&sum);
+    let length = (bytes - Ipv4::BYTES) as u16;
+    Udp { src_port: from.port, dst_port: to.port, length, checksum: 0 }.emit(&mut ip[Ipv4::BYTES..]);
+}
+
+/// What follows the EtherType of a frame: the sender, the port it is for, and the packet. `None`: it is cut short.
+pub(super) fn packet(rest: &[u8]) -> Option<(End, u16, &[u8])> {
+    let ip = Ipv4::parse(rest).ok()?;
+    let udp = Udp::parse(rest.get(Ipv4::BYTES..)?).ok()?;
+    let host = u16::from(ip.src.octets()[3]).checked_sub(1)?;
+    let end = Ipv4::BYTES + usize::from(udp.length);
+    Some((End { host, port: udp.src_port }, udp.dst_port, rest.get(Ipv4::BYTES + Udp::BYTES..end)?))
+}
+
+/// The switch, and each host's machine between packets and its link. Errors: the generator refuses the rack.
+pub(super) fn build(experiment: &ClioExperiment) -> Result<(P4, Vec<Endpoint>), String> {
+    let network = &experiment.spec.network;
+    let hosts = experiment.hosts();
+    let station = |host: usize| Station {
+        name: experiment.name_of(host),
+        mac: mac_of(host),
+        ip: ip_of(host),
+        prefix: 24,
+        foreign_percent: None,
+    };
+    let link = |host: usize| Link {
+        rate_bps: Some(experiment.rate_of(host)),
+        ..Link::to_port(host, host as u16 + 1)
+    };
+    let fastest = experiment.rate_bps.max(experiment.compute_bps);
+    let switch = Switch::new(Target::Embedded, fastest);
+    let (scheme, pl2) = match network.scheme {
+        NetworkScheme::L2 => (Scheme::L2, None),
+        NetworkScheme::Pl2Clock => (Scheme::PL2_CLOCK, Some(Pl2::new(Mode::Clock))),
+        NetworkScheme::Pl2Counter => (Scheme::PL2_COUNTER, Some(Pl2::new(Mode::Counter))),
+    };
+    let topology = Topology {
+        name: "clio".to_owned(),
+        switches: vec![switch.with_buffer(experiment.buffer_bytes, RESERVED_PERCENT)],
+        hosts: (0..hosts).map(station).collect(),
+        links: (0..hosts).map(link).collect(),
+        protocols: pl2.into_iter().map(|pl2| Arc::new(pl2) as _).collect(),
+        workload: None,
+    };
+    let rack = Rack::build(topology).map_err(|error| {
+        let problems = error.errors.iter().map(|one| format!("{}; {}", one.message, one.help));
+        problems.collect::<Vec<_>>().join("; ")
+    })?;
+    let seed = experiment.spec.seed;
+    let switch = P4::new(&rack, scheme, |config| config.seed = seed)
+        .map_err(|error: SwitchError| error.to_string())?;
+    let machines = rack.hosts.iter().enumerate().map(|(nth, host)| {
+        let mut config = endpoint_config(&rack, host, scheme).map_err(|error| error.to_string())?;
+        let station = config.station_mut();
+        // Drivers are never late in virtual time.
+        station.catch_up = Nanos::ZERO;
+        (station.queue_limit_frames, station.total_limit_frames) = (QUEUE_FRAMES, usize::MAX);
+        config.check().map_err(|error| error.to_string())?;
+        Ok(Endpoint::new(config, seed.wrapping_mul(1_000) + nth as u64, Nanos::ZERO))
+    });
+    let machines = machines.collect::<Result<Vec<Endpoint>, String>>()?;
+    Ok((switch, machines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_survive_their_frames() {
+        let (from, to) = (End { host: 3, port: 70 }, End { host: 9, port: 1_234 });
+        let mut frame = vec![0; HEADERS];
+        frame.extend_from_slice(b"request");
+        address(&mut frame, from, to);
+        assert_eq!(packet(&frame[Ethernet::BYTES..]), Some((from, 1_234, &b"request"[..])));
+        assert_eq!(checksum(&frame[Ethernet::BYTES..Ethernet::BYTES + Ipv4::BYTES]), 0);
+        // Ethernet pads short frames.
+        frame.resize(60, 0);
+        assert_eq!(packet(&frame[Ethernet::BYTES..]).map(|(_, _, packet)| packet), Some(&b"request"[..]));
+        assert_eq!(packet(&frame[Ethernet::BYTES..40]), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Threads, their libraries, and adapters.
+
+use super::{AHEAD, BOARD_PORT, CLOCK, ClioWorld, Event, PORTS, Parcel};
+use crate::clio::compute::{self, Asked, Library};
+use crate::clio::rack::{self, End, HEADERS};
+use crate::clio::spec::{ClioScheme, Load};
+use p4rack_fabric::{HostMachine as _, Machine as _};
+
+impl ClioWorld<'_> {
+    /// Plans a thread's next call, if it may make one.
+    pub(super) fn go_on(&mut self, number: u32, now_ps: u64) {
+        let experiment = self.experiment;
+        let node = usize::from(self.node_of(self.threads[number as usize].process));
+        let thread = &mut self.threads[number as usize];
+        if !self.computes[node].acts(number) || !self.work.may_ask(thread) {
+            return;
+        }
+        let send_ns = match experiment.spec.scheme {
+            ClioScheme::Clio => experiment.compute.send_ns,
+            _ => experiment.rdma.post_ns,
+        };
+        thread.calls = true;
+        thread.free_ps = thread.free_ps.max(now_ps) + send_ns * 1_000;
+        self.agenda.add(thread.free_ps, Event::Call(number));
+    }
+
+    pub(super) fn node_of(&self, process: u32) -> u16 {
+        (process / u32::from(self.experiment.spec.processes)) as u16
+    }
+
+    pub(super) fn call(&mut self, number: u32, now_ps: u64) {
+        let experiment = self.experiment;
+        let thread = &mut self.threads[number as usize];
+        thread.calls = false;
+        let nth = thread.process;
+        let process = &mut self.processes[nth as usize];
+        let is_model = matches!(process.library, Library::Modelled(_));
+        let send_ns = if is_model { experiment.rdma.post_ns } else { experiment.compute.send_ns };
+        let begun_ps = now_ps - send_ns * 1_000;
+        if is_model && experiment.spec.load == Load::Allocations {
+            let took_ns = experiment.rdma.register_ns
+                + experiment.spec.bytes.div_ceil(4_096) * experiment.rdma.register_page_ns;
+            if let Some(tag) = self.work.begin(thread, number, begun_ps) {
+                self.agenda.add(now_ps + took_ns * 1_000, Event::Registered(tag));
+            }
+            return;
+        }
+        let asked = self.work.ask(thread, process, number, begun_ps, CLOCK.nanos(now_ps));
+        if asked == Asked::Full {
+            return;
+        }
+        self.pump(nth, now_ps);
+        self.go_on(number, now_ps);
+    }
+
+    /// Sends what a process has to send, as far as its adapter has room, and plans its timers.
+    pub(super) fn pump(&mut self, nth: u32, now_ps: u64) {
+        let experiment = self.experiment;
+        let (node, now) = (self.node_of(nth), CLOCK.nanos(now_ps));
+        let from = End { host: node, port: PORTS + (nth % u32::from(experiment.spec.processes)) as u16 };
+        loop {
+            let compute = &mut self.computes[usize::from(node)];
+            let backlog = self.links.get(usize::from(node)).map_or(0, |link| link.backlog_frames()) as u32;
+            let process = &mut self.processes[nth as usize];
+            if compute.crossing + backlog >= AHEAD {
+                if !std::mem::replace(&mut process.waits, true) {
+                    compute.waiting.push_back(nth);
+                }
+                break;
+            }
+            let polled = match &mut process.library {
+                Library::Clio(client) => client.poll_link(now, &mut self.out).map(|board| (board, false)),
+                Library::Modelled(client) => client.poll(&mut self.out),
+            };
+            let Some((board, posts)) = polled else { break };
+            let mut frame = self.frames.take(self.out.len() < 200);
+            frame.clear();
+            frame.resize(HEADERS, 0);
+            frame.extend_from_slice(&self.out);
+            let to = End { host: experiment.spec.compute_nodes + board, port: BOARD_PORT };
+            rack::address(&mut frame, from, to);
+            let is_model = matches!(process.library, Library::Modelled(_));
+            let nic_ps = self.nic_out_ps(frame.len() as u64, is_model, posts);
+            let compute = &mut self.computes[usize::from(node)];
+            compute.crossed_ps = compute.crossed_ps.max(now_ps + nic_ps);
+            compute.crossing += 1;
+            self.tally.nic_ps += nic_ps;
+            self.agenda.add(compute.crossed_ps, Event::Handed(node, frame));
+        }
+        let process = &mut self.processes[nth as usize];
+        if let Library::Clio(client) = &process.library {
+            let link = if process.waits { None } else { client.next_link() };
+            let link = link.map(|at| CLOCK.ticks(at).max(now_ps + 1_000));
+            let timer = client.next_timeout().map(|at| CLOCK.ticks(at));
+            if let Some(at_ps) =
+                link.into_iter().chain(timer).min().and_then(|at| process.due.plan(at, now_ps))
+            {
+                self.agenda.add(at_ps, Event::Process(nth));
+            }
+        }
+    }
+
+    /// Time of a frame from a process's library to the machine of the link.
+    pub(super) fn nic_out_ps(&self, bytes: u64, is_model: bool, posts: bool) -> u64 {
+        let (compute, rdma) = (&self.experiment.compute, &self.experiment.rdma);
+        let is_fetched = bytes > compute.inline_bytes;
+        let ns = if is_model {
+            let post_ns = if posts { rdma.post_ns } else { 0 };
+            let fetch_ns = if is_fetched { 2 * rdma.pcie_ns } else { 0 };
+            rdma.pcie_ns + rdma.packet_ns + post_ns + fetch_ns
+        } else {
+            compute.nic_ns + if is_fetched { compute.fetch_ns } else { 0 }
+        };
+        ns * 1_000
+    }
+
+    pub(super) fn delivered(&mut self, parcel: Parcel, now_ps: u64) {
+        let spec = &self.experiment.spec;
+        let (now, packet) = (CLOCK.nanos(now_ps), parcel.packet());
+        let board = parcel.from.host.wrapping_sub(spec.compute_nodes);
+        let nth = parcel.process;
+        let Some(process) = self.processes.get_mut(nth as usize) else {
+            return self.frames.release(parcel.frame);
+        };
+        match &mut process.library {
+            Library::Clio(client) => client.handle_link((board, packet), now, now),
+            Library::Modelled(client) => {
+                let ended = client.handle(spec.scheme, packet);
+                if let Some(tag) = ended {
+                    self.ended(tag, compute::Ending::Done, now_ps);
+                }
+            }
+        }
+        self.frames.release(parcel.frame);
+        self.complete(nth, now_ps);
+        self.pump(nth, now_ps);
+    }
+
+    /// Takes the outcomes of a process's operations.
+    pub(super) fn complete(&mut self, nth: u32, now_ps: u64) {
+        loop {
+            let Library::Clio(client) = &mut self.processes[nth as usize].library else { return };
+            let Some((tag, outcome)) = client.poll_completion() else { return };
+            let one = self.threads[(tag >> 16) as usize].under_way(tag as u16);
+            let end = compute::end_of(&outcome, |bytes| self.work.is_right(&one, bytes));
+            self.ended(tag, end, now_ps);
+        }
+    }
+
+    /// An operation has ended.
+    pub(super) fn ended(&mut self, tag: u64, end: compute::Ending, now_ps: u64) {
+        let (number, slot) = ((tag >> 16) as u32, tag as u16);
+        let thread = &mut self.threads[number as usize];
+        let one = thread.under_way(slot);
+        thread.end(slot);
+        thread.free_ps = thread.free_ps.max(now_ps);
+        let (process, tally) = (thread.process, &mut self.tally);
+        match end {
+            compute::Ending::Done => {}
+            compute::Ending::Wrong => tally.wrong += 1,
+            compute::Ending::Refused => tally.refused += 1,
+            compute::Ending::Unknown => tally.unknown += 1,
+        }
+        tally.ended += 1;
+        let warmup = self.experiment.spec.warmup;
+        if tally.ended == warmup {
+            self.begin_measuring(now_ps);
+        } else if tally.ended > warmup {
+            tally.done += 1;
+            tally.bytes += one.bytes;
+            tally.end_ps = now_ps;
+            if one.begun_ps >= tally.begun_ps {
+                tally.latency.record((now_ps - one.begun_ps) / 1_000);
+                tally.latency_ps += u128::from(now_ps - one.begun_ps);
+            }
+        }
+        let node = usize::from(self.node_of(process));
+        let next = self.computes[node].next(number, &mut self.threads);
+        self.go_on(next, now_ps);
+        if next != number {
+            self.go_on(number, now_ps);
+        }
+    }
+}
