@@ -37,6 +37,7 @@ fn ways_show_what_they_showed() {
         ("over PL2", "compute_nodes = 3\nbytes = 2000\n[network]\nscheme = \"pl2-clock\""),
         ("lost frames", "compute_nodes = 2\nwrite_percent = 30.0\n[link]\nloss = 0.01"),
         ("allocations", "load = \"allocations\"\nbytes = 9000000\n[table]\nindex = \"mixed\""),
+        ("Clio-KV", "load = \"kv\"\nkeys = 500\nbytes = 1000\nwrite_percent = 50.0\nprocesses = 3"),
         ("rdma", "scheme = \"rdma\"\nprocesses = 300\norder = \"random\""),
         ("rdma-two-sided", "scheme = \"rdma-two-sided\"\nbytes = 4000\nwrite_percent = 50.0"),
         ("two-round-trips", "scheme = \"two-round-trips\"\nwrite_percent = 50.0"),
@@ -114,6 +115,17 @@ fn a_board_that_fills_counts_retries() {
     assert_eq!((salted.retries, salted.failed, salted.churn_most), (0.0, 0, Some(0)));
     let table = of("mixed", 16).table.unwrap();
     assert_eq!((table.bytes_per_page, table.page_bytes), (32.0, 4 << 20));
+}
+
+/// Paper §7.2: a value takes one exchange, and the board's accesses to memory.
+#[test]
+fn the_store_answers_with_the_values_of_its_keys() {
+    let of = |more: &str| short(&format!("load = \"kv\"\nkeys = 1000\n{more}"));
+    let (read, update) = (of("bytes = 64"), of("bytes = 64\nwrite_percent = 100.0"));
+    assert_eq!((read.wrong, read.boards["offloads"]), (0, 1000 + 1100));
+    assert!(read.stages_ns["board_offload"] > 4.0 * 110.0, "{:?}", read.stages_ns);
+    assert!(update.stages_ns["board_offload"] > read.stages_ns["board_offload"]);
+    assert!(of("bytes = 1024").mean_ns > read.mean_ns + 1_000.0);
 }
 
 /// Paper §7.1: an adapter has no room for more than 2^18 memory regions.

@@ -8,6 +8,7 @@ use crate::kernel::Due;
 use crate::random::Random;
 use crate::ycsb::{Zipf, place};
 use p4rack_fabric::clio::lib::{Client, Config, Credentials, Granule, Operation, Outcome};
+use p4rack_offload::KvFunction;
 use p4rack_wire::clio::{Header, PageSize, Rights};
 use p4rack_wire::{Nanos, SplitMix};
 use std::collections::VecDeque;
@@ -169,7 +170,17 @@ impl Work {
                         Operation::Write { address, bytes: &self.data }
                     }
                     Load::Accesses => Operation::Read { address, bytes: self.bytes as u32 },
-                    Load::Kv => return Asked::Full,
+                    Load::Kv => {
+                        setup::arguments(key, if write { self.bytes as u32 } else { 0 }, &mut self.data);
+                        let function = if write { KvFunction::Update } else { KvFunction::Read };
+                        Operation::Call {
+                            offload: 0,
+                            function: function as u8,
+                            arguments: &self.data,
+                            results_bytes_max: if write { 0 } else { self.bytes as u32 },
+                            is_ordered: false,
+                        }
+                    }
                 };
                 client.submit(thread.nth, board, tag, operation, now).is_ok()
             }
@@ -203,7 +214,9 @@ impl Work {
         match self.load {
             Load::Kv => {
                 let value = setup::key_of(one.key);
-                !one.is_read || bytes.iter().enumerate().all(|(at, byte)| *byte == value[at % value.len()])
+                let is_whole = bytes.len() as u64 == one.bytes;
+                !one.is_read
+                    || is_whole && bytes.iter().enumerate().all(|(at, byte)| *byte == value[at % value.len()])
             }
             Load::Accesses if self.checked && one.is_read => {
                 let words = bytes.chunks_exact(8).zip((one.address..).step_by(8));
@@ -370,7 +383,7 @@ pub(super) enum Ending {
 /// How an outcome of the client library counts.
 pub(super) fn end_of(outcome: &Outcome<'_>, is_right: impl FnOnce(&[u8]) -> bool) -> Ending {
     match outcome {
-        Outcome::Read(bytes) => {
+        Outcome::Read(bytes) | Outcome::Results(bytes) => {
             if is_right(bytes) {
                 Ending::Done
             } else {

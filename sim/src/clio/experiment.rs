@@ -190,14 +190,6 @@ impl ClioExperiment {
         if !(0.0..1.0).contains(&spec.zipf) {
             check.problem("", 0, "zipf", format!("{} is out of range; write 0 to 0.999", spec.zipf));
         }
-        if spec.load == Load::Kv && spec.scheme == ClioScheme::Clio {
-            check.problem(
-                "",
-                0,
-                "load",
-                "calls Clio-KV, which the client library can't yet: choose a baseline as scheme",
-            );
-        }
         if spec.load == Load::Fill && spec.scheme != ClioScheme::Clio {
             check.problem("", 0, "load", "fills the table of a board: leave scheme out");
         }
@@ -276,10 +268,7 @@ mod tests {
             ("boards = 80", "boards: 80 is out of range; write 1 to 63"),
             ("window = 5000", "window: 5000 is out of range"),
             ("bytes = 0", "bytes: 0 is out of range"),
-            (
-                "scheme = \"rdma\"\nload = \"kv\"\nbytes = 1500",
-                "bytes: 1500 is out of range; write 8 to 1400",
-            ),
+            ("load = \"kv\"\nbytes = 1500", "bytes: 1500 is out of range; write 8 to 1400"),
             ("write_percent = 101.0", "write_percent: 101 is out of range"),
             ("zipf = 1.0", "zipf: 1 is out of range"),
             ("pages = 20000000", "pages: 20000000 is out of range"),

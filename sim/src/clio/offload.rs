@@ -56,10 +56,13 @@ impl Store {
         let mut counted = Counted { view: &mut view, used: Used::default() };
         let called = p4rack_offload::Call {
             caller: call.caller,
+            id: call.id(),
             function: call.function(),
             arguments: call.arguments(),
+            progress: call.progress(),
         };
-        let ended = self.kv.call(&called, &mut counted, &mut results);
+        // The store ends each call in one step.
+        let ended = self.kv.call(&called, &mut counted, &mut results).map(|_| ());
         (ended, results, counted.used)
     }
 }

@@ -15,6 +15,8 @@ use p4rack_wire::{Nanos, SplitMix};
 
 /// How long boards remember what they have executed, and clients count on it.
 pub(super) const MEMORY: Nanos = Nanos::from_micros(1_200);
+/// Calls of the store that wait or are being executed.
+const CALLS_MAX: usize = 1 << 10;
 /// Bytes of a block of the store beside key and value.
 const BLOCK_HEAD: u64 = 16;
 
@@ -89,6 +91,7 @@ pub(super) fn config(experiment: &ClioExperiment) -> Config {
         tlb_replacement: experiment.replacement,
         processes_max: processes as u32 + 1,
         data_bytes_max: spec.network.packet_bytes,
+        calls_max: if store_pages(experiment) > 0 { CALLS_MAX } else { 0 },
         retry_entries: 1 << 18,
         retry_keep: MEMORY,
         step: Nanos(experiment.slow.step_ns),

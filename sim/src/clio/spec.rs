@@ -145,7 +145,7 @@ pub enum Load {
     Allocations,
     /// Allocations until a board's memory is full; no rack, no time.
     Fill,
-    /// Reads and updates of a key-value store.
+    /// Reads and updates of a key-value store: of Clio-KV at the board.
     Kv,
 }
 
