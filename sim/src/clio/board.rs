@@ -12,8 +12,7 @@
 use super::costs::{BoardCosts, SlowCosts};
 use super::memory::SimMemory;
 use super::offload::Store;
-use super::rack::End;
-use super::world::CLOCK;
+use super::rack::{CLOCK, End};
 use crate::kernel::Due;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Board, Call, Translation};

@@ -2,6 +2,7 @@
 
 use super::experiment::ClioExperiment;
 use super::spec::NetworkScheme;
+use crate::kernel::Clock;
 use crate::message::mac_of;
 use crate::switch::{P4, SwitchError};
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
@@ -14,6 +15,8 @@ use p4rack_wire::{EtherType, Nanos};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+/// The agenda of a run counts picoseconds.
+pub(super) const CLOCK: Clock = Clock::PICOSECONDS;
 /// Bytes in front of a packet of Clio.
 pub(super) const HEADERS: usize = Ethernet::BYTES + Ipv4::BYTES + Udp::BYTES;
 /// Frames to one host that wait in a host; boards' and clients' own limits are lower.

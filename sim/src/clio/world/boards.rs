@@ -1,7 +1,7 @@
 //! Boards, and memory nodes of baselines.
 
-use super::{AHEAD, BOARD_PORT, CLOCK, ClioWorld, Event, Node, Parcel};
-use crate::clio::rack::{self, End, HEADERS};
+use super::{AHEAD, BOARD_PORT, ClioWorld, Event, Node, Parcel};
+use crate::clio::rack::{self, CLOCK, End, HEADERS};
 use p4rack_fabric::{HostMachine as _, Machine as _};
 
 impl ClioWorld<'_> {

@@ -1,7 +1,7 @@
 //! Links and the switch.
 
-use super::{AHEAD, CLOCK, ClioWorld, Event, PORTS, Parcel, word};
-use crate::clio::rack::{self, HEADERS};
+use super::{AHEAD, ClioWorld, Event, PORTS, Parcel, word};
+use crate::clio::rack::{self, CLOCK, HEADERS};
 use crate::clio::spec::ClioScheme;
 use crate::frames::Frame;
 use crate::kernel::Way;

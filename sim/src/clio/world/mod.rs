@@ -15,17 +15,15 @@ use crate::clio::board::{BoardNode, Finished, StageSums, Translations};
 use crate::clio::compute::{self, ComputeNode, Library, Process, Thread, Work};
 use crate::clio::experiment::ClioExperiment;
 use crate::clio::modelled::ModelNode;
-use crate::clio::rack::{self, End};
+use crate::clio::rack::{self, CLOCK, End};
 use crate::clio::setup;
 use crate::clio::spec::ClioScheme;
 use crate::frames::{Frame, Frames};
-use crate::kernel::{Agenda, Clock, Due, Hub, Wires};
+use crate::kernel::{Agenda, Due, Hub, Wires};
 use crate::random::Random;
 use p4rack_fabric::{Endpoint, Machine as _};
 use p4rack_wire::{Histogram, Nanos};
 
-/// The agenda counts picoseconds.
-pub(in crate::clio) const CLOCK: Clock = Clock::PICOSECONDS;
 /// Frames of a host between its machines and its link: more wait in the machines.
 const AHEAD: u32 = 64;
 /// First UDP port of processes.

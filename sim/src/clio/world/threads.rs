@@ -1,8 +1,8 @@
 //! Threads, their libraries, and adapters.
 
-use super::{AHEAD, BOARD_PORT, CLOCK, ClioWorld, Event, PORTS, Parcel};
+use super::{AHEAD, BOARD_PORT, ClioWorld, Event, PORTS, Parcel};
 use crate::clio::compute::{self, Asked, Library};
-use crate::clio::rack::{self, End, HEADERS};
+use crate::clio::rack::{self, CLOCK, End, HEADERS};
 use crate::clio::spec::{ClioScheme, Load};
 use p4rack_fabric::{HostMachine as _, Machine as _};
 
