@@ -1,6 +1,6 @@
 //! The client library on a UDP socket to one board.
 
-use super::{Attached, client_config};
+use super::{Attached, Patience, client_config};
 use crate::remote::RemoteError;
 use crate::roce::setup::Server;
 use p4rack_fabric::Machine as _;
@@ -27,7 +27,12 @@ pub(crate) struct Link {
 
 impl Link {
     /// A link to the board whose set-up service has attached a client. `thread` is the number in words of locks, by default the client's.
-    pub fn open(server: &Server, attached: &Attached, thread: Option<u16>) -> Result<Link, RemoteError> {
+    pub fn open(
+        server: &Server,
+        attached: &Attached,
+        thread: Option<u16>,
+        patience: Patience,
+    ) -> Result<Link, RemoteError> {
         let found = server.addr.to_socket_addrs()?.next();
         let found = found.ok_or_else(|| RemoteError::Broken(format!("{} has no address", server.addr)))?;
         // The same host, at another port.
@@ -40,7 +45,7 @@ impl Link {
         poller.add(&socket)?;
         let config = Config {
             first_thread: thread.unwrap_or(attached.client as u16),
-            ..client_config(attached.memory, attached.mtu_bytes)
+            ..client_config(patience, attached.memory, attached.mtu_bytes)
         };
         let client = Client::new(config, &[attached.credentials], attached.client);
         Ok(Link { client, socket, poller, out: Vec::new(), input: vec![0; PACKET_BYTES].into_boxed_slice() })

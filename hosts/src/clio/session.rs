@@ -1,7 +1,7 @@
 //! A client's process on a board, and its operations.
 
 use super::link::Link;
-use super::{Attached, attach};
+use super::{Attached, Patience, attach};
 use crate::remote::{self, RemoteError};
 use crate::roce::setup::Server;
 use p4rack_fabric::clio::lib::{Credentials, Operation, Outcome, Refused};
@@ -72,7 +72,7 @@ impl Session {
     pub fn open_as(server: &Server, reserve_bytes: u64, thread: Option<u16>) -> Result<Session, RemoteError> {
         let runtime = remote::runtime()?;
         let attached = runtime.block_on(attach(server, reserve_bytes))?;
-        let link = Link::open(server, &attached, thread)?;
+        let link = Link::open(server, &attached, thread, Patience::default())?;
         Ok(Session { link, under_way: 0, attached, _runtime: runtime })
     }
 

@@ -91,7 +91,7 @@ pub(super) fn config(experiment: &ClioExperiment) -> Config {
         tlb_replacement: experiment.replacement,
         processes_max: processes as u32 + 1,
         data_bytes_max: spec.network.packet_bytes,
-        calls_max: if store_pages(experiment) > 0 { CALLS_MAX } else { 0 },
+        calls_max: [if store_pages(experiment) > 0 { CALLS_MAX } else { 0 }; 2],
         retry_entries: 1 << 18,
         retry_keep: MEMORY,
         step: Nanos(experiment.slow.step_ns),
