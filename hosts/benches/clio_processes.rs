@@ -142,7 +142,7 @@ fn measure(turns: usize) {
     let mut all = PROCESSES.map(Asked::start);
     // The first access to a page is a page fault.
     for asked in &mut all {
-        (0..8 * asked.addresses.len().min(2_048)).for_each(|_| drop(asked.read()));
+        (0..8 * asked.addresses.len().min(2_048)).for_each(|_| _ = asked.read());
     }
     let before = all.each_ref().map(|asked| (asked.cpu(), asked.status("VmRSS")));
     for _ in 0..turns {

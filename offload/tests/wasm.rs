@@ -195,8 +195,7 @@ fn a_long_call_lets_others_pass() {
         steps += 1;
     }
     assert!((10..60).contains(&steps), "{steps} slices");
-    let answers: Vec<_> = rig.answers().into_iter().map(|(status, data)| (status, data)).collect();
-    assert_eq!(answers, [(Status::Done, b"first".to_vec()), (Status::Done, b"second".to_vec())]);
+    assert_eq!(rig.answers(), [(Status::Done, b"first".to_vec()), (Status::Done, b"second".to_vec())]);
 }
 
 /// A process that ends, or an offload that is removed, leaves no call behind that others would wait for.

@@ -151,7 +151,7 @@ impl<'a> Program<'a> {
         let (mut parameters, mut from) = (Vec::new(), at + 1);
         let end = self.closing(at);
         let mut angles = 0i32;
-        for place in from..=end {
+        for place in at + 1..=end {
             match self.text(place) {
                 "<" => angles += 1,
                 ">" => angles -= 1,

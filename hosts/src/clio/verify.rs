@@ -17,6 +17,7 @@ use p4rack_netdev::clock;
 use p4rack_wire::clio::Status;
 use p4rack_wire::{Nanos, SplitMix};
 use serde::Serialize;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -297,9 +298,9 @@ fn store(
         let may_submit = asked < plan.requests && !is_over.load(Ordering::Relaxed);
         if may_submit && busy.len() < KV_UNDER_WAY.into() {
             let nth = random.between(0, KEYS - 1);
-            if !busy.contains_key(&nth) {
+            if let Entry::Vacant(free) = busy.entry(nth) {
                 asked += 1;
-                busy.insert(nth, ask(&mut kv, &mut random, nth, &key(nth), &mut map)?);
+                free.insert(ask(&mut kv, &mut random, nth, &key(nth), &mut map)?);
             }
             continue;
         }

@@ -263,7 +263,7 @@ impl ModelNode {
     fn serve_ns(&mut self, from: End, says: &Says) -> u64 {
         let pair = u64::from(from.host) << 16 | u64::from(from.port);
         let page = pair << 32 | u64::from(says.page);
-        let region = pair << 32 | u64::from(says.page) % self.regions;
+        let region = (pair << 32) | (u64::from(says.page) % self.regions);
         let hits = [self.pairs.touch(pair), self.pages.touch(page), self.cached_regions.touch(region)];
         let misses = hits.iter().filter(|hit| !**hit).count() as u64;
         self.misses += misses;

@@ -111,7 +111,7 @@ impl Process {
     pub fn pages(&self) -> [PagesOf; PAGE_SIZES] {
         std::array::from_fn(|size| PagesOf {
             quota: self.quotas[size],
-            allocated: self.allocated[size],
+            allocated: self.pages[size][Source::Own as usize],
             taken: self.taken[size],
             shared: 0,
         })
