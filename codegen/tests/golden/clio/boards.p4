@@ -9,11 +9,11 @@
 #include <core.p4>
 #include <v1model.p4>
 
-typedef bit<9>  port_t;
+typedef bit<9> port_t;
 
 const port_t  CPU_PORT   = 510;
-const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
-const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+const bit<32> PORT_COUNT = 512; // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;   // multicast group of all host ports
 
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 
@@ -21,12 +21,12 @@ const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<3> PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<32> DROP_MALFORMED           = 0;  // cut short within a header
-const bit<32> DROP_SPOOFED             = 1;  // source address is not the port's own host's
-const bit<32> DROP_UNKNOWN_DESTINATION = 2;  // no host has this address
-const bit<32> DROP_SAME_PORT           = 3;  // the destination is the sender
-const bit<32> DROP_BEST_EFFORT_METER   = 4;  // more best effort than the port may send
-const bit<32> DROP_REASONS             = 5;  // how many there are
+const bit<32> DROP_MALFORMED           = 0; // cut short within a header
+const bit<32> DROP_SPOOFED             = 1; // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION = 2; // no host has this address
+const bit<32> DROP_SAME_PORT           = 3; // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER   = 4; // more best effort than the port may send
+const bit<32> DROP_REASONS             = 5; // how many there are
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -37,7 +37,7 @@ header packet_in_t {
 // Precedes frames from the controller to the switch.
 @controller_header("packet_out")
 header packet_out_t {
-    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+    bit<16> egress_port; // port to leave by; 0: forward the frame as if a host had sent it
 }
 
 // Ethernet II header, without preamble and FCS.
