@@ -73,7 +73,7 @@ enum Command {
     Top(cmd::top::Args),
     /// Run the agent of one host
     Host(cmd::host::Args),
-    /// Offer memory to the rack and use that of other hosts by any way: TCP, RDMA, EDM, Cowbird
+    /// Offer memory to the rack and use that of other hosts by any way: TCP, RDMA, EDM, Cowbird, Clio
     Memory(cmd::memory::Args),
     /// Read and reset PL2's reservations on a running switch
     Pl2(cmd::pl2::Args),
@@ -81,6 +81,8 @@ enum Command {
     Roce(cmd::roce::Args),
     /// Cowbird: remote memory by loads and stores. Serve rings, verify, measure what that costs a thread
     Cowbird(cmd::cowbird::Args),
+    /// Clio: remote memory with virtual addresses over UDP. Serve a board, manage its memory, use its store and offloads, verify
+    Clio(cmd::clio::Args),
     /// Traces of memory accesses: record a program's, show, convert, make synthetic ones
     Trace(cmd::trace::Args),
     /// Caches of remote memory: run policies on a trace and compare what they cost
@@ -171,6 +173,7 @@ fn run(command: Command) -> ExitCode {
         Command::Pl2(args) => cmd::pl2::run(args),
         Command::Roce(args) => cmd::roce::run(args),
         Command::Cowbird(args) => cmd::cowbird::run(args),
+        Command::Clio(args) => cmd::clio::run(args),
         Command::Trace(args) => cmd::trace::run(args),
         Command::Cache(args) => cmd::cache::run(args),
         Command::Sim(args) => cmd::sim::run(args),

@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commands that aren't run here, and where they are or why they need not be.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 13] = [
     "up",      // tests/up.rs
     "exec",    // becomes the command that it runs
     "down",    // tests/kept.rs
@@ -24,6 +24,7 @@ const ELSEWHERE: [&str; 12] = [
     "memory",  // tests/memory.rs
     "roce",    // tests/roce.rs
     "cowbird", // tests/cowbird.rs
+    "clio",    // tests/clio_commands.rs
     "mininet", // its output is Python's
     "queue",   // tests/bfruntime.rs
     "help",

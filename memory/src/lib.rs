@@ -1,7 +1,8 @@
 //! Remote memory for programs, as a rack's description defines it: the hosts with memory, and the configuration of EDM's nodes on
-//! them. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
+//! them. [`clio`] has what is Clio's own. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
 
 pub mod c;
+pub mod clio;
 mod open;
 
 pub use open::{Access, Memory, OpenError, board, open, patience, way};

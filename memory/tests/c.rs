@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use p4rack_memory::c::memory::{CallerAccess, CallerOperation};
-use p4rack_memory::c::{Status, cowbird};
+use p4rack_memory::c::{Status, clio, cowbird};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::mem::{offset_of, size_of};
@@ -94,6 +94,28 @@ fn the_header_of_cowbird_says_what_the_library_has() {
     places!(interface, ip, pool, engines, region_bytes, entries, ring_bytes);
     places!(engine_count, region_count, threads, mtu_bytes);
     assert_all("p4rack_cowbird.h", &wanted);
+}
+
+#[test]
+fn the_header_of_clio_says_what_the_library_has() {
+    if !have_cc() {
+        return;
+    }
+    let mut wanted = vec![
+        ("sizeof(p4rack_clio_event)".to_owned(), size_of::<clio::CallerEvent>()),
+        ("sizeof(p4rack_clio_chase)".to_owned(), size_of::<clio::CallerChase>()),
+        ("offsetof(p4rack_clio_event, number)".to_owned(), offset_of!(clio::CallerEvent, number)),
+        ("offsetof(p4rack_clio_event, status)".to_owned(), offset_of!(clio::CallerEvent, status)),
+        ("sizeof(p4rack_clio_mode)".to_owned(), size_of::<u32>()),
+    ];
+    macro_rules! places {
+        ($($field:ident),*) => { $(wanted.push((
+            format!("offsetof(p4rack_clio_chase, {})", stringify!($field)),
+            offset_of!(clio::CallerChase, $field),
+        ));)* };
+    }
+    places!(address, key, key_offset, next_offset, value_offset, value_bytes, depth, value_is_pointer);
+    assert_all("p4rack_clio.h", &wanted);
 }
 
 /// Has the C compiler check numbers that a header gives.

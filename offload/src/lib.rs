@@ -11,7 +11,8 @@
 //! counts what a call reads; a call that reads too much is stopped.
 //!
 //! A function either changes memory and returns nothing, or returns something and changes nothing. So the board's memory of executed
-//! requests serves calls as it serves writes: a retry of the former gets the first result, a retry of the latter is executed again.
+//! requests serves calls as it serves writes: a retry of the former, or of a call that failed, gets the first result; a retry of the latter
+//! is executed again.
 
 mod chase;
 mod kv;

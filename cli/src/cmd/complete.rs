@@ -4,6 +4,8 @@
 use super::connect::block_on;
 use clap_complete::engine::CompletionCandidate;
 use p4rack_ctrl::{Client, ConnectOptions};
+use p4rack_hosts::clio::list_offloads;
+use p4rack_hosts::roce::setup::Server;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::schema::{Schema, name_of};
 use p4rack_p4rt::text;
@@ -31,12 +33,24 @@ fn option(name: &str) -> Option<String> {
     let words: Vec<String> = std::env::args().collect();
     let after = words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).cloned();
     let joined = words.iter().find_map(|word| word.strip_prefix(&format!("{name}=")).map(str::to_owned));
-    let default = (name == "--grpc-addr").then(|| "127.0.0.1:9559".to_owned());
-    after.or(joined).or(default)
+    let default = match name {
+        "--grpc-addr" => Some("127.0.0.1:9559"),
+        "--board" => Some("127.0.0.1:9563"),
+        _ => None,
+    };
+    after.or(joined).or(default.map(str::to_owned))
 }
 
 fn device_id() -> u64 {
     option("--device-id").and_then(|id| id.parse().ok()).unwrap_or(1)
+}
+
+/// Names of the offloads of the board at --board that match the current word.
+pub fn offloads(current: &OsStr) -> Vec<CompletionCandidate> {
+    let server = Server { addr: option("--board").unwrap_or_default(), tls: None };
+    let asked = async { tokio::time::timeout(PATIENCE, list_offloads(&server)).await.ok()?.ok() };
+    let all = block_on(asked).unwrap_or_default();
+    matching(current, all.into_iter().map(|offload| offload.name))
 }
 
 fn matching(current: &OsStr, names: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {

@@ -12,6 +12,7 @@ pub mod bench_soak;
 mod bmv2;
 mod by_hand;
 pub mod cache;
+pub mod clio;
 pub mod commands;
 pub mod complete;
 pub mod connect;

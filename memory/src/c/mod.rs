@@ -1,5 +1,6 @@
 //! The C interfaces, as the headers in `include/` declare and explain them.
 
+pub mod clio;
 pub mod cowbird;
 pub mod memory;
 mod status;

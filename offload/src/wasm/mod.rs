@@ -55,7 +55,7 @@ impl Default for Limits {
             module_bytes: 256 << 10,
             memory_bytes: 1 << 20,
             result_bytes: 1 << 16,
-            fuel: 20_000_000,
+            fuel: 2_000_000,
             slice_fuel: 50_000,
         }
     }

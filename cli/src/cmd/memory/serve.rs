@@ -1,7 +1,8 @@
 //! `p4rack memory serve`.
 
 use super::{Here, in_words, not_opened};
-use crate::cmd::adapter::{Telling, runtime};
+use crate::cmd::adapter::Telling;
+use crate::cmd::clio::serve::{Offered, serve};
 use crate::cmd::roce;
 use crate::output::Events;
 use p4rack_codegen::Rack;
@@ -9,20 +10,13 @@ use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_fabric::remote::{Link, Service as Offers, Way};
-use p4rack_hosts::clio::server::Server as BoardServer;
-use p4rack_hosts::clio::service::{self, Service};
 use p4rack_hosts::memory::{EdmPortError, Server, ServerConfig, ServerError};
 use p4rack_hosts::remote::tcp::Served;
-use p4rack_hosts::roce::pool;
-use p4rack_netdev::signal::{Signal, Signals};
-use p4rack_netdev::{Pages, clock};
-use p4rack_wire::Nanos;
+use p4rack_netdev::Pages;
+use p4rack_netdev::signal::Signals;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
-
-/// Longest time between two looks at the set-up service of a board.
-const TURN: Nanos = Nanos::from_millis(100);
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -40,6 +34,9 @@ pub(super) struct Args {
     /// EDM: address of the first byte, decimal or 0x…
     #[arg(long, default_value = "0", value_parser = crate::numbers::number::<u64>)]
     address: u64,
+    /// Clio: bytes of the key-value store, beside the memory; 0 for none [default: half of --bytes]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    store: Option<u64>,
     /// Permit reads only
     #[arg(long)]
     read_only: bool,
@@ -60,6 +57,9 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<(), String> {
     let rack = args.here.rack()?;
     let way = p4rack_memory::way(&rack, args.here.scheme.way).map_err(in_words)?;
+    if args.store.is_some() && way != Way::CLIO {
+        return Err(format!("--store: only boards of Clio have a store, and this is --way {way}"));
+    }
     match way.definition().service {
         Offers::Node => serve_node(args, &rack, way),
         Offers::Bytes => serve_bytes(args, &rack, way),
@@ -127,42 +127,15 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
         Some(clio) => clio.memory_bytes,
         None => fresh_bytes(&args, way, "a board")?,
     };
-    let clio = described.cloned().unwrap_or_else(|| Clio::new(vec![args.here.name.clone()], bytes));
+    let name = &args.here.name;
+    let clio = described.cloned().unwrap_or_else(|| Clio::new(vec![name.clone()], bytes));
+    let store_bytes = args.store.unwrap_or(bytes / 2);
     let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
-    let mut outlet = args.telling.open()?;
-    let signals = Signals::take().map_err(in_words)?;
-    let packets = SocketAddr::new(at.ip(), clio.udp_port);
-    let mut server = BoardServer::configured(packets, clio.board(bytes), bytes / 2)
-        .map_err(|error| format!("{error}; does this run on {}?", args.here.name))?;
-    let ends = server.watch(&signals).map_err(in_words)?;
-    let offered = server.offer().map_err(in_words)?;
-    let service = Service::new(server.handle(), offered);
-    let desk = service.desk();
-    let runtime = runtime()?;
-    let listener = runtime.block_on(pool::bind(at)).map_err(in_words)?;
-    let mut serving = runtime.spawn(service::serve(listener, service, None));
-    Events::new(args.json).report(
-        "ready",
-        json!({ "host": args.here.name, "way": way, "bytes": bytes, "listens": at.to_string() }),
-        format_args!("ready {}: {} at {at}", args.here.name, show_size(bytes)),
-    );
-    let ended = loop {
-        server.turn(Some(clock::now() + TURN)).map_err(in_words)?;
-        outlet.update(clock::now(), || server.counts().of("entrance", desk.counts()).exposition("clio"));
-        match server.ready(ends).then(|| signals.next()).flatten() {
-            Some(Signal::Report) => {
-                outlet.write(|| server.counts().of("entrance", desk.counts())).map_err(in_words)?;
-            }
-            Some(Signal::End) => break Ok(()),
-            None => {}
-        }
-        if serving.is_finished() {
-            let served = runtime.block_on(&mut serving).map_err(in_words)?;
-            break served.map_err(in_words);
-        }
-    };
-    let told = outlet.write(|| server.counts().of("entrance", desk.counts())).map_err(in_words);
-    ended.and(told)
+    let outlet = args.telling.open()?;
+    let udp = SocketAddr::new(at.ip(), clio.udp_port);
+    let offered = Offered { board: Some(clio.board(bytes)), bytes, store_bytes, udp, at, tls: None };
+    serve(offered, outlet, Events::new(args.json), &json!({ "host": name, "way": way }), name)
+        .map_err(|error| format!("{error}; does this run on {name}?"))
 }
 
 /// Offers fresh memory to adapters: to all of them, or where a way reserves it, to each its own.

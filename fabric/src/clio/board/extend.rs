@@ -275,7 +275,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         let Some(process) = self.vm.processes.get_mut(caller) else { return };
         process.jobs -= 1;
         let is_alive = process.is_alive();
-        if is_alive && status == Status::Done && !results.is_empty() {
+        if is_alive && has_results {
             let body = self.answers.store(results);
             self.answer(&asked, Ended { address: 0, ..ended }, body, 0, Translation::None);
         } else if is_alive {

@@ -1,0 +1,216 @@
+//! `p4rack clio alloc`, `free`, `lock`, `unlock` and `chase`.
+
+use super::Board;
+use crate::cmd::adapter::text;
+use crate::cmd::values::in_hex;
+use p4rack_codegen::rack::units::{parse_bytes, show_size};
+use p4rack_fabric::clio::lib::Operation;
+use p4rack_hosts::clio::{AskError, CHASE, Reply};
+use p4rack_offload::Chase;
+use p4rack_wire::clio::{Rights, Status};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Pause between two tries to take a lock.
+const PAUSE: Duration = Duration::from_millis(1);
+
+#[derive(clap::Args, Debug)]
+pub(super) struct AllocArgs {
+    #[command(flatten)]
+    board: Board,
+    /// How many bytes, e.g. "1 MiB"; whole pages are allocated
+    #[arg(value_name = "SIZE", value_parser = parse_bytes)]
+    bytes: u64,
+    /// Permit reads only
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(super) struct FreeArgs {
+    #[command(flatten)]
+    board: Board,
+    /// Address of the first page, as alloc printed it
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// How many bytes, e.g. "1 MiB"
+    #[arg(value_name = "SIZE", value_parser = parse_bytes)]
+    bytes: u64,
+}
+
+#[derive(clap::Args, Debug)]
+pub(super) struct LockArgs {
+    #[command(flatten)]
+    lock: UnlockArgs,
+    /// Seconds to wait while another thread has it [default: not at all]
+    #[arg(long, value_name = "S", value_parser = crate::cmd::finite)]
+    wait: Option<f64>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(super) struct UnlockArgs {
+    #[command(flatten)]
+    board: Board,
+    /// Address of the word, a multiple of 8
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// Number of the thread that owns the lock; those of other programs count from 1
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    thread: u16,
+}
+
+#[derive(clap::Args, Debug)]
+pub(super) struct ChaseArgs {
+    #[command(flatten)]
+    board: Board,
+    /// Address of the first node
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// Key to look for, decimal or 0x…
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    key: u64,
+    /// Where in a node its key is: 8 bytes, the lowest first
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    key_offset: u16,
+    /// Where in a node the address of the next one is; 0 ends the list
+    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    next_offset: u16,
+    /// Where in a node its value is
+    #[arg(long, value_name = "BYTES", default_value_t = 16)]
+    value_offset: u16,
+    /// Bytes of the value
+    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    value_bytes: u16,
+    /// The value's place has the address of the value
+    #[arg(long)]
+    value_is_pointer: bool,
+    /// Nodes to look at, at most: a list may be a circle
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    depth: u16,
+}
+
+/// Allocates.
+pub(super) fn alloc(args: &AllocArgs) -> Result<(), String> {
+    let mut session = args.board.session(None)?;
+    let rights = Rights { read: true, write: !args.read_only };
+    let (bytes, page) = (args.bytes, session.page_size());
+    let address = session.alloc(bytes, rights).map_err(|error| {
+        let help = match error {
+            AskError::Failed(Status::NoMemory | Status::NoAddressSpace) => {
+                "; free some first, or start the board with more --bytes"
+            }
+            _ => "",
+        };
+        format!("allocating {bytes} bytes: {error}{help}")
+    })?;
+    let whole = page.pages(bytes).saturating_mul(page.bytes());
+    if args.board.json {
+        println!("{}", json!({ "address": address, "bytes": whole, "page_bytes": page.bytes() }));
+    } else {
+        println!("{address:#x} ({} in pages of {})", show_size(whole), page.name());
+    }
+    Ok(())
+}
+
+/// Frees.
+pub(super) fn free(args: &FreeArgs) -> Result<(), String> {
+    let mut session = args.board.session(None)?;
+    session.free(args.address, args.bytes).map_err(|error| {
+        let help = match error {
+            AskError::Failed(Status::NoSuchAddress | Status::BadRequest | Status::BadLength) => {
+                "; give the address and bytes as `p4rack clio alloc` printed them"
+            }
+            _ => "",
+        };
+        format!("freeing {} bytes at {:#x}: {error}{help}", args.bytes, args.address)
+    })?;
+    if args.board.json {
+        println!("{}", json!({ "address": args.address, "bytes": args.bytes }));
+    } else {
+        println!("freed {} bytes at {:#x}", args.bytes, args.address);
+    }
+    Ok(())
+}
+
+/// Takes a lock.
+pub(super) fn lock(args: &LockArgs) -> Result<(), String> {
+    let LockArgs { lock: UnlockArgs { board, address, thread }, wait } = args;
+    let mut session = board.session(Some(*thread))?;
+    let until = Instant::now() + Duration::from_secs_f64(wait.unwrap_or(0.0).min(86_400.0));
+    loop {
+        let reply = session.ask(Operation::Lock { address: *address });
+        match reply.map_err(|error| format!("locking {address:#x}: {error}"))? {
+            Reply::Held(_) if Instant::now() < until => std::thread::sleep(PAUSE),
+            Reply::Held(word) => {
+                let (pid, owner) = (word >> 32, word >> 16 & 0xffff);
+                let what = format!("locking {address:#x}: thread {owner} of process {pid} has it");
+                return Err(format!("{what}; wait for it with --wait"));
+            }
+            _ => break,
+        }
+    }
+    told(board, *address, *thread, "locked");
+    Ok(())
+}
+
+/// Releases a lock.
+pub(super) fn unlock(args: &UnlockArgs) -> Result<(), String> {
+    let UnlockArgs { board, address, thread } = args;
+    let mut session = board.session(Some(*thread))?;
+    session.ask(Operation::Unlock { address: *address }).map_err(|error| {
+        let help = match error {
+            AskError::Failed(Status::NotOwner) => {
+                "; name the thread that has locked it with --thread; its lease may have ended"
+            }
+            _ => "",
+        };
+        format!("unlocking {address:#x}: {error}{help}")
+    })?;
+    told(board, *address, *thread, "unlocked");
+    Ok(())
+}
+
+fn told(board: &Board, address: u64, thread: u16, what: &str) {
+    if board.json {
+        println!("{}", json!({ "address": address, "thread": thread, "state": what }));
+    } else {
+        println!("{what} {address:#x} as thread {thread}");
+    }
+}
+
+/// Follows pointers.
+pub(super) fn chase(args: &ChaseArgs) -> Result<(), String> {
+    let mut session = args.board.session(None)?;
+    let chase = Chase {
+        address: args.address,
+        key: args.key,
+        key_offset: args.key_offset,
+        next_offset: args.next_offset,
+        value_offset: args.value_offset,
+        value_bytes: args.value_bytes,
+        depth: args.depth,
+        value_is_pointer: args.value_is_pointer.into(),
+        reserved: 0,
+    };
+    let mut arguments = [0; Chase::BYTES];
+    chase.emit(&mut arguments);
+    let found = session.call(CHASE, 0, &arguments).map_err(|error| {
+        let help = match error {
+            AskError::Failed(Status::NotFound) => "; the list ends without this key",
+            AskError::Failed(Status::OffloadFailed) => {
+                "; more nodes than --depth, or a circle, or more than a call may read"
+            }
+            AskError::Failed(Status::NoSuchAddress) => "; a pointer leads out of the process's memory",
+            _ => "",
+        };
+        format!("looking for key {} from {:#x} on: {error}{help}", args.key, args.address)
+    })?;
+    let (node, value) = found.split_first_chunk().ok_or_else(|| text("the board's answer is too short"))?;
+    let node = u64::from_le_bytes(*node);
+    if args.board.json {
+        println!("{}", json!({ "address": node, "value": in_hex(value) }));
+    } else {
+        println!("node at {node:#x}, value {}", in_hex(value));
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! `p4rack clio`.
+
+mod kv;
+mod memory;
+mod offload;
+mod processes;
+pub(super) mod serve;
+mod verify;
+
+use super::adapter::Tls;
+use p4rack_hosts::clio::Session;
+use p4rack_hosts::roce::setup::Server;
+use std::process::ExitCode;
+
+/// Arguments of `p4rack clio`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Offer memory of this machine as a board: a UDP socket, without root and without RDMA
+    ///
+    /// Prints a line "ready …" when clients can join. Ends on SIGTERM or SIGINT. On a host of a rack, `p4rack memory serve --way clio` does
+    /// the same with what the description says.
+    Serve(Box<serve::Args>),
+    /// List a board's processes, with their pages, quotas, locks and calls
+    Ps(processes::Args),
+    /// Allocate memory, which is zeros; prints its address
+    ///
+    /// These commands act in the process whose memory the board offers to all: what one allocates, the next can use. It stays until it
+    /// is freed, or the board ends.
+    Alloc(memory::AllocArgs),
+    /// Free memory that was allocated
+    Free(memory::FreeArgs),
+    /// Take the lock in a word that is 0
+    ///
+    /// The owner is the process with a thread's number. The board releases the lock when its lease ends, after 10 seconds, unless it is
+    /// taken again before.
+    Lock(memory::LockArgs),
+    /// Release a lock
+    Unlock(memory::UnlockArgs),
+    /// Keys and values in the board's store, Clio-KV
+    #[command(subcommand)]
+    Kv(kv::Command),
+    /// Follow pointers in the board's memory until a node's key matches: one exchange, whatever the number of nodes
+    ///
+    /// Prints the node's address and its value.
+    Chase(memory::ChaseArgs),
+    /// Code of yours that runs at the board: load, call, list and remove WebAssembly modules
+    #[command(subcommand)]
+    Offload(offload::Command),
+    /// Read, write and modify a board's memory and store at random, by several processes, and check everything that comes back
+    Verify(verify::Args),
+}
+
+/// The board.
+#[derive(clap::Args, Debug)]
+struct Board {
+    /// Address of the board's set-up service, HOST:PORT
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9563")]
+    board: String,
+    #[command(flatten)]
+    tls: Tls,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Board {
+    fn server(&self) -> Server {
+        Server { addr: self.board.clone(), tls: self.tls.files() }
+    }
+
+    /// A client of the process whose memory is offered to all.
+    fn session(&self, thread: Option<u16>) -> Result<Session, String> {
+        Session::open_as(&self.server(), 0, thread).map_err(|error| self.said(error))
+    }
+
+    /// An error, with what to do if no board is there.
+    fn said(&self, error: impl std::fmt::Display) -> String {
+        let error = error.to_string();
+        let help = match () {
+            () if error.starts_with("can't reach") => {
+                "; start one with `p4rack clio serve`, or name it with --board"
+            }
+            // A server that encrypts ends a connection in plain text.
+            () if error.ends_with("transport error") => {
+                "; if the board encrypts its set-up, give --ssl and --cacert"
+            }
+            () => "",
+        };
+        error + help
+    }
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> ExitCode {
+    let done = match args.command {
+        Command::Serve(args) => serve::run(*args),
+        Command::Ps(args) => processes::run(&args),
+        Command::Alloc(args) => memory::alloc(&args),
+        Command::Free(args) => memory::free(&args),
+        Command::Lock(args) => memory::lock(&args),
+        Command::Unlock(args) => memory::unlock(&args),
+        Command::Kv(command) => kv::run(command),
+        Command::Chase(args) => memory::chase(&args),
+        Command::Offload(command) => offload::run(command),
+        Command::Verify(args) => verify::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

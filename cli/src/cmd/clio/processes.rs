@@ -1,0 +1,122 @@
+//! `p4rack clio ps`.
+
+use super::Board;
+use crate::cmd::adapter::{runtime, text};
+use p4rack_codegen::rack::units::show_size;
+use p4rack_hosts::clio::list;
+use p4rack_lab::rows::Rows;
+use p4rack_p4rt::p4rack::clio::v1::{ListResponse, Process};
+use serde_json::{Value, json};
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    board: Board,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), String> {
+    let listed = runtime()?.block_on(list(&args.board.server())).map_err(|error| args.board.said(error))?;
+    match args.board.json {
+        true => println!("{}", serde_json::to_string_pretty(&value(&listed)).map_err(text)?),
+        false => print!("{}", shown(&listed)),
+    }
+    Ok(())
+}
+
+fn value(listed: &ListResponse) -> Value {
+    let memory: Vec<Value> = listed
+        .pages
+        .iter()
+        .map(|of| {
+            json!({
+                "page_bytes": of.page_bytes,
+                "frames": of.frames,
+                "taken": of.taken,
+                "ready": of.ready,
+                "promised": of.promised,
+            })
+        })
+        .collect();
+    let of_process = |process: &Process| {
+        let pages: Vec<Value> = process
+            .pages
+            .iter()
+            .map(|of| {
+                json!({
+                    "page_bytes": of.page_bytes,
+                    "reserved": of.reserved,
+                    "limit": of.limit,
+                    "allocated": of.allocated,
+                    "taken": of.taken,
+                    "shared": of.shared,
+                })
+            })
+            .collect();
+        json!({
+            "pid": process.pid,
+            "epoch": process.epoch,
+            "kind": process.kind,
+            "is_ending": process.is_ending,
+            "pages": pages,
+            "locks": process.locks,
+            "reads": process.reads,
+            "calls": process.calls,
+        })
+    };
+    let processes: Vec<Value> = listed.processes.iter().map(of_process).collect();
+    json!({ "memory": memory, "processes": processes })
+}
+
+fn shown(listed: &ListResponse) -> String {
+    let mut out = String::new();
+    for of in &listed.pages {
+        let bytes = |frames: u32| show_size(u64::from(frames) * of.page_bytes);
+        out += &format!(
+            "memory: {} in {} pages of {}; {} taken, {} ready, {} reserved and unused\n",
+            bytes(of.frames),
+            of.frames,
+            show_size(of.page_bytes),
+            of.taken,
+            of.ready,
+            of.promised
+        );
+    }
+    let head = [
+        ">pid",
+        "process",
+        "page",
+        ">allocated",
+        ">taken",
+        ">shared",
+        ">reserved",
+        ">limit",
+        ">locks",
+        ">reads",
+        ">calls",
+    ];
+    let mut rows = Rows::new(&head);
+    for process in &listed.processes {
+        let kind = process.kind.clone() + if process.is_ending { ", ending" } else { "" };
+        let counts = [process.locks, process.reads, process.calls].map(|count| count.to_string());
+        let mut first = true;
+        for of in &process.pages {
+            let (pid, kind) =
+                if first { (process.pid.to_string(), kind.clone()) } else { Default::default() };
+            let mut row = vec![pid, kind, show_size(of.page_bytes)];
+            row.extend(
+                [of.allocated, of.taken, of.shared, of.reserved, of.limit].map(|pages| pages.to_string()),
+            );
+            row.extend(if first { counts.clone() } else { Default::default() });
+            rows.push(row);
+            first = false;
+        }
+        if process.pages.is_empty() {
+            let mut row = vec![process.pid.to_string(), kind, "–".to_owned()];
+            row.extend(std::iter::repeat_n("–".to_owned(), 5));
+            row.extend(counts);
+            rows.push(row);
+        }
+    }
+    out + &rows.text()
+}

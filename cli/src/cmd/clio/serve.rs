@@ -1,0 +1,121 @@
+//! `p4rack clio serve`, and what it shares with `p4rack memory serve --way clio`.
+
+use crate::cmd::adapter::{GrpcServer, Telling, runtime, text};
+use crate::output::Events;
+use p4rack_codegen::rack::units::{parse_bytes, show_size};
+use p4rack_fabric::clio::board::Config;
+use p4rack_hosts::clio::server::Server;
+use p4rack_hosts::clio::service::{self, Service};
+use p4rack_hosts::outlet::{Counts, Outlet};
+use p4rack_hosts::roce::Desk;
+use p4rack_hosts::roce::pool;
+use p4rack_hosts::roce::tls::ServerTls;
+use p4rack_netdev::clock;
+use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::UDP_PORT;
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Longest time between two looks at the set-up service of a board.
+const TURN: Nanos = Nanos::from_millis(100);
+/// Where clients join.
+const SETUP: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), p4rack_memory::BOARD_PORT);
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Bytes of the board's memory, e.g. "64 MiB"; the system gives them when they are first used
+    #[arg(long, value_name = "SIZE", default_value = "64 MiB", value_parser = parse_bytes)]
+    bytes: u64,
+    /// Bytes of the key-value store, beside the memory; 0 for none [default: half of --bytes]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    store: Option<u64>,
+    /// Address at which the board takes packets [default: the one of the set-up service, port 1234]
+    #[arg(long, value_name = "ADDR")]
+    udp_addr: Option<SocketAddr>,
+    #[command(flatten)]
+    setup: GrpcServer,
+    #[command(flatten)]
+    telling: Telling,
+    /// Print events as JSON, one object per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Result<(), String> {
+    let (at, tls) = args.setup.check(SETUP, "has all of the memory")?;
+    let udp = args.udp_addr.unwrap_or(SocketAddr::new(at.ip(), UDP_PORT));
+    let store_bytes = args.store.unwrap_or(args.bytes / 2);
+    let offered = Offered { board: None, bytes: args.bytes, store_bytes, udp, at, tls };
+    serve(offered, args.telling.open()?, Events::new(args.json), &json!({}), "")
+}
+
+/// What a board offers, and where.
+pub(in crate::cmd) struct Offered {
+    /// Its parameters, if a description has them.
+    pub(in crate::cmd) board: Option<Config>,
+    pub(in crate::cmd) bytes: u64,
+    pub(in crate::cmd) store_bytes: u64,
+    /// Where it takes packets.
+    pub(in crate::cmd) udp: SocketAddr,
+    /// Where clients join.
+    pub(in crate::cmd) at: SocketAddr,
+    pub(in crate::cmd) tls: Option<ServerTls>,
+}
+
+/// Serves a board until a signal ends it. `fields` of the event "ready" and `name` are the caller's.
+pub(in crate::cmd) fn serve(
+    offered: Offered,
+    mut outlet: Outlet,
+    events: Events,
+    fields: &Value,
+    name: &str,
+) -> Result<(), String> {
+    let Offered { board, bytes, store_bytes, udp, at, tls } = offered;
+    let signals = Signals::take().map_err(text)?;
+    let mut server = match board {
+        Some(config) => Server::configured(udp, config, store_bytes),
+        None => Server::open(udp, bytes, store_bytes),
+    }
+    .map_err(text)?;
+    let ends = server.watch(&signals).map_err(text)?;
+    let offer = server.offer().map_err(text)?;
+    let udp_port = offer.udp_port;
+    let service = Service::new(server.handle(), offer);
+    let desk = service.desk();
+    let runtime = runtime()?;
+    let listener = runtime.block_on(pool::bind(at)).map_err(text)?;
+    let bound = listener.local_addr().map_err(text)?;
+    let mut serving = runtime.spawn(async move { service::serve(listener, service, tls.as_ref()).await });
+    let mut ready = fields.clone();
+    ready["bytes"] = bytes.into();
+    ready["store_bytes"] = store_bytes.into();
+    ready["listens"] = bound.to_string().into();
+    ready["udp_port"] = udp_port.into();
+    let name = if name.is_empty() { String::new() } else { format!(" {name}:") };
+    events.report(
+        "ready",
+        ready,
+        format_args!("ready{name} {} at {bound}, packets at port {udp_port}", show_size(bytes)),
+    );
+    let ended = loop {
+        server.turn(Some(clock::now() + TURN)).map_err(text)?;
+        outlet.update(clock::now(), || counts(&server, &desk).exposition("clio"));
+        match server.ready(ends).then(|| signals.next()).flatten() {
+            Some(Signal::Report) => outlet.write(|| counts(&server, &desk)).map_err(text)?,
+            Some(Signal::End) => break Ok(()),
+            None => {}
+        }
+        if serving.is_finished() {
+            break runtime.block_on(&mut serving).map_err(text).and_then(|served| served.map_err(text));
+        }
+    };
+    let told = outlet.write(|| counts(&server, &desk)).map_err(text);
+    ended.and(told)
+}
+
+fn counts(server: &Server, desk: &Desk) -> Counts {
+    server.counts().of("entrance", desk.counts())
+}

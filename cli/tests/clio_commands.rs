@@ -1,0 +1,327 @@
+//! `p4rack clio` as processes of their own: a board on a socket of this machine, without root.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../tests/certificates.rs"]
+mod certificates;
+mod common;
+
+use certificates::{Certificates, VALID};
+use common::switch::Running;
+use common::{have, p4rack, repo, stderr, stdout, wait_until};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A board, and where its clients join.
+struct Board {
+    running: Running,
+    addr: String,
+}
+
+impl Board {
+    fn start(options: &[&str]) -> Board {
+        let mut command = p4rack();
+        command.args([
+            "clio",
+            "serve",
+            "--json",
+            "--grpc-server-addr",
+            "127.0.0.1:0",
+            "--udp-addr",
+            "127.0.0.1:0",
+        ]);
+        let mut running = Running::start(command.args(options));
+        let ready: Value = serde_json::from_str(&running.until("ready")).unwrap();
+        Board { running: running, addr: ready["listens"].as_str().unwrap().to_owned() }
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        p4rack().arg("clio").args(words).args(["--board", &self.addr]).output().unwrap()
+    }
+
+    /// Runs a command that succeeds; what it prints.
+    fn fine(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.fine(&[words, &["--json"]].concat())).unwrap()
+    }
+
+    /// Runs a command that is refused; what it says.
+    fn refused(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(!output.status.success(), "{words:?}: {}", stdout(&output));
+        stderr(&output)
+    }
+}
+
+#[test]
+fn memory_is_allocated_locked_and_freed() {
+    let board = Board::start(&["--bytes", "4 MiB", "--store", "0"]);
+    let allocated = board.json(&["alloc", "100 KiB"]);
+    assert_eq!((&allocated["bytes"], &allocated["page_bytes"]), (&(128 << 10).into(), &(64 << 10).into()));
+    let address = allocated["address"].as_u64().unwrap().to_string();
+    assert_eq!(board.json(&["lock", &address, "--thread", "0"])["state"], "locked");
+    let ps = board.json(&["ps"]);
+    let all = &ps["processes"].as_array().unwrap().iter().find(|one| one["kind"] == "all").unwrap();
+    assert_eq!((&all["locks"], &all["pages"][0]["allocated"]), (&1.into(), &(64 + 2).into()), "{ps}");
+    assert_eq!(ps["memory"][0]["frames"], 64);
+    let said = board.refused(&["lock", &address, "--thread", "7"]);
+    assert!(said.contains("thread 0 of process") && said.contains("--wait"), "{said}");
+    let said = board.refused(&["unlock", &address, "--thread", "7"]);
+    assert!(said.contains("not owner") && said.contains("--thread"), "{said}");
+    board.fine(&["unlock", &address]);
+    board.fine(&["lock", &address, "--thread", "7", "--wait", "1"]);
+    assert!(board.refused(&["lock", "13"]).contains("multiple of 8"));
+    let said = board.refused(&["alloc", "5 MiB"]);
+    assert!(said.contains("the board refuses: no ") && said.contains("free some first"), "{said}");
+    board.fine(&["free", &address, "128 KiB"]);
+    let said = board.refused(&["free", &address, "128 KiB"]);
+    assert!(said.contains("as `p4rack clio alloc` printed them"), "{said}");
+    let shown = board.fine(&["ps"]);
+    assert!(shown.contains("memory: 4 MiB in 64 pages of 64 KiB") && shown.contains("chase"), "{shown}");
+}
+
+#[test]
+fn keys_and_values_come_back_whatever_their_length() {
+    let board = Board::start(&["--bytes", "4 MiB", "--store", "1 MiB"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (long, back) = (folder.path().join("long"), folder.path().join("back"));
+    fs::write(&long, vec![7; 65_536]).unwrap();
+    let [long, back] = [&long, &back].map(|path| path.to_str().unwrap());
+    board.fine(&["kv", "put", "name", "value of it"]);
+    assert_eq!(board.fine(&["kv", "get", "name"]), "value of it\n");
+    assert_eq!(board.json(&["kv", "put", "name", "--file", long])["bytes"], 65_536);
+    board.fine(&["kv", "get", "name", "--output", back]);
+    assert_eq!(fs::read(back).unwrap(), vec![7; 65_536]);
+    board.fine(&["kv", "delete", "name"]);
+    for words in [&["kv", "get", "name"], &["kv", "delete", "name"]] {
+        assert!(board.refused(words).contains("key `name`: there is no such key"));
+    }
+    fs::write(long, vec![7; 65_537]).unwrap();
+    assert!(board.refused(&["kv", "put", "name", "--file", long]).contains("at most 65536 bytes"));
+    assert!(board.refused(&["kv", "put", "", "x"]).contains("1 to 255 bytes"));
+    let none = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    assert!(none.refused(&["kv", "get", "name"]).contains("start it with --store"));
+}
+
+/// A module in text form, in binary form in a file.
+fn module(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, wat::parse_str(text).unwrap()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn offloads_are_loaded_called_listed_and_removed() {
+    let board = Board::start(&["--bytes", "4 MiB"]);
+    let folder = tempfile::tempdir().unwrap();
+    let sum = fs::read_to_string(repo("examples/offload/sum.wat")).unwrap();
+    let path = module(folder.path(), "sum.wasm", &sum);
+    let loaded = board.json(&["offload", "load", &path, "--memory", "64 KiB"]);
+    assert_eq!((&loaded["name"], &loaded["number"]), (&"sum".into(), &2.into()));
+    assert_eq!(board.fine(&["offload", "call", "sum", "2", "--hex", "0500000000000000"]), "done\n");
+    board.fine(&["offload", "call", "sum", "2", "--hex", "0600000000000000"]);
+    assert_eq!(board.fine(&["offload", "call", "sum", "3"]), "0b00000000000000\n");
+    let said = board.refused(&["offload", "load", &path]);
+    assert!(said.contains("has an offload `sum` already"), "{said}");
+    let endless = r#"(module (memory (export "memory") 1)
+        (func (export "call") (param i32 i32) (result i32) (loop $again (br $again)) (i32.const 0)))"#;
+    let endless = module(folder.path(), "endless.wasm", endless);
+    board.fine(&["offload", "load", &endless]);
+    // On a machine that others keep busy, the client may give up before.
+    let is_stopped = || {
+        board.refused(&["offload", "call", "endless"]).contains("offload failed; `p4rack clio offload list`")
+    };
+    assert!(wait_until(LIMIT, is_stopped), "{}", board.fine(&["offload", "list"]));
+    let listed = board.json(&["offload", "list"]);
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["chase", "kv", "sum", "endless"]);
+    assert!(
+        listed[3]["failed"].as_u64() >= Some(1) && listed[3]["failure"] == "it has used up its fuel",
+        "{listed}"
+    );
+    assert_eq!((&listed[2]["calls"], &listed[2]["failed"]), (&3.into(), &0.into()));
+    let ps = board.json(&["ps"]);
+    let kinds: Vec<_> =
+        ps["processes"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["chase", "kv", "all", "sum", "endless"]);
+    board.fine(&["offload", "remove", "endless"]);
+    let said = board.refused(&["offload", "call", "endless"]);
+    assert!(said.contains("the board has no offload `endless`; it has chase, kv, sum"), "{said}");
+    assert!(board.refused(&["offload", "remove", "kv"]).contains("the board's own"));
+    assert!(board.refused(&["offload", "remove", "endless"]).contains("has no offload `endless`"));
+    assert!(board.refused(&["offload", "load", &path, "--name", "a/b"]).contains("write 1 to 64 letters"));
+    let said = board.refused(&["offload", "load", &path, "--name", "other", "--memory", "1 GiB"]);
+    assert!(said.contains("memory_bytes"), "{said}");
+}
+
+/// One client can't take the places of all others.
+#[test]
+fn offloads_of_a_client_are_limited() {
+    let board = Board::start(&["--bytes", "4 MiB"]);
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = r#"(module (memory (export "memory") 1)
+        (func (export "call") (param i32 i32) (result i32) (i32.const 0)))"#;
+    let path = module(folder.path(), "nothing.wasm", nothing);
+    let load =
+        |nth: u32| board.run(&["offload", "load", &path, "--memory", "4 KiB", "--name", &nth.to_string()]);
+    let mut loaded = (0..40).map(load).take_while(|output| output.status.success()).count();
+    assert_eq!(loaded, 18);
+    assert!(stderr(&load(99)).contains("holds 18 of 32 offloads"), "{}", stderr(&load(99)));
+    board.fine(&["offload", "remove", "3"]);
+    loaded = (40..42).map(load).take_while(|output| output.status.success()).count();
+    assert_eq!(loaded, 1);
+}
+
+#[test]
+fn modules_are_refused_with_their_file_and_the_reason() {
+    let board = Board::start(&["--bytes", "1 MiB"]);
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| {
+        fs::write(folder.path().join(name), bytes).unwrap();
+        folder.path().join(name).display().to_string()
+    };
+    let foreign = module(folder.path(), "foreign.wasm", r#"(module (import "env" "print" (func)))"#);
+    let elf = put("elf.wasm", b"\x7fELF and so on");
+    let text = put("text.wat", b"(module)");
+    let wrong = put("wrong.wat", b"module");
+    let elf_wat = put("elf.wat", b"\xff\xfe");
+    let large = put("large.wasm", b"");
+    fs::File::options().write(true).open(&large).unwrap().set_len(100 << 20).unwrap();
+    for (path, says) in [
+        (&foreign, "imports `env.print`; it may import from `clio`: arguments, read, write"),
+        (&elf, "no WebAssembly module"),
+        (&text, "has to export its memory as `memory`"),
+        (&wrong, "expected `(`"),
+        (&elf_wat, "utf-8"),
+        (&large, "104857600 bytes, and a board takes 262144"),
+        (&"/nonexistent.wasm".to_owned(), "No such file"),
+    ] {
+        let said = board.refused(&["offload", "load", path]);
+        assert!(said.contains(&**path) && said.contains(says), "{said}");
+    }
+    assert_eq!(board.json(&["offload", "list"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn processes_find_what_they_wrote_and_leave_nothing_behind() {
+    let board = Board::start(&["--bytes", "8 MiB"]);
+    let words =
+        ["verify", "--processes", "3", "--operations", "4000", "--requests", "600", "--memory", "200 KiB"];
+    let said = board.fine(&[&words[..], &["--json"]].concat());
+    let end: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    for one in end["processes"].as_array().unwrap() {
+        let of = |name: &str| one[name].as_u64().unwrap();
+        // At last, all of the memory is read: 200 KiB in reads of 20,000 bytes.
+        assert_eq!(of("reads") + of("writes") + of("atomics"), 4_000 + 11, "{one}");
+        assert!(of("requests") >= 600, "{one}");
+    }
+    let is_clean = || board.json(&["ps"])["processes"].as_array().unwrap().len() == 3;
+    assert!(wait_until(LIMIT, is_clean), "{}", board.fine(&["ps"]));
+    let said = board.refused(&["verify", "--memory", "1 GiB"]);
+    assert!(said.contains("bytes to reserve"), "{said}");
+}
+
+#[test]
+fn a_chase_follows_a_list_that_the_rust_interface_wrote() {
+    use p4rack_memory::clio::{Operation, Session};
+    let board = Board::start(&["--bytes", "1 MiB"]);
+    let server = p4rack_hosts::roce::setup::Server { addr: board.addr.clone(), tls: None };
+    let mut session = Session::open(&server, 0).unwrap();
+    let start = session.range().0;
+    let node = |key: u64, next: u64| [key, next, key * 10].map(u64::to_le_bytes).concat();
+    let nodes = [node(1, start + 24), node(2, start + 48), node(3, start)].concat();
+    session.ask(Operation::Write { address: start, bytes: &nodes }).unwrap();
+    let at = start.to_string();
+    let found = board.json(&["chase", &at, "2"]);
+    assert_eq!((&found["address"], &found["value"]), (&(start + 24).into(), &"1400000000000000".into()));
+    let said = board.refused(&["chase", &at, "9"]);
+    assert!(said.contains("a circle"), "{said}");
+    assert!(board.refused(&["chase", "77777777777", "9"]).contains("leads out of the process's memory"));
+}
+
+#[test]
+fn a_program_in_c_is_the_papers_figure_1() {
+    if !have("cc", "gcc") {
+        return;
+    }
+    let board = Board::start(&["--bytes", "16 MiB"]);
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("clio");
+    // The test's own folder has the library that was built with it.
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let compiled = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
+        .arg(repo("examples/clio.c"))
+        .arg("-I")
+        .arg(repo("include"))
+        .arg("-L")
+        .arg(&libraries)
+        .args(["-lp4rack_memory", "-o"])
+        .arg(&program)
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", stderr(&compiled));
+    let run =
+        |board: &str| Command::new(&program).arg(board).env("LD_LIBRARY_PATH", &libraries).output().unwrap();
+    for _ in 0..3 {
+        let output = run(&board.addr);
+        let said = stdout(&output);
+        assert!(output.status.success() && said.contains("greeting: hello"), "{said}{}", stderr(&output));
+    }
+    let output = run("127.0.0.1:1");
+    assert!(!output.status.success() && stderr(&output).contains("can't reach"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_set_up_is_encrypted_where_asked_for() {
+    let Some(files) = Certificates::new() else { return };
+    files.sign("server", "ca", "IP:127.0.0.1", VALID);
+    let path = |name: &str| files.file(name).display().to_string();
+    let board = Board::start(&[
+        "--bytes",
+        "1 MiB",
+        "--grpc-server-ssl",
+        "--grpc-server-cert",
+        &path("server.pem"),
+        "--grpc-server-key",
+        &path("server.key"),
+    ]);
+    let trusted = ["--ssl", "--cacert", &path("ca.pem")];
+    board.fine(&[&["kv", "put", "a", "b"][..], &trusted].concat());
+    assert_eq!(board.fine(&[&["kv", "get", "a"][..], &trusted].concat()), "b\n");
+    assert!(board.refused(&["ps"]).contains("give --ssl and --cacert"), "{}", board.refused(&["ps"]));
+    let open = p4rack().args(["clio", "serve", "--grpc-server-addr", "0.0.0.0:0"]).output().unwrap();
+    assert!(!open.status.success() && stderr(&open).contains("--insecure"), "{}", stderr(&open));
+}
+
+#[test]
+fn statistics_have_the_boards_counters() {
+    let folder = tempfile::tempdir().unwrap();
+    let stats = folder.path().join("stats");
+    let board = Board::start(&["--bytes", "1 MiB", "--stats", stats.to_str().unwrap()]);
+    board.fine(&["kv", "put", "a", "b"]);
+    let id = board.running.0.id().to_string();
+    assert!(Command::new("kill").args(["-USR1", &id]).status().unwrap().success());
+    let counted = || {
+        let stats: Value =
+            fs::read_to_string(&stats).ok().and_then(|text| serde_json::from_str(&text).ok())?;
+        stats["board"]["offloads"].as_u64().filter(|count| *count == 1)
+    };
+    assert!(wait_until(LIMIT, || counted().is_some()));
+}
+
+#[test]
+fn without_a_board_commands_say_what_to_do() {
+    let output = p4rack().args(["clio", "ps", "--board", "127.0.0.1:1"]).output().unwrap();
+    assert!(stderr(&output).contains("start one with `p4rack clio serve`"), "{}", stderr(&output));
+}

@@ -1,0 +1,115 @@
+/*
+ * What is Clio's own, for C programs: allocation, locks, fences, the key-value store, offloads. p4rack_memory.h has a board's memory as
+ * any other host's.
+ *
+ *     cargo build --release -p p4rack-memory
+ *     cc program.c -Iinclude -Ltarget/release -lp4rack_memory
+ *
+ * docs/clio.md says how to start a board, and what operations promise. Functions have the names of Clio's paper. Addresses are virtual ones
+ * of the process on the board; they are numbers, no pointers.
+ *
+ * A handle is a client of a process: all handles that were opened with reserve_bytes 0 on a board share one process, so what one has
+ * allocated, another may use. A handle belongs to one thread at a time; each thread has its own.
+ */
+#ifndef P4RACK_CLIO_H
+#define P4RACK_CLIO_H
+
+#include <p4rack_memory.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A client of a process on a board. */
+typedef struct p4rack_clio p4rack_clio;
+
+/* Whether a call waits for the end of its operation. */
+typedef enum p4rack_clio_mode { P4RACK_CLIO_SYNC = 0, P4RACK_CLIO_ASYNC = 1 } p4rack_clio_mode;
+
+/* An operation. Of a synchronous one, `status` says how it ended; of an asynchronous one P4RACK_MEMORY_OK that it was accepted. */
+typedef struct p4rack_clio_event {
+    uint64_t number;             /* 0: it has ended, or was not accepted */
+    p4rack_memory_status status;
+} p4rack_clio_event;
+
+/*
+ * Becomes a client of the board with this set-up service, HOST:PORT: of a process of its own with `reserve_bytes` bytes, which ends with
+ * the handle, or if that is 0 of the process whose memory the board offers to all. `error` receives the reason if it fails, cut off at
+ * `error_length` with its final zero; it may be NULL. Returns NULL if it fails.
+ */
+p4rack_clio *p4rack_clio_open(const char *board, uint64_t reserve_bytes, char *error, size_t error_length);
+
+/* Ends a handle. NULL is nothing. Operations under way are given up. */
+void p4rack_clio_close(p4rack_clio *clio);
+
+/* The range that the process has from its beginning. */
+uint64_t p4rack_clio_start(const p4rack_clio *clio, uint64_t *bytes);
+
+/* Allocates bytes, which are zeros, in whole pages. Returns their address; 0 if the board has none, and `status`, which may be NULL,
+ * receives why: P4RACK_MEMORY_FULL if memory is short. */
+uint64_t p4rack_clio_ralloc(p4rack_clio *clio, uint64_t bytes, p4rack_memory_status *status);
+
+/* Frees pages of an allocated range. */
+p4rack_memory_status p4rack_clio_rfree(p4rack_clio *clio, uint64_t address, uint64_t bytes);
+
+/* Reads bytes. Of an asynchronous read they are there when rpoll has returned it. */
+p4rack_clio_event p4rack_clio_rread(p4rack_clio *clio, uint64_t address, void *bytes, size_t length, p4rack_clio_mode mode);
+
+/* Writes bytes, which are copied. */
+p4rack_clio_event p4rack_clio_rwrite(p4rack_clio *clio, uint64_t address, const void *bytes, size_t length,
+                                     p4rack_clio_mode mode);
+
+/* Waits for operations to end, and sets their `status`. Returns P4RACK_MEMORY_OK if all ended well, otherwise the status of the first
+ * that did not. */
+p4rack_memory_status p4rack_clio_rpoll(p4rack_clio *clio, p4rack_clio_event *events, size_t count);
+
+/* Returns when all operations that the handle has asked for before have ended. */
+p4rack_memory_status p4rack_clio_rrelease(p4rack_clio *clio);
+
+/* Takes the lock in the word of eight bytes at a multiple of eight, which is 0 when it is free; waits as long as another thread has it.
+ * All that was asked for before has ended then. The board releases a lock when its lease ends, after ten seconds. */
+p4rack_memory_status p4rack_clio_rlock(p4rack_clio *clio, uint64_t lock);
+
+/* Releases a lock, after all that was asked for before. P4RACK_MEMORY_NOT_PERMITTED: it is another thread's. */
+p4rack_memory_status p4rack_clio_runlock(p4rack_clio *clio, uint64_t lock);
+
+/* The board executes later requests after all that it has under way of this process. */
+p4rack_memory_status p4rack_clio_rfence(p4rack_clio *clio);
+
+/* Calls an offload by number. `results` receives at most `length` bytes of its results, `count` how many there are; both may be NULL.
+ * P4RACK_MEMORY_OUT_OF_BOUNDS: it found nothing. */
+p4rack_memory_status p4rack_clio_call(p4rack_clio *clio, uint64_t offload, uint8_t function, const void *arguments,
+                                      size_t argument_bytes, void *results, size_t length, size_t *count);
+
+/* Follows pointers from the node at `address` until a key matches: in a node the key is at `key_offset`, the next node's address at
+ * `next_offset` (0 ends the list), the value of `value_bytes` at `value_offset`; at most `depth` nodes. */
+typedef struct p4rack_clio_chase {
+    uint64_t address;
+    uint64_t key;
+    uint16_t key_offset;
+    uint16_t next_offset;
+    uint16_t value_offset;
+    uint16_t value_bytes;
+    uint16_t depth;
+    uint16_t value_is_pointer; /* 1: the value's place has the address of the value */
+} p4rack_clio_chase;
+
+/* `node` receives the address of the node that matches, and `value`, which has room for `value_bytes`, its value. Both may be NULL.
+ * P4RACK_MEMORY_OUT_OF_BOUNDS: no node matches, or a pointer leads out of the memory. */
+p4rack_memory_status p4rack_clio_rchase(p4rack_clio *clio, const p4rack_clio_chase *chase, uint64_t *node, void *value);
+
+/* The board's key-value store. Keys have 1 to 255 bytes, values at most 64 KB. P4RACK_MEMORY_OUT_OF_BOUNDS: there is no such key. */
+p4rack_memory_status p4rack_clio_kv_put(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
+                                        size_t value_bytes);
+/* `value` receives at most `length` bytes, `count`, which may be NULL, how many the value has. */
+p4rack_memory_status p4rack_clio_kv_get(p4rack_clio *clio, const void *key, size_t key_bytes, void *value, size_t length,
+                                        size_t *count);
+p4rack_memory_status p4rack_clio_kv_delete(p4rack_clio *clio, const void *key, size_t key_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,644 @@
+//! What is Clio's own, as `include/p4rack_clio.h` declares and explains it.
+
+use super::status::Status;
+use super::{needed, tell};
+use crate::clio::{
+    CHASE, Chase, Kv, KvError, KvRefused, KvShape, Operation, Outcome, Refused, Rights, Session,
+    Status as Said, VALUE_BYTES_MAX,
+};
+use p4rack_hosts::roce::setup::Server;
+use p4rack_netdev::clock;
+use p4rack_wire::Nanos;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_void};
+use std::time::Duration;
+
+/// Maximum operations that are under way, or have ended and were not polled.
+const ENDED_MAX: usize = 4_096;
+/// Time after which a call that waits looks again.
+const TURN: Nanos = Nanos::from_secs(1);
+/// First and longest pause between two tries to take a lock.
+const PAUSES_US: [u64; 2] = [20, 1_000];
+/// Bytes of a call's results.
+const RESULTS_BYTES: u32 = 1 << 17;
+/// Modes of reads and writes.
+const SYNC: u32 = 0;
+const ASYNC: u32 = 1;
+
+/// A client of a process, and its operations.
+pub struct Handle {
+    server: Server,
+    session: Session,
+    kv: Option<Kv>,
+    /// Number of the next operation. 0 is none.
+    next: u64,
+    /// Where the bytes of a read go, by number of the operation under way.
+    reads: HashMap<u64, (*mut u8, usize)>,
+    /// How operations ended that have not been polled.
+    ended: HashMap<u64, Status>,
+}
+
+/// An operation, and how it ended.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct CallerEvent {
+    /// Its number; 0: it has ended.
+    pub number: u64,
+    /// How it ended, or whether it was accepted.
+    pub status: Status,
+}
+
+/// A pointer chase.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct CallerChase {
+    /// Address of the first node.
+    pub address: u64,
+    /// Key to look for.
+    pub key: u64,
+    /// Where in a node its key is.
+    pub key_offset: u16,
+    /// Where the next node's address is.
+    pub next_offset: u16,
+    /// Where the value is.
+    pub value_offset: u16,
+    /// Bytes of the value.
+    pub value_bytes: u16,
+    /// Nodes to look at.
+    pub depth: u16,
+    /// 1: the value's place has its address.
+    pub value_is_pointer: u16,
+}
+
+/// What an operation that waits has returned.
+enum Reply {
+    Done,
+    Bytes(Vec<u8>),
+    Address(u64),
+    Held,
+}
+
+fn status(said: Said) -> Status {
+    match said {
+        Said::Done => Status::Ok,
+        Said::NoSuchAddress | Said::Closing | Said::NotFound => Status::OutOfBounds,
+        Said::NotPermitted | Said::NotOwner => Status::NotPermitted,
+        Said::BadLength => Status::BadLength,
+        Said::Busy | Said::NoPageYet => Status::Busy,
+        Said::NoMemory | Said::NoAddressSpace => Status::Full,
+        _ => Status::BadOperation,
+    }
+}
+
+fn refusal(refused: Refused) -> Status {
+    match refused {
+        Refused::Full => Status::Full,
+        Refused::BadLength => Status::BadLength,
+        Refused::BadAddress | Refused::NoSuchEnd => Status::OutOfBounds,
+        Refused::Unaligned => Status::BadOperation,
+    }
+}
+
+impl Handle {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Waits until something has ended.
+    ///
+    /// # Safety
+    /// Where reads under way put their bytes can be written.
+    unsafe fn poll(&mut self, mut own: impl FnMut(u64, Outcome<'_>) -> bool) -> Result<(), Status> {
+        let Handle { session, reads, ended, .. } = self;
+        let polled = session.poll(clock::now() + TURN, &mut |number, outcome| {
+            if own(number, outcome) {
+                return;
+            }
+            let place = reads.remove(&number);
+            let how = match (outcome, place) {
+                (Outcome::Read(bytes), Some((into, length))) if bytes.len() == length => {
+                    // SAFETY: the caller promises it; the bytes are the client library's own.
+                    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), into, length) };
+                    Status::Ok
+                }
+                (Outcome::Done, _) => Status::Ok,
+                (Outcome::Refused(said), _) => status(said),
+                _ => Status::Unknown,
+            };
+            ended.insert(number, how);
+        });
+        polled.map_err(|_| Status::Gone)
+    }
+
+    /// Executes an operation and waits for its end. Others may be under way.
+    ///
+    /// # Safety
+    /// As [`poll`](Self::poll).
+    unsafe fn ask(&mut self, operation: Operation<'_>) -> Result<Reply, Status> {
+        let number = self.number();
+        self.session.submit(number, operation).map_err(refusal)?;
+        let mut reply = None;
+        // The client library ends every operation.
+        while reply.is_none() {
+            let take = |ended: u64, outcome: Outcome<'_>| {
+                if ended != number {
+                    return false;
+                }
+                reply = Some(match outcome {
+                    Outcome::Done => Ok(Reply::Done),
+                    Outcome::Read(bytes) | Outcome::Results(bytes) => Ok(Reply::Bytes(bytes.to_vec())),
+                    Outcome::Address(address) => Ok(Reply::Address(address)),
+                    Outcome::Held(_) => Ok(Reply::Held),
+                    Outcome::Word(_) | Outcome::Unknown => Err(Status::Unknown),
+                    Outcome::Refused(said) => Err(status(said)),
+                });
+                true
+            };
+            // SAFETY: the caller promises it.
+            unsafe { self.poll(take) }?;
+        }
+        reply.unwrap_or(Err(Status::Unknown))
+    }
+
+    /// Submits an operation whose end is polled later.
+    fn submit(&mut self, operation: Operation<'_>) -> Result<u64, Status> {
+        if self.ended.len() + self.session.under_way() >= ENDED_MAX {
+            return Err(Status::Full);
+        }
+        let number = self.number();
+        self.session.submit(number, operation).map_err(refusal)?;
+        Ok(number)
+    }
+
+    /// The client of the store, which is opened when it is first used.
+    fn store(&mut self) -> Result<&mut Kv, Status> {
+        if self.kv.is_none() {
+            let shape = KvShape { value_bytes_max: VALUE_BYTES_MAX, under_way_max: 1 };
+            self.kv = Some(Kv::open(&self.server, shape).map_err(|_| Status::Gone)?);
+        }
+        self.kv.as_mut().ok_or(Status::Gone)
+    }
+}
+
+fn after(done: Result<Reply, Status>) -> Status {
+    done.err().unwrap_or(Status::Ok)
+}
+
+fn of_store<T>(done: Result<T, KvError>) -> Result<T, Status> {
+    done.map_err(|error| match error {
+        KvError::Refused(KvRefused::Key(_) | KvRefused::Value(..)) => Status::BadLength,
+        KvError::Refused(KvRefused::Full) | KvError::UnderWay => Status::Full,
+        KvError::Refused(KvRefused::Library(refused)) => refusal(refused),
+        KvError::Remote(_) => Status::Gone,
+        KvError::Unknown => Status::Unknown,
+        KvError::Failed(said) => status(said),
+    })
+}
+
+/// Bytes of the caller; `None` if they are null and there are some.
+///
+/// # Safety
+/// They can be read for `length` bytes, and outlive the call.
+unsafe fn bytes<'a>(pointer: *const c_void, length: usize) -> Option<&'a [u8]> {
+    if length == 0 {
+        return Some(&[]);
+    }
+    // SAFETY: the caller promises it, and it is no null pointer.
+    (!pointer.is_null()).then(|| unsafe { std::slice::from_raw_parts(pointer.cast(), length) })
+}
+
+/// Gives the caller bytes, as many as there is room for, and their number.
+///
+/// # Safety
+/// `into` can be written for `length` bytes or is null, and `count` can be written or is null.
+unsafe fn give(found: &[u8], into: *mut c_void, length: usize, count: *mut usize) {
+    // SAFETY: the caller promises it.
+    unsafe {
+        if !into.is_null() {
+            std::ptr::copy_nonoverlapping(found.as_ptr(), into.cast(), found.len().min(length));
+        }
+        if !count.is_null() {
+            count.write(found.len());
+        }
+    }
+}
+
+/// Becomes a client of a board; see the header.
+///
+/// # Safety
+/// `board` ends with a zero or is null. `error` can be written for `error_length` bytes or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_open(
+    board: *const c_char,
+    reserve_bytes: u64,
+    error: *mut c_char,
+    error_length: usize,
+) -> *mut Handle {
+    let opened = || -> Result<Handle, String> {
+        // SAFETY: the caller promises it.
+        let addr = unsafe { needed(board, "board") }?.to_owned();
+        let server = Server { addr, tls: None };
+        let session = Session::open(&server, reserve_bytes).map_err(|error| error.to_string())?;
+        let (reads, ended) = (HashMap::new(), HashMap::new());
+        Ok(Handle { server, session, kv: None, next: 0, reads, ended })
+    };
+    match opened() {
+        Ok(handle) => Box::into_raw(Box::new(handle)),
+        Err(why) => {
+            // SAFETY: the caller promises it.
+            unsafe { tell(&why, error, error_length) };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Ends a handle; see the header.
+///
+/// # Safety
+/// It is null, or of [`p4rack_clio_open`] and not ended yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_close(clio: *mut Handle) {
+    if !clio.is_null() {
+        // SAFETY: the caller promises it.
+        drop(unsafe { Box::from_raw(clio) });
+    }
+}
+
+/// The range that the process has from its beginning; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `bytes` can be written or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_start(clio: *const Handle, bytes: *mut u64) -> u64 {
+    // SAFETY: the caller promises it.
+    let Some(handle) = (unsafe { clio.as_ref() }) else { return 0 };
+    let range = handle.session.range();
+    if !bytes.is_null() {
+        // SAFETY: the caller promises it.
+        unsafe { bytes.write(range.1) };
+    }
+    range.0
+}
+
+/// Allocates bytes; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `status` can be written or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_ralloc(clio: *mut Handle, bytes: u64, status: *mut Status) -> u64 {
+    let allocated = || {
+        // SAFETY: the caller promises it.
+        let handle = unsafe { clio.as_mut() }.ok_or(Status::BadArgument)?;
+        let page_size = handle.session.page_size();
+        // SAFETY: the caller promised it of each read under way.
+        match unsafe { handle.ask(Operation::Alloc { bytes, page_size, rights: Rights::ALL }) }? {
+            Reply::Address(address) => Ok(address),
+            _ => Err(Status::Unknown),
+        }
+    };
+    let allocated = allocated();
+    if !status.is_null() {
+        // SAFETY: the caller promises it.
+        unsafe { status.write(allocated.err().unwrap_or(Status::Ok)) };
+    }
+    allocated.unwrap_or(0)
+}
+
+/// An operation that waits and returns nothing.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+unsafe fn done(clio: *mut Handle, operation: Operation<'_>) -> Status {
+    // SAFETY: the caller promises it.
+    let Some(handle) = (unsafe { clio.as_mut() }) else { return Status::BadArgument };
+    // SAFETY: the caller promised it of each read under way.
+    after(unsafe { handle.ask(operation) })
+}
+
+/// Frees pages; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rfree(clio: *mut Handle, address: u64, bytes: u64) -> Status {
+    // SAFETY: the caller promises it.
+    unsafe { done(clio, Operation::Free { address, bytes }) }
+}
+
+/// Reads bytes; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `bytes` can be written for `length` bytes, of an asynchronous read until it
+/// has been polled.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rread(
+    clio: *mut Handle,
+    address: u64,
+    bytes: *mut c_void,
+    length: usize,
+    mode: u32,
+) -> CallerEvent {
+    let read = || {
+        // SAFETY: the caller promises it.
+        let handle = unsafe { clio.as_mut() }.filter(|_| !bytes.is_null()).ok_or(Status::BadArgument)?;
+        let operation =
+            Operation::Read { address, bytes: u32::try_from(length).map_err(|_| Status::BadLength)? };
+        if mode == ASYNC {
+            let number = handle.submit(operation)?;
+            handle.reads.insert(number, (bytes.cast(), length));
+            return Ok(number);
+        }
+        // SAFETY: the caller promised it of each read under way, and promises it of this one.
+        match unsafe { handle.ask(operation) }? {
+            Reply::Bytes(found) if found.len() == length => {
+                // SAFETY: the caller promises it.
+                unsafe { give(&found, bytes, length, std::ptr::null_mut()) };
+                Ok(0)
+            }
+            _ => Err(Status::Unknown),
+        }
+    };
+    event(read, mode)
+}
+
+/// Writes bytes; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `bytes` can be read for `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rwrite(
+    clio: *mut Handle,
+    address: u64,
+    bytes: *const c_void,
+    length: usize,
+    mode: u32,
+) -> CallerEvent {
+    let write = || {
+        // SAFETY: the caller promises it of both.
+        let (handle, bytes) = unsafe { (clio.as_mut(), self::bytes(bytes, length)) };
+        let (handle, bytes) = handle.zip(bytes).ok_or(Status::BadArgument)?;
+        let operation = Operation::Write { address, bytes };
+        if mode == ASYNC {
+            return handle.submit(operation);
+        }
+        // SAFETY: the caller promised it of each read under way.
+        unsafe { handle.ask(operation) }.map(|_| 0)
+    };
+    event(write, mode)
+}
+
+fn event(operation: impl FnOnce() -> Result<u64, Status>, mode: u32) -> CallerEvent {
+    let done = if matches!(mode, SYNC | ASYNC) { operation() } else { Err(Status::BadArgument) };
+    CallerEvent { number: done.unwrap_or(0), status: done.err().unwrap_or(Status::Ok) }
+}
+
+/// Waits for operations; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `events` are `count`, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rpoll(
+    clio: *mut Handle,
+    events: *mut CallerEvent,
+    count: usize,
+) -> Status {
+    // SAFETY: the caller promises it.
+    let Some(handle) = (unsafe { clio.as_mut() }) else { return Status::BadArgument };
+    if count == 0 {
+        return Status::Ok;
+    }
+    if events.is_null() {
+        return Status::BadArgument;
+    }
+    // SAFETY: the caller promises it.
+    let events = unsafe { std::slice::from_raw_parts_mut(events, count) };
+    let mut first = Status::Ok;
+    for event in events {
+        while event.number != 0 {
+            if let Some(how) = handle.ended.remove(&event.number) {
+                *event = CallerEvent { number: 0, status: how };
+                break;
+            }
+            if handle.session.under_way() == 0 {
+                // It was polled before, or is another handle's.
+                *event = CallerEvent { number: 0, status: Status::BadArgument };
+                break;
+            }
+            // SAFETY: the caller promised it of each read under way.
+            if let Err(gone) = unsafe { handle.poll(|_, _| false) } {
+                return gone;
+            }
+        }
+        if first == Status::Ok {
+            first = event.status;
+        }
+    }
+    first
+}
+
+/// Waits for all operations; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rrelease(clio: *mut Handle) -> Status {
+    // SAFETY: the caller promises it.
+    unsafe { done(clio, Operation::Release) }
+}
+
+/// Takes a lock; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rlock(clio: *mut Handle, lock: u64) -> Status {
+    // SAFETY: the caller promises it.
+    let Some(handle) = (unsafe { clio.as_mut() }) else { return Status::BadArgument };
+    let [mut pause_us, longest_us] = PAUSES_US;
+    loop {
+        // SAFETY: the caller promised it of each read under way.
+        match unsafe { handle.ask(Operation::Lock { address: lock }) } {
+            Ok(Reply::Held) => std::thread::sleep(Duration::from_micros(pause_us)),
+            done => return after(done),
+        }
+        pause_us = (2 * pause_us).min(longest_us);
+    }
+}
+
+/// Releases a lock; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_runlock(clio: *mut Handle, lock: u64) -> Status {
+    // SAFETY: the caller promises it.
+    unsafe { done(clio, Operation::Unlock { address: lock }) }
+}
+
+/// Orders requests at the board; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rfence(clio: *mut Handle) -> Status {
+    // SAFETY: the caller promises it.
+    unsafe { done(clio, Operation::Fence { all: false }) }
+}
+
+/// Calls an offload.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+unsafe fn call(clio: *mut Handle, offload: u64, function: u8, arguments: &[u8]) -> Result<Vec<u8>, Status> {
+    // SAFETY: the caller promises it.
+    let handle = unsafe { clio.as_mut() }.ok_or(Status::BadArgument)?;
+    let results_bytes_max = RESULTS_BYTES;
+    let call = Operation::Call { offload, function, arguments, results_bytes_max, is_ordered: true };
+    // SAFETY: the caller promised it of each read under way.
+    match unsafe { handle.ask(call) }? {
+        Reply::Bytes(results) => Ok(results),
+        _ => Err(Status::Unknown),
+    }
+}
+
+/// Calls an offload; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `arguments` can be read for `argument_bytes` bytes, `results` written for
+/// `length` bytes or is null, and `count` can be written or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_call(
+    clio: *mut Handle,
+    offload: u64,
+    function: u8,
+    arguments: *const c_void,
+    argument_bytes: usize,
+    results: *mut c_void,
+    length: usize,
+    count: *mut usize,
+) -> Status {
+    // SAFETY: the caller promises it.
+    let Some(arguments) = (unsafe { bytes(arguments, argument_bytes) }) else { return Status::BadArgument };
+    // SAFETY: the caller promises it.
+    match unsafe { call(clio, offload, function, arguments) } {
+        Ok(found) => {
+            // SAFETY: the caller promises it.
+            unsafe { give(&found, results, length, count) };
+            Status::Ok
+        }
+        Err(status) => status,
+    }
+}
+
+/// Follows pointers; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `chase` is one or null, `node` can be written or is null, and `value` can be
+/// written for `value_bytes` bytes or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rchase(
+    clio: *mut Handle,
+    chase: *const CallerChase,
+    node: *mut u64,
+    value: *mut c_void,
+) -> Status {
+    // SAFETY: the caller promises it.
+    let Some(chase) = (unsafe { chase.as_ref() }) else { return Status::BadArgument };
+    let mut arguments = [0; Chase::BYTES];
+    let asked = Chase {
+        address: chase.address,
+        key: chase.key,
+        key_offset: chase.key_offset,
+        next_offset: chase.next_offset,
+        value_offset: chase.value_offset,
+        value_bytes: chase.value_bytes,
+        depth: chase.depth,
+        value_is_pointer: u8::from(chase.value_is_pointer != 0),
+        reserved: 0,
+    };
+    asked.emit(&mut arguments);
+    // SAFETY: the caller promises it.
+    let found = unsafe { call(clio, CHASE, 0, &arguments) };
+    let found = match &found {
+        Ok(found) => found.split_first_chunk(),
+        Err(status) => return *status,
+    };
+    let Some((at, found)) = found else { return Status::Unknown };
+    // SAFETY: the caller promises it.
+    unsafe {
+        if !node.is_null() {
+            node.write(u64::from_le_bytes(*at));
+        }
+        give(found, value, chase.value_bytes.into(), std::ptr::null_mut());
+    }
+    Status::Ok
+}
+
+/// Creates or changes a key; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `key` and `value` can be read for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_kv_put(
+    clio: *mut Handle,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *const c_void,
+    value_bytes: usize,
+) -> Status {
+    let put = || {
+        // SAFETY: the caller promises it of each.
+        let (handle, key, value) =
+            unsafe { (clio.as_mut(), bytes(key, key_bytes), bytes(value, value_bytes)) };
+        let ((handle, key), value) = handle.zip(key).zip(value).ok_or(Status::BadArgument)?;
+        of_store(handle.store()?.put(key, value))
+    };
+    put().err().unwrap_or(Status::Ok)
+}
+
+/// The value of a key; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `key` can be read for `key_bytes` bytes, `value` written for `length` bytes or
+/// is null, and `count` can be written or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_kv_get(
+    clio: *mut Handle,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *mut c_void,
+    length: usize,
+    count: *mut usize,
+) -> Status {
+    let get = || {
+        // SAFETY: the caller promises it of both.
+        let (handle, key) = unsafe { (clio.as_mut(), bytes(key, key_bytes)) };
+        let (handle, key) = handle.zip(key).ok_or(Status::BadArgument)?;
+        let found = of_store(handle.store()?.get(key))?.ok_or(Status::OutOfBounds)?;
+        // SAFETY: the caller promises it.
+        unsafe { give(&found, value, length, count) };
+        Ok(())
+    };
+    get().err().unwrap_or(Status::Ok)
+}
+
+/// Removes a key; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `key` can be read for `key_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_kv_delete(
+    clio: *mut Handle,
+    key: *const c_void,
+    key_bytes: usize,
+) -> Status {
+    let delete = || {
+        // SAFETY: the caller promises it of both.
+        let (handle, key) = unsafe { (clio.as_mut(), bytes(key, key_bytes)) };
+        let (handle, key) = handle.zip(key).ok_or(Status::BadArgument)?;
+        let was_there = of_store(handle.store()?.delete(key))?;
+        if was_there { Ok(()) } else { Err(Status::OutOfBounds) }
+    };
+    delete().err().unwrap_or(Status::Ok)
+}
