@@ -37,7 +37,7 @@ impl Board {
         ]);
         let mut running = Running::start(command.args(options));
         let ready: Value = serde_json::from_str(&running.until("ready")).unwrap();
-        Board { running: running, addr: ready["listens"].as_str().unwrap().to_owned() }
+        Board { running, addr: ready["listens"].as_str().unwrap().to_owned() }
     }
 
     fn run(&self, words: &[&str]) -> Output {

@@ -10,6 +10,7 @@ pub mod outlet;
 pub mod remote;
 pub mod report;
 pub mod roce;
+mod runtime;
 
 pub use agent::{Agent, AgentConfig, AgentError};
 pub use commands::{Gone, Handle};

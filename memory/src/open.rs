@@ -5,6 +5,7 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Engine, Link, Service, Way};
 use p4rack_fabric::roce::Config;
+use p4rack_hosts::clio::ClioError;
 use p4rack_hosts::clio::Patience;
 use p4rack_hosts::memory::{EdmPortError, NotHere};
 use p4rack_hosts::remote::{self, Held, Own, Place, Region, RemoteError, Shape, UnderWay};
@@ -72,6 +73,9 @@ pub enum OpenError {
     /// The way did not open.
     #[error(transparent)]
     Way(#[from] RemoteError),
+    /// A board of Clio can't be used.
+    #[error(transparent)]
+    Board(#[from] ClioError),
 }
 
 impl OpenError {

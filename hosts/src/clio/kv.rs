@@ -5,9 +5,8 @@
 //!   Put, longer ─▶ WRITE to memory of this client ─▶ CALL ─▶ end
 //! ```
 
-use super::KV;
 use super::session::Session;
-use crate::remote::RemoteError;
+use super::{ClioError, KV};
 use crate::roce::setup::Server;
 use p4rack_fabric::clio::lib::{Operation, Outcome, Refused};
 use p4rack_netdev::clock;
@@ -101,7 +100,7 @@ pub enum KvError {
     UnderWay,
     /// The socket failed.
     #[error(transparent)]
-    Remote(#[from] RemoteError),
+    Remote(#[from] ClioError),
     /// No answer to any attempt.
     #[error("no answer to any attempt: the request may have been executed; is the board running?")]
     Unknown,
@@ -136,11 +135,11 @@ pub struct Kv {
 
 impl Kv {
     /// Becomes a client of the store on a board. Errors: the board can't be reached, or refuses; the shape is out of range.
-    pub fn open(server: &Server, shape: KvShape) -> Result<Kv, RemoteError> {
+    pub fn open(server: &Server, shape: KvShape) -> Result<Kv, ClioError> {
         if shape.value_bytes_max > VALUE_BYTES_MAX || shape.under_way_max == 0 {
             let why =
                 format!("a value has at most {VALUE_BYTES_MAX} bytes, and at least 1 request is under way");
-            return Err(RemoteError::Broken(why));
+            return Err(ClioError::Broken(why));
         }
         let mut session = Session::open(server, 0)?;
         let longest = (KvArguments::BYTES + KEY_BYTES_MAX) as u64 + u64::from(shape.value_bytes_max);
@@ -214,11 +213,7 @@ impl Kv {
 
     /// Delivers ended requests with their tags. If there are none, waits for one, at most until `until` (of `p4rack_netdev::clock`).
     /// Errors: the socket failed.
-    pub fn poll(
-        &mut self,
-        until: Nanos,
-        ended: &mut dyn FnMut(u64, KvOutcome<'_>),
-    ) -> Result<(), RemoteError> {
+    pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, KvOutcome<'_>)) -> Result<(), ClioError> {
         loop {
             if self.deliver(until, ended)? || clock::now() >= until {
                 return Ok(());
@@ -230,7 +225,7 @@ impl Kv {
         &mut self,
         until: Nanos,
         ended: &mut dyn FnMut(u64, KvOutcome<'_>),
-    ) -> Result<bool, RemoteError> {
+    ) -> Result<bool, ClioError> {
         let Kv { session, slots, free, staged, .. } = self;
         let mut any = false;
         session.poll(until, &mut |nth, outcome| {

@@ -1,7 +1,6 @@
 //! The client library on a UDP socket to one board.
 
-use super::{Attached, Patience, client_config};
-use crate::remote::RemoteError;
+use super::{Attached, ClioError, Patience, client_config};
 use crate::roce::setup::Server;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::lib::{Client, Config, Operation, Outcome, Refused};
@@ -32,9 +31,9 @@ impl Link {
         attached: &Attached,
         thread: Option<u16>,
         patience: Patience,
-    ) -> Result<Link, RemoteError> {
+    ) -> Result<Link, ClioError> {
         let found = server.addr.to_socket_addrs()?.next();
-        let found = found.ok_or_else(|| RemoteError::Broken(format!("{} has no address", server.addr)))?;
+        let found = found.ok_or_else(|| ClioError::Broken(format!("{} has no address", server.addr)))?;
         // The same host, at another port.
         let to = SocketAddr::new(found.ip(), attached.udp_port);
         let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
@@ -62,7 +61,7 @@ impl Link {
     }
 
     /// Delivers ended operations. If there are none, waits for one, at most until `until`. Errors: the socket failed.
-    pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+    pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), ClioError> {
         loop {
             self.receive()?;
             self.client.handle_timeout(clock::now());
@@ -81,7 +80,7 @@ impl Link {
     }
 
     /// Sends what the windows permit. What a full socket does not take is lost, and sent again after TIMEOUT.
-    fn send(&mut self) -> Result<(), RemoteError> {
+    fn send(&mut self) -> Result<(), ClioError> {
         let now = clock::now();
         while self.client.poll_link(now, &mut self.out).is_some() {
             match self.socket.send(&self.out) {
@@ -93,7 +92,7 @@ impl Link {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<(), RemoteError> {
+    fn receive(&mut self) -> Result<(), ClioError> {
         loop {
             match self.socket.recv(&mut self.input) {
                 Ok(bytes) => {

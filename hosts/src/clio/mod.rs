@@ -6,6 +6,7 @@
 //!  session, kv ─ link: Client ═ UDP ══▶ server: Board ─ offloads
 //! ```
 
+mod error;
 mod kv;
 pub(crate) mod link;
 mod manage;
@@ -18,6 +19,7 @@ mod session;
 mod setup;
 pub mod verify;
 
+pub use error::ClioError;
 pub use kv::{KEY_BYTES_MAX, Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
 pub use manage::{list, list_offloads, load_offload, remove_offload};
 pub use session::{AskError, Reply, Session};

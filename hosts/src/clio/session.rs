@@ -1,9 +1,9 @@
 //! A client's process on a board, and its operations.
 
 use super::link::Link;
-use super::{Attached, Patience, attach};
-use crate::remote::{self, RemoteError};
+use super::{Attached, ClioError, Patience, attach};
 use crate::roce::setup::Server;
+use crate::runtime::runtime;
 use p4rack_fabric::clio::lib::{Credentials, Operation, Outcome, Refused};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
@@ -26,7 +26,7 @@ pub enum AskError {
     UnderWay,
     /// The socket failed.
     #[error(transparent)]
-    Remote(#[from] RemoteError),
+    Remote(#[from] ClioError),
     /// No answer to any attempt.
     #[error("no answer to any attempt: it may have been executed; is the board running?")]
     Unknown,
@@ -63,14 +63,14 @@ pub struct Session {
 impl Session {
     /// Becomes a client of a process of one's own with a range of `reserve_bytes`, or if that is 0 of the one whose memory is offered to
     /// all. Errors: the board can't be reached, or refuses.
-    pub fn open(server: &Server, reserve_bytes: u64) -> Result<Session, RemoteError> {
+    pub fn open(server: &Server, reserve_bytes: u64) -> Result<Session, ClioError> {
         Session::open_as(server, reserve_bytes, None)
     }
 
     /// The same with a thread's number of one's own in [lock words](p4rack_wire::clio::lock_word), so that a later client may release a
     /// lock. By default it is the client's number.
-    pub fn open_as(server: &Server, reserve_bytes: u64, thread: Option<u16>) -> Result<Session, RemoteError> {
-        let runtime = remote::runtime()?;
+    pub fn open_as(server: &Server, reserve_bytes: u64, thread: Option<u16>) -> Result<Session, ClioError> {
+        let runtime = runtime()?;
         let attached = runtime.block_on(attach(server, reserve_bytes))?;
         let link = Link::open(server, &attached, thread, Patience::default())?;
         Ok(Session { link, under_way: 0, attached, _runtime: runtime })
@@ -176,7 +176,7 @@ impl Session {
 
     /// Delivers ended operations. If there are none, waits for one, at most until `until` (of `p4rack_netdev::clock`); it may return
     /// earlier without one. Errors: the socket failed.
-    pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+    pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), ClioError> {
         let under_way = &mut self.under_way;
         self.link.poll(until, &mut |tag, outcome| {
             *under_way -= 1;

@@ -8,9 +8,9 @@
 //! The client library keeps the order of operations that depend on each other, so the array is changed when an operation is submitted, and
 //! a read has to return what the array has then. Another process's bytes would show: each writes bytes of its own.
 
+use super::ClioError;
 use super::kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
 use super::session::{AskError, Session};
-use crate::remote::RemoteError;
 use crate::roce::setup::Server;
 use p4rack_fabric::clio::lib::{Change, Operation, Outcome};
 use p4rack_netdev::clock;
@@ -69,7 +69,7 @@ pub enum VerifyError {
     Plan(&'static str),
     /// The board can't be used.
     #[error(transparent)]
-    Remote(#[from] RemoteError),
+    Remote(#[from] ClioError),
     /// An operation was refused.
     #[error(transparent)]
     Ask(#[from] AskError),

@@ -4,6 +4,7 @@ use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Re
 use super::{Opcode, Status, WordOrder, Written};
 use crate::clio::link::Link;
 use crate::clio::{Attached, attach};
+use crate::runtime::runtime;
 use p4rack_fabric::clio::lib::{self, Change, Refused};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{PageSize, Status as Said};
@@ -70,7 +71,8 @@ impl Remote for Clio {
     }
 
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
-        self.link.poll(until, &mut |tag, outcome| ended(tag, outcome_of(outcome)))
+        self.link.poll(until, &mut |tag, outcome| ended(tag, outcome_of(outcome)))?;
+        Ok(())
     }
 }
 
@@ -85,7 +87,7 @@ impl Lease for ClioLease {}
 /// Becomes a client of a board.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let server = place.memory("a board")?;
-    let runtime = super::runtime()?;
+    let runtime = runtime()?;
     let reserve_bytes = if place.shared { 0 } else { shape.region_bytes };
     let attached = runtime.block_on(attach(server, reserve_bytes))?;
     let (start, region_bytes) = attached.range;

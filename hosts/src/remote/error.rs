@@ -1,6 +1,7 @@
 //! Errors of opening or using a way to remote memory.
 
 use super::Status;
+use crate::clio::ClioError;
 use crate::commands::Gone;
 use crate::cowbird::NodeError;
 use crate::cowbird::rack::RackError;
@@ -32,6 +33,9 @@ pub enum RemoteError {
     /// A node of EDM failed after its start.
     #[error(transparent)]
     EdmGone(#[from] memory::Error),
+    /// A board of Clio can't be used.
+    #[error(transparent)]
+    Board(#[from] ClioError),
     /// A thread has ended.
     #[error(transparent)]
     Gone(#[from] Gone),

@@ -176,11 +176,6 @@ impl fmt::Debug for Held {
 /// An open way, and its guard.
 pub type Opened = (Box<dyn Remote>, Held);
 
-/// A runtime for calls that stay open.
-pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
-}
-
 /// Opens a way for a program's maximum load.
 type Open = fn(Place, Shape) -> Result<Opened, RemoteError>;
 

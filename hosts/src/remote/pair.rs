@@ -4,6 +4,7 @@ use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Re
 use super::{Opcode, Status, WordOrder, Written};
 use crate::roce::setup::{Connected, Offer, Reserved, Station, numbers};
 use crate::roce::{Loss, RocePort, SetupError};
+use crate::runtime::runtime;
 use p4rack_fabric::roce::{Completion, Failure, Outcome as Done, Refused, Regions, Request};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
@@ -95,7 +96,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let mut port = RocePort::open(&interface, ip, config.clone(), Regions::default(), Loss::default())?;
     let station = Station { mac: port.mac(), ip };
     // Its threads have to be in the namespace, as its connections are.
-    let runtime = super::runtime()?;
+    let runtime = runtime()?;
     let (reserved, connected) = runtime.block_on(async {
         let reserved = match shared {
             true => None,

@@ -1,10 +1,11 @@
 //! Remote memory on this machine with its pool, its engine and its user, each in a namespace of its own.
 
-use super::{Held, Place, Remote, RemoteError, Shape, open, runtime};
+use super::{Held, Place, Remote, RemoteError, Shape, open};
 use crate::commands::Handle;
 use crate::cowbird::rack::{Pool, Rack};
 use crate::roce::setup::Server;
 use crate::roce::star::{FRAMES, Star};
+use crate::runtime::runtime;
 use p4rack_fabric::cowbird;
 pub use p4rack_fabric::remote::Way;
 use p4rack_fabric::remote::{Engine, Link};

@@ -262,15 +262,13 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         let fits = results.len() <= self.config.call_result_bytes_max as usize;
         let status = ended.err().unwrap_or(if fits { Status::Done } else { Status::OffloadFailed });
         let ended = Ended { status, address: asked.header.address, word: 0 };
-        match status {
-            Status::Done => {
-                // Of a call with results: the next attempt.
-                let next = u64::from(asked.header.attempt) + 1;
-                let word = if results.is_empty() { 0 } else { next };
-                self.retries.keep_call(operation, Ended { word, ..ended }, self.now);
-            }
-            status if status.is_temporary() => self.retries.give_back(1),
-            _ => self.retries.keep_call(operation, ended, self.now),
+        // Of a call with results, the next attempt is kept.
+        let has_results = status == Status::Done && !results.is_empty();
+        let word = if has_results { u64::from(asked.header.attempt) + 1 } else { 0 };
+        if status.is_temporary() {
+            self.retries.give_back(1);
+        } else {
+            self.retries.keep_call(operation, Ended { word, ..ended }, self.now);
         }
         let Some(process) = self.vm.processes.get_mut(caller) else { return };
         process.jobs -= 1;
