@@ -6,13 +6,15 @@
 
 pub use p4rack_fabric::clio::lib::{Change, Operation, Outcome, Refused};
 pub use p4rack_hosts::clio::{
-    AskError, CHASE, KEY_BYTES_MAX, KV, Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape, Reply, Session,
+    AskError, CHASE, ClioError, KEY_BYTES_MAX, KV, Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape,
+    Reply, Session,
 };
 pub use p4rack_offload::{Chase, VALUE_BYTES_MAX};
 pub use p4rack_wire::clio::{PageSize, Rights, Status};
 
 use crate::{Access, BOARD_PORT, NoMemory, OpenError, node};
 use p4rack_codegen::Rack;
+use p4rack_hosts::remote::RemoteError;
 use p4rack_hosts::roce::setup::Server;
 
 /// The set-up service of a host's board. Of `access`, the way, the key and the engine mean nothing here. Errors: the rack has no such
@@ -26,11 +28,13 @@ pub fn board(rack: &Rack, access: &Access<'_>) -> Result<Server, NoMemory> {
 /// Becomes a client of a host's board: of a process of one's own with `access.reserve_bytes` bytes, or if that is 0 of the one whose
 /// memory is offered to all. Errors: the rack has no such host, or its board can't be reached, or refuses.
 pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Session, OpenError> {
-    Ok(Session::open(&board(rack, access)?, access.reserve_bytes)?)
+    let server = board(rack, access)?;
+    Ok(Session::open(&server, access.reserve_bytes).map_err(RemoteError::from)?)
 }
 
 /// Becomes a client of the key-value store on a host's board. Errors: the rack has no such host, or its board can't be reached, or
 /// refuses.
 pub fn open_kv(rack: &Rack, access: &Access<'_>, shape: KvShape) -> Result<Kv, OpenError> {
-    Ok(Kv::open(&board(rack, access)?, shape)?)
+    let server = board(rack, access)?;
+    Ok(Kv::open(&server, shape).map_err(RemoteError::from)?)
 }

@@ -1,5 +1,6 @@
 //! A client's process on a board, and its operations.
 
+use super::error::ClioError;
 use super::link::Link;
 use super::{Attached, ClioError, Patience, attach};
 use crate::roce::setup::Server;
@@ -86,7 +87,7 @@ impl Session {
         self.attached.range
     }
 
-    /// Data bytes of the longest packet: a write of no more is atomic, and so many may the arguments of a call have.
+    /// Data bytes of the longest packet: a write of no more is atomic, and the arguments of a call have no more.
     pub fn packet_bytes(&self) -> u32 {
         self.attached.mtu_bytes
     }

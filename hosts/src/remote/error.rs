@@ -27,6 +27,9 @@ pub enum RemoteError {
     /// A queue pair was refused.
     #[error(transparent)]
     Pair(#[from] PairError),
+    /// A board of Clio failed.
+    #[error(transparent)]
+    Clio(#[from] ClioError),
     /// A node of EDM failed.
     #[error(transparent)]
     Edm(#[from] memory::EdmPortError),

@@ -229,7 +229,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         self.retries.set_aside();
     }
 
-    /// The next call for an offload; callers take turns. The driver runs it on a [`view`](Self::view), and gives it to [`finish_call`](Self::finish_call).
+    /// The next call for an offload; callers take turns. The driver runs it on a [`view`](Self::view), and gives it to
+    /// [`finish_call`](Self::finish_call) or [`pause_call`](Self::pause_call).
     pub fn poll_call(&mut self) -> Option<Call<P>> {
         let call = self.calls.pop()?;
         self.calls.running.push((call.caller, call.asked.header.id));

@@ -14,18 +14,12 @@ use super::session::{AskError, Session};
 use crate::roce::setup::Server;
 use p4rack_fabric::clio::lib::{Change, Operation, Outcome};
 use p4rack_netdev::clock;
-use p4rack_wire::clio::Status;
 use p4rack_wire::{Nanos, SplitMix};
 use serde::Serialize;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Keys of a process, and bytes of the longest value.
-const KEYS: u64 = 64;
-const VALUE_BYTES: u32 = 3_000;
-/// Requests to the store under way. Each has a key of its own: they have no order.
-const KV_UNDER_WAY: u16 = 8;
 /// Bytes of the longest read or write.
 const ACCESS_BYTES: u64 = 20_000;
 
@@ -116,7 +110,7 @@ pub fn run(server: &Server, plan: Plan, is_over: &AtomicBool) -> Result<Verified
     let mut memory = Memory::open(server, plan)?;
     memory.run(is_over, &mut done)?;
     if plan.requests > 0 {
-        store(server, plan, memory.session.credentials().pid, is_over, &mut done)?;
+        store::run(server, plan, memory.session.credentials().pid, is_over, &mut done)?;
     }
     done.seconds = clock::now().saturating_sub(start).0 as f64 / 1e9;
     Ok(done)
