@@ -9,7 +9,7 @@ use super::timers::Timers;
 use super::window::{Congestion, Incast};
 use crate::common::{Delay, SplitMix, counters};
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, PageSize, ShareBody, WORD_BYTES};
+use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, PageSize, ShareBody, Status, WORD_BYTES};
 use std::collections::VecDeque;
 
 counters! {
@@ -281,9 +281,12 @@ impl Client {
         self.timers.clear(slot);
         self.unqueue(slot);
         let request = &mut self.requests[usize::from(slot)];
+        // What an offload says is said of all attempts: boards remember it.
+        let is_final =
+            |status: Status| matches!(request.what.act, Act::Call { .. }) && !status.is_temporary();
         request.ending = match ending {
             // An attempt without an answer may still arrive.
-            Ending::Refused(_) if request.is_unsure() => Ending::Unknown,
+            Ending::Refused(status) if request.is_unsure() && !is_final(status) => Ending::Unknown,
             ending => ending,
         };
         *match request.ending {
