@@ -84,8 +84,3 @@ impl<T> AsFd for Commands<T> {
         self.handle.waker.as_fd()
     }
 }
-
-/// A runtime for calls that stay open.
-pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
-}

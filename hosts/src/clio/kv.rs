@@ -100,7 +100,7 @@ pub enum KvError {
     UnderWay,
     /// The socket failed.
     #[error(transparent)]
-    Remote(#[from] ClioError),
+    Link(#[from] ClioError),
     /// No answer to any attempt.
     #[error("no answer to any attempt: the request may have been executed; is the board running?")]
     Unknown,

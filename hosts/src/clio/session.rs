@@ -1,6 +1,5 @@
 //! A client's process on a board, and its operations.
 
-use super::error::ClioError;
 use super::link::Link;
 use super::{Attached, ClioError, Patience, attach};
 use crate::roce::setup::Server;
@@ -27,7 +26,7 @@ pub enum AskError {
     UnderWay,
     /// The socket failed.
     #[error(transparent)]
-    Remote(#[from] ClioError),
+    Link(#[from] ClioError),
     /// No answer to any attempt.
     #[error("no answer to any attempt: it may have been executed; is the board running?")]
     Unknown,

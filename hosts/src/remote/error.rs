@@ -36,9 +36,6 @@ pub enum RemoteError {
     /// A node of EDM failed after its start.
     #[error(transparent)]
     EdmGone(#[from] memory::Error),
-    /// A board of Clio can't be used.
-    #[error(transparent)]
-    Board(#[from] ClioError),
     /// A thread has ended.
     #[error(transparent)]
     Gone(#[from] Gone),

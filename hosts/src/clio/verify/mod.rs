@@ -8,16 +8,17 @@
 //! The client library keeps the order of operations that depend on each other, so the array is changed when an operation is submitted, and
 //! a read has to return what the array has then. Another process's bytes would show: each writes bytes of its own.
 
-use super::ClioError;
-use super::kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
+mod store;
+
+use super::error::ClioError;
+use super::kv::KvError;
 use super::session::{AskError, Session};
 use crate::roce::setup::Server;
 use p4rack_fabric::clio::lib::{Change, Operation, Outcome};
 use p4rack_netdev::clock;
 use p4rack_wire::{Nanos, SplitMix};
 use serde::Serialize;
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of the longest read or write.
@@ -63,7 +64,7 @@ pub enum VerifyError {
     Plan(&'static str),
     /// The board can't be used.
     #[error(transparent)]
-    Remote(#[from] ClioError),
+    Link(#[from] ClioError),
     /// An operation was refused.
     #[error(transparent)]
     Ask(#[from] AskError),
@@ -270,140 +271,4 @@ fn compare(at: u64, found: &[u8], wanted: &[u8]) -> Result<(), VerifyError> {
             wanted: wanted[nth].to_string(),
         }),
     }
-}
-
-/// Requests to the store with keys of this process, which are removed at last.
-fn store(
-    server: &Server,
-    plan: Plan,
-    pid: u32,
-    is_over: &AtomicBool,
-    done: &mut Verified,
-) -> Result<(), VerifyError> {
-    let shape = KvShape { value_bytes_max: VALUE_BYTES, under_way_max: KV_UNDER_WAY };
-    let mut kv = Kv::open(server, shape)?;
-    let mut random = SplitMix(plan.seed ^ 0x6b76);
-    let key = |nth: u64| format!("verify {pid} {:x} {nth}", plan.seed).into_bytes();
-    let mut map = BTreeMap::<u64, Vec<u8>>::new();
-    // What each key's request under way should find.
-    let mut busy = HashMap::<u64, Asked>::new();
-    let (mut asked, mut silent_at) = (0, clock::now() + plan.patience);
-    loop {
-        let may_submit = asked < plan.requests && !is_over.load(Ordering::Relaxed);
-        if may_submit && busy.len() < KV_UNDER_WAY.into() {
-            let nth = random.between(0, KEYS - 1);
-            if let Entry::Vacant(free) = busy.entry(nth) {
-                asked += 1;
-                free.insert(ask(&mut kv, &mut random, nth, &key(nth), &mut map)?);
-            }
-            continue;
-        }
-        if busy.is_empty() {
-            break;
-        }
-        let (mut any, mut result) = (false, Ok(()));
-        kv.poll(silent_at, &mut |nth, outcome| {
-            any = true;
-            let Some(asked) = busy.remove(&nth) else { return };
-            done.requests += 1;
-            let compared = asked.check(nth, outcome);
-            if result.is_ok() {
-                result = compared;
-            }
-        })?;
-        result?;
-        if any {
-            silent_at = clock::now() + plan.patience;
-        } else if clock::now() >= silent_at {
-            return Err(VerifyError::Silence(plan.patience, busy.len()));
-        }
-    }
-    for (nth, wanted) in map {
-        let found = kv.get(&key(nth))?;
-        Asked::Get(Some(wanted))
-            .check(nth, found.as_deref().map_or(KvOutcome::NotFound, KvOutcome::Value))?;
-        kv.delete(&key(nth))?;
-        done.requests += 2;
-    }
-    Ok(())
-}
-
-/// A request under way, and what it should find.
-enum Asked {
-    Get(Option<Vec<u8>>),
-    Put,
-    Create(bool),
-    Delete(bool),
-}
-
-fn ask(
-    kv: &mut Kv,
-    random: &mut SplitMix,
-    nth: u64,
-    key: &[u8],
-    map: &mut BTreeMap<u64, Vec<u8>>,
-) -> Result<Asked, VerifyError> {
-    let mut fill = SplitMix(random.next());
-    let bytes = random.between(0, VALUE_BYTES.into()) as usize;
-    let value: Vec<u8> = std::iter::repeat_with(|| fill.next() as u8).take(bytes).collect();
-    let refused = |refused: KvRefused| KvError::from(refused);
-    Ok(match random.between(0, 9) {
-        0..=3 => {
-            kv.submit(nth, KvRequest::Get(key)).map_err(refused)?;
-            Asked::Get(map.get(&nth).cloned())
-        }
-        4..=6 => {
-            kv.submit(nth, KvRequest::Put(key, &value)).map_err(refused)?;
-            map.insert(nth, value);
-            Asked::Put
-        }
-        7 => {
-            kv.submit(nth, KvRequest::Create(key, &value)).map_err(refused)?;
-            let is_new = !map.contains_key(&nth);
-            map.entry(nth).or_insert(value);
-            Asked::Create(is_new)
-        }
-        _ => {
-            kv.submit(nth, KvRequest::Delete(key)).map_err(refused)?;
-            Asked::Delete(map.remove(&nth).is_some())
-        }
-    })
-}
-
-impl Asked {
-    fn check(self, nth: u64, outcome: KvOutcome<'_>) -> Result<(), VerifyError> {
-        let is_right = match (&self, outcome) {
-            (Asked::Get(Some(wanted)), KvOutcome::Value(found)) => found == wanted,
-            (Asked::Get(None) | Asked::Delete(false), KvOutcome::NotFound)
-            | (Asked::Put | Asked::Create(true) | Asked::Delete(true), KvOutcome::Done)
-            | (Asked::Create(false), KvOutcome::Exists) => true,
-            _ => false,
-        };
-        if is_right {
-            return Ok(());
-        }
-        let what = format!("key {nth}");
-        let bytes = |value: &[u8]| format!("a value of {} bytes", value.len());
-        let found = match outcome {
-            KvOutcome::Failed(status) => return Err(ended(what, status)),
-            KvOutcome::Unknown => {
-                return Err(VerifyError::Ended { what, status: "no answer to any attempt".to_owned() });
-            }
-            KvOutcome::Value(found) => bytes(found),
-            KvOutcome::Done => "done".to_owned(),
-            KvOutcome::NotFound => "not found".to_owned(),
-            KvOutcome::Exists => "exists".to_owned(),
-        };
-        let wanted = match self {
-            Asked::Get(Some(wanted)) => bytes(&wanted) + ", another one",
-            Asked::Get(None) | Asked::Delete(false) => "not found".to_owned(),
-            Asked::Put | Asked::Create(true) | Asked::Delete(true) => "done".to_owned(),
-            Asked::Create(false) => "exists".to_owned(),
-        };
-        Err(VerifyError::Wrong { what, found, wanted })
-    }
-}
-
-fn ended(what: String, status: Status) -> VerifyError {
-    VerifyError::Ended { what, status: status.name().replace('_', " ") }
 }

@@ -6,6 +6,7 @@ use crate::roce::setup::Server;
 use p4rack_netdev::clock;
 use p4rack_wire::SplitMix;
 use p4rack_wire::clio::Status;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,9 +35,9 @@ pub(super) fn run(
         let may_submit = asked < plan.requests && !is_over.load(Ordering::Relaxed);
         if may_submit && busy.len() < KV_UNDER_WAY.into() {
             let nth = random.between(0, KEYS - 1);
-            if !busy.contains_key(&nth) {
+            if let Entry::Vacant(free) = busy.entry(nth) {
                 asked += 1;
-                busy.insert(nth, ask(&mut kv, &mut random, nth, &key(nth), &mut map)?);
+                free.insert(ask(&mut kv, &mut random, nth, &key(nth), &mut map)?);
             }
             continue;
         }
