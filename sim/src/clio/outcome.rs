@@ -45,7 +45,8 @@ pub struct ClioOutcome {
     pub mean_ns: f64,
     /// Data of operations.
     pub goodput_gbps: f64,
-    /// The same as a share of what the boards', or the compute nodes', links can carry of data.
+    /// The same as a share of what the boards', or the compute nodes', links can carry of data in one direction. With reads and writes it
+    /// may exceed 1.
     pub goodput_share: f64,
     /// Mean time of an operation in each stage; `network` has links, switch and all waiting. None for baselines.
     pub stages_ns: BTreeMap<&'static str, f64>,
