@@ -49,14 +49,15 @@ impl World {
         let pool = Pool { size: PageSize::K4, frames: FRAMES, ready: FRAMES };
         let parameters = board::Config {
             retry_keep: config.memory,
-            calls_max: 64,
+            calls_max: [64, 64],
             // Results come in several packets.
             data_bytes_max: 256,
             ..board::Config::new(vec![pool])
         };
         let memory = vec![0; FRAMES as usize * 4_096];
         let mut board = Board::new(parameters, Secret::new([7; 16]), memory).unwrap();
-        let mut begin = || board.begin([Quota { reserved: 0, limit: u32::MAX }; PAGE_SIZES]).unwrap();
+        let mut begin =
+            || board.begin([Quota { reserved: 0, limit: u32::MAX, shared: 0 }; PAGE_SIZES]).unwrap();
         let (store, caller) = (begin(), begin());
         let of = |grant: board::Grant| Credentials {
             pid: grant.space.pid,

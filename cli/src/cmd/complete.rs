@@ -4,8 +4,6 @@
 use super::connect::block_on;
 use clap_complete::engine::CompletionCandidate;
 use p4rack_ctrl::{Client, ConnectOptions};
-use p4rack_hosts::clio::list_offloads;
-use p4rack_hosts::roce::setup::Server;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::schema::{Schema, name_of};
 use p4rack_p4rt::text;
@@ -13,7 +11,7 @@ use std::ffi::OsStr;
 use std::time::Duration;
 
 /// Time limit for the switch, because the shell waits.
-const PATIENCE: Duration = Duration::from_millis(300);
+pub(super) const PATIENCE: Duration = Duration::from_millis(300);
 
 fn schema() -> Option<Schema> {
     if let Some(path) = std::env::var_os("P4RACK_P4INFO") {
@@ -29,7 +27,7 @@ fn schema() -> Option<Schema> {
 }
 
 /// Value of an option on the line being completed.
-fn option(name: &str) -> Option<String> {
+pub(super) fn option(name: &str) -> Option<String> {
     let words: Vec<String> = std::env::args().collect();
     let after = words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).cloned();
     let joined = words.iter().find_map(|word| word.strip_prefix(&format!("{name}=")).map(str::to_owned));
@@ -45,15 +43,8 @@ fn device_id() -> u64 {
     option("--device-id").and_then(|id| id.parse().ok()).unwrap_or(1)
 }
 
-/// Names of the offloads of the board at --board that match the current word.
-pub fn offloads(current: &OsStr) -> Vec<CompletionCandidate> {
-    let server = Server { addr: option("--board").unwrap_or_default(), tls: None };
-    let asked = async { tokio::time::timeout(PATIENCE, list_offloads(&server)).await.ok()?.ok() };
-    let all = block_on(asked).unwrap_or_default();
-    matching(current, all.into_iter().map(|offload| offload.name))
-}
-
-fn matching(current: &OsStr, names: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {
+/// Candidates for the current word among names, by their beginning or that of their last part.
+pub(super) fn matching(current: &OsStr, names: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let fits = |name: &String| {
         name.starts_with(&*current) || name.rsplit('.').next().is_some_and(|last| last.starts_with(&*current))

@@ -43,8 +43,8 @@ pub(super) struct LockArgs {
     #[command(flatten)]
     lock: UnlockArgs,
     /// Seconds to wait while another thread has it [default: not at all]
-    #[arg(long, value_name = "S", value_parser = crate::cmd::finite)]
-    wait: Option<f64>,
+    #[arg(long = "wait", value_name = "S", value_parser = crate::cmd::finite)]
+    wait_s: Option<f64>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -134,9 +134,9 @@ pub(super) fn free(args: &FreeArgs) -> Result<(), String> {
 
 /// Takes a lock.
 pub(super) fn lock(args: &LockArgs) -> Result<(), String> {
-    let LockArgs { lock: UnlockArgs { board, address, thread }, wait } = args;
+    let LockArgs { lock: UnlockArgs { board, address, thread }, wait_s } = args;
     let mut session = board.session(Some(*thread))?;
-    let until = Instant::now() + Duration::from_secs_f64(wait.unwrap_or(0.0).min(86_400.0));
+    let until = Instant::now() + Duration::from_secs_f64(wait_s.unwrap_or(0.0).min(86_400.0));
     loop {
         let reply = session.ask(Operation::Lock { address: *address });
         match reply.map_err(|error| format!("locking {address:#x}: {error}"))? {

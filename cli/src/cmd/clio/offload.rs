@@ -3,17 +3,20 @@
 use super::Board;
 use crate::cmd::adapter::runtime;
 use crate::cmd::complete;
+use crate::cmd::connect::block_on;
 use crate::cmd::values::{Bytes, hex, in_hex};
 use crate::output::write_bytes;
-use clap_complete::engine::ArgValueCompleter;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_hosts::clio::{AskError, Session, list_offloads, load_offload, remove_offload};
 use p4rack_hosts::roce::SetupError;
+use p4rack_hosts::roce::setup::Server;
 use p4rack_lab::rows::Rows;
 use p4rack_offload::wasm::{Limits, Program};
 use p4rack_p4rt::p4rack::clio::v1::OffloadFacts;
 use p4rack_wire::clio::Status;
 use serde_json::json;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Subcommand, Debug)]
@@ -57,7 +60,7 @@ pub(super) struct CallArgs {
     #[command(flatten)]
     board: Board,
     /// The offload
-    #[arg(add = ArgValueCompleter::new(complete::offloads))]
+    #[arg(add = ArgValueCompleter::new(offloads))]
     name: String,
     /// Number of its function
     #[arg(default_value_t = 0)]
@@ -78,7 +81,7 @@ pub(super) struct RemoveArgs {
     #[command(flatten)]
     board: Board,
     /// The offload
-    #[arg(add = ArgValueCompleter::new(complete::offloads))]
+    #[arg(add = ArgValueCompleter::new(offloads))]
     name: String,
 }
 
@@ -209,4 +212,12 @@ fn remove(args: &RemoveArgs) -> Result<(), String> {
         println!("removed {}", args.name);
     }
     Ok(())
+}
+
+/// Names of the offloads of the board at --board that match the current word.
+fn offloads(current: &OsStr) -> Vec<CompletionCandidate> {
+    let server = Server { addr: complete::option("--board").unwrap_or_default(), tls: None };
+    let asked = async { tokio::time::timeout(complete::PATIENCE, list_offloads(&server)).await.ok()?.ok() };
+    let all = block_on(asked).unwrap_or_default();
+    complete::matching(current, all.into_iter().map(|offload| offload.name))
 }
