@@ -60,7 +60,7 @@ pub(super) struct CallArgs {
     #[command(flatten)]
     board: Board,
     /// The offload
-    #[arg(add = ArgValueCompleter::new(offloads))]
+    #[arg(add = ArgValueCompleter::new(names))]
     name: String,
     /// Number of its function
     #[arg(default_value_t = 0)]
@@ -81,7 +81,7 @@ pub(super) struct RemoveArgs {
     #[command(flatten)]
     board: Board,
     /// The offload
-    #[arg(add = ArgValueCompleter::new(offloads))]
+    #[arg(add = ArgValueCompleter::new(names))]
     name: String,
 }
 
@@ -215,7 +215,7 @@ fn remove(args: &RemoveArgs) -> Result<(), String> {
 }
 
 /// Names of the offloads of the board at --board that match the current word.
-fn offloads(current: &OsStr) -> Vec<CompletionCandidate> {
+fn names(current: &OsStr) -> Vec<CompletionCandidate> {
     let server = Server { addr: complete::option("--board").unwrap_or_default(), tls: None };
     let asked = async { tokio::time::timeout(complete::PATIENCE, list_offloads(&server)).await.ok()?.ok() };
     let all = block_on(asked).unwrap_or_default();
