@@ -139,6 +139,55 @@ fn a_store_has_values_of_any_length() {
     });
 }
 
+/// Two clients that change what they have read, with values in the request and values that are written to the board before.
+#[test]
+fn an_update_is_made_in_the_version_that_was_read_or_not_at_all() {
+    const EACH: u64 = 200;
+    with_board(8 << 20, |place| {
+        let ends = |kv: &mut Kv, request: KvRequest<'_>| {
+            kv.submit(0, request).unwrap();
+            let (mut ended, until) = (None, clock::now() + LIMIT);
+            while ended.is_none() {
+                assert!(clock::now() < until, "no end");
+                kv.poll(until, &mut |_, outcome| {
+                    ended = Some(match outcome {
+                        KvOutcome::Versioned(version, value) => Some((version, value.to_vec())),
+                        KvOutcome::Done => Some((0, Vec::new())),
+                        KvOutcome::NotFound => None,
+                        outcome => panic!("{outcome:?}"),
+                    });
+                })
+                .unwrap();
+            }
+            ended.unwrap()
+        };
+        for bytes in [8, 5_000] {
+            let key = [bytes as u8];
+            let mut first = store(place, 5_000);
+            assert_eq!(ends(&mut first, KvRequest::GetVersion(&key)), None);
+            assert!(first.create(&key, &vec![0; bytes]).unwrap());
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        let (mut kv, mut done) = (store(place, 5_000), 0);
+                        while done < EACH {
+                            let (version, mut value) = ends(&mut kv, KvRequest::GetVersion(&key)).unwrap();
+                            let count = u64::from_le_bytes(value[..8].try_into().unwrap());
+                            value[..8].copy_from_slice(&(count + 1).to_le_bytes());
+                            done += u64::from(
+                                ends(&mut kv, KvRequest::UpdateVersion(&key, version, &value)).is_some(),
+                            );
+                        }
+                    });
+                }
+            });
+            let (version, value) = ends(&mut first, KvRequest::GetVersion(&key)).unwrap();
+            assert_eq!((version, &value[..8]), (2 * EACH + 1, &(2 * EACH).to_le_bytes()[..]));
+            assert_eq!(ends(&mut first, KvRequest::UpdateVersion(&key, 1, &[])), None, "an old version");
+        }
+    });
+}
+
 /// Many requests of several clients under way; long and short values, none mixed with another.
 #[test]
 fn clients_of_a_store_keep_many_requests_under_way() {

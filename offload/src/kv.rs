@@ -5,12 +5,15 @@
 //!   ├─ top: next unused byte ─┬─ free blocks: first of each class ─┬─ buckets ──────────┬─ blocks … ─┤
 //!                                                                    │ first of chain
 //!                                                                    ▼
-//!   block:  next 64 │ value bytes 32 │ key bytes 16 │ class 16 │ key │ value ──▶ next block ──▶ 0
+//!   block:  next 64 │ version 64 │ value bytes 32 │ key bytes 16 │ class 16 │ key │ value ──▶ next block ──▶ 0
 //! ```
 //!
 //! A chained hash table. Whole keys are compared. An update writes a new block and then changes one pointer, so a reader sees the old
 //! value or the new one; what a block had is free for others afterwards. Accesses that may fail (the first ones to a page) come before
 //! the first change, so a call that fails has changed nothing.
+//!
+//! The version of a key is 1 when it is created, and one more after each update. With it, several clients change a value by what
+//! they have read of it, without locks: [`UpdateVersion`](KvFunction::UpdateVersion) finds nothing if another was faster.
 //!
 //! Blocks have powers of two of bytes, from 32 B to 128 KB, and may cross pages.
 
@@ -20,7 +23,8 @@ use p4rack_wire::SplitMix;
 use p4rack_wire::clio::Status;
 
 /// Functions of the store. Arguments are a `KvArguments` header, the key, and for [`Create`](KvFunction::Create),
-/// [`Update`](KvFunction::Update) and [`Put`](KvFunction::Put) the value, or nothing if the value is at an address of the caller.
+/// [`Update`](KvFunction::Update), [`Put`](KvFunction::Put) and [`UpdateVersion`](KvFunction::UpdateVersion) the value, or nothing if
+/// the value is at an address of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KvFunction {
@@ -34,6 +38,11 @@ pub enum KvFunction {
     Delete = 4,
     /// Creates a key, or changes its value.
     Put = 5,
+    /// Returns the version of a key, 8 bytes, the lowest first, and its value.
+    ReadVersion = 6,
+    /// Changes the value of a key that has a version, which stands behind the key as in [`ReadVersion`](Self::ReadVersion). Errors:
+    /// there is no such key, or it has another version ([`NotFound`](Status::NotFound)).
+    UpdateVersion = 7,
 }
 
 p4rack_wire::header! {
@@ -55,6 +64,8 @@ const READ: u8 = KvFunction::Read as u8;
 const UPDATE: u8 = KvFunction::Update as u8;
 const DELETE: u8 = KvFunction::Delete as u8;
 const PUT: u8 = KvFunction::Put as u8;
+const READ_VERSION: u8 = KvFunction::ReadVersion as u8;
+const UPDATE_VERSION: u8 = KvFunction::UpdateVersion as u8;
 
 /// Maximum bytes of a value.
 pub const VALUE_BYTES_MAX: u32 = 64 << 10;
@@ -62,7 +73,9 @@ pub const VALUE_BYTES_MAX: u32 = 64 << 10;
 const CLASSES: u64 = 13;
 const SMALLEST: u64 = 32;
 /// Bytes before a block's key.
-const HEAD: u64 = 16;
+const HEAD: u64 = 24;
+/// Bytes of a version.
+const VERSION_BYTES: usize = 8;
 /// Bytes of `top` and of the first free blocks.
 const FIXED: u64 = 8 + 8 * CLASSES;
 
@@ -89,6 +102,7 @@ struct Found {
 #[derive(Clone, Copy)]
 struct Block {
     next: u64,
+    version: u64,
     value_bytes: u32,
     key_bytes: u16,
     class: u16,
@@ -101,18 +115,20 @@ impl Block {
         };
         Block {
             next: number(0..8),
-            value_bytes: number(8..12) as u32,
-            key_bytes: number(12..14) as u16,
-            class: number(14..16) as u16,
+            version: number(8..16),
+            value_bytes: number(16..20) as u32,
+            key_bytes: number(20..22) as u16,
+            class: number(22..24) as u16,
         }
     }
 
     fn bytes(&self) -> [u8; HEAD as usize] {
         let mut bytes = [0; HEAD as usize];
         bytes[..8].copy_from_slice(&self.next.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.value_bytes.to_le_bytes());
-        bytes[12..14].copy_from_slice(&self.key_bytes.to_le_bytes());
-        bytes[14..].copy_from_slice(&self.class.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.version.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.value_bytes.to_le_bytes());
+        bytes[20..22].copy_from_slice(&self.key_bytes.to_le_bytes());
+        bytes[22..].copy_from_slice(&self.class.to_le_bytes());
         bytes
     }
 }
@@ -195,13 +211,13 @@ impl Kv {
         view: &mut dyn View,
         call: &Call<'_>,
         parsed: &Parsed<'_>,
-        link: u64,
-        next: u64,
+        Place { link, next, version }: Place,
     ) -> Result<(u64, u64), Status> {
         let length = HEAD + parsed.key.len() as u64 + u64::from(parsed.value_bytes);
         let room = self.room(view, length)?;
         let block = Block {
             next,
+            version,
             value_bytes: parsed.value_bytes,
             key_bytes: parsed.key.len() as u16,
             class: room.class as u16,
@@ -240,19 +256,37 @@ impl Kv {
     }
 }
 
+/// Where a new block belongs.
+struct Place {
+    /// Where its address will stand.
+    link: u64,
+    /// The block behind it.
+    next: u64,
+    version: u64,
+}
+
 /// Arguments taken apart.
 struct Parsed<'a> {
     key: &'a [u8],
+    /// The version that the key shall have, if the function asks for one.
+    version: Option<u64>,
     /// The value, if it is among the arguments.
     value: Option<&'a [u8]>,
     value_address: u64,
     value_bytes: u32,
 }
 
-fn parse(arguments: &[u8]) -> Result<Parsed<'_>, Status> {
+fn parse(function: u8, arguments: &[u8]) -> Result<Parsed<'_>, Status> {
     let header = KvArguments::parse(arguments).map_err(|_| Status::BadLength)?;
     let rest = &arguments[KvArguments::BYTES..];
-    let (key, value) = rest.split_at_checked(header.key_bytes.into()).ok_or(Status::BadLength)?;
+    let (key, rest) = rest.split_at_checked(header.key_bytes.into()).ok_or(Status::BadLength)?;
+    let (version, value) = match function {
+        UPDATE_VERSION => {
+            let (version, value) = rest.split_first_chunk::<VERSION_BYTES>().ok_or(Status::BadLength)?;
+            (Some(u64::from_le_bytes(*version)), value)
+        }
+        _ => (None, rest),
+    };
     if key.is_empty() || header.value_bytes > VALUE_BYTES_MAX {
         return Err(Status::BadLength);
     }
@@ -261,7 +295,7 @@ fn parse(arguments: &[u8]) -> Result<Parsed<'_>, Status> {
         return Err(Status::BadLength);
     }
     let (value_address, value_bytes) = (header.value_address, header.value_bytes);
-    Ok(Parsed { key, value: is_inline.then_some(value), value_address, value_bytes })
+    Ok(Parsed { key, version, value: is_inline.then_some(value), value_address, value_bytes })
 }
 
 impl Offload for Kv {
@@ -272,24 +306,32 @@ impl Offload for Kv {
 
 impl Kv {
     fn execute(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<(), Status> {
-        let parsed = parse(call.arguments)?;
+        let parsed = parse(call.function, call.arguments)?;
         let found = self.find(view, parsed.key)?;
         match (call.function, found) {
             (CREATE, Ok(_)) => Err(Status::Exists),
             (CREATE | PUT, Err(first)) => {
-                let next = self.word(view, first)?;
-                self.put(view, call, &parsed, first, next).map(|_| ())
+                let place = Place { link: first, next: self.word(view, first)?, version: 1 };
+                self.put(view, call, &parsed, place).map(|_| ())
             }
-            (READ | UPDATE | DELETE, Err(_)) => Err(Status::NotFound),
-            (READ, Ok(found)) => {
+            (READ | UPDATE | DELETE | READ_VERSION | UPDATE_VERSION, Err(_)) => Err(Status::NotFound),
+            (READ | READ_VERSION, Ok(found)) => {
+                if call.function == READ_VERSION {
+                    results.extend_from_slice(&found.block.version.to_le_bytes());
+                }
                 let start = results.len();
                 results.resize(start + found.block.value_bytes as usize, 0);
                 let value = found.at + HEAD + u64::from(found.block.key_bytes);
                 view.read(self.space, value, &mut results[start..])
             }
-            (UPDATE | PUT, Ok(found)) => {
-                let list = self.free_list(view, found.block.class.into())?;
-                let taken = self.put(view, call, &parsed, found.link, found.block.next)?;
+            (UPDATE | PUT | UPDATE_VERSION, Ok(found)) => {
+                let Block { next, version, class, .. } = found.block;
+                if parsed.version.is_some_and(|wanted| wanted != version) {
+                    return Err(Status::NotFound);
+                }
+                let list = self.free_list(view, class.into())?;
+                let place = Place { link: found.link, next, version: version.wrapping_add(1) };
+                let taken = self.put(view, call, &parsed, place)?;
                 // The new block may be from the same list.
                 self.free(view, found.at, if taken.0 == list.0 { taken } else { list })
             }

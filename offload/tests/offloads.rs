@@ -46,8 +46,20 @@ impl Store {
         } else {
             data.extend_from_slice(value);
         }
+        self.ask(function, &data)
+    }
+
+    /// Changes the value of a key in this version.
+    fn update_version(&mut self, key: &[u8], version: u64, value: &[u8]) -> Result<Vec<u8>, Status> {
+        let (key_bytes, value_bytes) = (key.len() as u8, value.len() as u32);
+        let mut data = vec![0; KvArguments::BYTES];
+        KvArguments { value_address: 0, value_bytes, key_bytes, reserved: 0 }.emit(&mut data);
+        self.ask(KvFunction::UpdateVersion, &[&data, key, &version.to_le_bytes(), value].concat())
+    }
+
+    fn ask(&mut self, function: KvFunction, data: &[u8]) -> Result<Vec<u8>, Status> {
         let caller = self.rig.caller;
-        let (status, _, results) = self.rig.ask(&caller, Kind::Call, function as u8, self.kv, &data);
+        let (status, _, results) = self.rig.ask(&caller, Kind::Call, function as u8, self.kv, data);
         if status == Status::Done { Ok(results) } else { Err(status) }
     }
 }
@@ -109,6 +121,35 @@ proptest! {
             }
         }
     }
+}
+
+/// Of two that change what they have read, one finds another version. A key begins anew when it is created again.
+#[test]
+fn versions_count_changes_and_guard_updates() {
+    let mut store = Store::new(40, 2);
+    let at = |version: u64, value: &[u8]| [&version.to_le_bytes()[..], value].concat();
+    let read = |store: &mut Store| store.call(KvFunction::ReadVersion, b"key", &[], false);
+    assert_eq!(read(&mut store), Err(Status::NotFound));
+    assert_eq!(store.update_version(b"key", 0, b"none"), Err(Status::NotFound), "no such key");
+    assert_eq!(store.call(KvFunction::Create, b"key", b"one", false), Ok(vec![]));
+    assert_eq!(read(&mut store), Ok(at(1, b"one")));
+    assert_eq!(store.update_version(b"key", 1, b"two"), Ok(vec![]));
+    assert_eq!(store.update_version(b"key", 1, b"other"), Err(Status::NotFound), "another version");
+    assert_eq!(read(&mut store), Ok(at(2, b"two")));
+    assert_eq!(store.call(KvFunction::Update, b"key", b"a third value, in a longer block", true), Ok(vec![]));
+    assert_eq!(read(&mut store), Ok(at(3, b"a third value, in a longer block")));
+    assert_eq!(
+        store.call(KvFunction::Read, b"key", &[], false),
+        Ok(b"a third value, in a longer block".to_vec())
+    );
+    assert_eq!(store.call(KvFunction::Delete, b"key", &[], false), Ok(vec![]));
+    assert_eq!(store.call(KvFunction::Create, b"key", b"", false), Ok(vec![]));
+    assert_eq!(read(&mut store), Ok(at(1, b"")));
+    assert_eq!(
+        store.call(KvFunction::UpdateVersion, b"key", b"short", false),
+        Err(Status::BadLength),
+        "no version"
+    );
 }
 
 #[test]

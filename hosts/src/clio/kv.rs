@@ -14,6 +14,10 @@ use p4rack_offload::{KvArguments, KvFunction, VALUE_BYTES_MAX};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status as Said;
 
+const READ: u8 = KvFunction::Read as u8;
+const READ_VERSION: u8 = KvFunction::ReadVersion as u8;
+/// Bytes of a version.
+const VERSION_BYTES: usize = 8;
 /// Maximum bytes of a key.
 pub const KEY_BYTES_MAX: usize = 255;
 /// Time after which a call that waits looks again.
@@ -41,6 +45,10 @@ pub enum KvRequest<'a> {
     Put(&'a [u8], &'a [u8]),
     /// Removes a key.
     Delete(&'a [u8]),
+    /// Returns the value of a key and its version, which is 1 when the key is created and counts its changes.
+    GetVersion(&'a [u8]),
+    /// Changes the value of a key that has this version; if it has another one, ends as [`NotFound`](KvOutcome::NotFound).
+    UpdateVersion(&'a [u8], u64, &'a [u8]),
 }
 
 impl<'a> KvRequest<'a> {
@@ -51,6 +59,16 @@ impl<'a> KvRequest<'a> {
             KvRequest::Update(key, value) => (KvFunction::Update, key, value),
             KvRequest::Put(key, value) => (KvFunction::Put, key, value),
             KvRequest::Delete(key) => (KvFunction::Delete, key, &[]),
+            KvRequest::GetVersion(key) => (KvFunction::ReadVersion, key, &[]),
+            KvRequest::UpdateVersion(key, _, value) => (KvFunction::UpdateVersion, key, value),
+        }
+    }
+
+    /// The version that the key has to have.
+    fn version(self) -> Option<u64> {
+        match self {
+            KvRequest::UpdateVersion(_, version, _) => Some(version),
+            _ => None,
         }
     }
 }
@@ -62,7 +80,9 @@ pub enum KvOutcome<'a> {
     Done,
     /// The value.
     Value(&'a [u8]),
-    /// There is no such key.
+    /// The version and the value.
+    Versioned(u64, &'a [u8]),
+    /// There is no such key, or it has another version.
     NotFound,
     /// The key is there already.
     Exists,
@@ -142,7 +162,8 @@ impl Kv {
             return Err(ClioError::Broken(why));
         }
         let mut session = Session::open(server, 0)?;
-        let longest = (KvArguments::BYTES + KEY_BYTES_MAX) as u64 + u64::from(shape.value_bytes_max);
+        let longest =
+            (KvArguments::BYTES + KEY_BYTES_MAX + VERSION_BYTES) as u64 + u64::from(shape.value_bytes_max);
         let mut staging = None;
         if longest > session.packet_bytes().into() {
             session =
@@ -176,7 +197,10 @@ impl Kv {
             return Err(KvRefused::Value(value.len(), self.shape.value_bytes_max));
         }
         let nth = *self.free.last().ok_or(KvRefused::Full)?;
-        let fits = KvArguments::BYTES + key.len() + value.len() <= self.session.packet_bytes() as usize;
+        let version = request.version().map(u64::to_le_bytes);
+        let version = version.as_ref().map_or(&[][..], |version| version);
+        let longest = self.session.packet_bytes() as usize;
+        let fits = KvArguments::BYTES + key.len() + version.len() + value.len() <= longest;
         let staging = self.staging.filter(|_| !fits);
         let staging = staging.map(|start| start + u64::from(nth) * u64::from(self.shape.value_bytes_max));
         let slot = &mut self.slots[usize::from(nth)];
@@ -186,6 +210,7 @@ impl Kv {
         slot.arguments.resize(KvArguments::BYTES, 0);
         header.emit(&mut slot.arguments);
         slot.arguments.extend_from_slice(key);
+        slot.arguments.extend_from_slice(version);
         (slot.tag, slot.function, slot.is_staging) = (tag, function as u8, staging.is_some());
         match staging {
             Some(address) => self.session.submit(nth.into(), Operation::Write { address, bytes: value })?,
@@ -200,12 +225,16 @@ impl Kv {
 
     fn call(&mut self, nth: u16) -> Result<(), Refused> {
         let slot = &self.slots[usize::from(nth)];
-        let is_read = slot.function == KvFunction::Read as u8;
+        let results_bytes_max = match slot.function {
+            READ => self.shape.value_bytes_max,
+            READ_VERSION => self.shape.value_bytes_max + VERSION_BYTES as u32,
+            _ => 0,
+        };
         let call = Operation::Call {
             offload: KV,
             function: slot.function,
             arguments: &slot.arguments,
-            results_bytes_max: if is_read { self.shape.value_bytes_max } else { 0 },
+            results_bytes_max,
             is_ordered: false,
         };
         self.session.submit(nth.into(), call)
@@ -286,7 +315,7 @@ impl Kv {
             self.poll(clock::now() + TURN, &mut |_, outcome| {
                 end = Some(match outcome {
                     KvOutcome::Done => Ok(Ended::Done),
-                    KvOutcome::Value(bytes) => {
+                    KvOutcome::Value(bytes) | KvOutcome::Versioned(_, bytes) => {
                         value(bytes);
                         Ok(Ended::Done)
                     }
@@ -309,7 +338,12 @@ enum Ended {
 
 fn outcome_of(function: u8, outcome: Outcome<'_>) -> KvOutcome<'_> {
     match outcome {
-        Outcome::Results(bytes) if function == KvFunction::Read as u8 => KvOutcome::Value(bytes),
+        Outcome::Results(bytes) if function == READ => KvOutcome::Value(bytes),
+        Outcome::Results(bytes) if function == READ_VERSION => match bytes.split_first_chunk() {
+            Some((version, value)) => KvOutcome::Versioned(u64::from_le_bytes(*version), value),
+            // No board answers so.
+            None => KvOutcome::Failed(Said::OffloadFailed),
+        },
         Outcome::Results(_) => KvOutcome::Done,
         Outcome::Refused(Said::NotFound) => KvOutcome::NotFound,
         Outcome::Refused(Said::Exists) => KvOutcome::Exists,

@@ -132,7 +132,7 @@ impl Asked {
             KvOutcome::Unknown => {
                 return Err(VerifyError::Ended { what, status: "no answer to any attempt".to_owned() });
             }
-            KvOutcome::Value(found) => bytes(found),
+            KvOutcome::Value(found) | KvOutcome::Versioned(_, found) => bytes(found),
             KvOutcome::Done => "done".to_owned(),
             KvOutcome::NotFound => "not found".to_owned(),
             KvOutcome::Exists => "exists".to_owned(),
