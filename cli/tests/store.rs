@@ -155,7 +155,8 @@ fn a_store_runs_on_a_described_board_with_and_without_pl2() {
     assert_eq!(["l2", "clio", "clio+pl2-clock"].map(of_board), [0, 1, 1]);
     // Each names the field.
     for (set, wanted) in [
-        ("clio.memory=\"512 KiB\"", "the store needs"),
+        ("clio.store=\"1 MiB\"", "of a board's store, and it has 1048576: set clio.store to"),
+        ("workload.value_bytes=100", "set workload.value_bytes to a multiple of 8"),
         ("workload.server=h2", "needs h2 among the hosts of clio.boards"),
         ("clio.boards=[\"h9\"]", "clio.boards[0]: `h9` is no host"),
     ] {

@@ -52,6 +52,7 @@ fn boards_and_their_memory_are_enough() {
     assert_eq!((clio.page_sizes.as_slice(), clio.slots, clio.spare_percent), (&[PageSize::K64][..], 16, 100));
     assert_eq!((clio.index, clio.tlb_entries, clio.free_pages), (Index::Salted, 64, 64));
     assert_eq!((clio.processes_max, clio.udp_port, clio.retries), (256, 1234, 12));
+    assert_eq!(clio.store_bytes, 32 << 20, "half of the memory, beside it");
     assert_eq!((clio.timeout, clio.target_delay), (Nanos::from_millis(20), Nanos::from_micros(500)));
 }
 
@@ -108,6 +109,8 @@ fn refusals_name_the_field() {
             instead("17179869180 GiB", "page_sizes = [\"4 KiB\"]"),
             "clio.memory: has too many frames for a page table of fewer than 2^32 slots",
         ),
+        (with("store = \"1025 GiB\""), "clio.store: 1049600 MiB are more than a board has; write at most"),
+        (with("store = 7"), "clio.store: is an integer; write a size"),
         (with("page_sizes = []"), "clio.page_sizes: is empty; write at least one of 4 KiB, 64 KiB"),
         (
             with("page_sizes = [\"3 MiB\"]"),
@@ -168,7 +171,7 @@ fn ports_take_turns_and_hosts_need_no_agent() {
     let machine = endpoint_config(&rack, &rack.hosts[0], Scheme::CLIO).unwrap();
     assert!(matches!(machine, Config::Ethernet(_)), "{machine:?}");
     let shown = rack.summary().rack;
-    let wanted = "clio: boards h1 with 64 MiB each in pages of 64 KiB, page table of 2048 slots in buckets of 16 (32768 B, 0.05 % of the memory";
+    let wanted = "clio: boards h1 with 64 MiB each in pages of 64 KiB, a store of 32 MiB, page table of 2048 slots in buckets of 16 (32768 B, 0.05 % of the memory";
     assert!(shown.contains(wanted), "{shown}");
     let json = rack.to_json();
     assert_eq!((&json["clio"]["udp_port"], &json["clio"]["index"]), (&1234.into(), &"salted".into()));

@@ -2,6 +2,7 @@
 
 use super::bulk::{self, BulkReport, Load};
 use super::figures::{self, Measured};
+use super::keys::{self, KeyStore};
 use super::slot::slot_bytes;
 use super::slots::Slots;
 use super::tcp::{self, TcpStore};
@@ -20,6 +21,7 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Store as StoreParameters;
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Link, Service, Way};
+use p4rack_hosts::clio::{Kv, KvShape};
 use p4rack_hosts::remote::{Shape, UnderWay};
 use p4rack_report::text;
 use std::path::Path;
@@ -91,6 +93,9 @@ pub fn check(rack: &Rack, way: Way, store: &StoreParameters, server: &str) -> Re
 fn check_board(rack: &Rack, store: &StoreParameters, server: &str) -> Result<(), LabError> {
     p4rack_memory::board(rack, server)?;
     let Some(clio) = rack.protocol::<Clio>() else { return Ok(()) };
+    if clio.store_bytes > 0 {
+        return check_offload(rack, store, clio.store_bytes);
+    }
     let (needed, sizes) = (region_bytes(store), clio.page_sizes.len() as u64);
     let range = clio.memory_bytes / sizes.max(1);
     if range >= needed {
@@ -101,6 +106,34 @@ fn check_board(rack: &Rack, store: &StoreParameters, server: &str) -> Result<(),
          or lower workload.records or workload.value_bytes",
         (needed * sizes).div_ceil(1 << 20).next_power_of_two()
     )))
+}
+
+/// Checks that the records fit into a board's key-value store.
+fn check_offload(rack: &Rack, store: &StoreParameters, store_bytes: u64) -> Result<(), LabError> {
+    if !store.value_bytes.is_multiple_of(8) {
+        return Err(LabError::Unfit(format!(
+            "values of {} bytes can't be checked in a board's store: set workload.value_bytes to a multiple of 8, or clio.store to \"0 B\" \
+             for slots in its memory",
+            store.value_bytes
+        )));
+    }
+    let clients = rack.workload.as_ref().map_or(0, |workload| workload.ends().1.len());
+    let under_way = clients * store.depth as usize;
+    let needed = keys::store_bytes(store.records, store.value_bytes as usize, under_way);
+    if needed <= store_bytes {
+        return Ok(());
+    }
+    Err(LabError::Unfit(format!(
+        "the records need {needed} bytes of a board's store, and it has {store_bytes}: set clio.store to \"{} MiB\", or lower \
+         workload.records or workload.value_bytes",
+        needed.div_ceil(1 << 20)
+    )))
+}
+
+/// Whether a store by a way is in the key-value offload of a board.
+fn is_in_offload(rack: &Rack, way: Way) -> bool {
+    let has_store = || rack.protocol::<Clio>().is_some_and(|clio| clio.store_bytes > 0);
+    way.definition().service == Service::Board && has_store()
 }
 
 /// A host that loads the server's port beside the clients.
@@ -249,6 +282,17 @@ pub fn use_store(path: &Path, name: &str, end: Option<End>, seed: u64, task: Tas
         return operate(&mut connected.map_err(LabError::system("connecting to the store"))?, &config, task);
     };
     let way = end.way;
+    if is_in_offload(&rack, way) && !matches!(task, Task::Bulk(..)) {
+        let board = end
+            .place
+            .memory
+            .ok_or_else(|| LabError::Unfit(format!("{way} without the address of a board")))?;
+        let shape = KvShape { value_bytes_max: store.value_bytes, under_way_max: store.depth as u16 };
+        let kv = Kv::open(&board, shape)
+            .map_err(|error| LabError::measurement(format!("{way} on {name}"), error))?;
+        let mut records = KeyStore::new(kv, value_bytes, own + 1, store.records);
+        return operate(&mut records, &config, task);
+    }
     // Its clients share the records.
     end.place.shared = true;
     let load = match task {

@@ -3,6 +3,7 @@
 //! ```text
 //!  Client ─ Store ─┬─ Slots      one-sided: records side by side in remote memory, which clients lock with atomic operations
 //!                  ├─ Logged     a log whose older part is in remote memory, owned by its client
+//!                  ├─ KeyStore   a key-value offload beside the memory
 //!                  └─ TcpStore   a server of records
 //! ```
 //!

@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// EDM: address of the first byte, decimal or 0x…
     #[arg(long, default_value = "0", value_parser = crate::numbers::number::<u64>)]
     address: u64,
-    /// Clio: bytes of the key-value store, beside the memory; 0 for none [default: half of --bytes]
+    /// Clio: bytes of the key-value store, beside the memory; 0 for none [default: as described, or half of --bytes]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     store: Option<u64>,
     /// Permit reads only
@@ -129,7 +129,7 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     };
     let name = &args.here.name;
     let clio = described.cloned().unwrap_or_else(|| Clio::new(vec![name.clone()], bytes));
-    let store_bytes = args.store.unwrap_or(bytes / 2);
+    let store_bytes = args.store.unwrap_or(described.map_or(bytes / 2, |clio| clio.store_bytes));
     let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
     let outlet = args.telling.open()?;
     let udp = SocketAddr::new(at.ip(), clio.udp_port);

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 pub(super) const PAGE_SIZES: &str = "4 KiB, 64 KiB, 2 MiB, 4 MiB, 16 MiB, 64 MiB or 1 GiB";
 /// Expected full buckets from which on an allocation of all pages of a size finds hardly any addresses in all its tries.
 const FULL_MAX: f64 = 6.0;
+/// Maximum bytes of a store.
+const STORE_BYTES_MAX: u64 = 1 << 40;
 /// Ports of the set-up services on a board's host, over TCP; other UDP ports are free for boards.
 const UDP_PORTS: (u64, u64) = (1, 65_535);
 
@@ -35,8 +37,9 @@ pub(super) fn check(clio: &Clio, rack: &Rack, sink: &mut Sink<'_>) {
         return;
     }
     check_boards(clio, rack, sink);
-    if check_memory(clio, sink) {
-        check_table(clio, sink);
+    if check_memory(clio, sink) && check_table(clio, sink) && clio.store_bytes > STORE_BYTES_MAX {
+        let message = format!("{} are more than a board has", show_size(clio.store_bytes));
+        sink.refuse(&["clio.store"], message, "write at most \"1024 GiB\"");
     }
 }
 
@@ -120,13 +123,14 @@ fn check_memory(clio: &Clio, sink: &mut Sink<'_>) -> bool {
     true
 }
 
-/// Checks that a board starts with this page table, and that the table holds all of the memory as one range.
-fn check_table(clio: &Clio, sink: &mut Sink<'_>) {
+/// Checks that a board starts with this page table, and that the table holds all of the memory as one range. Returns whether.
+fn check_table(clio: &Clio, sink: &mut Sink<'_>) -> bool {
     let config = clio.board(clio.memory_bytes);
     if let Err(error) = config.check() {
         // All other parameters are in their ranges.
         let help = "write larger page_sizes, or less memory".to_owned();
-        return sink.refuse(&["clio.memory"], error.problem.to_owned(), help);
+        sink.refuse(&["clio.memory"], error.problem.to_owned(), help);
+        return false;
     }
     for pool in &config.pools {
         let full = board::full_buckets(&config, pool);
@@ -141,11 +145,10 @@ fn check_table(clio: &Clio, sink: &mut Sink<'_>) {
                 config.slots() / u64::from(clio.slots)
             );
             let help = "write index = \"salted\", more slots or spare_percent, or larger page_sizes";
-            return sink.refuse(
-                &["clio.slots", "clio.spare_percent", "clio.index", "clio.memory"],
-                message,
-                help,
-            );
+            let fields = ["clio.slots", "clio.spare_percent", "clio.index", "clio.memory"];
+            sink.refuse(&fields, message, help);
+            return false;
         }
     }
+    true
 }

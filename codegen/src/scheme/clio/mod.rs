@@ -31,6 +31,8 @@ pub struct Clio {
     pub boards: Vec<String>,
     /// Memory of each board, in bytes. Page sizes have equal shares of it.
     pub memory_bytes: u64,
+    /// Memory of each board's key-value store, in bytes, beside the other; 0 for none.
+    pub store_bytes: u64,
     /// Page sizes, the one of the memory that is offered to all first.
     #[serde(serialize_with = "as_sizes")]
     pub page_sizes: Vec<PageSize>,
@@ -65,6 +67,7 @@ impl Clio {
         Clio {
             boards,
             memory_bytes,
+            store_bytes: memory_bytes / 2,
             page_sizes: vec![PageSize::suiting(memory_bytes)],
             slots: 16,
             spare_percent: 100,
@@ -157,11 +160,12 @@ impl Protocol for Clio {
         let config = self.board(self.memory_bytes);
         let sizes: Vec<String> = self.page_sizes.iter().map(|size| show_size(size.bytes())).collect();
         format!(
-            "boards {} with {} each in pages of {}, page table of {} slots in buckets of {} ({}, {} index), TLB {}, {} frames ready, \
+            "boards {} with {} each in pages of {}, a store of {}, page table of {} slots in buckets of {} ({}, {} index), TLB {}, {} frames ready, \
              {} processes, UDP port {}, again after {} up to {} times, target delay {}",
             self.boards.join(" "),
             show_size(self.memory_bytes),
             sizes.join(" and "),
+            show_size(self.store_bytes),
             config.slots(),
             self.slots,
             board::table_share(&config),

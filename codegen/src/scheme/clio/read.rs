@@ -23,6 +23,7 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
     if memory.is_none() && !section.has("memory") {
         section.missing(sink, "memory", "\"64 MiB\", the memory of each board");
     }
+    let store = section.parsed(sink, "store", MEMORY, parse_size);
     let listed = section.list(sink, "page_sizes", SIZES, as_string);
     let mut sizes = Vec::new();
     let mut all_known = listed.is_some() || !section.has("page_sizes");
@@ -52,6 +53,7 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
     let time = |at: Option<At<u64>>, default: Nanos| at.map_or(default, |at| Nanos::from_micros(at.value));
     all_known.then(|| Clio {
         page_sizes: if listed.is_some() { sizes } else { default.page_sizes.clone() },
+        store_bytes: store.map_or(default.store_bytes, |at| at.value),
         index: index.map_or(default.index, |at| at.value),
         slots: value(slots, default.slots),
         spare_percent: value(spare, default.spare_percent),
