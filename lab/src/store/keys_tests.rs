@@ -142,11 +142,14 @@ fn what_an_offload_does_wrong_is_seen() {
     assert!(wrong > 0);
 }
 
+/// Begins an operation, which may end as it does.
+type Begin<'a> = &'a mut dyn FnMut(&mut KeyStore<Model>) -> Result<Option<Ended>, Error>;
+
 #[test]
 fn a_value_is_replaced_in_the_version_that_was_read_and_no_other() {
     let model = Model::default();
     let mut store = KeyStore::new(model.clone(), 16, 1, 2);
-    let mut end = |begin: &mut dyn FnMut(&mut KeyStore<Model>) -> Result<Option<Ended>, Error>| {
+    let mut end = |begin: Begin| {
         let mut how = begin(&mut store).unwrap();
         while how.is_none() {
             store.wait(Nanos::MAX, &mut |_, ended| how = Some(ended)).unwrap();
