@@ -53,7 +53,7 @@ fn boards_and_their_memory_are_enough() {
     assert_eq!((clio.index, clio.tlb_entries, clio.free_pages), (Index::Salted, 64, 64));
     assert_eq!((clio.processes_max, clio.udp_port, clio.retries), (256, 1234, 12));
     assert_eq!(clio.store_bytes, 32 << 20, "half of the memory, beside it");
-    assert_eq!((clio.timeout, clio.target_delay), (Nanos::from_millis(20), Nanos::from_micros(500)));
+    assert_eq!((clio.timeout, clio.target_delay), (Nanos::from_millis(20), Nanos::from_millis(20)));
 }
 
 #[test]

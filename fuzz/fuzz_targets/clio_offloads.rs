@@ -8,7 +8,7 @@ use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Board, Config, Grant, Pool, Quota, Quotas};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_offload::wasm::{Limits, Program, Wasm};
-use p4rack_offload::{Kv, Offloads, PointerChase};
+use p4rack_offload::{Kv, Offloads, PointerChase, Progress};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{AllocBody, Header, Kind, Manage, PageSize, Status, VERSION, packet};
 use std::sync::LazyLock;
@@ -97,7 +97,7 @@ impl Rig {
         self.board.handle_link(((), &out), self.now, self.now);
         // A call has a bound of slices, whatever the module does.
         let mut slices = 0;
-        while self.offloads.step(&mut self.board, self.now) {
+        while self.offloads.step(&mut self.board, self.now) != Progress::Idle {
             slices += 1;
             assert!(slices <= 1 + LIMITS.fuel / LIMITS.slice_fuel, "a call without end");
         }

@@ -73,7 +73,7 @@ pub const VALUE_BYTES_MAX: u32 = 64 << 10;
 const CLASSES: u64 = 13;
 const SMALLEST: u64 = 32;
 /// Bytes before a block's key.
-const HEAD: u64 = 24;
+pub const HEAD_BYTES: u64 = 24;
 /// Bytes of a version.
 const VERSION_BYTES: usize = 8;
 /// Bytes of `top` and of the first free blocks.
@@ -109,7 +109,7 @@ struct Block {
 }
 
 impl Block {
-    fn of(bytes: [u8; HEAD as usize]) -> Block {
+    fn of(bytes: [u8; HEAD_BYTES as usize]) -> Block {
         let number = |range: std::ops::Range<usize>| {
             bytes[range].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
         };
@@ -122,8 +122,8 @@ impl Block {
         }
     }
 
-    fn bytes(&self) -> [u8; HEAD as usize] {
-        let mut bytes = [0; HEAD as usize];
+    fn bytes(&self) -> [u8; HEAD_BYTES as usize] {
+        let mut bytes = [0; HEAD_BYTES as usize];
         bytes[..8].copy_from_slice(&self.next.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.version.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.value_bytes.to_le_bytes());
@@ -174,12 +174,12 @@ impl Kv {
             if at == 0 {
                 return Ok(Err(first));
             }
-            let mut head = [0; HEAD as usize];
+            let mut head = [0; HEAD_BYTES as usize];
             view.read(self.space, at, &mut head)?;
             let block = Block::of(head);
             if usize::from(block.key_bytes) == key.len() {
                 let known = &mut known[..key.len()];
-                view.read(self.space, at + HEAD, known)?;
+                view.read(self.space, at + HEAD_BYTES, known)?;
                 if known == key {
                     return Ok(Ok(Found { link, at, block }));
                 }
@@ -213,7 +213,7 @@ impl Kv {
         parsed: &Parsed<'_>,
         Place { link, next, version }: Place,
     ) -> Result<(u64, u64), Status> {
-        let length = HEAD + parsed.key.len() as u64 + u64::from(parsed.value_bytes);
+        let length = HEAD_BYTES + parsed.key.len() as u64 + u64::from(parsed.value_bytes);
         let room = self.room(view, length)?;
         let block = Block {
             next,
@@ -321,7 +321,7 @@ impl Kv {
                 }
                 let start = results.len();
                 results.resize(start + found.block.value_bytes as usize, 0);
-                let value = found.at + HEAD + u64::from(found.block.key_bytes);
+                let value = found.at + HEAD_BYTES + u64::from(found.block.key_bytes);
                 view.read(self.space, value, &mut results[start..])
             }
             (UPDATE | PUT | UPDATE_VERSION, Ok(found)) => {

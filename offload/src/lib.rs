@@ -19,9 +19,9 @@ mod kv;
 pub mod wasm;
 
 pub use chase::{Chase, PointerChase};
-pub use kv::{Kv, KvArguments, KvFunction, VALUE_BYTES_MAX};
+pub use kv::{HEAD_BYTES as KV_HEAD_BYTES, Kv, KvArguments, KvFunction, VALUE_BYTES_MAX};
 
-use p4rack_fabric::clio::board::{Board, Memory, Space, View};
+use p4rack_fabric::clio::board::{self, Board, Memory, Space, View};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status;
 use std::cell::Cell;
@@ -49,6 +49,17 @@ pub enum Step {
     Ended,
     /// It goes on, or begins, when it is called again: after other work of the board.
     Later,
+}
+
+/// What an execution has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing: no call waits.
+    Idle,
+    /// A call has ended.
+    Ended,
+    /// A call has come further, and goes on later.
+    Paused,
 }
 
 /// Functions next to the memory.
@@ -134,12 +145,28 @@ impl Offloads {
 
     /// Executes all calls that wait at a board.
     pub fn serve<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) {
-        while self.step(board, now) {}
+        while self.step(board, now) != Progress::Idle {}
     }
 
-    /// Executes the next call that waits at a board, or a part of it. Returns whether there was one.
-    pub fn step<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> bool {
-        let Some(call) = board.poll_call() else { return false };
+    /// Executes the next call that waits at a board, or a part of it. Calls that have not begun come first.
+    pub fn step<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> Progress {
+        let call = board.poll_call();
+        self.execute(board, call, now)
+    }
+
+    /// Executes a part of the call that was paused for longest, although others wait.
+    pub fn resume<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> Progress {
+        let call = board.poll_paused_call();
+        self.execute(board, call, now)
+    }
+
+    fn execute<M: Memory, P: Copy + Send>(
+        &mut self,
+        board: &mut Board<M, P>,
+        call: Option<board::Call<P>>,
+        now: Nanos,
+    ) -> Progress {
+        let Some(call) = call else { return Progress::Idle };
         self.results.clear();
         let found = self.list.binary_search_by_key(&call.offload(), |entry| entry.number);
         let ended = match found {
@@ -154,7 +181,7 @@ impl Offloads {
                 drop(view);
                 if ended == Ok(Step::Later) {
                     board.pause_call(call);
-                    return true;
+                    return Progress::Paused;
                 }
                 entry.calls += 1;
                 entry.failed += u64::from(ended == Err(Status::OffloadFailed));
@@ -162,6 +189,6 @@ impl Offloads {
             }
         };
         board.finish_call(call, ended, &self.results, now);
-        true
+        Progress::Ended
     }
 }

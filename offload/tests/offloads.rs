@@ -175,7 +175,7 @@ fn the_longest_keys_and_values_fit_and_no_longer_ones() {
 #[test]
 fn the_block_of_the_old_value_serves_again_after_an_update() {
     let mut store = Store::new(1, 1);
-    let value = |nth: u8| vec![nth; 1_000];
+    let value = |nth: u8| vec![nth; 990];
     for key in 1..=2 {
         assert_eq!(store.call(KvFunction::Create, &[key], &value(key), true), Ok(vec![]));
     }

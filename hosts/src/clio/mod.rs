@@ -47,9 +47,9 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// Patience with processes that share a machine, and wake late.
+    /// Patience with processes that share a machine, and wake late: that looks like a queue.
     fn default() -> Patience {
-        Patience { timeout: Nanos::from_millis(20), retries: 12, target_delay: Nanos::from_micros(500) }
+        Patience { timeout: Nanos::from_millis(20), retries: 12, target_delay: Nanos::from_millis(20) }
     }
 }
 

@@ -12,7 +12,7 @@ use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_fabric::common::ConfigError;
 use p4rack_netdev::{Poller, clock};
-use p4rack_offload::{Kv, Offloads, PointerChase};
+use p4rack_offload::{Kv, Offloads, PointerChase, Progress};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::DATA_BYTES_MAX;
 use p4rack_wire::clio::{PAGE_SIZES, PageSize, Rights};
@@ -302,16 +302,20 @@ impl Host {
 
     /// Executes calls of offloads, for as long as a turn has time for them. Returns whether more wait.
     fn execute(&mut self) -> bool {
-        let start = clock::now();
-        loop {
-            let now = clock::now();
-            if now >= start + CALLS_TIME {
-                return true;
+        let mut now = clock::now();
+        let until = now + CALLS_TIME;
+        while now < until {
+            match self.offloads.step(&mut self.board, now) {
+                Progress::Idle => return false,
+                Progress::Ended => {}
+                // One slice a turn: packets and short calls wait no longer.
+                Progress::Paused => return true,
             }
-            if !self.offloads.step(&mut self.board, now) {
-                return false;
-            }
+            now = clock::now();
         }
+        // Calls that have begun go on however many others come.
+        self.offloads.resume(&mut self.board, now);
+        true
     }
 
     /// Sends what waits. Answers to the server itself go to `own`.

@@ -56,7 +56,7 @@ impl Default for Limits {
             memory_bytes: 1 << 20,
             result_bytes: 1 << 16,
             fuel: 2_000_000,
-            slice_fuel: 50_000,
+            slice_fuel: 10_000,
         }
     }
 }

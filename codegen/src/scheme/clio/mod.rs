@@ -78,7 +78,7 @@ impl Clio {
             udp_port: UDP_PORT,
             timeout: Nanos::from_millis(20),
             retries: 12,
-            target_delay: Nanos::from_micros(500),
+            target_delay: Nanos::from_millis(20),
         }
     }
 

@@ -130,6 +130,8 @@ pub(super) struct Calls<P> {
     waiting: VecDeque<Call<P>>,
     /// Callers with calls that wait, each once: they take turns.
     turns: VecDeque<Space>,
+    /// Calls that have begun and go on when none waits, or the driver says so: short calls pass long ones.
+    paused: VecDeque<Call<P>>,
     /// Calls that an offload works on, by caller and id.
     running: Vec<(Space, u64)>,
     spare: Vec<Vec<u8>>,
@@ -139,8 +141,8 @@ pub(super) struct Calls<P> {
 
 impl<P: Copy> Calls<P> {
     pub fn new(max: [usize; 2]) -> Calls<P> {
-        let (waiting, turns) = (VecDeque::new(), VecDeque::new());
-        Calls { waiting, turns, running: Vec::new(), spare: Vec::new(), max }
+        let (waiting, turns, paused) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Calls { waiting, turns, paused, running: Vec::new(), spare: Vec::new(), max }
     }
 
     fn push(&mut self, call: Call<P>) {
@@ -163,21 +165,22 @@ impl<P: Copy> Calls<P> {
 
     /// Calls that are not finished, of all processes.
     pub fn unfinished(&self) -> usize {
-        self.waiting.len() + self.running.len()
+        self.waiting.len() + self.paused.len() + self.running.len()
     }
 
     /// Calls of a process that are not finished.
     fn unfinished_of(&self, caller: Space) -> usize {
-        let waiting = self.waiting.iter().filter(|call| call.caller == caller);
+        let waiting = self.waiting.iter().chain(&self.paused).filter(|call| call.caller == caller);
         waiting.count() + self.running.iter().filter(|(other, _)| *other == caller).count()
     }
 
     /// Drops the calls of a process that wait. Returns how many.
     pub fn forget(&mut self, caller: Space) -> usize {
-        let before = self.waiting.len();
+        let before = self.waiting.len() + self.paused.len();
         self.waiting.retain(|call| call.caller != caller);
+        self.paused.retain(|call| call.caller != caller);
         self.turns.retain(|other| *other != caller);
-        before - self.waiting.len()
+        before - self.waiting.len() - self.paused.len()
     }
 }
 
@@ -193,7 +196,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             return self.refuse(asked, Status::BadLength);
         }
         let same = |other: &&mut Call<P>| other.caller == caller && other.asked.header.id == asked.header.id;
-        if let Some(call) = self.calls.waiting.iter_mut().find(same) {
+        if let Some(call) = self.calls.waiting.iter_mut().chain(&mut self.calls.paused).find(same) {
             call.asked = *asked;
             self.counters.joined += 1;
             return;
@@ -229,19 +232,29 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         self.retries.set_aside();
     }
 
-    /// The next call for an offload; callers take turns. The driver runs it on a [`view`](Self::view), and gives it to
-    /// [`finish_call`](Self::finish_call) or [`pause_call`](Self::pause_call).
+    /// The next call for an offload: one that has not begun, callers taking turns, else one that was paused. The driver runs it on a
+    /// [`view`](Self::view), and gives it to [`finish_call`](Self::finish_call) or [`pause_call`](Self::pause_call).
     pub fn poll_call(&mut self) -> Option<Call<P>> {
-        let call = self.calls.pop()?;
-        self.calls.running.push((call.caller, call.asked.header.id));
-        Some(call)
+        let call = self.calls.pop();
+        call.map(|call| self.begin_call(call)).or_else(|| self.poll_paused_call())
     }
 
-    /// A call goes on later, after those that wait.
+    /// The call that was paused for longest, so that it goes on although others wait.
+    pub fn poll_paused_call(&mut self) -> Option<Call<P>> {
+        let call = self.calls.paused.pop_front()?;
+        Some(self.begin_call(call))
+    }
+
+    fn begin_call(&mut self, call: Call<P>) -> Call<P> {
+        self.calls.running.push((call.caller, call.asked.header.id));
+        call
+    }
+
+    /// A call goes on later: after those that have not begun, and after others that were paused before.
     pub fn pause_call(&mut self, call: Call<P>) {
         self.calls.running.retain(|other| *other != (call.caller, call.id()));
         if self.vm.processes.get(call.caller).is_some_and(|process| process.is_alive()) {
-            self.calls.push(call);
+            self.calls.paused.push_back(call);
         } else {
             self.finish_call(call, Err(Status::NoSuchProcess), &[], self.now);
         }
