@@ -236,7 +236,7 @@ fn a_chase_follows_a_list_that_the_rust_interface_wrote() {
     use p4rack_memory::clio::{Operation, Session};
     let board = Board::start(&["--bytes", "1 MiB"]);
     let server = p4rack_hosts::roce::setup::Server { addr: board.addr.clone(), tls: None };
-    let mut session = Session::open(&server, 0).unwrap();
+    let mut session = Session::open(&server, 0, Default::default()).unwrap();
     let start = session.range().0;
     let node = |key: u64, next: u64| [key, next, key * 10].map(u64::to_le_bytes).concat();
     let nodes = [node(1, start + 24), node(2, start + 48), node(3, start)].concat();

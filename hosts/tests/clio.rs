@@ -5,10 +5,12 @@
 #[path = "common/board.rs"]
 mod board;
 
-use board::with_board;
+use board::{with_board, with_board_and_store};
 use p4rack_fabric::clio::lib;
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::clio::{CHASE, Kv, KvOutcome, KvRequest, KvShape, Session};
+use p4rack_hosts::clio::{
+    CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Patience, Session, load_offload,
+};
 use p4rack_hosts::remote::{Held, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;
 use p4rack_offload::Chase;
@@ -114,7 +116,7 @@ fn a_process_of_ones_own_is_apart_and_ends_with_its_client() {
 
 fn store(place: &Place, value_bytes_max: u32) -> Kv {
     let shape = KvShape { value_bytes_max, under_way_max: 16 };
-    Kv::open(place.memory.as_ref().unwrap(), shape).unwrap()
+    Kv::open(place.memory.as_ref().unwrap(), shape, place.patience).unwrap()
 }
 
 #[test]
@@ -136,6 +138,48 @@ fn a_store_has_values_of_any_length() {
         let long = one.put(b"a", &[0; 1_001]).unwrap_err().to_string();
         assert_eq!(long, "a value has at most 1000 bytes here, this one has 1001");
         assert_eq!(one.under_way(), 0);
+    });
+}
+
+/// Without answers for as long as a client retries, a value's place may still be written to: later values have other places.
+#[test]
+fn a_client_of_a_store_goes_on_after_a_request_without_an_end() {
+    with_board_and_store(8 << 20, 4 << 20, |place, board| {
+        let server = place.memory.as_ref().unwrap();
+        let shape = KvShape { value_bytes_max: 9_000, under_way_max: 1 };
+        let patience = Patience { retries: 1, ..place.patience };
+        let mut kv = Kv::open(server, shape, patience).unwrap();
+        kv.put(b"a", &[1; 9_000]).unwrap();
+        let (silent, over) = std::sync::mpsc::channel::<()>();
+        board.post(move |_| drop(over.recv())).unwrap();
+        let error = kv.put(b"a", &[2; 9_000]).unwrap_err();
+        assert!(matches!(error, KvError::Unknown), "{error}");
+        drop(silent);
+        kv.put(b"b", &[3; 9_000]).unwrap();
+        assert!(kv.get(b"b").unwrap().unwrap() == [3; 9_000]);
+        let first = kv.get(b"a").unwrap().unwrap();
+        assert!(first == [1; 9_000] || first == [2; 9_000], "{}", first[0]);
+    });
+}
+
+#[test]
+fn a_board_without_a_store_has_no_other_offload_in_its_place() {
+    // A module with a memory and a `call` that returns 0.
+    const MODULE: &[u8] =
+        b"\0asm\x01\0\0\0\x01\x07\x01\x60\x02\x7f\x7f\x01\x7f\x03\x02\x01\0\x05\x03\x01\0\x01\
+        \x07\x11\x02\x06memory\x02\0\x04call\0\0\x0a\x06\x01\x04\0\x41\0\x0b";
+    with_board_and_store(1 << 20, 0, |place, _| {
+        let server = place.memory.as_ref().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let load = |name: &str| {
+            let loaded = load_offload(server, name, MODULE.to_vec(), 4_096);
+            runtime.block_on(loaded).map_err(|error| error.to_string())
+        };
+        assert_eq!(load("mine"), Ok(2));
+        assert!(load("all").unwrap_err().contains("but not `all`"));
+        let shape = KvShape { value_bytes_max: 100, under_way_max: 1 };
+        let error = Kv::open(server, shape, place.patience).unwrap().get(b"a").unwrap_err();
+        assert_eq!(error.to_string(), "the board refuses: no such offload");
     });
 }
 
@@ -233,7 +277,7 @@ fn clients_of_a_store_keep_many_requests_under_way() {
 #[test]
 fn a_chase_follows_pointers_in_the_callers_memory() {
     with_board(1 << 20, |place| {
-        let mut session = Session::open(place.memory.as_ref().unwrap(), 0).unwrap();
+        let mut session = Session::open(place.memory.as_ref().unwrap(), 0, place.patience).unwrap();
         let start = session.range().0;
         let node = |key: u64, next: u64| [key, next, key * 10].map(u64::to_le_bytes).concat();
         // The write is still under way when the call is asked for.

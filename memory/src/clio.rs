@@ -7,12 +7,12 @@
 pub use p4rack_fabric::clio::lib::{Change, Operation, Outcome, Refused};
 pub use p4rack_hosts::clio::{
     AskError, CHASE, ClioError, KEY_BYTES_MAX, KV, Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape,
-    Reply, Session,
+    Patience, Reply, Session,
 };
 pub use p4rack_offload::{Chase, VALUE_BYTES_MAX};
 pub use p4rack_wire::clio::{PageSize, Rights, Status};
 
-use crate::{Access, BOARD_PORT, NoMemory, OpenError, node};
+use crate::{Access, BOARD_PORT, NoMemory, OpenError, node, patience};
 use p4rack_codegen::Rack;
 use p4rack_hosts::remote::RemoteError;
 use p4rack_hosts::roce::setup::Server;
@@ -29,12 +29,12 @@ pub fn board(rack: &Rack, access: &Access<'_>) -> Result<Server, NoMemory> {
 /// memory is offered to all. Errors: the rack has no such host, or its board can't be reached, or refuses.
 pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Session, OpenError> {
     let server = board(rack, access)?;
-    Ok(Session::open(&server, access.reserve_bytes).map_err(RemoteError::from)?)
+    Ok(Session::open(&server, access.reserve_bytes, patience(rack)).map_err(RemoteError::from)?)
 }
 
 /// Becomes a client of the key-value store on a host's board. Errors: the rack has no such host, or its board can't be reached, or
 /// refuses.
 pub fn open_kv(rack: &Rack, access: &Access<'_>, shape: KvShape) -> Result<Kv, OpenError> {
     let server = board(rack, access)?;
-    Ok(Kv::open(&server, shape).map_err(RemoteError::from)?)
+    Ok(Kv::open(&server, shape, patience(rack)).map_err(RemoteError::from)?)
 }

@@ -47,8 +47,10 @@ pub struct Call<'a> {
 pub enum Step {
     /// It has ended.
     Ended,
-    /// It goes on, or begins, when it is called again: after other work of the board.
+    /// It goes on when it is called again: after other work of the board.
     Later,
+    /// It has not begun, because another call is under way.
+    Blocked,
 }
 
 /// What an execution has done.
@@ -60,12 +62,14 @@ pub enum Progress {
     Ended,
     /// A call has come further, and goes on later.
     Paused,
+    /// A call waits for another one that is paused.
+    Blocked,
 }
 
 /// Functions next to the memory.
 pub trait Offload: Send {
     /// Executes a call, or a part of it. When it ends, its results are in `results`, which is empty before. Errors: the status of the
-    /// answer; then nothing has changed.
+    /// answer; then nothing has changed, but for what a module has written before it failed.
     fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<Step, Status>;
 
     /// Calls of this process do not go on: it has ended.
@@ -143,6 +147,11 @@ impl Offloads {
         Some(Facts { number, own, calls, failed, failure: offload.failure().map(str::to_owned) })
     }
 
+    /// Leaves the next number to no offload.
+    pub fn skip(&mut self) {
+        self.next += 1;
+    }
+
     /// Executes all calls that wait at a board.
     pub fn serve<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) {
         while self.step(board, now) != Progress::Idle {}
@@ -179,9 +188,9 @@ impl Offloads {
                 let called = Call { caller, id, function, arguments, progress };
                 let ended = entry.offload.call(&called, &mut view, &mut self.results);
                 drop(view);
-                if ended == Ok(Step::Later) {
+                if let Ok(step @ (Step::Later | Step::Blocked)) = ended {
                     board.pause_call(call);
-                    return Progress::Paused;
+                    return if step == Step::Later { Progress::Paused } else { Progress::Blocked };
                 }
                 entry.calls += 1;
                 entry.failed += u64::from(ended == Err(Status::OffloadFailed));

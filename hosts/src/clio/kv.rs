@@ -6,7 +6,7 @@
 //! ```
 
 use super::session::Session;
-use super::{ClioError, KV};
+use super::{ClioError, KV, Patience};
 use crate::roce::setup::Server;
 use p4rack_fabric::clio::lib::{Operation, Outcome, Refused};
 use p4rack_netdev::clock;
@@ -134,6 +134,8 @@ pub enum KvError {
 struct Slot {
     tag: u64,
     function: u8,
+    /// Its value has a place in the board's memory.
+    is_placed: bool,
     /// Its value is being written; the call comes next, with these arguments.
     is_staging: bool,
     arguments: Vec<u8>,
@@ -143,10 +145,14 @@ struct Slot {
 ///
 /// Requests under way have no order: a program waits for the end of a request before it sends another one that depends on it.
 pub struct Kv {
+    server: Server,
+    patience: Patience,
     session: Session,
     shape: KvShape,
     slots: Vec<Slot>,
     free: Vec<u16>,
+    /// Slots whose place a request may still use that ended as unknown. A new process frees them.
+    lost: usize,
     /// Where long values are written first: a place for each slot. `None`: all values fit a packet.
     staging: Option<u64>,
     /// Slots whose long value is in the board's memory: their calls are next.
@@ -155,26 +161,26 @@ pub struct Kv {
 
 impl Kv {
     /// Becomes a client of the store on a board. Errors: the board can't be reached, or refuses; the shape is out of range.
-    pub fn open(server: &Server, shape: KvShape) -> Result<Kv, ClioError> {
+    pub fn open(server: &Server, shape: KvShape, patience: Patience) -> Result<Kv, ClioError> {
         if shape.value_bytes_max > VALUE_BYTES_MAX || shape.under_way_max == 0 {
             let why =
                 format!("a value has at most {VALUE_BYTES_MAX} bytes, and at least 1 request is under way");
             return Err(ClioError::Broken(why));
         }
-        let mut session = Session::open(server, 0)?;
+        let mut session = Session::open(server, 0, patience)?;
+        let most = usize::from(shape.under_way_max).min(session.under_way_max()) as u16;
+        let shape = KvShape { under_way_max: most, ..shape };
         let longest =
             (KvArguments::BYTES + KEY_BYTES_MAX + VERSION_BYTES) as u64 + u64::from(shape.value_bytes_max);
         let mut staging = None;
         if longest > session.packet_bytes().into() {
-            session =
-                Session::open(server, u64::from(shape.value_bytes_max) * u64::from(shape.under_way_max))?;
+            session = Session::open(server, staging_bytes(shape), patience)?;
             staging = Some(session.range().0);
         }
-        let most = usize::from(shape.under_way_max).min(session.under_way_max()) as u16;
-        let shape = KvShape { under_way_max: most, ..shape };
         let slots = vec![Slot::default(); most.into()];
         let (free, staged) = ((0..most).rev().collect(), Vec::with_capacity(most.into()));
-        Ok(Kv { session, shape, slots, free, staging, staged })
+        let server = server.clone();
+        Ok(Kv { server, patience, session, shape, slots, free, lost: 0, staging, staged })
     }
 
     /// What it has room for.
@@ -184,7 +190,7 @@ impl Kv {
 
     /// Requests under way.
     pub fn under_way(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() - self.lost
     }
 
     /// Accepts a request, which ends under this tag; key and value are copied. It leaves with the next [`poll`](Self::poll). Errors: it
@@ -211,7 +217,8 @@ impl Kv {
         header.emit(&mut slot.arguments);
         slot.arguments.extend_from_slice(key);
         slot.arguments.extend_from_slice(version);
-        (slot.tag, slot.function, slot.is_staging) = (tag, function as u8, staging.is_some());
+        (slot.tag, slot.function) = (tag, function as u8);
+        (slot.is_placed, slot.is_staging) = (staging.is_some(), staging.is_some());
         match staging {
             Some(address) => self.session.submit(nth.into(), Operation::Write { address, bytes: value })?,
             None => {
@@ -255,14 +262,19 @@ impl Kv {
         until: Nanos,
         ended: &mut dyn FnMut(u64, KvOutcome<'_>),
     ) -> Result<bool, ClioError> {
-        let Kv { session, slots, free, staged, .. } = self;
+        self.renew()?;
+        let Kv { session, slots, free, lost, staged, .. } = self;
         let mut any = false;
         session.poll(until, &mut |nth, outcome| {
             let (nth, slot) = (nth as u16, &mut slots[nth as usize]);
             if std::mem::take(&mut slot.is_staging) && outcome == Outcome::Done {
                 return staged.push(nth);
             }
-            free.push(nth);
+            if slot.is_placed && outcome == Outcome::Unknown {
+                *lost += 1;
+            } else {
+                free.push(nth);
+            }
             any = true;
             ended(slot.tag, outcome_of(slot.function, outcome));
         })?;
@@ -275,6 +287,18 @@ impl Kv {
             }
         }
         Ok(any)
+    }
+
+    /// Becomes another process once all that is left are places that can't be used again: late packets of the former process are
+    /// refused, so none can put another request's bytes into a value.
+    fn renew(&mut self) -> Result<(), ClioError> {
+        if self.lost == 0 || self.under_way() > 0 {
+            return Ok(());
+        }
+        self.session = Session::open(&self.server, staging_bytes(self.shape), self.patience)?;
+        self.staging = Some(self.session.range().0);
+        (self.lost, self.free) = (0, (0..self.slots.len() as u16).rev().collect());
+        Ok(())
     }
 
     /// Adds a key, and waits for the end. Returns whether it was new; if not, nothing has changed.
@@ -308,6 +332,7 @@ impl Kv {
         if self.under_way() > 0 {
             return Err(KvError::UnderWay);
         }
+        self.renew()?;
         self.submit(0, request)?;
         let mut end = None;
         // The client library ends every request.
@@ -327,6 +352,11 @@ impl Kv {
         }
         end.unwrap_or(Err(KvError::Unknown))
     }
+}
+
+/// Bytes of the places of long values.
+fn staging_bytes(shape: KvShape) -> u64 {
+    u64::from(shape.value_bytes_max) * u64::from(shape.under_way_max)
 }
 
 /// Whether a request had an effect, or found a value.

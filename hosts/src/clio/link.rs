@@ -9,6 +9,8 @@ use p4rack_wire::Nanos;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 
+/// Packets that are taken in a row.
+const BATCH: usize = 64;
 /// The only board, and the only thread.
 const BOARD: u16 = 0;
 const THREAD: u16 = 0;
@@ -92,8 +94,9 @@ impl Link {
         Ok(())
     }
 
+    /// Takes a batch of packets: more than that must not keep `poll` from its end.
     fn receive(&mut self) -> Result<(), ClioError> {
-        loop {
+        for _ in 0..BATCH {
             match self.socket.recv(&mut self.input) {
                 Ok(bytes) => {
                     let now = clock::now();
@@ -106,6 +109,7 @@ impl Link {
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(())
     }
 }
 

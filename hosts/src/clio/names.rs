@@ -17,8 +17,8 @@ pub(super) struct Named {
     pub credentials: Credentials,
     /// Bytes of its module, and of its own memory.
     pub bytes: [u64; 2],
-    /// The tenant that has loaded it, and counts for it. `None`: it is the board's own.
-    pub owner: Option<(Tenant, Share<Tenant>)>,
+    /// The tenant that has loaded it, and what that counts for: offloads and bytes. `None`: it is the board's own.
+    pub owner: Option<(Tenant, [Share<Tenant>; 2])>,
 }
 
 /// Names of a board's offloads.

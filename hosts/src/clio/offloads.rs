@@ -10,7 +10,9 @@ use p4rack_p4rt::transport::{Share, Tenant};
 /// Why an offload is not loaded or removed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OffloadError {
-    #[error("name: `{0}`; write 1 to {NAME_CHARS} letters, digits, '-', '_' and '.'")]
+    #[error(
+        "name: `{0}`; write 1 to {NAME_CHARS} letters, digits, '-', '_' and '.', but not `all` or `client`"
+    )]
     Name(String),
     #[error("name: the board has an offload `{0}` already; remove it first, or choose another name")]
     Taken(String),
@@ -34,7 +36,8 @@ pub(super) struct Described {
 fn check(name: &str) -> Result<(), OffloadError> {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     match name.len() {
-        1..=NAME_CHARS if name.bytes().all(is_known) => Ok(()),
+        // Lists of processes mean others by these.
+        1..=NAME_CHARS if name.bytes().all(is_known) && !["all", "client"].contains(&name) => Ok(()),
         _ => Err(OffloadError::Name(name.chars().take(NAME_CHARS).collect())),
     }
 }
@@ -46,7 +49,7 @@ impl Host {
         name: String,
         program: Program,
         bytes: [u64; 2],
-        owner: (Tenant, Share<Tenant>),
+        owner: (Tenant, [Share<Tenant>; 2]),
     ) -> Result<u64, OffloadError> {
         check(&name)?;
         if self.names.0.iter().any(|named| named.name == name) {

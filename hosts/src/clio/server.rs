@@ -158,17 +158,15 @@ impl Server {
     /// Opens a board with these parameters, which takes packets at `addr`. One of its processes is offered to all, with a range of
     /// the first pool's size. Beside that pool's memory it has `store_bytes` for the key-value store; with 0 there is no store. Calls of
     /// offloads have the server's own limits. Errors: the address can't be had, a parameter is out of range, the machine has less memory.
-    pub fn configured(addr: SocketAddr, mut config: Config, store_bytes: u64) -> Result<Server, BoardError> {
+    pub fn configured(addr: SocketAddr, config: Config, store_bytes: u64) -> Result<Server, BoardError> {
         config.check()?;
         let (page, bytes) = (config.pools[0].size, config.pools[0].bytes());
         let processes_max = config.processes_max.saturating_sub(1);
-        let store_frames = u32::try_from(page.pages(store_bytes)).unwrap_or(u32::MAX);
-        config.pools[0].frames = config.pools[0].frames.saturating_add(store_frames);
         let config = Config {
             processes_max: config.processes_max.saturating_add(OFFLOADS),
             calls_max: [CALLS_OF_PROCESS, CALLS],
             call_read_bytes_max: CALL_READ_BYTES,
-            ..config
+            ..config.with_store(store_bytes)
         };
         config.check()?;
         let memory = Fresh::new(config.bytes())?;
@@ -187,6 +185,9 @@ impl Server {
         let mut host = Host { board, offloads, names, to_all: None, socket, page, out, input, unsent: 0 };
         if store_bytes > 0 {
             host.add_store(store_bytes, seed)?;
+        } else {
+            // Clients of the store must not reach another offload.
+            host.offloads.skip();
         }
         let processes_max = processes_max.into();
         Ok(Server {
@@ -269,6 +270,8 @@ impl Server {
         self.host.go_on();
         self.more |= self.host.execute();
         self.host.send(None);
+        // A fence that has ended lets calls go on.
+        self.more |= self.host.board.has_calls();
         Ok(())
     }
 }
@@ -307,7 +310,7 @@ impl Host {
         while now < until {
             match self.offloads.step(&mut self.board, now) {
                 Progress::Idle => return false,
-                Progress::Ended => {}
+                Progress::Ended | Progress::Blocked => {}
                 // One slice a turn: packets and short calls wait no longer.
                 Progress::Paused => return true,
             }

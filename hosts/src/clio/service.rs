@@ -6,7 +6,7 @@ use super::server::{Host, Offer, Range};
 use crate::commands::{Gone, Handle};
 use crate::roce::{Desk, Lease, SetupError};
 use p4rack_fabric::clio::board::ProcessFacts;
-use p4rack_fabric::clio::lib::Credentials;
+use p4rack_fabric::clio::lib::{Credentials, NUMBER_BITS};
 use p4rack_offload::wasm::{Limits, Program};
 use p4rack_p4rt::p4rack::clio::v1::clio_server::{Clio, ClioServer};
 use p4rack_p4rt::p4rack::clio::v1::{
@@ -24,8 +24,6 @@ use tonic::{Request, Response, Status};
 
 /// Tenants among which processes are shared by default.
 const TENANTS: u64 = 8;
-/// Bits of a client's number.
-const CLIENT_BITS: u32 = 28;
 
 /// The set-up service of a board.
 #[derive(Debug)]
@@ -61,7 +59,7 @@ impl Service {
 impl Shared {
     fn answer(&self, credentials: Credentials, range: Range) -> Result<AttachResponse, Status> {
         let client = self.clients.fetch_add(1, Ordering::Relaxed);
-        if client >> CLIENT_BITS != 0 {
+        if client >> NUMBER_BITS != 0 {
             return Err(Status::resource_exhausted(
                 "the board has used up its clients' numbers: start it anew",
             ));
@@ -121,14 +119,16 @@ impl Shared {
             return Err(Status::invalid_argument(why));
         }
         let share = self.offloads.take(&tenant, 1).map_err(full)?;
+        let share = [share, self.bytes.take(&tenant, memory_bytes).map_err(full)?];
         let bytes = [module.len() as u64, memory_bytes];
         let translate = move || Program::new(&module, Limits::default());
         let program = tokio::task::spawn_blocking(translate).await;
         let program = program.map_err(|error| Status::internal(error.to_string()))?;
         let program = program.map_err(|error| Status::invalid_argument(format!("module: {error}")))?;
-        tracing::info!(name, tenant = %tenant, "offload");
+        let by = tenant.to_string();
         let loaded = self.handle.call(move |host| host.load(name, program, bytes, (tenant, share))).await;
         let number = loaded.map_err(gone)?.map_err(refused)?;
+        tracing::info!(number, tenant = by, "offload");
         Ok(LoadOffloadResponse { number })
     }
 

@@ -63,16 +63,21 @@ pub struct Session {
 impl Session {
     /// Becomes a client of a process of one's own with a range of `reserve_bytes`, or if that is 0 of the one whose memory is offered to
     /// all. Errors: the board can't be reached, or refuses.
-    pub fn open(server: &Server, reserve_bytes: u64) -> Result<Session, ClioError> {
-        Session::open_as(server, reserve_bytes, None)
+    pub fn open(server: &Server, reserve_bytes: u64, patience: Patience) -> Result<Session, ClioError> {
+        Session::open_as(server, reserve_bytes, None, patience)
     }
 
     /// The same with a thread's number of one's own in [lock words](p4rack_wire::clio::lock_word), so that a later client may release a
     /// lock. By default it is the client's number.
-    pub fn open_as(server: &Server, reserve_bytes: u64, thread: Option<u16>) -> Result<Session, ClioError> {
+    pub fn open_as(
+        server: &Server,
+        reserve_bytes: u64,
+        thread: Option<u16>,
+        patience: Patience,
+    ) -> Result<Session, ClioError> {
         let runtime = runtime()?;
         let attached = runtime.block_on(attach(server, reserve_bytes))?;
-        let link = Link::open(server, &attached, thread, Patience::default())?;
+        let link = Link::open(server, &attached, thread, patience)?;
         Ok(Session { link, under_way: 0, attached, _runtime: runtime })
     }
 

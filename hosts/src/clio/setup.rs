@@ -12,6 +12,9 @@ use std::ops::RangeInclusive;
 /// Data bytes that the longest packet may have: a datagram has room for no more.
 const MTU_BYTES: RangeInclusive<u32> = 64..=65_000;
 
+/// Times for which a board may remember what it has executed: clients take their TIMEOUT from it.
+const MEMORY_NS: RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
+
 /// What a board has given a client. The process, if it is the client's own, ends when this is dropped.
 #[derive(Debug)]
 pub struct Attached {
@@ -48,6 +51,12 @@ pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, Set
     let end = answer.address.checked_add(answer.bytes).filter(|end| *end <= 1 << ADDRESS_BITS);
     if answer.bytes == 0 || end.is_none() {
         return Err(server.nonsense(format!("a range of {} bytes at {:#x}", answer.bytes, answer.address)));
+    }
+    if answer.bytes < reserve_bytes {
+        return Err(server.nonsense(format!("{} bytes; {reserve_bytes} were asked for", answer.bytes)));
+    }
+    if !MEMORY_NS.contains(&answer.memory_ns) {
+        return Err(server.nonsense(format!("memory_ns is {}; expected {MEMORY_NS:?}", answer.memory_ns)));
     }
     if !MTU_BYTES.contains(&answer.mtu_bytes) {
         return Err(server.nonsense(format!("mtu_bytes is {}; expected {MTU_BYTES:?}", answer.mtu_bytes)));

@@ -1,7 +1,8 @@
 //! A board of Clio on a thread of the test's process, with its set-up service.
 
 use p4rack_fabric::roce;
-use p4rack_hosts::clio::server::Server as Board;
+use p4rack_hosts::Handle;
+use p4rack_hosts::clio::server::{Host, Server as Board};
 use p4rack_hosts::clio::service::{Service, serve};
 use p4rack_hosts::remote::Place;
 use p4rack_hosts::roce::pool;
@@ -18,13 +19,20 @@ impl Drop for Wakes<'_> {
     }
 }
 
-/// Runs a test beside a board with `bytes` bytes; it is given the place of a client that joins the process offered to all.
+/// Runs a test beside a board with `bytes` bytes, and half as many for its store; it is given the place of a client that joins the process
+/// offered to all.
 pub fn with_board(bytes: u64, test: impl FnOnce(&Place)) {
+    with_board_and_store(bytes, bytes / 2, |place, _| test(place));
+}
+
+/// The same with a store of `store_bytes`, and a handle to the board.
+pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Place, Handle<Host>)) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let (mut board, end) = (Board::open(any, bytes, bytes / 2).unwrap(), Waker::new().unwrap());
+    let (mut board, end) = (Board::open(any, bytes, store_bytes).unwrap(), Waker::new().unwrap());
     let ends = board.watch(&end).unwrap();
     let offer = board.offer().unwrap();
-    let service = Service::new(board.handle(), offer);
+    let handle = board.handle();
+    let service = Service::new(handle.clone(), offer);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(pool::bind(any)).unwrap();
     let memory = Server { addr: listener.local_addr().unwrap().to_string(), tls: None };
@@ -37,6 +45,6 @@ pub fn with_board(bytes: u64, test: impl FnOnce(&Place)) {
         });
         let _wakes = Wakes(&end);
         let place = Place::at("", Ipv4Addr::LOCALHOST, roce::Config::default(), memory);
-        test(&Place { shared: true, ..place });
+        test(&Place { shared: true, ..place }, handle);
     });
 }

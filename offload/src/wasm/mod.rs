@@ -198,7 +198,7 @@ impl Offload for Wasm {
             Some((run, at)) if (run.caller, run.id) == (call.caller, call.id) => Ok((run, at)),
             Some(other) => {
                 self.run = Some(other);
-                return Ok(Step::Later);
+                return Ok(Step::Blocked);
             }
             None => self.begin(call),
         };

@@ -3,7 +3,7 @@
 use super::Board;
 use crate::cmd::values::in_hex;
 use crate::output::{OutputFile, write_bytes};
-use p4rack_hosts::clio::{Kv, KvError, KvShape};
+use p4rack_hosts::clio::{Kv, KvError, KvShape, Patience};
 use p4rack_offload::VALUE_BYTES_MAX;
 use p4rack_wire::clio::Status;
 use serde_json::json;
@@ -61,7 +61,7 @@ pub(super) fn run(command: Command) -> Result<(), String> {
 impl KeyArgs {
     fn open(&self, value_bytes_max: u32) -> Result<Kv, String> {
         let shape = KvShape { value_bytes_max, under_way_max: 1 };
-        Kv::open(&self.board.server(), shape).map_err(|error| self.board.said(error))
+        Kv::open(&self.board.server(), shape, Patience::default()).map_err(|error| self.board.said(error))
     }
 
     fn said(&self, error: &KvError) -> String {

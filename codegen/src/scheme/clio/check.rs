@@ -1,6 +1,6 @@
 //! Checks Clio's parameters and their requirements on the rack.
 
-use super::{Clio, board};
+use super::{Clio, STORE_BYTES_MAX, board};
 use crate::rack::units::show_size;
 use crate::rack::{Rack, Sink};
 use std::collections::BTreeSet;
@@ -9,8 +9,6 @@ use std::collections::BTreeSet;
 pub(super) const PAGE_SIZES: &str = "4 KiB, 64 KiB, 2 MiB, 4 MiB, 16 MiB, 64 MiB or 1 GiB";
 /// Expected full buckets from which on an allocation of all pages of a size finds hardly any addresses in all its tries.
 const FULL_MAX: f64 = 6.0;
-/// Maximum bytes of a store.
-const STORE_BYTES_MAX: u64 = 1 << 40;
 /// Ports of the set-up services on a board's host, over TCP; other UDP ports are free for boards.
 const UDP_PORTS: (u64, u64) = (1, 65_535);
 
@@ -37,9 +35,11 @@ pub(super) fn check(clio: &Clio, rack: &Rack, sink: &mut Sink<'_>) {
         return;
     }
     check_boards(clio, rack, sink);
-    if check_memory(clio, sink) && check_table(clio, sink) && clio.store_bytes > STORE_BYTES_MAX {
+    if clio.store_bytes > STORE_BYTES_MAX {
         let message = format!("{} are more than a board has", show_size(clio.store_bytes));
         sink.refuse(&["clio.store"], message, "write at most \"1024 GiB\"");
+    } else if check_memory(clio, sink) {
+        check_table(clio, sink);
     }
 }
 
@@ -124,13 +124,13 @@ fn check_memory(clio: &Clio, sink: &mut Sink<'_>) -> bool {
 }
 
 /// Checks that a board starts with this page table, and that the table holds all of the memory as one range. Returns whether.
-fn check_table(clio: &Clio, sink: &mut Sink<'_>) -> bool {
-    let config = clio.board(clio.memory_bytes);
+fn check_table(clio: &Clio, sink: &mut Sink<'_>) {
+    let config = clio.board(clio.memory_bytes).with_store(clio.store_bytes);
     if let Err(error) = config.check() {
         // All other parameters are in their ranges.
-        let help = "write larger page_sizes, or less memory".to_owned();
-        sink.refuse(&["clio.memory"], error.problem.to_owned(), help);
-        return false;
+        let help = "write larger page_sizes, or less memory, or a smaller store".to_owned();
+        sink.refuse(&["clio.memory", "clio.store"], error.problem.to_owned(), help);
+        return;
     }
     for pool in &config.pools {
         let full = board::full_buckets(&config, pool);
@@ -147,8 +147,7 @@ fn check_table(clio: &Clio, sink: &mut Sink<'_>) -> bool {
             let help = "write index = \"salted\", more slots or spare_percent, or larger page_sizes";
             let fields = ["clio.slots", "clio.spare_percent", "clio.index", "clio.memory"];
             sink.refuse(&fields, message, help);
-            return false;
+            return;
         }
     }
-    true
 }

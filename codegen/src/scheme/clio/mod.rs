@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 const CLIO: &str = "clio";
+/// Maximum bytes of a store.
+const STORE_BYTES_MAX: u64 = 1 << 40;
 
 impl Scheme {
     /// Clio over plain switching.
@@ -67,7 +69,7 @@ impl Clio {
         Clio {
             boards,
             memory_bytes,
-            store_bytes: memory_bytes / 2,
+            store_bytes: (memory_bytes / 2).min(STORE_BYTES_MAX),
             page_sizes: vec![PageSize::suiting(memory_bytes)],
             slots: 16,
             spare_percent: 100,

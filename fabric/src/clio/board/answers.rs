@@ -96,7 +96,9 @@ impl<P: Copy> Answers<P> {
 
     /// Whether there is no room for another answer to this process.
     pub fn is_full(&self, pid: u32) -> bool {
-        self.turns.len() >= self.max[1] || self.turns.len_of(pid) >= self.max[0]
+        let own = self.turns.len_of(pid);
+        // There is always room for one answer to a process.
+        own >= self.max[0] || (own > 0 && self.turns.len() >= self.max[1])
     }
 
     /// Adds an answer. The caller has asked for room, except for answers whose number other limits bound.

@@ -99,6 +99,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// The same with memory for a store in addition: frames of the first pool's page size.
+    #[must_use]
+    pub fn with_store(mut self, bytes: u64) -> Config {
+        if let Some(pool) = self.pools.first_mut() {
+            let frames = u32::try_from(pool.size.pages(bytes)).unwrap_or(u32::MAX);
+            pool.frames = pool.frames.saturating_add(frames);
+        }
+        self
+    }
+
     /// The paper's table and defaults for the rest, with memory in these pools.
     pub fn new(pools: Vec<Pool>) -> Config {
         Config {

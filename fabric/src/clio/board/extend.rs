@@ -169,7 +169,7 @@ impl<P: Copy> Calls<P> {
     }
 
     /// Calls of a process that are not finished.
-    fn unfinished_of(&self, caller: Space) -> usize {
+    pub fn unfinished_of(&self, caller: Space) -> usize {
         let waiting = self.waiting.iter().chain(&self.paused).filter(|call| call.caller == caller);
         waiting.count() + self.running.iter().filter(|(other, _)| *other == caller).count()
     }
@@ -197,7 +197,13 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         }
         let same = |other: &&mut Call<P>| other.caller == caller && other.asked.header.id == asked.header.id;
         if let Some(call) = self.calls.waiting.iter_mut().chain(&mut self.calls.paused).find(same) {
-            call.asked = *asked;
+            // A retry asks for the same: only where the answer goes is new.
+            let known = call.asked.header;
+            if (known.address, known.code) != (asked.header.address, asked.header.code) {
+                return self.refuse(asked, Status::BadRequest);
+            }
+            call.asked.peer = asked.peer;
+            call.asked.header.attempt = known.attempt.max(asked.header.attempt);
             self.counters.joined += 1;
             return;
         }
@@ -214,8 +220,10 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             }
             Some(_) => {}
         }
-        let is_full = self.calls.unfinished() + self.answers.results() >= of_all
-            || self.calls.unfinished_of(caller) + self.answers.results_of(caller.pid) >= of_each;
+        let own = self.calls.unfinished_of(caller) + self.answers.results_of(caller.pid);
+        let all = self.calls.unfinished() + self.answers.results();
+        // There is always room for one call of a process.
+        let is_full = own >= of_each || (all >= of_all && own > 0);
         if is_full || !self.retries.has_room(self.now) {
             return self.refuse(asked, Status::Busy);
         }
@@ -230,6 +238,11 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         }
         // Until there is a result, the call itself is found.
         self.retries.set_aside();
+    }
+
+    /// Whether calls of offloads wait.
+    pub fn has_calls(&self) -> bool {
+        self.calls.unfinished() > 0
     }
 
     /// The next call for an offload: one that has not begun, callers taking turns, else one that was paused. The driver runs it on a

@@ -192,7 +192,10 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         }
         let [of_process, of_all] = self.config.jobs_max;
         let jobs = self.vm.processes.get(space).map_or(0, |process| process.jobs);
-        if jobs >= of_process || self.slow.len() >= of_all || !self.retries.has_room(self.now) {
+        let jobs = jobs.saturating_sub(self.calls.unfinished_of(space));
+        // There is always room for one call of a process.
+        let is_full = jobs >= of_process || (self.slow.len() >= of_all && jobs > 0);
+        if is_full || !self.retries.has_room(self.now) {
             return self.refuse(asked, Status::Busy);
         }
         if let Err(status) = self.slow.begin(space, *asked, data, &mut self.vm) {

@@ -64,8 +64,9 @@ impl<P: Copy> Fences<P> {
 
     /// Keeps a request that waits. Returns whether there was room.
     pub fn hold(&mut self, space: Space, peer: P, bytes: &[u8]) -> bool {
-        let of_process = || self.held.iter().filter(|held| held.space == space).count();
-        let has_room = self.held.len() < self.max[1] && of_process() < self.max[0];
+        let own = self.held.iter().filter(|held| held.space == space).count();
+        // There is always room for one request of a process.
+        let has_room = own < self.max[0] && (own == 0 || self.held.len() < self.max[1]);
         if has_room {
             let mut buffer = self.spare.pop().unwrap_or_default();
             buffer.clear();

@@ -45,15 +45,16 @@ pub(super) struct Locks {
     held: Recent<u64, Lock>,
     /// Locks by owner's PID.
     of: Vec<u32>,
-    max_of_each: u32,
+    /// Locks of each process and of all.
+    max: [u32; 2],
     lease: Nanos,
 }
 
 impl Locks {
-    /// At most `max` locks of each of `processes` processes and of all.
+    /// At most `max` locks of each of `processes` processes and of all; one of each process has always room.
     pub fn new(max: [u32; 2], processes: u32, lease: Nanos, seed: u64) -> Locks {
         let of = vec![0; processes as usize + 1];
-        Locks { held: Recent::new(max[1], seed), of, max_of_each: max[0], lease }
+        Locks { held: Recent::new(max[1].saturating_add(processes), seed), of, max, lease }
     }
 
     /// Whether a process can lock the word at this address: it has already, or there is room for another lock.
@@ -61,7 +62,8 @@ impl Locks {
         match self.held.get(&at) {
             Some(lock) if lock.owner == owner => true,
             known => {
-                (known.is_some() || !self.held.is_full()) && self.of[owner.pid as usize] < self.max_of_each
+                let own = self.of[owner.pid as usize];
+                own < self.max[0] && (known.is_some() || own == 0 || self.held.len() < self.max[1])
             }
         }
     }

@@ -56,7 +56,7 @@ pub(super) struct Process {
     pub ranges: [Ranges; PAGE_SIZES],
     /// Reads of which an answer waits.
     pub reads: u32,
-    /// Calls of the slow path that are not done.
+    /// Calls of the slow path and of offloads that are not done.
     pub jobs: usize,
 }
 

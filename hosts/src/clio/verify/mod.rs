@@ -10,6 +10,7 @@
 
 mod store;
 
+use super::Patience;
 use super::error::ClioError;
 use super::kv::KvError;
 use super::session::{AskError, Session};
@@ -129,7 +130,7 @@ struct Memory {
 
 impl Memory {
     fn open(server: &Server, plan: Plan) -> Result<Memory, VerifyError> {
-        let session = Session::open(server, plan.bytes)?;
+        let session = Session::open(server, plan.bytes, Patience::default())?;
         // A new process's memory is zeros.
         let bytes =
             usize::try_from(plan.bytes).map_err(|_| VerifyError::Plan("as many bytes have no array"))?;

@@ -1,6 +1,7 @@
 //! The store's part: keys of a process against a map.
 
 use super::{Plan, Verified, VerifyError};
+use crate::clio::Patience;
 use crate::clio::kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
 use crate::roce::setup::Server;
 use p4rack_netdev::clock;
@@ -24,7 +25,7 @@ pub(super) fn run(
     done: &mut Verified,
 ) -> Result<(), VerifyError> {
     let shape = KvShape { value_bytes_max: VALUE_BYTES, under_way_max: KV_UNDER_WAY };
-    let mut kv = Kv::open(server, shape)?;
+    let mut kv = Kv::open(server, shape, Patience::default())?;
     let mut random = SplitMix(plan.seed ^ 0x6b76);
     let key = |nth: u64| format!("verify {pid} {:x} {nth}", plan.seed).into_bytes();
     let mut map = BTreeMap::<u64, Vec<u8>>::new();

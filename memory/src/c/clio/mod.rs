@@ -7,7 +7,7 @@ pub use calls::CallerChase;
 use super::status::Status;
 use super::{needed, tell};
 use crate::clio::{
-    Kv, KvShape, Operation, Outcome, Refused, Rights, Session, Status as Said, VALUE_BYTES_MAX,
+    Kv, KvShape, Operation, Outcome, Patience, Refused, Rights, Session, Status as Said, VALUE_BYTES_MAX,
 };
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
@@ -154,7 +154,7 @@ impl Handle {
     fn store(&mut self) -> Result<&mut Kv, Status> {
         if self.kv.is_none() {
             let shape = KvShape { value_bytes_max: VALUE_BYTES_MAX, under_way_max: 1 };
-            self.kv = Some(Kv::open(&self.server, shape).map_err(|_| Status::Gone)?);
+            self.kv = Some(Kv::open(&self.server, shape, Patience::default()).map_err(|_| Status::Gone)?);
         }
         self.kv.as_mut().ok_or(Status::Gone)
     }
@@ -207,7 +207,8 @@ pub unsafe extern "C" fn p4rack_clio_open(
         // SAFETY: the caller promises it.
         let addr = unsafe { needed(board, "board") }?.to_owned();
         let server = Server { addr, tls: None };
-        let session = Session::open(&server, reserve_bytes).map_err(|error| error.to_string())?;
+        let session =
+            Session::open(&server, reserve_bytes, Patience::default()).map_err(|error| error.to_string())?;
         let (reads, ended) = (HashMap::new(), HashMap::new());
         Ok(Handle { server, session, kv: None, next: 0, reads, ended })
     };

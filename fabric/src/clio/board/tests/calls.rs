@@ -128,6 +128,45 @@ fn callers_take_turns_and_a_paused_call_waits_behind_others() {
     assert!(rig.board.poll_call().is_none());
 }
 
+/// Else a client could leave one offload in the middle of a call, and go on in another.
+#[test]
+fn a_retry_of_a_call_asks_for_the_same() {
+    let (mut rig, _, caller, _) = rig();
+    let header = call(&mut rig, &caller, &[]);
+    for begun in [false, true] {
+        if begun {
+            let polled = rig.board.poll_call().unwrap();
+            rig.board.pause_call(polled);
+        }
+        for other in [Header { address: 9, ..header }, Header { code: 1, ..header }] {
+            rig.deliver(&Header { attempt: 1, ..other }, &[]);
+            assert_eq!(rig.poll()[0].0.code, Status::BadRequest as u8, "{begun}");
+        }
+        rig.deliver(&Header { attempt: 2, ..header }, &[]);
+        rig.deliver(&header, &[]);
+        assert!(rig.poll().is_empty(), "they join it");
+    }
+    let polled = rig.board.poll_call().unwrap();
+    assert_eq!((polled.offload(), polled.function()), (3, 7));
+    rig.board.finish_call(polled, Ok(()), &[], rig.now);
+    assert_eq!(rig.poll()[0].0.attempt, 2);
+}
+
+#[test]
+fn each_process_has_room_for_a_call_whatever_others_have() {
+    let mut rig = Rig::new(Config { calls_max: [2, 2], jobs_max: [1, 1], ..config() });
+    let [greedy, other] = [(); 2].map(|()| rig.board.begin(quotas(0, 9)).unwrap());
+    let refused = [&greedy, &greedy, &other, &other, &greedy].map(|grant| {
+        call(&mut rig, grant, &[]);
+        !rig.poll().is_empty()
+    });
+    assert_eq!(refused, [false, false, false, true, true]);
+    assert!(
+        rig.alloc(&greedy, K4, PAGE, Rights::ALL).is_ok(),
+        "calls of offloads don't hold up the slow path"
+    );
+}
+
 #[test]
 fn results_that_wait_count_as_calls() {
     let (mut rig, _, caller, _) = rig();
