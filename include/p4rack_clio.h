@@ -1,12 +1,12 @@
 /*
- * What is Clio's own, for C programs: allocation, locks, fences, the key-value store, offloads. p4rack_memory.h has a board's memory as
- * any other host's.
+ * Clio's interface for C programs: allocation, locks, fences, the key-value store, offloads. p4rack_memory.h reads and writes a board's
+ * memory like any other host's.
  *
  *     cargo build --release -p p4rack-memory
  *     cc program.c -Iinclude -Ltarget/release -lp4rack_memory
  *
- * docs/clio.md says how to start a board, and what operations promise. Functions have the names of Clio's paper. Addresses are virtual ones
- * of the process on the board; they are numbers, no pointers.
+ * docs/clio.md says how to start a board, and what operations promise. Functions have the names of Clio's paper. Addresses are virtual
+ * addresses of the process on the board; they are numbers, not pointers.
  *
  * A handle is a client of a process: all handles that were opened with reserve_bytes 0 on a board share one process, so what one has
  * allocated, another may use. A handle belongs to one thread at a time; each thread has its own.
@@ -35,13 +35,13 @@ typedef struct p4rack_clio_event {
 } p4rack_clio_event;
 
 /*
- * Becomes a client of the board with this set-up service, HOST:PORT: of a process of its own with `reserve_bytes` bytes, which ends with
- * the handle, or if that is 0 of the process whose memory the board offers to all. `error` receives the reason if it fails, cut off at
- * `error_length` with its final zero; it may be NULL. Returns NULL if it fails.
+ * Opens a client of the board with this set-up service, HOST:PORT. With `reserve_bytes` above 0 its process is a new one with that many
+ * bytes, which ends with the handle; with 0 it is the process whose memory the board offers to all. Returns NULL if it fails; then `error`,
+ * which may be NULL, receives the reason, cut off at `error_length` bytes with its final zero.
  */
 p4rack_clio *p4rack_clio_open(const char *board, uint64_t reserve_bytes, char *error, size_t error_length);
 
-/* Ends a handle. NULL is nothing. Operations under way are given up. */
+/* Closes a handle; NULL is ignored. Operations under way are abandoned. */
 void p4rack_clio_close(p4rack_clio *clio);
 
 /* The range that the process has from its beginning. */
@@ -54,7 +54,7 @@ uint64_t p4rack_clio_ralloc(p4rack_clio *clio, uint64_t bytes, p4rack_memory_sta
 /* Frees pages of an allocated range. */
 p4rack_memory_status p4rack_clio_rfree(p4rack_clio *clio, uint64_t address, uint64_t bytes);
 
-/* Reads bytes. Of an asynchronous read they are there when rpoll has returned it. */
+/* Reads bytes. After an asynchronous read they are valid when rpoll has returned its event. */
 p4rack_clio_event p4rack_clio_rread(p4rack_clio *clio, uint64_t address, void *bytes, size_t length, p4rack_clio_mode mode);
 
 /* Writes bytes, which are copied. */
@@ -65,17 +65,17 @@ p4rack_clio_event p4rack_clio_rwrite(p4rack_clio *clio, uint64_t address, const 
  * that did not. */
 p4rack_memory_status p4rack_clio_rpoll(p4rack_clio *clio, p4rack_clio_event *events, size_t count);
 
-/* Returns when all operations that the handle has asked for before have ended. */
+/* Returns when all earlier operations of the handle have ended. */
 p4rack_memory_status p4rack_clio_rrelease(p4rack_clio *clio);
 
 /* Takes the lock in the word of eight bytes at a multiple of eight, which is 0 when it is free; waits as long as another thread has it.
- * All that was asked for before has ended then. The board releases a lock when its lease ends, after ten seconds. */
+ * When it returns, all earlier operations have ended. The board releases a lock when its lease ends, after ten seconds. */
 p4rack_memory_status p4rack_clio_rlock(p4rack_clio *clio, uint64_t lock);
 
-/* Releases a lock, after all that was asked for before. P4RACK_MEMORY_NOT_PERMITTED: it is another thread's. */
+/* Releases a lock, after all earlier operations. P4RACK_MEMORY_NOT_PERMITTED: another thread holds it. */
 p4rack_memory_status p4rack_clio_runlock(p4rack_clio *clio, uint64_t lock);
 
-/* The board executes later requests after all that it has under way of this process. */
+/* The board executes later requests after all requests of this process that it has under way. */
 p4rack_memory_status p4rack_clio_rfence(p4rack_clio *clio);
 
 /* Calls an offload by number. `results` receives at most `length` bytes of its results, `count` how many there are; both may be NULL.

@@ -1,5 +1,5 @@
-//! The loader of a board's offloads takes any bytes as a module, and the board's own offloads any arguments. What loads runs within its
-//! limits; a process that has to do with none of it finds its memory as it was.
+//! The loader of a board's offloads takes any bytes as a module, and the board's own offloads any arguments. A module that loads runs
+//! within its limits, and the memory of an uninvolved process stays as it was.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 const PAGE: u64 = 4_096;
 /// Bytes of the store.
 const STORE: u64 = 8 * PAGE;
-/// What the process beside writes.
+/// Contents of the uninvolved process's memory.
 const MARK: [u8; 24] = [0x5c; 24];
 const LIMITS: Limits = Limits {
     module_bytes: 4_096,

@@ -21,7 +21,7 @@ pub const BULK_FACTOR: f64 = 2.0;
 pub const KILL_SHARE: f64 = 0.8;
 /// Time after the reset within which `counter` recovers.
 pub const RECOVERY_MS: u64 = 1_000;
-/// Growth of a board's process while a store is used, beyond which its memory depends on what was asked of it.
+/// Maximum growth of a board's process while clients use its store: with more, its memory would depend on what was asked of it.
 pub const BOARD_GROWTH_BYTES: u64 = 1 << 20;
 /// Load below which a plain switch need not lose anything.
 const OVERLOAD_PERCENT: u32 = 150;

@@ -1,5 +1,5 @@
-//! What is Clio's own: allocation, locks, fences, the key-value store, offloads. [`open`](crate::open) gives a board's memory as
-//! any other host's.
+//! Clio's interface: allocation, locks, fences, the key-value store, offloads. [`open`](crate::open) opens a board's memory like any
+//! other host's.
 //!
 //! A [`Session`] is a client of a process on a board. Its operations are those of the paper's interface (§3.1): [`Session::submit`] and
 //! [`Session::poll`] for asynchronous ones, [`Session::ask`] for synchronous ones.

@@ -1,5 +1,5 @@
 //! Remote memory for programs, as a rack's description defines it: the hosts with memory, and the configuration of EDM's nodes on
-//! them. [`clio`] has what is Clio's own. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
+//! them. [`clio`] has Clio's interface. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
 
 pub mod c;
 pub mod clio;

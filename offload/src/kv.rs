@@ -13,7 +13,7 @@
 //! the first change, so a call that fails has changed nothing.
 //!
 //! The version of a key is 1 when it is created, and one more after each update. With it, several clients change a value by what
-//! they have read of it, without locks: [`UpdateVersion`](KvFunction::UpdateVersion) finds nothing if another was faster.
+//! they have read of it, without locks: [`UpdateVersion`](KvFunction::UpdateVersion) finds nothing if another client was faster.
 //!
 //! Blocks have powers of two of bytes, from 32 B to 128 KB, and may cross pages.
 

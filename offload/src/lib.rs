@@ -72,10 +72,10 @@ pub trait Offload: Send {
     /// answer; then nothing has changed, but for what a module has written before it failed.
     fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<Step, Status>;
 
-    /// Calls of this process do not go on: it has ended.
+    /// The process has ended: its paused calls don't go on.
     fn forget(&mut self, _caller: Space) {}
 
-    /// Why the last call that failed has failed.
+    /// Reason of the last failed call.
     fn failure(&self) -> Option<&str> {
         None
     }
@@ -101,7 +101,7 @@ pub struct Facts {
     pub calls: u64,
     /// Those of them that ended as [`OffloadFailed`](Status::OffloadFailed).
     pub failed: u64,
-    /// Why the last of these failed.
+    /// Reason of the last failure.
     pub failure: Option<String>,
 }
 
@@ -135,7 +135,7 @@ impl Offloads {
         Some(self.list.remove(at).own)
     }
 
-    /// A process has ended: its calls do not go on.
+    /// A process has ended: its paused calls don't go on.
     pub fn forget(&mut self, caller: Space) {
         self.list.iter_mut().for_each(|entry| entry.offload.forget(caller));
     }

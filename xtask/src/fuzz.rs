@@ -43,7 +43,7 @@ const FEWEST: u64 = 50;
 /// Targets run with the processors' time that others leave. One below its floor runs again, this many times in all.
 const ROUNDS: u32 = 6;
 
-/// Runs each target for `secs` seconds, as many at once as there are processors. One that executes too little fails by its name.
+/// Runs each target for `secs` seconds, as many side by side as there are processors. One that executes too little fails by its name.
 pub fn run(lane: &Lane, build: Started, secs: u32) {
     if !lane.finish(build) {
         return;

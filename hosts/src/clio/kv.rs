@@ -371,7 +371,7 @@ fn outcome_of(function: u8, outcome: Outcome<'_>) -> KvOutcome<'_> {
         Outcome::Results(bytes) if function == READ => KvOutcome::Value(bytes),
         Outcome::Results(bytes) if function == READ_VERSION => match bytes.split_first_chunk() {
             Some((version, value)) => KvOutcome::Versioned(u64::from_le_bytes(*version), value),
-            // No board answers so.
+            // Boards don't answer that.
             None => KvOutcome::Failed(Said::OffloadFailed),
         },
         Outcome::Results(_) => KvOutcome::Done,

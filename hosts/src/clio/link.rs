@@ -104,7 +104,7 @@ impl Link {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                // The board's host says that nothing listens there: perhaps it starts again.
+                // The board's host reports that nothing listens there: the board may start again.
                 Err(error) if is_passing(error.kind()) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
@@ -113,7 +113,7 @@ impl Link {
     }
 }
 
-/// Whether a packet was only not sent or received now.
+/// Whether the error is temporary.
 fn is_passing(kind: ErrorKind) -> bool {
     matches!(
         kind,

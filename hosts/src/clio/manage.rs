@@ -37,7 +37,7 @@ pub async fn load_offload(
     loaded.map(|loaded| loaded.into_inner().number).map_err(|status| server.refused(&status))
 }
 
-/// Removes an offload that was loaded from here. Errors: the board can't be reached, has no such offload, or it is another client's.
+/// Removes an offload that this client has loaded. Errors: the board can't be reached, has no such offload, or it is another client's.
 pub async fn remove_offload(server: &Server, name: &str) -> Result<(), SetupError> {
     let removed = client(server).await?.remove_offload(RemoveOffloadRequest { name: name.to_owned() }).await;
     removed.map(drop).map_err(|status| server.refused(&status))

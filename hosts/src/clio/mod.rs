@@ -35,10 +35,10 @@ pub const CHASE: u64 = 0;
 /// Number of the key-value store.
 pub const KV: u64 = 1;
 
-/// How long a client on a host waits, and for what.
+/// Timeouts and retries of a client on a host, and its target delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// TIMEOUT: without an answer for so long, a packet is sent again.
+    /// TIMEOUT: time without an answer after which a packet is sent again.
     pub timeout: Nanos,
     /// Maximum retries. With long TIMEOUTs, the board's memory permits fewer.
     pub retries: u8,
@@ -47,7 +47,7 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// Patience with processes that share a machine, and wake late: that looks like a queue.
+    /// Enough for processes that share a machine and wake late, which looks like a queue.
     fn default() -> Patience {
         Patience { timeout: Nanos::from_millis(20), retries: 12, target_delay: Nanos::from_millis(20) }
     }

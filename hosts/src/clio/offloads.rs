@@ -24,7 +24,7 @@ pub(super) enum OffloadError {
     Board(#[from] BoardError),
 }
 
-/// What is known of an offload.
+/// An offload, as lists show it.
 #[derive(Debug)]
 pub(super) struct Described {
     pub name: String,

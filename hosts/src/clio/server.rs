@@ -26,19 +26,19 @@ const BATCH: usize = 64;
 const DATAGRAM_BYTES: usize = 1 << 16;
 /// Frames that are zeroed ahead.
 const READY: u32 = 64;
-/// Operations that a board remembers: 430,000 a second for its time.
+/// Operations that a board remembers: 430,000 a second for 600 ms.
 const REMEMBERED: u32 = 1 << 18;
-/// Processes of clients' own.
+/// Processes that clients reserve.
 const PROCESSES: u32 = 256;
 /// Processes of offloads: the board's own two, and loaded ones.
 const OFFLOADS: u32 = 2 + LOADED_MAX as u32;
-/// Calls of offloads that wait, or whose results do.
+/// Calls of offloads that wait, run, or have results that wait.
 const CALLS: usize = 256;
-/// Those of a process, so that others find room.
+/// Calls of one process, so that others find room.
 const CALLS_OF_PROCESS: usize = 128;
-/// Time of a turn in which calls begin: packets wait no longer for them, but for one call.
+/// Time of a turn in which calls begin. A packet waits this long, and for the call or slice that began last.
 const CALLS_TIME: Nanos = Nanos::from_micros(100);
-/// Bytes that a call reads at most: it takes half a millisecond.
+/// Maximum bytes that a call reads; they take half a millisecond.
 const CALL_READ_BYTES: u64 = 512 << 10;
 /// Bytes of a store for each of its buckets.
 const BUCKET_BYTES: u64 = 128;
@@ -67,9 +67,9 @@ pub struct Offer {
     pub mtu_bytes: u32,
     /// How long the board remembers, in nanoseconds.
     pub memory_ns: u64,
-    /// Processes of clients' own, in sum.
+    /// Maximum processes that clients reserve.
     pub processes_max: u64,
-    /// Bytes of their ranges, in sum.
+    /// Maximum bytes of their ranges together.
     pub reserve_bytes_max: u64,
 }
 
@@ -84,7 +84,7 @@ pub enum BoardError {
         /// The system's error.
         error: io::Error,
     },
-    /// It can't have so much memory, or so little.
+    /// Its parameters are out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The machine has less memory.
@@ -129,7 +129,7 @@ pub struct Server {
     more: bool,
     /// Bytes of the range that is offered to all.
     bytes: u64,
-    /// Processes of clients' own, in sum.
+    /// Maximum processes that clients reserve.
     processes_max: u64,
 }
 

@@ -88,7 +88,7 @@ impl Shared {
         let (credentials, range) = created.map_err(|error| Status::resource_exhausted(error.to_string()))?;
         tracing::info!(pid = credentials.pid, bytes = range.bytes, "process");
         let handle = self.handle.clone();
-        // From here on, whatever happens ends the process.
+        // From here on, the process ends with the lease, or with an error.
         let end = move || {
             // A board that is gone has no processes.
             let _: Result<(), Gone> = handle.post(move |host| {

@@ -35,7 +35,7 @@ pub enum AskError {
     Failed(Status),
 }
 
-/// What an operation that waits has returned.
+/// Result of an operation that waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// It was executed.
@@ -50,25 +50,24 @@ pub enum Reply {
     Held(u64),
 }
 
-/// A client of a board: the operations of Clio's interface, by addresses of the process. A process of the client's own ends when this is
-/// dropped.
+/// A client of a board: the operations of Clio's interface, by addresses of the process. A reserved process ends when this is dropped.
 pub struct Session {
     link: Link,
     under_way: usize,
     attached: Attached,
-    // The last one: the call of `attached` runs on it.
+    // Dropped last: the call of `attached` runs on it.
     _runtime: Runtime,
 }
 
 impl Session {
-    /// Becomes a client of a process of one's own with a range of `reserve_bytes`, or if that is 0 of the one whose memory is offered to
-    /// all. Errors: the board can't be reached, or refuses.
+    /// A client of a new process with a range of `reserve_bytes`, or if that is 0 of the process whose memory is offered to all. Errors:
+    /// the board can't be reached, or refuses.
     pub fn open(server: &Server, reserve_bytes: u64, patience: Patience) -> Result<Session, ClioError> {
         Session::open_as(server, reserve_bytes, None, patience)
     }
 
-    /// The same with a thread's number of one's own in [lock words](p4rack_wire::clio::lock_word), so that a later client may release a
-    /// lock. By default it is the client's number.
+    /// The same with this thread's number in [lock words](p4rack_wire::clio::lock_word) instead of the client's number, so that a later
+    /// client may release a lock.
     pub fn open_as(
         server: &Server,
         reserve_bytes: u64,

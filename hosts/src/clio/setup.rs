@@ -15,7 +15,7 @@ const MTU_BYTES: RangeInclusive<u32> = 64..=65_000;
 /// Times for which a board may remember what it has executed: clients take their TIMEOUT from it.
 const MEMORY_NS: RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
 
-/// What a board has given a client. The process, if it is the client's own, ends when this is dropped.
+/// A client's rights and parameters. A process that the client has reserved ends when this is dropped.
 #[derive(Debug)]
 pub struct Attached {
     /// Rights to the process.
@@ -40,8 +40,8 @@ impl Attached {
     }
 }
 
-/// Becomes a client of a process of one's own with a range of `reserve_bytes`, or if that is 0 of the one whose memory is offered to
-/// all. Errors: the board can't be reached, refuses, or answers nonsense.
+/// Attaches a client to a board: to a new process with a range of `reserve_bytes`, or if that is 0 to the process whose memory is offered
+/// to all. Errors: the board can't be reached, refuses, or answers nonsense.
 pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, SetupError> {
     let mut client = ClioClient::new(server.channel().await?);
     let (answer, call) = server.answer(client.attach(AttachRequest { reserve_bytes }).await).await?;

@@ -26,7 +26,7 @@ const BLOCK_HEAD_BYTES: u64 = 24;
 /// Bits of a value's stamp for the number of its client.
 const OWN_SHIFT: u32 = 40;
 
-/// What is asked of an offload.
+/// A request to an offload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask<'a> {
     /// A value and its version.
@@ -35,11 +35,11 @@ pub(super) enum Ask<'a> {
     Create(&'a [u8]),
     /// Another value.
     Update(&'a [u8]),
-    /// The same for this version alone.
+    /// Another value, if the key has this version.
     UpdateVersion(u64, &'a [u8]),
 }
 
-/// What comes of it.
+/// The offload's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer<'a> {
     /// A version, and the value.
@@ -50,7 +50,7 @@ pub(super) enum Answer<'a> {
     Exists,
     /// There is no such key, or it has another version.
     NotFound,
-    /// Neither is known, or something else went wrong.
+    /// The outcome is unknown, or another error.
     Failed,
 }
 
@@ -59,7 +59,7 @@ pub(super) trait Keys {
     /// Asks for something about a key, under a tag.
     fn ask(&mut self, tag: u64, key: &[u8], ask: Ask<'_>) -> Result<(), Error>;
 
-    /// Hands over answers with their tags. If there are none, waits for one, at most until then.
+    /// Delivers answers with their tags. If there are none, waits for one, at most until `until`.
     fn poll(&mut self, until: Nanos, came: &mut dyn FnMut(u64, Answer<'_>)) -> Result<(), Error>;
 
     /// The time.
@@ -122,16 +122,16 @@ pub(super) struct KeyStore<K> {
     own: u64,
     /// Its writes so far, of which values are made.
     writes: u64,
-    /// Newest versions that it knows of, by key.
+    /// Newest known versions, by key.
     known: Vec<u64>,
     /// Operations in flight, by token: key, and what was asked.
     under_way: Vec<Option<(u32, Asked)>>,
     value: Vec<u8>,
-    /// What came, by token; kept for its room.
+    /// Answers by token; kept to reuse its memory.
     came: Vec<(usize, Came)>,
 }
 
-/// What came of an operation, without the value.
+/// An answer to an operation, without the value.
 #[derive(Clone, Copy, Debug)]
 enum Came {
     /// A version, and whether its value is one of the key's.

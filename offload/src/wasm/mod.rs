@@ -12,7 +12,7 @@
 //! | import | type | does |
 //! |---|---|---|
 //! | `arguments` | (into: i32) | copies the call's arguments into the module's memory |
-//! | `read` | (space: i32, address: i64, into: i32, bytes: i32) -> i32 | reads virtual memory of space 0, the offload's own, or 1, the caller's |
+//! | `read` | (space: i32, address: i64, into: i32, bytes: i32) -> i32 | reads virtual memory of space 0 (own) or 1 (the caller's) |
 //! | `write` | (space: i32, address: i64, from: i32, bytes: i32) -> i32 | writes it |
 //! | `result` | (from: i32, bytes: i32) | appends to the call's results |
 //! | `own_start`, `own_bytes` | () -> i64 | the offload's own range |

@@ -11,7 +11,7 @@ const MAGIC: &[u8] = b"\0asm";
 const DEPTH: usize = 512;
 const STACK_BYTES: usize = 256 << 10;
 
-/// Why a module is not taken.
+/// Why a module is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// It has too many bytes.
@@ -22,7 +22,7 @@ pub enum LoadError {
         /// The limit.
         max: usize,
     },
-    /// It is something else.
+    /// It isn't WebAssembly.
     #[error(
         "that is no WebAssembly module: it does not begin with \\0asm; text form has to be translated first (wat2wasm)"
     )]
@@ -55,7 +55,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Checks and translates a module. It takes time: do it outside of the board's thread.
+    /// Checks and translates a module. This is slow: do it outside of the board's thread.
     pub fn new(bytes: &[u8], limits: Limits) -> Result<Program, LoadError> {
         if bytes.len() > limits.module_bytes {
             return Err(LoadError::TooLarge { found: bytes.len(), max: limits.module_bytes });
@@ -96,7 +96,7 @@ impl Program {
         }
         let linker = linker(&engine).map_err(|error| LoadError::Instance(error.to_string()))?;
         let program = Program { engine, module, linker, limits };
-        // Each call makes an instance: types of imports, places of data and sizes are as they will be then.
+        // Each call makes an instance. One made now finds wrong types of imports, places of data and sizes.
         let mut store = program.store(Host::new(&[], (0, 0), &limits));
         store.set_fuel(limits.fuel).map_err(|error| LoadError::Instance(error.to_string()))?;
         program.instance(&mut store).map_err(LoadError::Instance)?;

@@ -128,7 +128,7 @@ impl BoardNode {
         self.cycles_ps((bytes as u64).div_ceil(self.costs.beat_bytes) * self.costs.interval_cycles)
     }
 
-    /// When a packet whose last bit is there now gets to the machine.
+    /// When a packet whose last bit arrives now reaches the machine.
     pub fn enter(&mut self, now_ps: u64, bytes: &[u8]) -> u64 {
         let (mac_ps, parse_ps) = (self.costs.mac_ns * 1_000, self.cycles_ps(self.costs.parse_cycles));
         let start_ps = self.parser_ps.max(now_ps + mac_ps);

@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 
 /// Bytes of an answer on the link beside its data.
 const OVERHEAD_BYTES: u32 = (super::rack::HEADERS + Header::BYTES + 24) as u32;
-/// Most bytes of all operations of a process under way.
+/// Maximum bytes of all operations of a process under way.
 const BUFFER_BYTES: u64 = 1 << 34;
 
-/// What a process reaches memory with.
+/// How a process reaches memory: Clio's library, or a model.
 #[derive(Debug)]
 // One per process, used for every packet.
 #[allow(clippy::large_enum_variant)]

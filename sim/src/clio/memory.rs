@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Memories up to this size keep what is written.
 const KEPT_BYTES: u64 = 1 << 29;
-/// Bytes that a larger memory has behind all its addresses: a multiple of all page sizes but the largest.
+/// Bytes onto which a larger memory folds all its addresses: a multiple of all page sizes but the largest.
 const FOLDED_BYTES: u64 = 1 << 26;
 /// Longest range.
 const RANGE_BYTES: u64 = 1 << 16;

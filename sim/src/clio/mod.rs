@@ -1,8 +1,8 @@
 //! Racks of compute nodes and boards of Clio, and the schemes that its paper compares it with.
 //!
 //! The machines are the real ones: the board, the client library, the hosts' machines below them, the generated program of the switch.
-//! What stages of a board, libraries and adapters take is modelled ([`costs`]), and so are the baselines ([`modelled`]). What a read
-//! returns is checked.
+//! The times of a board's stages, of libraries and of adapters are modelled ([`costs`]), and so are the baselines ([`modelled`]). Each
+//! read's bytes are checked, if the memory keeps its contents.
 //!
 //! ```text
 //! experiment ─┬▶ setup: boards, processes, memory ─▶ world: threads, libraries, switch, boards ─▶ outcome

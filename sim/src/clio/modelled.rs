@@ -12,7 +12,7 @@ use super::rack::End;
 use super::spec::ClioScheme;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
-/// Bytes of what a packet says: tag 8, kind 1, step 1, parts 2, bytes to read 4, page 4. As long as BTH, AETH and iCRC of an answer.
+/// Bytes of a packet's contents: tag 8, kind 1, step 1, parts 2, bytes to read 4, page 4. As long as BTH, AETH and iCRC of an answer.
 const SAYS: usize = 20;
 /// Bytes of a request without data: BTH, RETH and iCRC.
 const REQUEST_BYTES: usize = 32;

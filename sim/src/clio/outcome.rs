@@ -35,7 +35,7 @@ pub struct ClioOutcome {
     pub seed: u64,
     /// Duration of the measurement in seconds.
     pub measured_s: f64,
-    /// Operations that ended in it.
+    /// Operations that ended in this time.
     pub operations: u64,
     /// Million operations per second.
     pub mops: f64,
@@ -88,7 +88,7 @@ pub struct ClioOutcome {
     pub problems: Vec<String>,
 }
 
-/// What a page table takes.
+/// Memory that a page table takes.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TableCost {
     /// Bytes of a page.

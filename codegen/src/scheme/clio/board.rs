@@ -4,7 +4,8 @@ use super::Clio;
 use p4rack_fabric::clio::board::{Config, Index, Pool};
 use p4rack_wire::Nanos;
 
-/// A board remembers what it has executed for as many TIMEOUTs: with processes that share a machine, retries come late.
+/// TIMEOUTs for which a board remembers what it has executed. The paper's 3 are too few where processes share a machine and retries come
+/// late.
 const MEMORY_TIMEOUTS: u64 = 30;
 /// Operations that a board remembers: 430,000 a second with the default TIMEOUT.
 const REMEMBERED: u32 = 1 << 18;
@@ -39,9 +40,8 @@ pub(super) fn table_share(config: &Config) -> String {
     format!("{table} B, {:.2} % of the memory", 100.0 * table as f64 / config.bytes().max(1) as f64)
 }
 
-/// Why a table that is empty has no room for a range of all pages of one size, if `mixed` scatters them: expected buckets that would
-/// have to hold more pages than they have slots. An allocation tries other addresses and meets none of these with a chance of
-/// e^−(that number).
+/// Expected buckets that would have to hold more pages than they have slots if `mixed` scattered all pages of one size over an empty
+/// table. At each address that it tries, an allocation of all pages meets none of these with a chance of e^−(that number).
 pub(super) fn full_buckets(config: &Config, pool: &Pool) -> f64 {
     if config.index == Index::Salted {
         return 0.0;

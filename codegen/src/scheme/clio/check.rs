@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub(super) const PAGE_SIZES: &str = "4 KiB, 64 KiB, 2 MiB, 4 MiB, 16 MiB, 64 MiB or 1 GiB";
 /// Expected full buckets from which on an allocation of all pages of a size finds hardly any addresses in all its tries.
 const FULL_MAX: f64 = 6.0;
-/// Ports of the set-up services on a board's host, over TCP; other UDP ports are free for boards.
+/// All UDP ports: the set-up services on a board's host use TCP.
 const UDP_PORTS: (u64, u64) = (1, 65_535);
 
 /// Range of the integers in Clio's table, inclusive.

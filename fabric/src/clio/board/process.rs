@@ -67,7 +67,7 @@ impl Process {
         Process { space: Space { pid, epoch }, token, life, quotas, pages, taken, ranges, reads: 0, jobs: 0 }
     }
 
-    /// Frames that are reserved for it: none any more when it has ended.
+    /// Frames that are reserved for it; none after it has ended.
     #[inline]
     fn reserved(&self, size: PageSize) -> u32 {
         if self.life == Life::Alive { self.quotas[size as usize].reserved } else { 0 }
@@ -175,7 +175,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Counts pages as a process's no longer: of each [`Source`].
+    /// Subtracts pages from a process's count, by [`Source`].
     pub fn remove(&mut self, space: Space, size: PageSize, pages: [u32; 2]) {
         let Some(process) = self.get_mut(space) else { return };
         let before = process.pages[size as usize];

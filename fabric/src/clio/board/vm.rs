@@ -163,7 +163,7 @@ impl Vm {
         }
     }
 
-    /// Removes a page from TLB, table and memory. Returns how its process came to it, if it was there.
+    /// Removes a page from TLB, table and memory. Returns how its process got it, if it was there.
     pub fn unmap(&mut self, page: &Page) -> Option<Source> {
         let (slot, entry) = self.table.find(page)?;
         if !planted!(self, StaleTlb) {

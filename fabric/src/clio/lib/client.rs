@@ -281,7 +281,7 @@ impl Client {
         self.timers.clear(slot);
         self.unqueue(slot);
         let request = &mut self.requests[usize::from(slot)];
-        // What an offload says is said of all attempts: boards remember it.
+        // An offload's status is that of all attempts: boards remember it.
         let is_final =
             |status: Status| matches!(request.what.act, Act::Call { .. }) && !status.is_temporary();
         request.ending = match ending {

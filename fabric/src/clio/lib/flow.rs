@@ -131,7 +131,7 @@ impl Client {
             _ => header.index.into(),
         };
         let why = match () {
-            // Whatever it says, the packet may have been executed.
+            // The status of a damaged answer says nothing: the packet may have been executed.
             () if !is_intact => Some(Why::DamagedAnswer),
             () if packet.kind == Kind::Nack => Some(Why::Nack),
             () if status.is_temporary() => Some(Why::Busy),
@@ -211,7 +211,7 @@ impl Client {
         }
     }
 
-    /// A board has refused a part. What it says of an earlier attempt is no answer to the one in flight.
+    /// A board has refused a part. A refusal of an earlier attempt does not answer the one in flight.
     fn refuse(&mut self, slot: u16, nth: u32, expected: Expected, status: Status) {
         let request = &mut self.requests[usize::from(slot)];
         if expected == Expected::Current {

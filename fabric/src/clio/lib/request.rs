@@ -174,7 +174,7 @@ pub(super) struct Request {
     pub split: Split,
     /// Bytes of a write, of a call's arguments, or of a read's answers.
     pub data: Vec<u8>,
-    /// What came of a call's results.
+    /// A call's results, as far as they have come.
     pub results: Gather,
     /// Bytes that the client counts for it.
     pub buffered_bytes: u32,

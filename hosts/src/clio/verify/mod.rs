@@ -32,13 +32,13 @@ pub struct Plan {
     pub bytes: u64,
     /// Operations on memory.
     pub operations: u64,
-    /// How many of them are under way.
+    /// Maximum operations under way.
     pub under_way: usize,
     /// Requests to the store; 0 if the board has none.
     pub requests: u64,
-    /// Which ones.
+    /// Seed of the operations.
     pub seed: u64,
-    /// Time limit without any end.
+    /// Longest time in which no operation ends.
     pub patience: Nanos,
 }
 
@@ -85,9 +85,9 @@ pub enum VerifyError {
     Wrong {
         /// The operation.
         what: String,
-        /// What came.
+        /// What the board returned.
         found: String,
-        /// What should have come.
+        /// What it should have returned.
         wanted: String,
     },
     /// Nothing ended.
@@ -156,7 +156,7 @@ impl Memory {
                 return Err(VerifyError::Silence(self.plan.patience, self.session.under_way()));
             }
         }
-        // At last, all of it.
+        // Finally, all of it.
         let (address, step) = (self.session.range().0, ACCESS_BYTES as usize);
         for (nth, wanted) in self.array.chunks(step).enumerate() {
             let at = (nth * step) as u64;

@@ -16,7 +16,7 @@ const KEYS: u64 = 64;
 const VALUE_BYTES: u32 = 3_000;
 /// Requests to the store under way. Each has a key of its own: they have no order.
 const KV_UNDER_WAY: u16 = 8;
-/// Requests to the store with keys of this process, which are removed at last.
+/// Requests to the store with keys of this process, which are removed at the end.
 pub(super) fn run(
     server: &Server,
     plan: Plan,

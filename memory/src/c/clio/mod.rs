@@ -1,4 +1,4 @@
-//! What is Clio's own, as `include/p4rack_clio.h` declares and explains it.
+//! Clio's interface for C, as `include/p4rack_clio.h` declares and explains it.
 
 mod calls;
 
@@ -192,7 +192,7 @@ unsafe fn give(found: &[u8], into: *mut c_void, length: usize, count: *mut usize
     }
 }
 
-/// Becomes a client of a board; see the header.
+/// Opens a client of a board; see the header.
 ///
 /// # Safety
 /// `board` ends with a zero or is null. `error` can be written for `error_length` bytes or is null.
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn p4rack_clio_open(
 /// Ends a handle; see the header.
 ///
 /// # Safety
-/// It is null, or of [`p4rack_clio_open`] and not ended yet.
+/// It is null, or of [`p4rack_clio_open`] and not closed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_clio_close(clio: *mut Handle) {
     if !clio.is_null() {

@@ -80,7 +80,7 @@ pub(in crate::clio) enum Event {
     Registered(u64),
 }
 
-/// What has memory.
+/// A host with memory.
 #[derive(Debug)]
 // One per host, used for every packet.
 #[allow(clippy::large_enum_variant)]
@@ -89,13 +89,13 @@ pub(in crate::clio) enum Node {
     Modelled(ModelNode),
 }
 
-/// What is measured.
+/// Measurements.
 #[derive(Debug)]
 pub(in crate::clio) struct Tally {
     pub latency: Histogram,
     /// Sum of latencies, picoseconds: histograms round.
     pub latency_ps: u128,
-    /// Operations that have ended, of all; since measuring began.
+    /// Operations that have ended, in all and since measuring began.
     pub ended: u64,
     pub done: u64,
     /// Bytes of the latter.

@@ -1,4 +1,4 @@
-//! Racks with boards of Clio: what is shown of their results.
+//! Racks with boards of Clio: tables and plots of their results.
 
 use crate::cmd::sim::shown::{Page, Parts, Shown, Table, figure};
 use p4rack_lab::rows::Rows;
@@ -94,7 +94,7 @@ fn row(settings: String, outcome: &Value) -> Vec<String> {
         Some(value) => format!("{:.decimals$}", value * scale),
         None => "–".to_owned(),
     };
-    // Of no operation there is no latency.
+    // Without operations there is no latency.
     let latency = |path: &str| match outcome.pointer("/latency_ns/count").and_then(Value::as_u64) {
         Some(0) | None => "–".to_owned(),
         _ => number(path, 1.0, 0),

@@ -15,8 +15,8 @@ fn child<'a>(of: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// The number at a path; `*` adds up what all elements have, and `PATH / PATH` is a quotient. There is no latency of no message, and
-/// no sum of nothing.
+/// The number at a path; `*` adds up what all elements have, and `PATH / PATH` is a quotient. Without messages there is
+/// no latency, and without elements no sum.
 pub fn number(of: &Value, path: &str) -> Option<f64> {
     if let Some((over, under)) = path.split_once(" / ") {
         return Some(number(of, over)? / number(of, under).filter(|under| *under != 0.0)?);
@@ -36,7 +36,7 @@ fn walk(of: &Value, keys: &[&str]) -> Option<f64> {
     }
 }
 
-/// The sum of the numbers that there are; none of nothing.
+/// The sum of the numbers; `None` if there are none.
 fn sum<'a>(all: impl Iterator<Item = &'a Value>, keys: &[&str]) -> Option<f64> {
     all.filter_map(|one| walk(one, keys)).reduce(|sum, value| sum + value)
 }
