@@ -150,6 +150,14 @@ fn a_table_that_cannot_hold_the_memory_is_refused() {
     let error = clio(&keys("index = \"mixed\"\nspare_percent = 0")).unwrap_err();
     assert!(error.contains("clio.spare_percent: buckets of 16 slots with 0 % spare ones"), "{error}");
     assert!(clio(&keys("slots = 4\nspare_percent = 0")).is_ok(), "salted");
+    let large = "boards = [\"h1\"]\nmemory = \"7168 GiB\"\npage_sizes = [\"4 KiB\"]\nstore = ";
+    assert!(clio(&format!("{large}\"0 B\"")).is_ok());
+    let error = clio(&format!("{large}\"1024 GiB\"")).unwrap_err();
+    assert!(error.contains("or a smaller store"), "{error}");
+    assert!(
+        clio("boards = [\"h1\"]\nmemory = \"4096 GiB\"").is_ok(),
+        "the default store is no larger than one may be"
+    );
     assert!(clio("boards = [\"h1\"]\nmemory = \"256 MiB\"\nindex = \"mixed\"").is_ok(), "128 pages of 2 MiB");
 }
 

@@ -125,8 +125,8 @@ fn check_memory(clio: &Clio, sink: &mut Sink<'_>) -> bool {
 
 /// Checks that a board starts with this page table, and that the table holds all of the memory as one range. Returns whether.
 fn check_table(clio: &Clio, sink: &mut Sink<'_>) {
-    let config = clio.board(clio.memory_bytes).with_store(clio.store_bytes);
-    if let Err(error) = config.check() {
+    let config = clio.board(clio.memory_bytes);
+    if let Err(error) = config.clone().with_store(clio.store_bytes).check() {
         // All other parameters are in their ranges.
         let help = "write larger page_sizes, or less memory, or a smaller store".to_owned();
         sink.refuse(&["clio.memory", "clio.store"], error.problem.to_owned(), help);
