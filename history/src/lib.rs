@@ -38,6 +38,11 @@ pub trait Act: Debug {
 
     /// Whether it found anything, which an order has to explain. What finds nothing can take effect in every state.
     fn finds(&self) -> bool;
+
+    /// Whether its effect hides all that was there before.
+    fn overwrites(&self) -> bool {
+        false
+    }
 }
 
 /// How an operation ended.

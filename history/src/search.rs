@@ -84,7 +84,7 @@ pub(crate) fn search<A: Act, E: Borrow<Entry<A>>>(
     };
     let left = (from.0.before..entries.len()).filter(|nth| !from.0.has(*nth)).filter(found).count();
     let (mut seen, mut open) = (HashSet::new(), vec![(from, left)]);
-    let (mut next, mut is_cut) = (Vec::new(), false);
+    let (mut next, mut behind, mut is_cut) = (Vec::new(), Vec::new(), false);
     while let Some((reached, left)) = open.pop() {
         if left == 0 {
             return Ok(reached);
@@ -99,9 +99,19 @@ pub(crate) fn search<A: Act, E: Borrow<Entry<A>>>(
         is_cut |= !candidates(entries, *done, order, &mut next);
         // Those asked for first are tried first.
         for nth in next.drain(..).rev() {
-            if let Some(state) = entries[nth].borrow().act.apply(state) {
-                open.push(((done.with(nth), state), left - usize::from(found(&nth))));
+            let entry = entries[nth].borrow();
+            let Some(state) = entry.act.apply(state) else { continue };
+            let done = done.with(nth);
+            // Without an answer, and hidden before anything could see it, it may as well never take effect. In the order of asking,
+            // later writes come behind it all the same.
+            if order == Order::Any && entry.outcome == Outcome::Unknown && entry.act.overwrites() {
+                is_cut |= !candidates(entries, done, order, &mut behind);
+                let sees = |act: &A| !act.overwrites() && act.apply(&state).is_some();
+                if !behind.drain(..).any(|nth| sees(&entries[nth].borrow().act)) {
+                    continue;
+                }
             }
+            open.push(((done, state), left - usize::from(found(&nth))));
         }
         seen.insert(reached);
     }
@@ -185,6 +195,24 @@ mod tests {
         ] {
             assert_eq!(explained(&entries, Order::Any), expected, "{entries:?}");
         }
+    }
+
+    /// Each of them may have taken effect or not: as many orders as there are sets of them.
+    #[test]
+    fn writes_without_an_answer_cost_nothing_while_they_are_not_seen() {
+        let never = (0..60u64).map(|n| entry(10 + n, 0, Word::Write(100 + n)));
+        let reads = [0, 130, 117, 159].into_iter().zip(0..);
+        let reads = reads.map(|(value, n)| entry(1_000 + 10 * n, 1_005 + 10 * n, Word::Read(value)));
+        let mut entries: Vec<_> = never.chain(reads).collect();
+        assert!(explained(&entries, Order::Any));
+        // Two of them, and one of them again.
+        entries.push(entry(2_000, 2_001, Word::Read(130)));
+        assert!(!explained(&entries, Order::Any));
+        // What adds to one of them sees it.
+        entries.pop();
+        entries.push(entry(1_500, 0, Word::Modify(Opcode::FetchAdd, [1_000, 0], None)));
+        entries.push(entry(2_000, 2_001, Word::Read(1_101)));
+        assert!(explained(&entries, Order::Any));
     }
 
     #[test]

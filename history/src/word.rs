@@ -34,4 +34,8 @@ impl Act for Word {
     fn finds(&self) -> bool {
         matches!(self, Word::Read(_) | Word::Modify(_, _, Some(_)))
     }
+
+    fn overwrites(&self) -> bool {
+        matches!(self, Word::Write(_))
+    }
 }
