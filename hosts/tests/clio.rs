@@ -151,7 +151,7 @@ fn a_client_of_a_store_goes_on_after_a_request_without_an_end() {
         let mut kv = Kv::open(server, shape, patience).unwrap();
         kv.put(b"a", &[1; 9_000]).unwrap();
         let (silent, over) = std::sync::mpsc::channel::<()>();
-        board.post(move |_| drop(over.recv())).unwrap();
+        board.post(move |_| _ = over.recv()).unwrap();
         let error = kv.put(b"a", &[2; 9_000]).unwrap_err();
         assert!(matches!(error, KvError::Unknown), "{error}");
         drop(silent);
