@@ -21,25 +21,26 @@ pub fn build() -> Started {
     Started::new("fuzz targets build", build.env("RUSTFLAGS", flags).env_remove(crate::LINTER))
 }
 
-/// What each target executes in ten seconds at least, and accordingly more in longer runs: a twentieth of what it did in the runs of
+/// What each target executes in ten seconds at least, and accordingly more in longer runs: a hundredth of what it did in the runs of
 /// docs/fuzzing.md, and no less than [`FEWEST`].
 const FLOORS: &[(&str, u64)] = &[
     ("bfrt_entry", FEWEST),
     ("bfrt_service", FEWEST),
     ("clio_board", FEWEST),
     ("clio_client", FEWEST),
+    ("clio_offloads", FEWEST),
     ("cowbird_rings", FEWEST),
-    ("edm_hosts", 1_600),
-    ("endpoint", 380),
-    ("p4_parse", 230),
-    ("p4_program", 75),
+    ("edm_hosts", 320),
+    ("endpoint", 76),
+    ("p4_parse", 46),
+    ("p4_program", 15),
     ("roce_adapters", FEWEST),
-    ("stf_pcap", 60),
+    ("stf_pcap", 12),
     ("trace_readers", FEWEST),
-    ("wire_frames", 35_000),
+    ("wire_frames", 7_000),
 ];
 /// The floor of targets without a longer run, too.
-const FEWEST: u64 = 50;
+const FEWEST: u64 = 10;
 /// Targets run with the processors' time that others leave. One below its floor runs again, this many times in all.
 const ROUNDS: u32 = 6;
 
