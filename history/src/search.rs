@@ -102,14 +102,19 @@ pub(crate) fn search<A: Act, E: Borrow<Entry<A>>>(
             let entry = entries[nth].borrow();
             let Some(state) = entry.act.apply(state) else { continue };
             let done = done.with(nth);
-            // Without an answer, and hidden before anything could see it, it may as well never take effect. In the order of asking,
-            // later writes come behind it all the same.
+            // Without an answer, and hidden before anything could see it, it may as well never take effect: so it takes effect right
+            // before something that sees it. In the order of asking, later writes come behind it all the same.
             if order == Order::Any && entry.outcome == Outcome::Unknown && entry.act.overwrites() {
                 is_cut |= !candidates(entries, done, order, &mut behind);
-                let sees = |act: &A| !act.overwrites() && act.apply(&state).is_some();
-                if !behind.drain(..).any(|nth| sees(&entries[nth].borrow().act)) {
-                    continue;
+                for second in behind.drain(..).rev() {
+                    let act = &entries[second].borrow().act;
+                    if !act.overwrites()
+                        && let Some(state) = act.apply(&state)
+                    {
+                        open.push(((done.with(second), state), left - usize::from(found(&second))));
+                    }
                 }
+                continue;
             }
             open.push(((done, state), left - usize::from(found(&nth))));
         }
