@@ -67,7 +67,7 @@ struct Rig {
 impl Rig {
     fn begin(&mut self) -> Grant {
         let mut quotas = Quotas::default();
-        quotas[PageSize::K4 as usize] = Quota { reserved: 0, limit: 20 };
+        quotas[PageSize::K4 as usize] = Quota { reserved: 0, limit: 20, shared: 0 };
         self.board.begin(quotas).expect("room")
     }
 
@@ -125,7 +125,7 @@ impl Rig {
 
 fuzz_target!(|input: Input| {
     let pool = Pool { size: PageSize::K4, frames: 32, ready: 32 };
-    let config = Config { calls_max: 2, data_bytes_max: 256, ..Config::new(vec![pool]) };
+    let config = Config { calls_max: [2, 2], data_bytes_max: 256, ..Config::new(vec![pool]) };
     let memory = vec![0; config.bytes() as usize];
     let board = Board::new(config, Secret::new([5; 16]), memory).expect("in range");
     let mut rig = Rig { board, offloads: Offloads::default(), now: Nanos::ZERO, ids: 0 };
