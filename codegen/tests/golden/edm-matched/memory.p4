@@ -106,7 +106,7 @@ const bit<32> RECIRCULATED   = 4;          // what standard_metadata.instance_ty
 const bit<32> EDM_LATER      = 0xFFFFFFFF; // the wait in a request whose answer is granted later
 const bit<8>  EDM_RINGS      = 6;          // rings of a destination, the first one for the shortest messages
 const bit<32> EDM_RING       = 16;         // demands that a ring holds: as many as lanes lead to a host
-const bit<8>  EDM_SERVED_MAX = 24;         // grants that one frame brings about, at most
+const bit<8>  EDM_SERVED_MAX = 24;         // waiting demands that one frame serves, at most
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
