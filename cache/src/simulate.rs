@@ -306,8 +306,8 @@ impl<'a> Run<'a> {
             Action::Promote { page } => {
                 let per_page = (PAGE_BYTES / self.block_bytes) as usize;
                 let first = page as usize * per_page;
-                let arrived_ns = self.arrives_ns[first..first + per_page].iter().copied().max();
-                self.now_ns = self.now_ns.max(arrived_ns.unwrap_or(0)) + self.profile.promote_ns;
+                let arrived_ns = self.arrives_ns[first..first + per_page].iter().copied().fold(0, u64::max);
+                self.now_ns = self.now_ns.max(arrived_ns) + self.profile.promote_ns;
                 self.promoted += 1;
             }
             Action::Evict { dirty: false, .. } | Action::Demote { .. } => {}

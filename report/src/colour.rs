@@ -1,6 +1,6 @@
 //! Colours, by their classes in the style sheet.
 
-/// Colours of series in the style sheet. Further series reuse them.
+/// Colours of series in the style sheet. Further series reuse them, dashed.
 pub const SERIES_COLOURS: usize = 10;
 /// Colours of hosts in the style sheet, unlike those of the first series. Further hosts reuse them.
 pub const HOST_COLOURS: usize = 8;
@@ -15,10 +15,11 @@ pub enum Colour {
 }
 
 impl Colour {
-    /// Its class.
+    /// Its classes.
     pub fn class(self) -> String {
         match self {
-            Colour::Series(number) => format!("series-{}", number % SERIES_COLOURS),
+            Colour::Series(number) if number < SERIES_COLOURS => format!("series-{number}"),
+            Colour::Series(number) => format!("series-{} again", number % SERIES_COLOURS),
             Colour::Host(number) => format!("host-{}", number % HOST_COLOURS),
         }
     }

@@ -96,7 +96,8 @@ mod tests {
         for class in all.map(Colour::class) {
             assert_eq!(STYLE.matches(&format!(".{class} {{")).count(), 1, "{class}");
         }
-        assert_eq!(Colour::Series(SERIES_COLOURS).class(), Colour::Series(0).class());
+        assert_eq!(Colour::Series(SERIES_COLOURS).class(), Colour::Series(0).class() + " again");
+        assert!(STYLE.contains(".again .line {") && STYLE.contains(".key.again {"));
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl Plot {
     fn line(&self, line: &Line, out: &mut String) {
         let (path, title) = (self.path(&line.points, line.style == LineStyle::Steps), hover(&line.name));
         let row = line.row.map_or(String::new(), |row| format!(" data-row={row}"));
-        put(out, format_args!("<g class={}{row}>", line.colour.class()));
+        put(out, format_args!("<g class='{}'{row}>", line.colour.class()));
         let class = if line.style == LineStyle::Thin { "'line thin'" } else { "line" };
         put(out, format_args!("<path class={class} d='{path}'>{title}</path>"));
         if line.style == LineStyle::Dots {
@@ -277,7 +277,7 @@ mod tests {
         let (low, high) = (100.0 + TOP, TOP);
         assert!(svg(LineStyle::Plain).contains(&format!("d='M58.0 {low:.1}L108.0 {high:.1}'")));
         assert!(svg(LineStyle::Steps).contains(&format!("d='M58.0 {low:.1}H108.0V{high:.1}'")));
-        assert!(svg(LineStyle::Thin).contains("<g class=series-3 data-row=4><path class='line thin'"));
+        assert!(svg(LineStyle::Thin).contains("<g class='series-3 again' data-row=4><path class='line thin'"));
         assert!(svg(LineStyle::Plain).contains("'><title>&lt;script&gt;</title></path>"));
         let dots = svg(LineStyle::Dots);
         assert_eq!(dots.matches("<circle").count(), 2);

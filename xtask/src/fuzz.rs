@@ -90,25 +90,24 @@ fn runs_enough(
     floor: Option<u64>,
     again: impl Fn() -> Started,
 ) -> Result<(), String> {
-    let (mut executed, mut running) = (0, first);
-    for round in 1.. {
+    let (mut executed, mut running, mut round) = (0, first, 1);
+    loop {
         let ended = running.wait();
         executed += executions(&ended);
         if !lane.report(ended) {
             return Ok(());
         }
         let floor = floor.ok_or("has no floor; add it to FLOORS in xtask/src/fuzz.rs")?;
-        match executed {
-            _ if executed >= floor => return Ok(()),
-            _ if round == ROUNDS => {
-                return Err(format!(
-                    "{executed} executions in {ROUNDS} runs; expected {floor} or more: see what it waits for, or lower its floor in xtask/src/fuzz.rs"
-                ));
-            }
-            _ => running = again(),
+        if executed >= floor {
+            return Ok(());
         }
+        if round == ROUNDS {
+            return Err(format!(
+                "{executed} executions in {ROUNDS} runs; expected {floor} or more: see what it waits for, or lower its floor in xtask/src/fuzz.rs"
+            ));
+        }
+        (running, round) = (again(), round + 1);
     }
-    Ok(())
 }
 
 /// What libFuzzer counted in a run: `stat::number_of_executed_units: 4242`.

@@ -109,7 +109,7 @@ fn page(results: &[Value], pages: &BTreeMap<&str, Page>, headline: &Headline, pa
          <p>The papers’ figures beside those here, then the runs of each experiment.</p></header>\n\
          <nav aria-label=Experiments>{links}</nav>\n\
          <section><h2>Beside the papers</h2>\n<p class=lead>The paper’s figures beside those here: of the cases that are as in \
-         the paper, if there are any, else of all that it speaks of. A figure within 10 % is the same. Each row opens to the \
+         the paper, if there are any, else of all that it speaks of. A figure within 10 %, or within what its experiment says, is the same. Each row opens to the \
          paper’s words and to all cases.</p>\n{papers}</section>\n{sections}"
     );
     document(&p4rack_report::Page {

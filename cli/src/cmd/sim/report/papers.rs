@@ -193,9 +193,9 @@ fn measured(outcome: &Value, path: &str) -> Option<f64> {
     figure(outcome, path).filter(|_| path.split(" / ").all(counts))
 }
 
-/// The seed of a run; none if nothing in it is random.
-fn seed(run: &Run<'_>) -> Option<u64> {
-    run.result["outcome"]["seed"].as_u64()
+/// The seed that the sweep gave a run.
+fn seed<'a>(run: &Run<'a>) -> Option<&'a str> {
+    run.result["settings"]["seed"].as_str()
 }
 
 /// Settings that have several values within a case.
