@@ -2,6 +2,7 @@
 
 use crate::error::LabError;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Processor time and memory of processes.
@@ -26,9 +27,13 @@ impl Usage {
         let mut cpu_ns = 0;
         for task in fs::read_dir(&tasks).map_err(LabError::file(&tasks))? {
             let path = task.map_err(LabError::file(&tasks))?.path().join("schedstat");
-            // A thread that has just ended.
-            let Ok(text) = fs::read_to_string(&path) else { continue };
-            cpu_ns += ran_ns(&text).unwrap_or(0);
+            let text = match fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) if has_ended(&error) => continue,
+                Err(error) => return Err(LabError::file(&path)(error)),
+            };
+            let missing = || LabError::measurement(path.display().to_string(), "missing its first number");
+            cpu_ns += ran_ns(&text).ok_or_else(missing)?;
         }
         Ok(Usage { cpu_ns, resident_bytes })
     }
@@ -41,6 +46,11 @@ impl std::iter::Sum for Usage {
             resident_bytes: sum.resident_bytes + one.resident_bytes,
         })
     }
+}
+
+/// Whether a thread's file can't be read because the thread has just ended.
+fn has_ended(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// Resident memory in a process's `status`.

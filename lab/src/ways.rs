@@ -46,7 +46,7 @@ impl Reach<'_> {
                 let mut args = words(&["memory", "serve", &path, "--name", self.server, "--way"]);
                 args.extend([self.way.name().to_owned(), "--insecure".to_owned()]);
                 // A described board has the memory of the description.
-                if self.running.rack.protocol::<Clio>().is_none() {
+                if service != Service::Board || self.running.rack.protocol::<Clio>().is_none() {
                     args.extend(["--bytes".to_owned(), format!("{bytes} B")]);
                 }
                 let what = if service == Service::Board { "the board" } else { "the server of bytes" };
