@@ -130,7 +130,10 @@ fn a_rack_needs_a_port_that_comes_back() {
         p4rack_codegen::Rack::parse(&format!("{pl2}{hosts}"), "r.toml").unwrap()
     };
     // Columns depend on what else is declared.
-    let words = |p4: String| p4.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = |p4: String| {
+        let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        p4.lines().map(line).collect::<Vec<_>>().join("\n")
+    };
     let outcome =
         |ports: &[u16], scheme, arch| generate(&rack_of(ports), scheme, arch).map(|made| words(made.p4));
     let constant = |port: u16| format!("const port_t LOOP_PORT = {port};");

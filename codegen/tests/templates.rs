@@ -188,9 +188,10 @@ fn partial(expression: &str) -> Option<&str> {
 /// Columns made by hand would be wrong as soon as a name or a condition changes.
 #[test]
 fn templates_leave_columns_to_the_generator() {
-    for (path, text) in neutral().into_iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "hbs"))
-    {
-        let padded = |line: &str| code(line).contains("  = ") || code(line).contains("  : ");
+    for (path, text) in neutral() {
+        // A declaration of registers has keys of its own, and P4 in its texts.
+        let is_template = path.extension().is_some_and(|end| end == "hbs");
+        let padded = |line: &str| is_template && code(line).contains("  = ") || code(line).contains("  : ");
         let lines: Vec<usize> =
             (1..).zip(text.lines()).filter(|(_, line)| padded(line)).map(|(n, _)| n).collect();
         assert!(lines.is_empty(), "{} has columns of its own in lines {lines:?}", path.display());

@@ -19,7 +19,7 @@ use p4rack_switch::DigestMessage;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Maximum messages of a digest that wait, and that wait or are unacknowledged. Further ones are lost.
+/// Maximum waiting messages of a digest, and maximum of its waiting and unacknowledged ones together. Further ones are lost.
 const LIMIT: usize = 65_536;
 
 /// State of a digest that a controller has subscribed to.

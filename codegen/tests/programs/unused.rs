@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Headers of frames, or the same in other parts: a program need not read each of their fields, and frames that pass have them.
-const FORMATS: [&str; 24] = [
+const FORMATS: [&str; 23] = [
     "packet_in_t",
     "packet_out_t",
     "ethernet_t",
@@ -29,7 +29,6 @@ const FORMATS: [&str; 24] = [
     "cowbird_red_t",
     "cowbird_tail_t",
     "probe_t",
-    "pace_t",
 ];
 
 /// What is declared and not used, or assigned and not read.

@@ -24,8 +24,8 @@ pub(super) fn range(key: &str) -> (u64, u64) {
         // A process that shares a processor wakes later than after some of them.
         "timeout_us" => (100, 1_000_000),
         "retries" => (0, 16),
-        // target_delay_us
-        _ => (1, 1_000_000),
+        "target_delay_us" => (1, 1_000_000),
+        other => unreachable!("{other} is no integer of this table"),
     }
 }
 
@@ -123,7 +123,7 @@ fn check_memory(clio: &Clio, sink: &mut Sink<'_>) -> bool {
     true
 }
 
-/// Checks that a board starts with this page table, and that the table holds all of the memory as one range. Returns whether.
+/// Checks that a board starts with this page table, and that the table holds all of the memory as one range.
 fn check_table(clio: &Clio, sink: &mut Sink<'_>) {
     let config = clio.board(clio.memory_bytes);
     if let Err(error) = config.clone().with_store(clio.store_bytes).check() {

@@ -197,8 +197,7 @@ impl Protocol for Clio {
 
 impl Clio {
     fn index_name(&self) -> &'static str {
-        let known = Index::ALL.iter().find(|(index, _)| *index == self.index);
-        known.map_or("", |(_, name)| name)
+        name_of(self.index)
     }
 }
 
@@ -207,8 +206,12 @@ fn as_sizes<S: Serializer>(sizes: &[PageSize], serializer: S) -> Result<S::Ok, S
 }
 
 fn as_index<S: Serializer>(index: &Index, serializer: S) -> Result<S::Ok, S::Error> {
-    let known = Index::ALL.iter().find(|(one, _)| one == index);
-    serializer.serialize_str(known.map_or("", |(_, name)| name))
+    serializer.serialize_str(name_of(*index))
+}
+
+fn name_of(index: Index) -> &'static str {
+    let known = Index::ALL.iter().find(|(one, _)| *one == index);
+    known.map_or("", |(_, name)| name)
 }
 
 fn as_nanos<S: Serializer>(value: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
