@@ -277,7 +277,9 @@ mod tests {
         let (low, high) = (100.0 + TOP, TOP);
         assert!(svg(LineStyle::Plain).contains(&format!("d='M58.0 {low:.1}L108.0 {high:.1}'")));
         assert!(svg(LineStyle::Steps).contains(&format!("d='M58.0 {low:.1}H108.0V{high:.1}'")));
-        assert!(svg(LineStyle::Thin).contains("<g class='series-3 again' data-row=4><path class='line thin'"));
+        assert!(
+            svg(LineStyle::Thin).contains("<g class='series-3 again' data-row=4><path class='line thin'")
+        );
         assert!(svg(LineStyle::Plain).contains("'><title>&lt;script&gt;</title></path>"));
         let dots = svg(LineStyle::Dots);
         assert_eq!(dots.matches("<circle").count(), 2);
