@@ -179,7 +179,7 @@ fn ports_take_turns_and_hosts_need_no_agent() {
     let machine = endpoint_config(&rack, &rack.hosts[0], Scheme::CLIO).unwrap();
     assert!(matches!(machine, Config::Ethernet(_)), "{machine:?}");
     let shown = rack.summary().rack;
-    let wanted = "clio: boards h1 with 64 MiB each in pages of 64 KiB, a store of 32 MiB, page table of 2048 slots in buckets of 16 (32768 B, 0.05 % of the memory";
+    let wanted = "clio: boards h1 with 64 MiB each in pages of 64 KiB, a store of 32 MiB, page table of 3072 slots in buckets of 16 (49152 B, 0.05 % of the memory";
     assert!(shown.contains(wanted), "{shown}");
     let json = rack.to_json();
     assert_eq!((&json["clio"]["udp_port"], &json["clio"]["index"]), (&1234.into(), &"salted".into()));

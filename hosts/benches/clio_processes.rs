@@ -35,7 +35,7 @@ fn serve(processes: u32) {
         retry_entries: 1 << 12,
         ..Config::new(vec![Pool { size: PAGE, frames: FRAMES, ready: 64 }])
     };
-    let mut server = Server::configured((Ipv4Addr::LOCALHOST, 0).into(), config, 0).unwrap();
+    let mut server = Server::open((Ipv4Addr::LOCALHOST, 0).into(), config, 0).unwrap();
     let mut out = String::new();
     for _ in 0..processes {
         let (Credentials { pid, epoch, token }, range) = server.begin(PAGE.bytes()).unwrap();

@@ -8,9 +8,7 @@ mod board;
 use board::{with_board, with_board_and_store};
 use p4rack_fabric::clio::lib;
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::clio::{
-    CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Patience, Session, load_offload,
-};
+use p4rack_hosts::clio::{CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Session, load_offload};
 use p4rack_hosts::remote::{Held, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;
 use p4rack_offload::Chase;
@@ -115,7 +113,7 @@ fn a_process_of_ones_own_is_apart_and_ends_with_its_client() {
 }
 
 fn store(place: &Place, value_bytes_max: u32) -> Kv {
-    let shape = KvShape { value_bytes_max, under_way_max: 16 };
+    let shape = KvShape { value_bytes_max, written_bytes_max: value_bytes_max, under_way_max: 16 };
     Kv::open(place.memory.as_ref().unwrap(), shape, place.patience).unwrap()
 }
 
@@ -146,9 +144,8 @@ fn a_store_has_values_of_any_length() {
 fn a_client_of_a_store_goes_on_after_a_request_without_an_end() {
     with_board_and_store(8 << 20, 4 << 20, |place, board| {
         let server = place.memory.as_ref().unwrap();
-        let shape = KvShape { value_bytes_max: 9_000, under_way_max: 1 };
-        let patience = Patience { retries: 1, ..place.patience };
-        let mut kv = Kv::open(server, shape, patience).unwrap();
+        let shape = KvShape { value_bytes_max: 9_000, written_bytes_max: 9_000, under_way_max: 1 };
+        let mut kv = Kv::open(server, shape, place.patience).unwrap();
         kv.put(b"a", &[1; 9_000]).unwrap();
         let (silent, over) = std::sync::mpsc::channel::<()>();
         board.post(move |_| _ = over.recv()).unwrap();
@@ -177,7 +174,7 @@ fn a_board_without_a_store_has_no_other_offload_in_its_place() {
         };
         assert_eq!(load("mine"), Ok(2));
         assert!(load("all").unwrap_err().contains("but not `all`"));
-        let shape = KvShape { value_bytes_max: 100, under_way_max: 1 };
+        let shape = KvShape { value_bytes_max: 100, written_bytes_max: 0, under_way_max: 1 };
         let error = Kv::open(server, shape, place.patience).unwrap().get(b"a").unwrap_err();
         assert_eq!(error.to_string(), "the board refuses: no such offload");
     });

@@ -69,15 +69,22 @@ const UPDATE_VERSION: u8 = KvFunction::UpdateVersion as u8;
 
 /// Maximum bytes of a value.
 pub const VALUE_BYTES_MAX: u32 = 64 << 10;
+/// Maximum bytes of a key.
+pub const KEY_BYTES_MAX: usize = 255;
 /// Classes of blocks: 32 B to 128 KB.
 const CLASSES: u64 = 13;
 const SMALLEST: u64 = 32;
 /// Bytes before a block's key.
-pub const HEAD_BYTES: u64 = 24;
+const HEAD_BYTES: u64 = 24;
 /// Bytes of a version.
-const VERSION_BYTES: usize = 8;
+pub const VERSION_BYTES: usize = 8;
 /// Bytes of `top` and of the first free blocks.
 const FIXED: u64 = 8 + 8 * CLASSES;
+
+/// Bytes of the block for a key and a value of these bytes: a power of two.
+pub fn block_bytes(key: u64, value: u64) -> u64 {
+    (HEAD_BYTES + key + value).next_power_of_two().max(SMALLEST)
+}
 
 /// A store in a region of its own process.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ mod kv;
 pub mod wasm;
 
 pub use chase::{Chase, PointerChase};
-pub use kv::{HEAD_BYTES as KV_HEAD_BYTES, Kv, KvArguments, KvFunction, VALUE_BYTES_MAX};
+pub use kv::{KEY_BYTES_MAX, Kv, KvArguments, KvFunction, VALUE_BYTES_MAX, VERSION_BYTES, block_bytes};
 
 use p4rack_fabric::clio::board::{self, Board, Memory, Space, View};
 use p4rack_wire::Nanos;

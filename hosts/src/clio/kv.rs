@@ -10,24 +10,23 @@ use super::{ClioError, KV, Patience};
 use crate::roce::setup::Server;
 use p4rack_fabric::clio::lib::{Operation, Outcome, Refused};
 use p4rack_netdev::clock;
-use p4rack_offload::{KvArguments, KvFunction, VALUE_BYTES_MAX};
+use p4rack_offload::{KEY_BYTES_MAX, KvArguments, KvFunction, VALUE_BYTES_MAX, VERSION_BYTES};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status as Said;
 
 const READ: u8 = KvFunction::Read as u8;
 const READ_VERSION: u8 = KvFunction::ReadVersion as u8;
-/// Bytes of a version.
-const VERSION_BYTES: usize = 8;
-/// Maximum bytes of a key.
-pub const KEY_BYTES_MAX: usize = 255;
 /// Time after which a call that waits looks again.
 const TURN: Nanos = Nanos::from_secs(1);
 
 /// What a client of a store needs room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvShape {
-    /// Maximum bytes of a value, at most 64 KB.
+    /// Maximum bytes of a value that is read, at most 64 KB.
     pub value_bytes_max: u32,
+    /// Maximum bytes of a value that is written, no more than those; 0 if none is. Values that don't fit a packet take memory of the
+    /// board on their way.
+    pub written_bytes_max: u32,
     /// Maximum requests under way.
     pub under_way_max: u16,
 }
@@ -98,7 +97,7 @@ pub enum KvRefused {
     /// The key has no bytes, or more than 255.
     #[error("a key has 1 to 255 bytes, this one has {0}")]
     Key(usize),
-    /// The value is longer than the client was opened for.
+    /// The value to write is longer than the client was opened for.
     #[error("a value has at most {1} bytes here, this one has {0}")]
     Value(usize, u32),
     /// As many requests as allowed are under way.
@@ -153,7 +152,9 @@ pub struct Kv {
     free: Vec<u16>,
     /// Slots whose place a request may still use that ended as unknown. A new process frees them.
     lost: usize,
-    /// Where long values are written first: a place for each slot. `None`: all values fit a packet.
+    /// Whether values may not fit a packet.
+    stages: bool,
+    /// Where such values are written first: a place for each slot. `None` without, or while there is no process with such places.
     staging: Option<u64>,
     /// Slots whose long value is in the board's memory: their calls are next.
     staged: Vec<u16>,
@@ -162,25 +163,28 @@ pub struct Kv {
 impl Kv {
     /// Becomes a client of the store on a board. Errors: the board can't be reached, or refuses; the shape is out of range.
     pub fn open(server: &Server, shape: KvShape, patience: Patience) -> Result<Kv, ClioError> {
-        if shape.value_bytes_max > VALUE_BYTES_MAX || shape.under_way_max == 0 {
+        let KvShape { value_bytes_max, written_bytes_max, under_way_max } = shape;
+        if value_bytes_max.max(written_bytes_max) > VALUE_BYTES_MAX || under_way_max == 0 {
             let why =
                 format!("a value has at most {VALUE_BYTES_MAX} bytes, and at least 1 request is under way");
             return Err(ClioError::Broken(why));
         }
         let mut session = Session::open(server, 0, patience)?;
-        let most = usize::from(shape.under_way_max).min(session.under_way_max()) as u16;
+        let most = usize::from(under_way_max).min(session.under_way_max()) as u16;
         let shape = KvShape { under_way_max: most, ..shape };
         let longest =
-            (KvArguments::BYTES + KEY_BYTES_MAX + VERSION_BYTES) as u64 + u64::from(shape.value_bytes_max);
-        let mut staging = None;
-        if longest > session.packet_bytes().into() {
+            (KvArguments::BYTES + KEY_BYTES_MAX + VERSION_BYTES) as u64 + u64::from(written_bytes_max);
+        let stages = longest > session.packet_bytes().into();
+        let staging = if stages {
             session = Session::open(server, staging_bytes(shape), patience)?;
-            staging = Some(session.range().0);
-        }
-        let slots = vec![Slot::default(); most.into()];
-        let (free, staged) = ((0..most).rev().collect(), Vec::with_capacity(most.into()));
+            Some(session.range().0)
+        } else {
+            None
+        };
+        let slots = vec![Slot::default(); if stages { places(shape) } else { most.into() }];
+        let (free, staged) = ((0..slots.len() as u16).rev().collect(), Vec::with_capacity(most.into()));
         let server = server.clone();
-        Ok(Kv { server, patience, session, shape, slots, free, lost: 0, staging, staged })
+        Ok(Kv { server, patience, session, shape, slots, free, lost: 0, stages, staging, staged })
     }
 
     /// What it has room for.
@@ -199,16 +203,22 @@ impl Kv {
         let (function, key, value) = request.parts();
         let key_bytes = u8::try_from(key.len()).ok().filter(|bytes| *bytes > 0);
         let key_bytes = key_bytes.ok_or(KvRefused::Key(key.len()))?;
-        if value.len() > self.shape.value_bytes_max as usize {
-            return Err(KvRefused::Value(value.len(), self.shape.value_bytes_max));
+        if value.len() > self.shape.written_bytes_max as usize {
+            return Err(KvRefused::Value(value.len(), self.shape.written_bytes_max));
+        }
+        if self.under_way() >= self.shape.under_way_max.into() {
+            return Err(KvRefused::Full);
         }
         let nth = *self.free.last().ok_or(KvRefused::Full)?;
         let version = request.version().map(u64::to_le_bytes);
         let version = version.as_ref().map_or(&[][..], |version| version);
         let longest = self.session.packet_bytes() as usize;
         let fits = KvArguments::BYTES + key.len() + version.len() + value.len() <= longest;
-        let staging = self.staging.filter(|_| !fits);
-        let staging = staging.map(|start| start + u64::from(nth) * u64::from(self.shape.value_bytes_max));
+        let staging = match fits {
+            true => None,
+            false => Some(self.staging.ok_or(KvRefused::Full)?),
+        };
+        let staging = staging.map(|start| start + u64::from(nth) * u64::from(self.shape.written_bytes_max));
         let slot = &mut self.slots[usize::from(nth)];
         let (value_address, value_bytes) = (staging.unwrap_or(0), value.len() as u32);
         let header = KvArguments { value_address, value_bytes, key_bytes, reserved: 0 };
@@ -262,7 +272,6 @@ impl Kv {
         until: Nanos,
         ended: &mut dyn FnMut(u64, KvOutcome<'_>),
     ) -> Result<bool, ClioError> {
-        self.renew()?;
         let Kv { session, slots, free, lost, staged, .. } = self;
         let mut any = false;
         session.poll(until, &mut |nth, outcome| {
@@ -286,18 +295,28 @@ impl Kv {
                 ended(self.slots[usize::from(nth)].tag, KvOutcome::Failed(Said::Busy));
             }
         }
+        match self.renew() {
+            // The board has no room yet; requests with long values are refused until it has.
+            Err(ClioError::Setup(why)) => tracing::debug!(%why, "places for long values"),
+            renewed => renewed?,
+        }
         Ok(any)
     }
 
-    /// Becomes another process once all that is left are places that can't be used again: late packets of the former process are
-    /// refused, so none can put another request's bytes into a value.
+    /// Becomes another process once nothing is under way and places can't be used again: late packets of the former process are refused,
+    /// so none can put another request's bytes into a value.
     fn renew(&mut self) -> Result<(), ClioError> {
-        if self.lost == 0 || self.under_way() > 0 {
+        let is_whole = self.lost == 0 && self.staging.is_some() == self.stages;
+        if is_whole || self.under_way() > 0 {
             return Ok(());
+        }
+        // The former process ends first: its memory may be all that there is for this client.
+        if self.staging.take().is_some() {
+            self.session = Session::open(&self.server, 0, self.patience)?;
+            (self.lost, self.free) = (0, (0..self.slots.len() as u16).rev().collect());
         }
         self.session = Session::open(&self.server, staging_bytes(self.shape), self.patience)?;
         self.staging = Some(self.session.range().0);
-        (self.lost, self.free) = (0, (0..self.slots.len() as u16).rev().collect());
         Ok(())
     }
 
@@ -354,9 +373,13 @@ impl Kv {
     }
 }
 
-/// Bytes of the places of long values.
+/// Places of long values: as many again as requests under way, because some may be lost.
+fn places(shape: KvShape) -> usize {
+    2 * usize::from(shape.under_way_max)
+}
+
 fn staging_bytes(shape: KvShape) -> u64 {
-    u64::from(shape.value_bytes_max) * u64::from(shape.under_way_max)
+    u64::from(shape.written_bytes_max) * places(shape) as u64
 }
 
 /// Whether a request had an effect, or found a value.

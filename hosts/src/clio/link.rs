@@ -122,6 +122,9 @@ fn is_passing(kind: ErrorKind) -> bool {
             | ErrorKind::ConnectionRefused
             | ErrorKind::HostUnreachable
             | ErrorKind::NetworkUnreachable
+            | ErrorKind::NetworkDown
             | ErrorKind::OutOfMemory
+            // By a firewall.
+            | ErrorKind::PermissionDenied
     )
 }

@@ -20,16 +20,15 @@ mod setup;
 pub mod verify;
 
 pub use error::ClioError;
-pub use kv::{KEY_BYTES_MAX, Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
+pub use kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
 pub use manage::{list, list_offloads, load_offload, remove_offload};
+pub use p4rack_offload::{KEY_BYTES_MAX, block_bytes};
 pub use session::{AskError, Reply, Session};
 pub use setup::{Attached, attach};
 
 use p4rack_fabric::clio::lib;
 use p4rack_wire::Nanos;
 
-/// How long a board on a host remembers: processes that share a machine wake late.
-pub const MEMORY: Nanos = Nanos::from_millis(600);
 /// Number of the pointer chase among a board's offloads.
 pub const CHASE: u64 = 0;
 /// Number of the key-value store.

@@ -2,12 +2,12 @@
 
 use super::memory::Fresh;
 use super::names::{LOADED_MAX, Names};
-use super::{MEMORY, Patience, client_config};
+use super::{Patience, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
 use crate::roce::setup::Token;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::board::{Board, Config, Grant, Pool, Quota, Quotas, Refused, Space};
+use p4rack_fabric::clio::board::{Board, Config, Grant, Quota, Quotas, Refused, Space};
 use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_fabric::common::ConfigError;
@@ -24,12 +24,6 @@ use std::os::fd::AsFd;
 const BATCH: usize = 64;
 /// Bytes of the longest datagram.
 const DATAGRAM_BYTES: usize = 1 << 16;
-/// Frames that are zeroed ahead.
-const READY: u32 = 64;
-/// Operations that a board remembers: 430,000 a second for 600 ms.
-const REMEMBERED: u32 = 1 << 18;
-/// Processes that clients reserve.
-const PROCESSES: u32 = 256;
 /// Processes of offloads: the board's own two, and loaded ones.
 const OFFLOADS: u32 = 2 + LOADED_MAX as u32;
 /// Calls of offloads that wait, run, or have results that wait.
@@ -139,26 +133,10 @@ fn credentials_of(grant: Grant) -> Credentials {
 }
 
 impl Server {
-    /// Opens a board with `bytes` bytes of memory, which takes packets at `addr`. Beside them it has `store_bytes` bytes for the key-value
-    /// store's keys, values and what they need; with 0 there is no store. Errors: the address can't be had, the memory is empty or too
-    /// large.
-    pub fn open(addr: SocketAddr, bytes: u64, store_bytes: u64) -> Result<Server, BoardError> {
-        let page = PageSize::suiting(bytes);
-        let frames = u32::try_from(bytes.div_ceil(page.bytes())).unwrap_or(u32::MAX);
-        let config = Config {
-            retry_entries: REMEMBERED,
-            retry_keep: MEMORY,
-            // One is offered to all.
-            processes_max: PROCESSES + 1,
-            ..Config::new(vec![Pool { size: page, frames, ready: READY.min(frames) }])
-        };
-        Server::configured(addr, config, store_bytes)
-    }
-
     /// Opens a board with these parameters, which takes packets at `addr`. One of its processes is offered to all, with a range of
     /// the first pool's size. Beside that pool's memory it has `store_bytes` for the key-value store; with 0 there is no store. Calls of
     /// offloads have the server's own limits. Errors: the address can't be had, a parameter is out of range, the machine has less memory.
-    pub fn configured(addr: SocketAddr, config: Config, store_bytes: u64) -> Result<Server, BoardError> {
+    pub fn open(addr: SocketAddr, config: Config, store_bytes: u64) -> Result<Server, BoardError> {
         config.check()?;
         let (page, bytes) = (config.pools[0].size, config.pools[0].bytes());
         let processes_max = config.processes_max.saturating_sub(1);
@@ -317,7 +295,12 @@ impl Host {
             now = clock::now();
         }
         // Calls that have begun go on however many others come.
-        self.offloads.resume(&mut self.board, now);
+        // One that waits for another one gives its turn away.
+        for _ in 0..CALLS {
+            if self.offloads.resume(&mut self.board, now) != Progress::Blocked {
+                break;
+            }
+        }
         true
     }
 

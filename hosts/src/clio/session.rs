@@ -7,13 +7,12 @@ use crate::runtime::runtime;
 use p4rack_fabric::clio::lib::{Credentials, Operation, Outcome, Refused};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
+use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
 use p4rack_wire::clio::{PageSize, Rights, Status};
 use tokio::runtime::Runtime;
 
 /// Time after which an operation that waits looks again.
 const TURN: Nanos = Nanos::from_secs(1);
-/// Bytes for which an operation that waits has room in a call's results.
-const RESULTS_BYTES: u32 = 1 << 17;
 
 /// Why an operation that waits has no result.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +138,7 @@ impl Session {
 
     /// Size of the pages of the process's range.
     pub fn page_size(&self) -> PageSize {
-        PageSize::of_address(self.attached.range.0).unwrap_or(PageSize::K4)
+        self.attached.page_size
     }
 
     /// Allocates bytes, which are zeros. Returns their address.
@@ -170,7 +169,7 @@ impl Session {
 
     /// Calls an offload. Returns its results.
     pub fn call(&mut self, offload: u64, function: u8, arguments: &[u8]) -> Result<Vec<u8>, AskError> {
-        let results_bytes_max = RESULTS_BYTES;
+        let results_bytes_max = RESULTS_BYTES_MAX;
         let call = Operation::Call { offload, function, arguments, results_bytes_max, is_ordered: true };
         match self.ask(call)? {
             Reply::Bytes(bytes) => Ok(bytes),

@@ -6,6 +6,7 @@ use p4rack_fabric::clio::lib::{Credentials, NUMBER_BITS};
 use p4rack_p4rt::p4rack::clio::v1::clio_client::ClioClient;
 use p4rack_p4rt::p4rack::clio::v1::{AttachRequest, AttachResponse};
 use p4rack_wire::Nanos;
+use p4rack_wire::clio::PageSize;
 use p4rack_wire::clio::address::ADDRESS_BITS;
 use std::ops::RangeInclusive;
 
@@ -26,6 +27,8 @@ pub struct Attached {
     pub udp_port: u16,
     /// Address and bytes of the client's range.
     pub range: (u64, u64),
+    /// Size of its pages.
+    pub page_size: PageSize,
     /// Data bytes of the longest packet.
     pub mtu_bytes: u32,
     /// How long the board remembers what it has executed.
@@ -64,6 +67,12 @@ pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, Set
     if answer.client >= 1 << NUMBER_BITS {
         return Err(server.nonsense(format!("client is {}; expected {NUMBER_BITS} bits", answer.client)));
     }
+    let page_size = PageSize::of_address(answer.address).map_err(|_| {
+        server.nonsense(format!("a range at {:#x}, which names no page size", answer.address))
+    })?;
+    if answer.udp_port == 0 {
+        return Err(server.nonsense("udp_port is 0; expected a port".to_owned()));
+    }
     let credentials =
         Credentials { pid: answer.pid, epoch: small("epoch", answer.epoch)?, token: answer.token };
     Ok(Attached {
@@ -71,6 +80,7 @@ pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, Set
         client: answer.client,
         udp_port: small("udp_port", answer.udp_port)?,
         range: (answer.address, answer.bytes),
+        page_size,
         mtu_bytes: answer.mtu_bytes,
         memory: Nanos(answer.memory_ns),
         call,

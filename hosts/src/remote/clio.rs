@@ -7,7 +7,7 @@ use crate::clio::{Attached, attach};
 use crate::runtime::runtime;
 use p4rack_fabric::clio::lib::{self, Change, Refused};
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::{PageSize, Status as Said};
+use p4rack_wire::clio::Status as Said;
 use tokio::runtime::Runtime;
 
 struct Clio {
@@ -96,8 +96,6 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
         let why = format!("the board offers {region_bytes} bytes, and {needed} are needed");
         return Err(RemoteError::Broken(why));
     }
-    let page = PageSize::of_address(start)
-        .map_err(|error| RemoteError::Broken(format!("the board's range at {start:#x}: {error}")))?;
     let link = Link::open(server, &attached, None, place.patience)?;
     let config = link.config();
     let abilities = Abilities {
@@ -105,7 +103,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
         read_bytes_max: config.request_bytes_max,
         write_bytes_max: config.request_bytes_max,
         whole_bytes: attached.mtu_bytes,
-        edge_bytes: page.bytes(),
+        edge_bytes: attached.page_size.bytes(),
         pieces_max: 0,
         under_way_max: config.requests_max.into(),
         atomics: &[Opcode::Cas, Opcode::FetchAdd, Opcode::Swap],

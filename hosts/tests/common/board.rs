@@ -1,5 +1,6 @@
 //! A board of Clio on a thread of the test's process, with its set-up service.
 
+use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_fabric::roce;
 use p4rack_hosts::Handle;
 use p4rack_hosts::clio::server::{Host, Server as Board};
@@ -8,6 +9,8 @@ use p4rack_hosts::remote::Place;
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::wait::Waker;
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::PageSize;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Ends the board's thread, however the test ends.
@@ -28,7 +31,16 @@ pub fn with_board(bytes: u64, test: impl FnOnce(&Place)) {
 /// The same with a store of `store_bytes`, and a handle to the board.
 pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Place, Handle<Host>)) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let (mut board, end) = (Board::open(any, bytes, store_bytes).unwrap(), Waker::new().unwrap());
+    let size = PageSize::suiting(bytes);
+    let frames = size.pages(bytes) as u32;
+    let config = Config {
+        retry_entries: 1 << 16,
+        // Processes that share a machine wake late.
+        retry_keep: Nanos::from_millis(600),
+        processes_max: 257,
+        ..Config::new(vec![Pool { size, frames, ready: 64.min(frames) }])
+    };
+    let (mut board, end) = (Board::open(any, config, store_bytes).unwrap(), Waker::new().unwrap());
     let ends = board.watch(&end).unwrap();
     let offer = board.offer().unwrap();
     let handle = board.handle();

@@ -16,13 +16,12 @@
 
 use crate::ycsb::{Ended, Error, Store};
 use p4rack_history::{fill, version_of};
-use p4rack_hosts::clio::{Kv, KvOutcome, KvRequest};
+use p4rack_hosts::clio::{Kv, KvOutcome, KvRequest, block_bytes};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 
-/// Bytes of a key, and of what stands before it in an offload's block.
+/// Bytes of a key.
 const KEY_BYTES: u64 = 4;
-const BLOCK_HEAD_BYTES: u64 = 24;
 /// Bits of a value's stamp for the number of its client.
 const OWN_SHIFT: u32 = 40;
 
@@ -98,8 +97,7 @@ impl Keys for Kv {
 
 /// Bytes that a store has to have for records with values of this size: blocks are powers of two, and buckets take a sixteenth.
 pub(super) fn store_bytes(records: u32, value_bytes: usize, under_way: usize) -> u64 {
-    let block = (BLOCK_HEAD_BYTES + KEY_BYTES + value_bytes as u64).next_power_of_two();
-    let blocks = block * (u64::from(records) + under_way as u64);
+    let blocks = block_bytes(KEY_BYTES, value_bytes as u64) * (u64::from(records) + under_way as u64);
     blocks + blocks / 8 + (64 << 10)
 }
 

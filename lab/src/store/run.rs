@@ -287,7 +287,11 @@ pub fn use_store(path: &Path, name: &str, end: Option<End>, seed: u64, task: Tas
             .place
             .memory
             .ok_or_else(|| LabError::Unfit(format!("{way} without the address of a board")))?;
-        let shape = KvShape { value_bytes_max: store.value_bytes, under_way_max: store.depth as u16 };
+        let shape = KvShape {
+            value_bytes_max: store.value_bytes,
+            written_bytes_max: store.value_bytes,
+            under_way_max: store.depth as u16,
+        };
         let kv = Kv::open(&board, shape, p4rack_memory::patience(&rack))
             .map_err(|error| LabError::measurement(format!("{way} on {name}"), error))?;
         let mut records = KeyStore::new(kv, value_bytes, own + 1, store.records);

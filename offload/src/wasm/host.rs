@@ -19,7 +19,7 @@ pub(super) struct Host {
     arguments: Vec<u8>,
     pub results: Vec<u8>,
     results_max: usize,
-    has_written: bool,
+    pub has_written: bool,
     range: (u64, u64),
     limits: StoreLimits,
 }

@@ -212,10 +212,15 @@ impl Offload for Wasm {
                 results.extend_from_slice(&run.store.into_data().results);
                 Ok(Step::Ended)
             }
-            Ok((Slice::Ended(status), _)) => match u8::try_from(status).ok().and_then(Status::of) {
-                // A client would repeat the call.
-                Some(status) if !status.is_temporary() => Err(status),
-                _ => {
+            Ok((Slice::Ended(status), run)) => match u8::try_from(status).ok().and_then(Status::of) {
+                // A client repeats a call that failed for a time.
+                Some(status) if status.is_temporary() && run.store.data().has_written => {
+                    let why = status.name().replace('_', " ");
+                    self.failure = Some(format!("`call` returned {why}, after it had written"));
+                    Err(Status::OffloadFailed)
+                }
+                Some(status) => Err(status),
+                None => {
                     self.failure = Some(format!("`call` returned {status}, which is no status"));
                     Err(Status::OffloadFailed)
                 }

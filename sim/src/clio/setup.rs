@@ -9,7 +9,7 @@ use super::spec::{ClioScheme, Load};
 use p4rack_fabric::clio::board::{Board, Config, Pool, Quota, Quotas};
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_fabric::clio::token::Secret;
-use p4rack_offload::{KV_HEAD_BYTES, Kv, KvArguments, KvFunction};
+use p4rack_offload::{Kv, KvArguments, KvFunction, block_bytes};
 use p4rack_wire::clio::{Kind, PAGE_SIZES};
 use p4rack_wire::{Nanos, SplitMix};
 
@@ -56,7 +56,7 @@ fn store_pages(experiment: &ClioExperiment) -> u64 {
     if spec.load != Load::Kv || spec.scheme != ClioScheme::Clio {
         return 0;
     }
-    let block = (KV_HEAD_BYTES + u64::from(KEY_BYTES) + spec.bytes).next_power_of_two().max(32);
+    let block = block_bytes(u64::from(KEY_BYTES), spec.bytes);
     // Updates write a new block before they free the old one.
     let blocks = u64::from(spec.keys) + 64;
     (block * blocks + 8 * buckets(experiment) + 4_096).div_ceil(experiment.page_size.bytes())

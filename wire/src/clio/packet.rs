@@ -18,6 +18,9 @@ pub const fn data_bytes_max(mtu: u32) -> u32 {
 /// Maximum data bytes of a packet in an Ethernet frame of normal size.
 pub const DATA_BYTES_MAX: u32 = data_bytes_max(overhead::MTU as u32);
 
+/// Bytes of a call's results that every board returns.
+pub const RESULTS_BYTES_MAX: u32 = 1 << 17;
+
 /// Bytes of a READ that every board answers.
 pub const READ_BYTES_MAX: u32 = 1 << 16;
 

@@ -59,8 +59,9 @@ pub(super) fn run(command: Command) -> Result<(), String> {
 }
 
 impl KeyArgs {
-    fn open(&self, value_bytes_max: u32) -> Result<Kv, String> {
-        let shape = KvShape { value_bytes_max, under_way_max: 1 };
+    /// A client that reads and writes values of at most so many bytes.
+    fn open(&self, value_bytes_max: u32, written_bytes_max: u32) -> Result<Kv, String> {
+        let shape = KvShape { value_bytes_max, written_bytes_max, under_way_max: 1 };
         Kv::open(&self.board.server(), shape, Patience::default()).map_err(|error| self.board.said(error))
     }
 
@@ -88,7 +89,7 @@ fn get(args: &GetArgs) -> Result<(), String> {
         Some(path) if path != Path::new("-") => Some(OutputFile::open("--output", path)?),
         _ => None,
     };
-    let mut kv = at.open(VALUE_BYTES_MAX)?;
+    let mut kv = at.open(VALUE_BYTES_MAX, 0)?;
     let value = kv.get(at.key.as_bytes()).map_err(|error| at.said(&error))?;
     let value = value.ok_or_else(|| at.absent())?;
     let shown = std::str::from_utf8(&value).ok().filter(|text| !text.chars().any(char::is_control));
@@ -120,7 +121,7 @@ fn put(args: PutArgs) -> Result<(), String> {
     let bytes = bytes.ok_or_else(|| {
         format!("a value has at most {VALUE_BYTES_MAX} bytes, this one has {}", value.len())
     })?;
-    let mut kv = at.open(bytes)?;
+    let mut kv = at.open(0, bytes)?;
     kv.put(at.key.as_bytes(), &value).map_err(|error| at.said(&error))?;
     if at.board.json {
         println!("{}", json!({ "key": at.key, "bytes": bytes }));
@@ -131,7 +132,7 @@ fn put(args: PutArgs) -> Result<(), String> {
 }
 
 fn delete(args: &KeyArgs) -> Result<(), String> {
-    let mut kv = args.open(0)?;
+    let mut kv = args.open(0, 0)?;
     if !kv.delete(args.key.as_bytes()).map_err(|error| args.said(&error))? {
         return Err(args.absent());
     }

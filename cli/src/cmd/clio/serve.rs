@@ -3,8 +3,9 @@
 use crate::cmd::adapter::{GrpcServer, Telling, runtime, text};
 use crate::output::Events;
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
+use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::clio::board::Config;
-use p4rack_hosts::clio::server::Server;
+use p4rack_hosts::clio::server::{BoardError, Server};
 use p4rack_hosts::clio::service::{self, Service};
 use p4rack_hosts::outlet::{Counts, Outlet};
 use p4rack_hosts::roce::Desk;
@@ -48,14 +49,18 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let (at, tls) = args.setup.check(SETUP, "has all of the memory")?;
     let udp = args.udp_addr.unwrap_or(SocketAddr::new(at.ip(), UDP_PORT));
     let store_bytes = args.store.unwrap_or(args.bytes / 2);
-    let offered = Offered { board: None, bytes: args.bytes, store_bytes, udp, at, tls };
+    if args.bytes == 0 {
+        return Err("--bytes: 0 bytes are no memory; write at least \"1 B\"".to_owned());
+    }
+    let board = Clio::new(Vec::new(), args.bytes).board(args.bytes);
+    let offered = Offered { board, bytes: args.bytes, store_bytes, udp, at, tls };
     serve(offered, args.telling.open()?, Events::new(args.json), &json!({}), "")
 }
 
 /// What a board offers, and where.
 pub(in crate::cmd) struct Offered {
-    /// Its parameters, if a description has them.
-    pub(in crate::cmd) board: Option<Config>,
+    /// Its parameters.
+    pub(in crate::cmd) board: Config,
     pub(in crate::cmd) bytes: u64,
     pub(in crate::cmd) store_bytes: u64,
     /// Where it takes packets.
@@ -75,11 +80,10 @@ pub(in crate::cmd) fn serve(
 ) -> Result<(), String> {
     let Offered { board, bytes, store_bytes, udp, at, tls } = offered;
     let signals = Signals::take().map_err(text)?;
-    let mut server = match board {
-        Some(config) => Server::configured(udp, config, store_bytes),
-        None => Server::open(udp, bytes, store_bytes),
-    }
-    .map_err(text)?;
+    let mut server = Server::open(udp, board, store_bytes).map_err(|error| match error {
+        BoardError::Config(_) => format!("--bytes, --store: {error}"),
+        error => error.to_string(),
+    })?;
     let ends = server.watch(&signals).map_err(text)?;
     let offer = server.offer().map_err(text)?;
     let udp_port = offer.udp_port;

@@ -133,7 +133,7 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
     let outlet = args.telling.open()?;
     let udp = SocketAddr::new(at.ip(), clio.udp_port);
-    let offered = Offered { board: Some(clio.board(bytes)), bytes, store_bytes, udp, at, tls: None };
+    let offered = Offered { board: clio.board(bytes), bytes, store_bytes, udp, at, tls: None };
     serve(offered, outlet, Events::new(args.json), &json!({ "host": name, "way": way }), name)
         .map_err(|error| format!("{error}; does this run on {name}?"))
 }

@@ -159,7 +159,7 @@ impl Protocol for Clio {
     }
 
     fn describe(&self, _rack: &Rack) -> String {
-        let config = self.board(self.memory_bytes);
+        let config = self.board(self.memory_bytes).with_store(self.store_bytes);
         let sizes: Vec<String> = self.page_sizes.iter().map(|size| show_size(size.bytes())).collect();
         format!(
             "boards {} with {} each in pages of {}, a store of {}, page table of {} slots in buckets of {} ({}, {} index), TLB {}, {} frames ready, \

@@ -126,7 +126,7 @@ impl Config {
             jobs_max: [16, 1_024],
             calls_max: [0, 0],
             call_read_bytes_max: 1 << 20,
-            call_result_bytes_max: 1 << 17,
+            call_result_bytes_max: packet::RESULTS_BYTES_MAX,
             retry_entries: 1 << 16,
             retry_keep: Nanos::from_millis(60),
             locks_max: [512, 1_024],

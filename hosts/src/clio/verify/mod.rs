@@ -72,6 +72,9 @@ pub enum VerifyError {
     /// A request to the store was refused.
     #[error("the store: {0}")]
     Kv(#[from] KvError),
+    /// The board has no store.
+    #[error("the board has no store: give --requests 0, or start it with --store above 0")]
+    NoStore,
     /// An operation was refused by the board, or has no known end.
     #[error("{what}: {status}")]
     Ended {

@@ -24,7 +24,8 @@ pub(super) fn run(
     is_over: &AtomicBool,
     done: &mut Verified,
 ) -> Result<(), VerifyError> {
-    let shape = KvShape { value_bytes_max: VALUE_BYTES, under_way_max: KV_UNDER_WAY };
+    let shape =
+        KvShape { value_bytes_max: VALUE_BYTES, written_bytes_max: VALUE_BYTES, under_way_max: KV_UNDER_WAY };
     let mut kv = Kv::open(server, shape, Patience::default())?;
     let mut random = SplitMix(plan.seed ^ 0x6b76);
     let key = |nth: u64| format!("verify {pid} {:x} {nth}", plan.seed).into_bytes();
@@ -129,6 +130,7 @@ impl Asked {
         let what = format!("key {nth}");
         let bytes = |value: &[u8]| format!("a value of {} bytes", value.len());
         let found = match outcome {
+            KvOutcome::Failed(Status::NoSuchOffload) => return Err(VerifyError::NoStore),
             KvOutcome::Failed(status) => return Err(ended(what, status)),
             KvOutcome::Unknown => {
                 return Err(VerifyError::Ended { what, status: "no answer to any attempt".to_owned() });

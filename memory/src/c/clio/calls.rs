@@ -3,10 +3,8 @@
 use super::{Handle, Reply, bytes, give, refusal, status};
 use crate::c::Status;
 use crate::clio::{CHASE, Chase, KvError, KvRefused, Operation};
+use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
 use std::ffi::c_void;
-
-/// Bytes of a call's results.
-const RESULTS_BYTES: u32 = 1 << 17;
 
 /// A pointer chase.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +28,11 @@ pub struct CallerChase {
     pub value_is_pointer: u16,
 }
 
-fn of_store<T>(done: Result<T, KvError>) -> Result<T, Status> {
+/// How a call of the store ended. After a socket has failed, the next call opens the store anew.
+fn of_store<T>(handle: &mut Handle, done: Result<T, KvError>) -> Result<T, Status> {
+    if matches!(done, Err(KvError::Link(_))) {
+        handle.kv = None;
+    }
     done.map_err(|error| match error {
         KvError::Refused(KvRefused::Key(_) | KvRefused::Value(..)) => Status::BadLength,
         KvError::Refused(KvRefused::Full) | KvError::UnderWay => Status::Full,
@@ -48,7 +50,7 @@ fn of_store<T>(done: Result<T, KvError>) -> Result<T, Status> {
 unsafe fn call(clio: *mut Handle, offload: u64, function: u8, arguments: &[u8]) -> Result<Vec<u8>, Status> {
     // SAFETY: the caller promises it.
     let handle = unsafe { clio.as_mut() }.ok_or(Status::BadArgument)?;
-    let results_bytes_max = RESULTS_BYTES;
+    let results_bytes_max = RESULTS_BYTES_MAX;
     let call = Operation::Call { offload, function, arguments, results_bytes_max, is_ordered: true };
     // SAFETY: the caller promised it of each read under way.
     match unsafe { handle.ask(call) }? {
@@ -147,7 +149,8 @@ pub unsafe extern "C" fn p4rack_clio_kv_put(
         let (handle, key, value) =
             unsafe { (clio.as_mut(), bytes(key, key_bytes), bytes(value, value_bytes)) };
         let ((handle, key), value) = handle.zip(key).zip(value).ok_or(Status::BadArgument)?;
-        of_store(handle.store()?.put(key, value))
+        let done = handle.store()?.put(key, value);
+        of_store(handle, done)
     };
     put().err().unwrap_or(Status::Ok)
 }
@@ -170,7 +173,8 @@ pub unsafe extern "C" fn p4rack_clio_kv_get(
         // SAFETY: the caller promises it of both.
         let (handle, key) = unsafe { (clio.as_mut(), bytes(key, key_bytes)) };
         let (handle, key) = handle.zip(key).ok_or(Status::BadArgument)?;
-        let found = of_store(handle.store()?.get(key))?.ok_or(Status::OutOfBounds)?;
+        let done = handle.store()?.get(key);
+        let found = of_store(handle, done)?.ok_or(Status::OutOfBounds)?;
         // SAFETY: the caller promises it.
         unsafe { give(&found, value, length, count) };
         Ok(())
@@ -192,7 +196,8 @@ pub unsafe extern "C" fn p4rack_clio_kv_delete(
         // SAFETY: the caller promises it of both.
         let (handle, key) = unsafe { (clio.as_mut(), bytes(key, key_bytes)) };
         let (handle, key) = handle.zip(key).ok_or(Status::BadArgument)?;
-        let was_there = of_store(handle.store()?.delete(key))?;
+        let done = handle.store()?.delete(key);
+        let was_there = of_store(handle, done)?;
         if was_there { Ok(()) } else { Err(Status::OutOfBounds) }
     };
     delete().err().unwrap_or(Status::Ok)

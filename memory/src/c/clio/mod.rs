@@ -7,7 +7,8 @@ pub use calls::CallerChase;
 use super::status::Status;
 use super::{needed, tell};
 use crate::clio::{
-    Kv, KvShape, Operation, Outcome, Patience, Refused, Rights, Session, Status as Said, VALUE_BYTES_MAX,
+    ClioError, Kv, KvShape, Operation, Outcome, Patience, Refused, Rights, Session, Status as Said,
+    VALUE_BYTES_MAX,
 };
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
@@ -153,8 +154,17 @@ impl Handle {
     /// The client of the store, which is opened when it is first used.
     fn store(&mut self) -> Result<&mut Kv, Status> {
         if self.kv.is_none() {
-            let shape = KvShape { value_bytes_max: VALUE_BYTES_MAX, under_way_max: 1 };
-            self.kv = Some(Kv::open(&self.server, shape, Patience::default()).map_err(|_| Status::Gone)?);
+            let shape = KvShape {
+                value_bytes_max: VALUE_BYTES_MAX,
+                written_bytes_max: VALUE_BYTES_MAX,
+                under_way_max: 1,
+            };
+            let opened = Kv::open(&self.server, shape, Patience::default());
+            self.kv = Some(opened.map_err(|error| match error {
+                // It is there, and has no room for another client.
+                ClioError::Setup(_) => Status::Full,
+                _ => Status::Gone,
+            })?);
         }
         self.kv.as_mut().ok_or(Status::Gone)
     }
