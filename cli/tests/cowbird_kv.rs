@@ -62,7 +62,7 @@ fn up_runs_a_log_store_in_every_way_and_reports_all() {
     let page = fs::read_to_string(&html).unwrap();
     // A latency plot for each mix, a queue of each way's own.
     assert_eq!(page.matches("<svg").count(), 4 + WAYS.len());
-    let curves = |way: usize| page.matches(&format!("<g class=series-{way}")).count();
+    let curves = |way: usize| page.matches(&format!("<g class='series-{way}'")).count();
     assert!((0..WAYS.len()).all(|way| curves(way) == 5), "a curve in each");
     assert!(page.contains("Mix F") && !page.contains("NaN"));
 }

@@ -302,7 +302,7 @@ fn a_c_program_uses_the_memory_of_another_host() {
     let said = |visitor: u32, sum: u32| {
         format!(
             "read back: written from C\nvisitor {visitor}\nthe lock was free\nsum of the counters {sum}\n\
-             read later: written from C\na word at 4: this way has no such operation, or its address is no multiple of eight\n"
+             read later: written from C\na word at 4: there is no such operation or offload, it failed, or its address is no multiple of eight\n"
         )
     };
     for (host, visitor, sum) in [("h2", 1, 28), ("h3", 2, 56)] {

@@ -61,7 +61,7 @@ fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
     let page = fs::read_to_string(&html).unwrap();
     // A latency plot for each mix, a queue of each scheme's own.
     assert_eq!(page.matches("<svg").count(), 4 + 2);
-    let curves = |scheme: usize| page.matches(&format!("<g class=series-{scheme}")).count();
+    let curves = |scheme: usize| page.matches(&format!("<g class='series-{scheme}'")).count();
     assert_eq!([0, 1].map(curves), [5, 5], "a curve in each");
     assert!(page.contains("Mix F") && !page.contains("NaN"));
 }

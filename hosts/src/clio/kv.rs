@@ -272,6 +272,11 @@ impl Kv {
         until: Nanos,
         ended: &mut dyn FnMut(u64, KvOutcome<'_>),
     ) -> Result<bool, ClioError> {
+        match self.renew() {
+            // The board has no room yet; requests with long values are refused until it has.
+            Err(ClioError::Setup(why)) => tracing::debug!(%why, "places for long values"),
+            renewed => renewed?,
+        }
         let Kv { session, slots, free, lost, staged, .. } = self;
         let mut any = false;
         session.poll(until, &mut |nth, outcome| {
@@ -294,11 +299,6 @@ impl Kv {
                 any = true;
                 ended(self.slots[usize::from(nth)].tag, KvOutcome::Failed(Said::Busy));
             }
-        }
-        match self.renew() {
-            // The board has no room yet; requests with long values are refused until it has.
-            Err(ClioError::Setup(why)) => tracing::debug!(%why, "places for long values"),
-            renewed => renewed?,
         }
         Ok(any)
     }

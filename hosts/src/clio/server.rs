@@ -151,6 +151,7 @@ impl Server {
         let secret: [u8; 16] = Token::draw()?.bytes().try_into().map_err(io::Error::other)?;
         let seed = Secret::new(secret).seed("store");
         let mut board = Board::new(config, Secret::new(secret), memory)?;
+        board.prefault();
         let socket = UdpSocket::bind(addr).map_err(|error| BoardError::Bind { addr, error })?;
         socket.set_nonblocking(true)?;
         let (mut poller, commands) = (Poller::new(), Commands::new()?);
@@ -294,8 +295,7 @@ impl Host {
             }
             now = clock::now();
         }
-        // Calls that have begun go on however many others come.
-        // One that waits for another one gives its turn away.
+        // Calls that have begun go on however many others come. One that waits for another one gives its turn away.
         for _ in 0..CALLS {
             if self.offloads.resume(&mut self.board, now) != Progress::Blocked {
                 break;

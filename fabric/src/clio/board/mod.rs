@@ -156,6 +156,12 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         })
     }
 
+    /// Takes the memory for results of executed operations now, not as they come: then the memory of a board's process does not depend
+    /// on what clients have asked. To be called before the first packet.
+    pub fn prefault(&mut self) {
+        self.retries.prefault();
+    }
+
     /// Begins a process. Errors: too many processes, or more reserved than there is.
     pub fn begin(&mut self, quotas: Quotas) -> Result<Grant, Refused> {
         let grant = self.vm.processes.begin(quotas, &mut self.vm.pages)?;

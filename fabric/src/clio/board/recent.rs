@@ -45,6 +45,15 @@ impl<K: Key, V: Copy> Recent<K, V> {
         Recent { slots, heads, seed, capacity, newest: NONE, oldest: NONE, free: NONE, len: 0 }
     }
 
+    /// Writes an entry to each slot of an empty map, so that its memory is the process's from now on. Without it, the map takes memory
+    /// as entries come.
+    pub fn prefault(&mut self, key: K, value: V) {
+        debug_assert!(self.len == 0 && self.slots.is_empty());
+        let slot = Slot { key, value, chain: NONE, older: NONE, newer: NONE };
+        self.slots.resize(self.capacity as usize, slot);
+        self.slots.clear();
+    }
+
     /// Entries that it has.
     #[inline]
     pub fn len(&self) -> u32 {
