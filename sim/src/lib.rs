@@ -49,7 +49,8 @@ pub use check::Verdict;
 pub use clio::{
     BoardCosts, BoardSpec, ClibSpec, ClioExperiment, ClioOutcome, ClioScheme, ClioSpec, ComputeCosts,
     ComputeSpec, FillOutcome, FillSpec, Load, NetworkScheme, NetworkSpec, Order, Profile, RdmaCosts,
-    RdmaSpec, SlowCosts, SlowSpec, TableCost, TableSpec, Translations, Walk, run_clio,
+    RdmaSpec, SlowCosts, SlowSpec, StoreBoard, StoreOutcome, StoreRack, TableCost, TableSpec, Translations,
+    Walk, run_clio,
 };
 pub use cowbird::{
     CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme,
@@ -62,14 +63,15 @@ pub use experiment::{
     TrafficSpec, Ycsb,
 };
 pub use hostile::OthersOutcome;
+pub use kernel::SwitchCounts;
 pub use kind::{ExperimentKind, kind_of};
 pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use memory::{
     EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, HostileNodeSpec, KindSpec, Latencies, Mean,
     MemoryExperiment, MemoryHost, MemoryNicSpec, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec,
-    MixSpec, OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Experiment,
-    Table1Row, TimesNs, WorkloadSpec, run_memory,
+    MixSpec, OperationOutcome, PacketsSpec, Plant, PolicySpec, Table1, Table1Experiment, Table1Row, TimesNs,
+    WorkloadSpec, run_memory,
 };
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, figure, run, run_with_crew,

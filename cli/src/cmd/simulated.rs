@@ -47,14 +47,19 @@ pub fn simulate(path: &Path, settings: &[Setting], results: &Results) -> Result<
     let mut all = Vec::new();
     for real in &results.schemes {
         let Ok(scheme) = real.name.parse::<Scheme>() else {
-            eprintln!("{file}: {} is not run in virtual time: only stores in EDM's memory are", real.name);
+            eprintln!(
+                "{file}: {} is not run in virtual time: only stores in EDM's memory and in a board's offload are",
+                real.name
+            );
             continue;
         };
         if let Some(store) = &workload.store {
             let runs = rack.under(scheme).map_err(|error| error.to_string())?;
-            if !p4rack_memory::runs(&runs) {
+            if !store::simulated::is_simulated(&runs) {
                 // A server and its TCP are programs of the system's.
-                eprintln!("{file}: {scheme} is not run in virtual time: only stores in EDM's memory are");
+                eprintln!(
+                    "{file}: {scheme} is not run in virtual time: only stores in EDM's memory and in a board's offload are"
+                );
                 continue;
             }
             let window_ns = (results.duration_s * 1e9) as u64;

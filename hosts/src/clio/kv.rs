@@ -51,6 +51,30 @@ pub enum KvRequest<'a> {
 }
 
 impl<'a> KvRequest<'a> {
+    /// Writes the arguments of the call that this is over `out`, the value among them. Returns the function. Errors: the key has no bytes,
+    /// or too many.
+    pub fn arguments(self, out: &mut Vec<u8>) -> Result<u8, KvRefused> {
+        let function = self.compose(0, out)?;
+        out.extend_from_slice(self.parts().2);
+        Ok(function)
+    }
+
+    /// The same without the value, which is at `value_address` in the caller's memory, or comes next.
+    fn compose(self, value_address: u64, out: &mut Vec<u8>) -> Result<u8, KvRefused> {
+        let (function, key, value) = self.parts();
+        let key_bytes = u8::try_from(key.len()).ok().filter(|bytes| *bytes > 0);
+        let key_bytes = key_bytes.ok_or(KvRefused::Key(key.len()))?;
+        let value_bytes = value.len() as u32;
+        out.clear();
+        out.resize(KvArguments::BYTES, 0);
+        KvArguments { value_address, value_bytes, key_bytes, reserved: 0 }.emit(out);
+        out.extend_from_slice(key);
+        if let Some(version) = self.version() {
+            out.extend_from_slice(&version.to_le_bytes());
+        }
+        Ok(function as u8)
+    }
+
     fn parts(self) -> (KvFunction, &'a [u8], &'a [u8]) {
         match self {
             KvRequest::Create(key, value) => (KvFunction::Create, key, value),
@@ -89,6 +113,26 @@ pub enum KvOutcome<'a> {
     Unknown,
     /// The board refused it, and nothing has changed: [`NoMemory`](Said::NoMemory) if the store is full.
     Failed(Said),
+}
+
+impl<'a> KvOutcome<'a> {
+    /// How a call of a function of the store ended.
+    pub fn of(function: u8, outcome: Outcome<'a>) -> KvOutcome<'a> {
+        match outcome {
+            Outcome::Results(bytes) if function == READ => KvOutcome::Value(bytes),
+            Outcome::Results(bytes) if function == READ_VERSION => match bytes.split_first_chunk() {
+                Some((version, value)) => KvOutcome::Versioned(u64::from_le_bytes(*version), value),
+                // Boards don't answer that.
+                None => KvOutcome::Failed(Said::OffloadFailed),
+            },
+            Outcome::Results(_) => KvOutcome::Done,
+            Outcome::Refused(Said::NotFound) => KvOutcome::NotFound,
+            Outcome::Refused(Said::Exists) => KvOutcome::Exists,
+            Outcome::Refused(status) => KvOutcome::Failed(status),
+            // The others are no outcomes of a call, nor failures of a write.
+            _ => KvOutcome::Unknown,
+        }
+    }
 }
 
 /// Why a request is not accepted.
@@ -200,9 +244,7 @@ impl Kv {
     /// Accepts a request, which ends under this tag; key and value are copied. It leaves with the next [`poll`](Self::poll). Errors: it
     /// is refused and has no end.
     pub fn submit(&mut self, tag: u64, request: KvRequest<'_>) -> Result<(), KvRefused> {
-        let (function, key, value) = request.parts();
-        let key_bytes = u8::try_from(key.len()).ok().filter(|bytes| *bytes > 0);
-        let key_bytes = key_bytes.ok_or(KvRefused::Key(key.len()))?;
+        let (_, key, value) = request.parts();
         if value.len() > self.shape.written_bytes_max as usize {
             return Err(KvRefused::Value(value.len(), self.shape.written_bytes_max));
         }
@@ -210,24 +252,16 @@ impl Kv {
             return Err(KvRefused::Full);
         }
         let nth = *self.free.last().ok_or(KvRefused::Full)?;
-        let version = request.version().map(u64::to_le_bytes);
-        let version = version.as_ref().map_or(&[][..], |version| version);
+        let version_bytes = request.version().map_or(0, |_| VERSION_BYTES);
         let longest = self.session.packet_bytes() as usize;
-        let fits = KvArguments::BYTES + key.len() + version.len() + value.len() <= longest;
-        let staging = match fits {
+        let staging = match KvArguments::BYTES + key.len() + version_bytes + value.len() <= longest {
             true => None,
             false => Some(self.staging.ok_or(KvRefused::Full)?),
         };
         let staging = staging.map(|start| start + u64::from(nth) * u64::from(self.shape.written_bytes_max));
         let slot = &mut self.slots[usize::from(nth)];
-        let (value_address, value_bytes) = (staging.unwrap_or(0), value.len() as u32);
-        let header = KvArguments { value_address, value_bytes, key_bytes, reserved: 0 };
-        slot.arguments.clear();
-        slot.arguments.resize(KvArguments::BYTES, 0);
-        header.emit(&mut slot.arguments);
-        slot.arguments.extend_from_slice(key);
-        slot.arguments.extend_from_slice(version);
-        (slot.tag, slot.function) = (tag, function as u8);
+        slot.function = request.compose(staging.unwrap_or(0), &mut slot.arguments)?;
+        slot.tag = tag;
         (slot.is_placed, slot.is_staging) = (staging.is_some(), staging.is_some());
         match staging {
             Some(address) => self.session.submit(nth.into(), Operation::Write { address, bytes: value })?,
@@ -290,7 +324,7 @@ impl Kv {
                 free.push(nth);
             }
             any = true;
-            ended(slot.tag, outcome_of(slot.function, outcome));
+            ended(slot.tag, KvOutcome::of(slot.function, outcome));
         })?;
         // Their values are in the board's memory.
         while let Some(nth) = self.staged.pop() {
@@ -387,21 +421,4 @@ fn staging_bytes(shape: KvShape) -> u64 {
 enum Ended {
     Done,
     Not,
-}
-
-fn outcome_of(function: u8, outcome: Outcome<'_>) -> KvOutcome<'_> {
-    match outcome {
-        Outcome::Results(bytes) if function == READ => KvOutcome::Value(bytes),
-        Outcome::Results(bytes) if function == READ_VERSION => match bytes.split_first_chunk() {
-            Some((version, value)) => KvOutcome::Versioned(u64::from_le_bytes(*version), value),
-            // Boards don't answer that.
-            None => KvOutcome::Failed(Said::OffloadFailed),
-        },
-        Outcome::Results(_) => KvOutcome::Done,
-        Outcome::Refused(Said::NotFound) => KvOutcome::NotFound,
-        Outcome::Refused(Said::Exists) => KvOutcome::Exists,
-        Outcome::Refused(status) => KvOutcome::Failed(status),
-        // The others are no outcomes of a call, nor failures of a write.
-        _ => KvOutcome::Unknown,
-    }
 }

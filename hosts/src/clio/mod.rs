@@ -9,6 +9,7 @@
 mod error;
 mod kv;
 pub(crate) mod link;
+mod long_calls;
 mod manage;
 mod memory;
 mod names;
@@ -22,7 +23,7 @@ pub mod verify;
 pub use error::ClioError;
 pub use kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
 pub use manage::{list, list_offloads, load_offload, remove_offload};
-pub use p4rack_offload::{KEY_BYTES_MAX, block_bytes};
+pub use p4rack_offload::{KEY_BYTES_MAX, VERSION_BYTES, block_bytes};
 pub use session::{AskError, Reply, Session};
 pub use setup::{Attached, attach};
 
@@ -53,7 +54,7 @@ impl Default for Patience {
 }
 
 /// Parameters of a client on a host, beside a board that remembers for `memory`.
-pub(crate) fn client_config(patience: Patience, memory: Nanos, mtu_bytes: u32) -> lib::Config {
+pub fn client_config(patience: Patience, memory: Nanos, mtu_bytes: u32) -> lib::Config {
     let us = Nanos::from_micros;
     let timeout_max = Nanos(memory.0 / 3);
     lib::Config {

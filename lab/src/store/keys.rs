@@ -65,29 +65,34 @@ pub(super) trait Keys {
     fn now(&self) -> Nanos;
 }
 
+/// A request about a key, as an offload takes it.
+pub(super) fn request_of<'a>(key: &'a [u8], ask: Ask<'a>) -> KvRequest<'a> {
+    match ask {
+        Ask::Read => KvRequest::GetVersion(key),
+        Ask::Create(value) => KvRequest::Create(key, value),
+        Ask::Update(value) => KvRequest::Update(key, value),
+        Ask::UpdateVersion(version, value) => KvRequest::UpdateVersion(key, version, value),
+    }
+}
+
+/// The answer that an outcome is.
+pub(super) fn answer_of(outcome: KvOutcome<'_>) -> Answer<'_> {
+    match outcome {
+        KvOutcome::Versioned(version, value) => Answer::Value(version, value),
+        KvOutcome::Done => Answer::Done,
+        KvOutcome::Exists => Answer::Exists,
+        KvOutcome::NotFound => Answer::NotFound,
+        KvOutcome::Value(_) | KvOutcome::Unknown | KvOutcome::Failed(_) => Answer::Failed,
+    }
+}
+
 impl Keys for Kv {
     fn ask(&mut self, tag: u64, key: &[u8], ask: Ask<'_>) -> Result<(), Error> {
-        let request = match ask {
-            Ask::Read => KvRequest::GetVersion(key),
-            Ask::Create(value) => KvRequest::Create(key, value),
-            Ask::Update(value) => KvRequest::Update(key, value),
-            Ask::UpdateVersion(version, value) => KvRequest::UpdateVersion(key, version, value),
-        };
-        self.submit(tag, request).map_err(Error::gone)
+        self.submit(tag, request_of(key, ask)).map_err(Error::gone)
     }
 
     fn poll(&mut self, until: Nanos, came: &mut dyn FnMut(u64, Answer<'_>)) -> Result<(), Error> {
-        let polled = Kv::poll(self, until, &mut |tag, outcome| {
-            let answer = match outcome {
-                KvOutcome::Versioned(version, value) => Answer::Value(version, value),
-                KvOutcome::Done => Answer::Done,
-                KvOutcome::Exists => Answer::Exists,
-                KvOutcome::NotFound => Answer::NotFound,
-                KvOutcome::Value(_) | KvOutcome::Unknown | KvOutcome::Failed(_) => Answer::Failed,
-            };
-            came(tag, answer);
-        });
-        polled.map_err(Error::gone)
+        Kv::poll(self, until, &mut |tag, outcome| came(tag, answer_of(outcome))).map_err(Error::gone)
     }
 
     fn now(&self) -> Nanos {

@@ -131,7 +131,7 @@ fn check_offload(rack: &Rack, store: &StoreParameters, store_bytes: u64) -> Resu
 }
 
 /// Whether a store by a way is in the key-value offload of a board.
-fn is_in_offload(rack: &Rack, way: Way) -> bool {
+pub(super) fn is_in_offload(rack: &Rack, way: Way) -> bool {
     let has_store = || rack.protocol::<Clio>().is_some_and(|clio| clio.store_bytes > 0);
     way.definition().service == Service::Board && has_store()
 }

@@ -19,6 +19,7 @@ mod memory;
 mod modelled;
 mod offload;
 mod outcome;
+mod programs;
 mod rack;
 mod setup;
 mod spec;
@@ -31,6 +32,7 @@ pub use costs::{
 pub use experiment::ClioExperiment;
 pub use fill::FillOutcome;
 pub use outcome::{ClioOutcome, TableCost, run_clio};
+pub use programs::{StoreBoard, StoreOutcome, StoreRack};
 pub use spec::{
     ClibSpec, ClioScheme, ClioSpec, FillSpec, KIND, Load, NetworkScheme, NetworkSpec, Order, TableSpec, Walk,
 };

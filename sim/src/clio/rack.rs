@@ -5,13 +5,13 @@ use super::spec::NetworkScheme;
 use crate::kernel::Clock;
 use crate::message::mac_of;
 use crate::switch::{P4, SwitchError};
-use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
+use p4rack_codegen::rack::{Host, Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
 use p4rack_codegen::scheme::pl2::{Mode, Pl2};
 use p4rack_codegen::{Scheme, endpoint_config};
 use p4rack_fabric::Endpoint;
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::ipv4::{DONT_FRAGMENT, Ipv4, UDP, Udp, checksum};
-use p4rack_wire::{EtherType, Nanos};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -34,11 +34,28 @@ pub(super) struct End {
     pub port: u16,
 }
 
-/// Writes the headers of a packet in front of the `bytes` bytes that stand in `frame` behind [`HEADERS`] bytes of room.
+/// Addresses of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub mac: MacAddr,
+    pub ip: Ipv4Addr,
+}
+
+impl Place {
+    fn of(end: End) -> Place {
+        Place { mac: mac_of(end.host.into()), ip: ip_of(end.host.into()) }
+    }
+}
+
+/// Writes the headers of a packet in front of the bytes that stand in `frame` behind [`HEADERS`] bytes of room.
 pub(super) fn address(frame: &mut [u8], from: End, to: End) {
+    headers(frame, (Place::of(from), Place::of(to)), (from.port, to.port));
+}
+
+/// The same between hosts with any addresses; `ports` are UDP's.
+pub(super) fn headers(frame: &mut [u8], (from, to): (Place, Place), ports: (u16, u16)) {
     let bytes = frame.len() - Ethernet::BYTES;
-    Ethernet { dst: mac_of(to.host.into()), src: mac_of(from.host.into()), ether_type: EtherType::IPV4 }
-        .emit(frame);
+    Ethernet { dst: to.mac, src: from.mac, ether_type: EtherType::IPV4 }.emit(frame);
     let ip = &mut frame[Ethernet::BYTES..];
     Ipv4 {
         version: 4,
@@ -52,23 +69,40 @@ pub(super) fn address(frame: &mut [u8], from: End, to: End) {
         ttl: 64,
         protocol: UDP,
         checksum: 0,
-        src: ip_of(from.host.into()),
-        dst: ip_of(to.host.into()),
+        src: from.ip,
+        dst: to.ip,
     }
     .emit(ip);
     let sum = checksum(&ip[..Ipv4::BYTES]).to_be_bytes();
     ip[10..12].copy_from_slice(&sum);
     let length = (bytes - Ipv4::BYTES) as u16;
-    Udp { src_port: from.port, dst_port: to.port, length, checksum: 0 }.emit(&mut ip[Ipv4::BYTES..]);
+    Udp { src_port: ports.0, dst_port: ports.1, length, checksum: 0 }.emit(&mut ip[Ipv4::BYTES..]);
 }
 
-/// What follows the EtherType of a frame: the sender, the port it is for, and the packet. `None`: it is cut short.
-pub(super) fn packet(rest: &[u8]) -> Option<(End, u16, &[u8])> {
+/// What follows the EtherType of a frame: the sender's address, the ports, and the packet. `None`: it is cut short.
+pub(super) fn datagram(rest: &[u8]) -> Option<(Ipv4Addr, (u16, u16), &[u8])> {
     let ip = Ipv4::parse(rest).ok()?;
     let udp = Udp::parse(rest.get(Ipv4::BYTES..)?).ok()?;
-    let host = u16::from(ip.src.octets()[3]).checked_sub(1)?;
     let end = Ipv4::BYTES + usize::from(udp.length);
-    Some((End { host, port: udp.src_port }, udp.dst_port, rest.get(Ipv4::BYTES + Udp::BYTES..end)?))
+    Some((ip.src, (udp.src_port, udp.dst_port), rest.get(Ipv4::BYTES + Udp::BYTES..end)?))
+}
+
+/// The same between the hosts of an experiment: the sender, the port it is for, and the packet.
+pub(super) fn packet(rest: &[u8]) -> Option<(End, u16, &[u8])> {
+    let (ip, ports, packet) = datagram(rest)?;
+    let host = u16::from(ip.octets()[3]).checked_sub(1)?;
+    Some((End { host, port: ports.0 }, ports.1, packet))
+}
+
+/// The machine of a host between packets and its link. Errors: the rack's scheme has none for it.
+pub(super) fn machine(rack: &Rack, host: &Host, seed: u64) -> Result<Endpoint, String> {
+    let mut config = endpoint_config(rack, host, rack.scheme()).map_err(|error| error.to_string())?;
+    let station = config.station_mut();
+    // Drivers are never late in virtual time.
+    station.catch_up = Nanos::ZERO;
+    (station.queue_limit_frames, station.total_limit_frames) = (QUEUE_FRAMES, usize::MAX);
+    config.check().map_err(|error| error.to_string())?;
+    Ok(Endpoint::new(config, seed, Nanos::ZERO))
 }
 
 /// The switch, and each host's machine between packets and its link. Errors: the generator refuses the rack.
@@ -108,15 +142,9 @@ pub(super) fn build(experiment: &ClioExperiment) -> Result<(P4, Vec<Endpoint>), 
     let seed = experiment.spec.seed;
     let switch = P4::new(&rack, scheme, |config| config.seed = seed)
         .map_err(|error: SwitchError| error.to_string())?;
-    let machines = rack.hosts.iter().enumerate().map(|(nth, host)| {
-        let mut config = endpoint_config(&rack, host, scheme).map_err(|error| error.to_string())?;
-        let station = config.station_mut();
-        // Drivers are never late in virtual time.
-        station.catch_up = Nanos::ZERO;
-        (station.queue_limit_frames, station.total_limit_frames) = (QUEUE_FRAMES, usize::MAX);
-        config.check().map_err(|error| error.to_string())?;
-        Ok(Endpoint::new(config, seed.wrapping_mul(1_000) + nth as u64, Nanos::ZERO))
-    });
+    let rack = rack.under(scheme).map_err(|error| error.to_string())?;
+    let machines = rack.hosts.iter().enumerate();
+    let machines = machines.map(|(nth, host)| machine(&rack, host, seed.wrapping_mul(1_000) + nth as u64));
     let machines = machines.collect::<Result<Vec<Endpoint>, String>>()?;
     Ok((switch, machines))
 }

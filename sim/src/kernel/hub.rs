@@ -2,8 +2,22 @@
 
 use super::{Clock, Due};
 use crate::frames::{Frame, Frames};
+use crate::outcome::depth_quantile;
 use crate::switch::{Model, P4};
+use p4rack_switch::DropReason;
 use p4rack_wire::Nanos;
+use std::collections::BTreeMap;
+
+/// Counters of a rack's switch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchCounts {
+    /// Frames dropped by the program and by the traffic manager, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// Maximum bytes that waited for a port.
+    pub queue_max_bytes: u64,
+    /// Bytes that waited for it in 99.9 % of the time, at most.
+    pub queue_p999_bytes: u64,
+}
 
 /// A switch, and when it is asked again.
 ///
@@ -45,6 +59,24 @@ impl Hub {
     pub fn again(&mut self, now: u64) -> Option<u64> {
         let due = Some(self.model.due()).filter(|due| *due < Nanos::MAX)?;
         self.due.plan(self.clock.ticks(due), now)
+    }
+
+    /// The switch's counters, with the queues of a port. Drops of the program for the reasons `no_loss` don't count. `None`: it has no
+    /// such port.
+    pub fn counts(&self, port: u16, no_loss: &[&str], now: u64) -> Option<SwitchCounts> {
+        let stats = self.model.stats(self.clock.nanos(now));
+        let port = stats.ports.iter().find(|other| other.port == port)?;
+        // The program's drops are counted there by reason.
+        let by_manager = stats.drops.iter().filter(|(reason, _)| *reason != DropReason::IngressDrop);
+        let by_manager = by_manager.map(|(reason, count)| (format!("switch.{}", reason.name()), *count));
+        let by_program = self.model.counted().drops;
+        let by_program = by_program.into_iter().filter(|(reason, _)| !no_loss.contains(reason));
+        let by_program = by_program.map(|(reason, count)| (format!("program.{reason}"), count));
+        Some(SwitchCounts {
+            drops: by_manager.chain(by_program).filter(|(_, count)| *count > 0).collect(),
+            queue_max_bytes: port.queue_max_bytes,
+            queue_p999_bytes: depth_quantile(port, 0.999),
+        })
     }
 
     /// Whether this is the time at which it was to be asked again.

@@ -20,5 +20,6 @@ pub(crate) use agenda::Agenda;
 pub(crate) use clock::Clock;
 pub(crate) use due::Due;
 pub(crate) use hub::Hub;
+pub use hub::SwitchCounts;
 pub(crate) use uplink::Uplink;
 pub(crate) use wires::{Way, Wires};

@@ -6,18 +6,16 @@
 
 use super::host::EdmHost;
 use crate::frames::{Frame, Frames};
-use crate::kernel::{Agenda, Clock, Hub, Uplink};
-use crate::outcome::depth_quantile;
+use crate::kernel::{Agenda, Clock, Hub, SwitchCounts, Uplink};
 use crate::switch::{Model, P4};
 use p4rack_codegen::rack::{self, Rack};
 use p4rack_codegen::scheme::edm::{Edm, NO_LOSS};
 use p4rack_fabric::Machine;
 use p4rack_fabric::edm::host::compute::{self, Outcome, Refused, Request};
 use p4rack_fabric::edm::host::memory;
-use p4rack_switch::DropReason;
 use p4rack_wire::edm;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// From one end of a link to the other.
 const LINK: Nanos = Nanos(300);
@@ -63,17 +61,6 @@ impl std::fmt::Debug for MemoryRack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MemoryRack").field("now", &self.now).finish_non_exhaustive()
     }
-}
-
-/// Counters of a rack's switch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SwitchCounts {
-    /// Frames dropped by the program and by the traffic manager, by reason.
-    pub drops: BTreeMap<String, u64>,
-    /// Maximum bytes that waited for a port.
-    pub queue_max_bytes: u64,
-    /// Bytes that waited for it in 99.9 % of the time, at most.
-    pub queue_p999_bytes: u64,
 }
 
 impl MemoryRack {
@@ -146,20 +133,7 @@ impl MemoryRack {
 
     /// The switch's counters, with the queues of a host's port. `None`: the rack has no such host.
     pub fn counts(&self, host: usize) -> Option<SwitchCounts> {
-        let number = self.hosts.get(host)?.port;
-        let stats = self.hub.model.stats(self.now);
-        let port = stats.ports.iter().find(|port| port.port == number)?;
-        // The program's drops are counted there by reason.
-        let by_manager = stats.drops.iter().filter(|(reason, _)| *reason != DropReason::IngressDrop);
-        let by_manager = by_manager.map(|(reason, count)| (format!("switch.{}", reason.name()), *count));
-        let by_program = self.hub.model.counted().drops;
-        let by_program = by_program.into_iter().filter(|(reason, _)| !NO_LOSS.contains(reason));
-        let by_program = by_program.map(|(reason, count)| (format!("program.{reason}"), count));
-        Some(SwitchCounts {
-            drops: by_manager.chain(by_program).filter(|(_, count)| *count > 0).collect(),
-            queue_max_bytes: port.queue_max_bytes,
-            queue_p999_bytes: depth_quantile(port, 0.999),
-        })
+        self.hub.counts(self.hosts.get(host)?.port, &NO_LOSS, self.now.0)
     }
 
     fn handle(&mut self, event: Event) {

@@ -79,3 +79,35 @@ fn bulk_traffic_takes_little_of_the_clients_in_virtual_time() {
         assert!(result.queue_max_bytes <= frames * rack.wire_bytes(), "{mode:?}: {}", result.queue_max_bytes);
     }
 }
+
+/// Clio-KV over plain switching and over PL2: nothing is lost, and the same seed gives the same run.
+#[test]
+fn clients_of_a_boards_store_run_in_virtual_time() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/clio-kv.toml");
+    let rack = Rack::load(example).unwrap();
+    let ran = |scheme: &str| {
+        let rack = rack.under(scheme.parse().unwrap()).unwrap();
+        assert!(is_simulated(&rack));
+        let workload = rack.workload.clone().unwrap();
+        let store = Store { records: 50, ..workload.store.clone().unwrap() };
+        run(&rack, &workload, &store, 1, 100_000_000).unwrap()
+    };
+    for scheme in ["clio", "pl2-clock+clio"] {
+        let result = ran(scheme);
+        let store = result.store.as_ref().unwrap();
+        assert_eq!((store.lost, store.wrong), (0, 0), "{scheme}: {store:?}");
+        assert!(store.mixes.iter().all(|mix| mix.ops_per_s > 10_000.0 && mix.p50_us > 9.0), "{store:?}");
+    }
+    let text = || serde_json::to_string(&ran("clio")).unwrap();
+    assert_eq!(text(), text());
+}
+
+#[test]
+fn values_that_fit_no_packet_are_refused_in_virtual_time() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/clio-kv.toml");
+    let rack = Rack::load(example).unwrap().under("clio".parse().unwrap()).unwrap();
+    let workload = rack.workload.clone().unwrap();
+    let store = Store { value_bytes: 8_000, ..workload.store.clone().unwrap() };
+    let error = run(&rack, &workload, &store, 1, 100_000_000).unwrap_err().to_string();
+    assert!(error.contains("does not fit a packet") && error.contains("workload.value_bytes"), "{error}");
+}

@@ -1,0 +1,207 @@
+//! Slots in the memory of a node of EDM.
+
+use super::conductor::{GivenUp, Line, Network, together};
+use super::{Done, Job, Task, World, config, perform};
+use crate::edm::REGION_KEY;
+use crate::error::LabError;
+use crate::network::HOST_INTERFACE;
+use crate::store::bulk;
+use crate::store::run::region_bytes;
+use crate::store::slots::Slots;
+use crate::ycsb;
+use p4rack_codegen::Rack;
+use p4rack_codegen::rack::Store;
+use p4rack_fabric::edm::host::compute::Request;
+use p4rack_fabric::edm::host::memory::{Region, Rights};
+use p4rack_hosts::memory::{Error, result};
+use p4rack_hosts::remote::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status};
+use p4rack_hosts::remote::{Opcode, WordOrder, Written};
+use p4rack_sim::{MemoryHost, MemoryRack, SwitchCounts};
+use p4rack_wire::Nanos;
+
+/// Operations of a client under way at most.
+const UNDER_WAY_MAX: usize = 256;
+
+/// What a client asks for, and at which address.
+pub(super) struct Asked {
+    address: u64,
+    request: Request,
+}
+
+/// How it ends.
+type Ended = Result<Vec<u8>, Error>;
+
+/// What an operation ends with.
+#[derive(Clone, Copy)]
+enum Kind {
+    Read,
+    Write,
+    Modify,
+}
+
+/// A client's end of remote memory.
+struct Virtual {
+    abilities: Abilities,
+    /// Operations under way, by tag.
+    under_way: Vec<(u64, Kind)>,
+    line: Line<Asked, Ended>,
+}
+
+impl Remote for Virtual {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        self.abilities.check(&operation)?;
+        if self.under_way.len() >= self.abilities.under_way_max {
+            return Err(Status::Full);
+        }
+        let (address, request, kind) = match operation {
+            Operation::Read { at, bytes } => (at, Request::Read(bytes), Kind::Read),
+            Operation::Write { at, bytes } => (at, Request::Write(bytes.to_vec()), Kind::Write),
+            Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
+            Operation::Modify { at, opcode, operands } => {
+                (at, Request::Modify(opcode, operands), Kind::Modify)
+            }
+        };
+        self.under_way.push((tag, kind));
+        self.line.ask(tag, Asked { address, request });
+        Ok(())
+    }
+
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        if self.under_way.is_empty() && until <= self.line.now() {
+            return Ok(());
+        }
+        let done = self.line.poll(until).map_err(|error: GivenUp| RemoteError::Broken(error.to_string()))?;
+        for (tag, result) in done {
+            let Some(nth) = self.under_way.iter().position(|(open, _)| *open == tag) else { continue };
+            let (_, kind) = self.under_way.swap_remove(nth);
+            let outcome = match (&result, kind) {
+                (Ok(bytes), Kind::Read) => Outcome::Read(bytes),
+                (Ok(_), Kind::Write) => Outcome::Written,
+                (Ok(bytes), Kind::Modify) => match bytes.first_chunk() {
+                    Some(word) => Outcome::Word(u64::from_be_bytes(*word)),
+                    None => Outcome::Failed(Status::Unknown),
+                },
+                (Err(error), _) => Outcome::Failed(Status::from(error)),
+            };
+            ended(tag, outcome);
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Nanos {
+        self.line.now()
+    }
+}
+
+/// The rack with its clients.
+pub(super) struct Edm<'a> {
+    rack: MemoryRack,
+    abilities: Abilities,
+    server: u16,
+    store: &'a Store,
+    /// Hosts of the clients that run.
+    hosts: Vec<usize>,
+    /// Their operations under way: host, number there, client, tag.
+    asked: Vec<(usize, u64, usize, u64)>,
+}
+
+impl<'a> Edm<'a> {
+    /// The rack, whose server has memory for all records. Errors: it runs no EDM.
+    pub fn new(rack: &Rack, server: &str, store: &'a Store) -> Result<Edm<'a>, LabError> {
+        let server = p4rack_memory::memory_node(rack, server)?;
+        let edm = p4rack_memory::edm(rack)?;
+        let abilities = Abilities {
+            region_bytes: region_bytes(store),
+            read_bytes_max: edm.message_bytes_max,
+            write_bytes_max: edm.message_bytes_max,
+            whole_bytes: edm.chunk_bytes,
+            edge_bytes: u64::MAX,
+            pieces_max: 0,
+            under_way_max: UNDER_WAY_MAX,
+            atomics: &Opcode::ALL,
+            words: WordOrder::BigEndian,
+            writes: Written::Sent,
+            order: Order::SameBytes,
+        };
+        let bytes = region_bytes(store) as usize;
+        let mut hosts = Vec::new();
+        for (nth, host) in rack.hosts.iter().enumerate() {
+            let compute = p4rack_memory::client(rack, host, HOST_INTERFACE)?.node;
+            let memory = match nth == usize::from(server) {
+                true => {
+                    let rights = Rights { read: true, write: true };
+                    let region = Region { start: 0, bytes: vec![0; bytes], key: REGION_KEY, rights };
+                    Some((p4rack_memory::server(rack, host, HOST_INTERFACE)?.1, region))
+                }
+                false => None,
+            };
+            hosts.push(MemoryHost { compute, memory });
+        }
+        let rack = MemoryRack::new(rack, hosts).map_err(LabError::Unfit)?;
+        Ok(Edm { rack, abilities, server, store, hosts: Vec::new(), asked: Vec::new() })
+    }
+}
+
+impl Network for Edm<'_> {
+    type Request = Asked;
+    type Ended = Ended;
+
+    fn now(&self) -> Nanos {
+        self.rack.now()
+    }
+
+    fn ask(&mut self, client: usize, tag: u64, Asked { address, request }: Asked) -> Result<(), Ended> {
+        let host = self.hosts[client];
+        let number = self.rack.ask(host, self.server, REGION_KEY, address, request);
+        self.asked.push((host, number.map_err(|refused| Err(refused.into()))?, client, tag));
+        Ok(())
+    }
+
+    fn next(&mut self, until: Nanos) -> Option<(usize, u64, Ended)> {
+        loop {
+            let (host, number, outcome) = self.rack.next(until)?;
+            // Others are of clients that have ended.
+            let found = self.asked.iter().position(|asked| (asked.0, asked.1) == (host, number));
+            if let Some((_, _, client, tag)) = found.map(|nth| self.asked.swap_remove(nth)) {
+                return Some((client, tag, result(outcome)));
+            }
+        }
+    }
+}
+
+impl World for Edm<'_> {
+    fn now(&self) -> Nanos {
+        self.rack.now()
+    }
+
+    fn start_counting(&mut self) {
+        self.rack.start_counting();
+    }
+
+    fn counts(&self) -> Option<SwitchCounts> {
+        self.rack.counts(self.server.into())
+    }
+
+    fn perform(&mut self, tasks: &[Task]) -> Result<Vec<Done>, LabError> {
+        self.hosts = tasks.iter().map(|task| task.host).collect();
+        self.asked.clear();
+        let (store, abilities) = (self.store, self.abilities.clone());
+        together(self, tasks.len(), |nth, line| {
+            let task = &tasks[nth];
+            let memory = Virtual { abilities: abilities.clone(), under_way: Vec::new(), line };
+            let (value_bytes, own) = (store.value_bytes as usize, task.host as u16 + 1);
+            let slots = Slots::new(memory, value_bytes, own, store.records);
+            let mut slots = slots.map_err(ycsb::Error::gone)?;
+            match task.job {
+                Job::Bulk { start, load, span } => {
+                    Ok(Done::Bulk(bulk::over(slots.memory(), start, load, span)?))
+                }
+                job => perform(&mut slots, &config(store, task.seed), job),
+            }
+        })
+    }
+}
