@@ -163,7 +163,13 @@ impl Offloads {
         self.execute(board, call, now)
     }
 
-    /// Executes a part of the call that was paused for longest, although others wait.
+    /// Executes the next call that has not begun, or a part of it.
+    pub fn begin<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> Progress {
+        let call = board.poll_new_call();
+        self.execute(board, call, now)
+    }
+
+    /// Executes a part of the call that was paused for longest, although others may wait.
     pub fn resume<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> Progress {
         let call = board.poll_paused_call();
         self.execute(board, call, now)

@@ -1,5 +1,6 @@
 //! A board on a UDP socket. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
 
+use super::long_calls::LongCalls;
 use super::memory::Fresh;
 use super::names::{LOADED_MAX, Names};
 use super::{Patience, client_config};
@@ -107,6 +108,7 @@ pub struct Host {
     page: PageSize,
     out: Vec<u8>,
     input: Box<[u8]>,
+    long_calls: LongCalls,
     /// Packets that the socket did not take: clients ask again.
     unsent: u64,
 }
@@ -161,7 +163,18 @@ impl Server {
         let (mut names, chase) = (Names::default(), board.begin(Quotas::default())?);
         let number = offloads.add(chase.space, Box::new(PointerChase));
         names.add_own("chase", number, credentials_of(chase), 0);
-        let mut host = Host { board, offloads, names, to_all: None, socket, page, out, input, unsent: 0 };
+        let mut host = Host {
+            board,
+            offloads,
+            names,
+            to_all: None,
+            socket,
+            page,
+            out,
+            input,
+            long_calls: LongCalls::default(),
+            unsent: 0,
+        };
         if store_bytes > 0 {
             host.add_store(store_bytes, seed)?;
         } else {
@@ -234,7 +247,11 @@ impl Server {
     pub fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
         let until = match self.more {
             true => Some(Nanos::ZERO),
-            false => until.into_iter().chain(self.host.board.next_call(Nanos::ZERO)).min(),
+            false => {
+                let board = &self.host.board;
+                let paused = board.has_paused_calls().then(|| self.host.long_calls.due());
+                until.into_iter().chain(board.next_call(Nanos::ZERO)).chain(paused).min()
+            }
         };
         self.poller.wait(until)?;
         if std::mem::take(&mut self.more) || self.poller.ready(self.socket_number) {
@@ -247,10 +264,9 @@ impl Server {
             }
         }
         self.host.go_on();
-        self.more |= self.host.execute();
+        self.host.execute();
         self.host.send(None);
-        // A fence that has ended lets calls go on.
-        self.more |= self.host.board.has_calls();
+        self.more |= self.host.board.has_new_calls();
         Ok(())
     }
 }
@@ -262,6 +278,7 @@ impl Host {
             match self.socket.recv_from(&mut self.input) {
                 Ok((bytes, from)) => {
                     let now = clock::now();
+                    self.long_calls.packets(now);
                     self.board.handle_link((from, &self.input[..bytes]), now, now);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -282,26 +299,32 @@ impl Host {
         }
     }
 
-    /// Executes calls of offloads, for as long as a turn has time for them. Returns whether more wait.
-    fn execute(&mut self) -> bool {
+    /// Executes calls of offloads, for as long as a turn has time for them.
+    fn execute(&mut self) {
         let mut now = clock::now();
         let until = now + CALLS_TIME;
         while now < until {
-            match self.offloads.step(&mut self.board, now) {
-                Progress::Idle => return false,
+            let began = now;
+            let progress = self.offloads.begin(&mut self.board, now);
+            now = clock::now();
+            match progress {
+                Progress::Idle => break,
                 Progress::Ended | Progress::Blocked => {}
                 // One slice a turn: packets and short calls wait no longer.
-                Progress::Paused => return true,
+                Progress::Paused => return self.long_calls.ran(began, now),
             }
-            now = clock::now();
         }
-        // Calls that have begun go on however many others come. One that waits for another one gives its turn away.
+        if self.long_calls.due() > now {
+            return;
+        }
+        // A call that waits for another one gives its turn away.
         for _ in 0..CALLS {
-            if self.offloads.resume(&mut self.board, now) != Progress::Blocked {
-                break;
+            match self.offloads.resume(&mut self.board, now) {
+                Progress::Idle => return,
+                Progress::Blocked => {}
+                Progress::Ended | Progress::Paused => return self.long_calls.ran(now, clock::now()),
             }
         }
-        true
     }
 
     /// Sends what waits. Answers to the server itself go to `own`.

@@ -240,19 +240,29 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         self.retries.set_aside();
     }
 
-    /// Whether calls of offloads wait.
-    pub fn has_calls(&self) -> bool {
-        self.calls.unfinished() > 0
+    /// Whether calls wait that have not begun.
+    pub fn has_new_calls(&self) -> bool {
+        !self.calls.waiting.is_empty()
+    }
+
+    /// Whether calls wait that were paused.
+    pub fn has_paused_calls(&self) -> bool {
+        !self.calls.paused.is_empty()
     }
 
     /// The next call for an offload: one that has not begun, callers taking turns, else one that was paused. The driver runs it on a
     /// [`view`](Self::view), and gives it to [`finish_call`](Self::finish_call) or [`pause_call`](Self::pause_call).
     pub fn poll_call(&mut self) -> Option<Call<P>> {
-        let call = self.calls.pop();
-        call.map(|call| self.begin_call(call)).or_else(|| self.poll_paused_call())
+        self.poll_new_call().or_else(|| self.poll_paused_call())
     }
 
-    /// The call that was paused for longest, so that it goes on although others wait.
+    /// The next call that has not begun.
+    pub fn poll_new_call(&mut self) -> Option<Call<P>> {
+        let call = self.calls.pop()?;
+        Some(self.begin_call(call))
+    }
+
+    /// The call that was paused for longest, which may go on although others wait.
     pub fn poll_paused_call(&mut self) -> Option<Call<P>> {
         let call = self.calls.paused.pop_front()?;
         Some(self.begin_call(call))

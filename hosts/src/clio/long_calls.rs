@@ -1,0 +1,80 @@
+//! When long calls of modules go on.
+//!
+//! ```text
+//!   packets come:     slice │◀── 9 × its time: others' ──▶│ slice │◀── …
+//!   1 ms without any: slice │ slice │ slice │ …
+//! ```
+//!
+//! A module may run until its fuel is used up, and a caller may repeat the call for ever. So a slice of a long call is followed by time
+//! for others, as long as packets come: modules together have a tenth of the board's time then, and all that is left otherwise.
+
+use p4rack_wire::Nanos;
+
+/// Time without packets after which nothing else waits for the board.
+const QUIET: Nanos = Nanos::from_millis(1);
+/// Others' time for each time that a slice takes.
+const OTHERS: u64 = 9;
+
+/// Time that long calls have taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LongCalls {
+    /// When the last packet came.
+    packet_at: Nanos,
+    /// When they may go on while packets come.
+    resume_at: Nanos,
+}
+
+impl LongCalls {
+    /// Packets have come.
+    pub fn packets(&mut self, now: Nanos) {
+        self.packet_at = now;
+    }
+
+    /// A slice ran from `began` until `now`.
+    pub fn ran(&mut self, began: Nanos, now: Nanos) {
+        let others = Nanos(now.saturating_sub(began).0.saturating_mul(OTHERS));
+        self.resume_at = self.resume_at.max(now).saturating_add(others);
+    }
+
+    /// When the next slice may run.
+    pub fn due(&self) -> Nanos {
+        self.resume_at.min(self.packet_at.saturating_add(QUIET))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slices of `slice_us` whenever they are due, for a second with a packet every `packet_us`; the sum of their time.
+    fn ran_us(slice_us: u64, packet_us: u64) -> u64 {
+        let (mut calls, mut ran, mut now) = (LongCalls::default(), 0, 0);
+        let mut packet = 0;
+        while now < 1_000_000 {
+            if packet <= now {
+                calls.packets(Nanos::from_micros(now));
+                packet = now + packet_us;
+            }
+            if calls.due() <= Nanos::from_micros(now) {
+                calls.ran(Nanos::from_micros(now), Nanos::from_micros(now + slice_us));
+                ran += slice_us;
+                now += slice_us;
+            } else {
+                now += 1;
+            }
+        }
+        ran
+    }
+
+    #[test]
+    fn modules_have_a_tenth_while_packets_come_and_all_of_the_time_otherwise() {
+        for slice_us in [1, 40, 700] {
+            let share = ran_us(slice_us, 50);
+            assert!((99_000..=101_000).contains(&share), "{slice_us}: {share}");
+        }
+        assert!(ran_us(40, 10_000_000) > 998_000);
+        // A packet takes them a millisecond.
+        let share = ran_us(40, 10_000);
+        assert!((900_000..920_000).contains(&share), "{share}");
+    }
+}
