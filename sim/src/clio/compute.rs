@@ -120,7 +120,7 @@ impl Work {
             boards: spec.boards,
             window: spec.window,
             keys: (spec.load == Load::Kv).then(|| Zipf::new(spec.keys, spec.zipf)),
-            store_pages: (u64::from(spec.keys) * spec.bytes).div_ceil(experiment.rdma.page_bytes) as usize,
+            store_pages: experiment.model_store_pages() as usize,
             checked: checked && spec.bytes.is_multiple_of(8),
             data: Vec::new(),
         }

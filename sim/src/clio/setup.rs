@@ -66,20 +66,27 @@ fn buckets(experiment: &ClioExperiment) -> u64 {
     2 * u64::from(experiment.spec.keys)
 }
 
+/// Frames of a board's memory that an experiment needs.
+pub(super) fn frames(experiment: &ClioExperiment) -> u64 {
+    let spec = &experiment.spec;
+    let processes = u64::from(spec.compute_nodes) * u64::from(spec.processes);
+    match spec.load {
+        // Nothing is freed, and at the end operations are under way.
+        Load::Allocations => {
+            let under_way = processes * u64::from(spec.threads) * u64::from(spec.window);
+            experiment.page_size.pages(spec.bytes).saturating_mul(spec.operations + spec.warmup + under_way)
+        }
+        Load::Kv => store_pages(experiment),
+        Load::Accesses | Load::Fill => processes * spec.pages,
+    }
+}
+
 /// Parameters of the boards.
 pub(super) fn config(experiment: &ClioExperiment) -> Config {
     let spec = &experiment.spec;
     let size = experiment.page_size;
     let processes = u64::from(spec.compute_nodes) * u64::from(spec.processes);
-    let allocated = match spec.load {
-        // Room for what is allocated and not freed.
-        Load::Allocations => {
-            size.pages(spec.bytes) * (spec.operations + spec.warmup + 64).min(1 << 20) / processes.max(1)
-        }
-        _ => spec.pages,
-    };
-    let frames = (processes * allocated).max(1) + store_pages(experiment);
-    let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+    let frames = u32::try_from(frames(experiment)).unwrap_or(u32::MAX);
     let ready = spec.table.free_pages.min(frames);
     Config {
         index: experiment.index,
