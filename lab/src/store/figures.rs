@@ -15,7 +15,7 @@ use crate::ycsb::{ClientReport, Contents, MixReport, SoFar};
 use p4rack_codegen::rack::Store as StoreParameters;
 use p4rack_history::Effects;
 use p4rack_report::text;
-use p4rack_wire::Histogram;
+use p4rack_wire::{Histogram, Nanos};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -13,8 +13,8 @@ use p4rack_offload::{Kv, KvArguments, KvFunction, block_bytes};
 use p4rack_wire::clio::{Kind, PAGE_SIZES};
 use p4rack_wire::{Nanos, SplitMix};
 
-/// How long boards remember what they have executed, and clients count on it.
-pub(super) const MEMORY: Nanos = Nanos::from_micros(1_200);
+/// How long boards remember accesses, and calls of the slow path, which are fewer and take longer.
+const MEMORY: [Nanos; 2] = [Nanos::from_micros(1_200), Nanos::from_secs(1)];
 /// Calls of the store that wait or are being executed.
 const CALLS_MAX: usize = 1 << 10;
 
@@ -81,6 +81,11 @@ pub(super) fn frames(experiment: &ClioExperiment) -> u64 {
     }
 }
 
+/// How long boards remember what they have executed, and clients count on it.
+pub(super) fn memory(experiment: &ClioExperiment) -> Nanos {
+    MEMORY[usize::from(experiment.spec.load == Load::Allocations)]
+}
+
 /// Parameters of the boards.
 pub(super) fn config(experiment: &ClioExperiment) -> Config {
     let spec = &experiment.spec;
@@ -98,7 +103,7 @@ pub(super) fn config(experiment: &ClioExperiment) -> Config {
         data_bytes_max: spec.network.packet_bytes,
         calls_max: [if store_pages(experiment) > 0 { CALLS_MAX } else { 0 }; 2],
         retry_entries: 1 << 18,
-        retry_keep: MEMORY,
+        retry_keep: memory(experiment),
         step: Nanos(experiment.slow.step_ns),
         step_pages: experiment.slow.step_pages as u32,
         step_zero_bytes: experiment.slow.zero_bytes,
