@@ -96,6 +96,7 @@ fn reads(criterion: &mut Criterion) {
         let mut out = Vec::new();
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
+                let before = client.board.counters().reads;
                 for _ in 0..REQUESTS {
                     let nth = random.between(0, packets.len() as u64 - 1) as usize;
                     let page = random.between(0, each - 1);
@@ -106,6 +107,7 @@ fn reads(criterion: &mut Criterion) {
                     client.board.handle_link(((), bytes), client.now, client.now);
                     client.board.poll_link(client.now, &mut out);
                 }
+                assert_eq!(client.board.counters().reads - before, REQUESTS, "not refused");
                 assert!(packet::parse(&out).is_ok_and(|answer| answer.data.len() == READ_BYTES as usize));
             });
         });

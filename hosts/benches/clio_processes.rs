@@ -11,7 +11,7 @@ use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_fabric::clio::lib::{self, Client, Credentials, Operation, Outcome};
 use p4rack_hosts::clio::server::Server;
-use p4rack_netdev::{Poller, clock};
+use p4rack_netdev::{Poller, clock, process};
 use p4rack_wire::clio::PageSize;
 use p4rack_wire::{Histogram, Nanos, SplitMix};
 use std::io::{BufRead, BufReader, Write};
@@ -126,15 +126,12 @@ impl Asked {
         }
     }
 
-    fn status(&self, what: &str) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(what)).unwrap();
-        line.trim_start_matches(':').trim().trim_end_matches("kB").trim().parse().unwrap()
+    fn resident_kib(&self) -> u64 {
+        process::resident_bytes(self.child.id()).unwrap() >> 10
     }
 
     fn cpu(&self) -> Nanos {
-        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).unwrap();
-        Nanos(text.split(' ').next().unwrap().parse().unwrap())
+        process::cpu(self.child.id()).unwrap()
     }
 }
 
@@ -144,7 +141,7 @@ fn measure(turns: usize) {
     for asked in &mut all {
         (0..8 * asked.addresses.len().min(2_048)).for_each(|_| _ = asked.read());
     }
-    let before = all.each_ref().map(|asked| (asked.cpu(), asked.status("VmRSS")));
+    let before = all.each_ref().map(|asked| (asked.cpu(), asked.resident_kib()));
     for _ in 0..turns {
         for asked in &mut all {
             for _ in 0..READS {
@@ -169,7 +166,7 @@ fn measure(turns: usize) {
             us(asked.latencies.at(0.99)),
             us((asked.cpu() - cpu).0 / reads),
             resident,
-            asked.status("VmRSS") as i64 - resident as i64
+            asked.resident_kib() as i64 - resident as i64
         );
         drop(asked.child.stdin.take());
         assert!(asked.child.wait().unwrap().success());

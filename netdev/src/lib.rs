@@ -17,6 +17,7 @@ mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod pages;
+pub mod process;
 pub mod sched;
 pub mod signal;
 mod sys;

@@ -5,10 +5,10 @@
 //! flow control.
 
 use super::load::Load;
-use super::resident_bytes;
 use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, refused};
 use crate::session::Session;
+use p4rack_netdev::process;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::{
     Entity, ForwardingPipelineConfig, PacketMetadata, PacketOut, ReadRequest, StreamMessageRequest,
@@ -255,8 +255,8 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
         Ok::<_, CtrlError>((session, Session::connect(role).await?))
     })?;
     let resident = || {
-        let bytes = resident_bytes(plan.pid)
-            .ok_or_else(|| CtrlError::Ended("the memory of its process can't be read".into()))?;
+        let bytes = process::resident_bytes(plan.pid)
+            .map_err(|error| CtrlError::Ended(format!("the memory of its process can't be read: {error}")))?;
         Ok::<f64, CtrlError>(bytes as f64 / 1e6)
     };
     let before_mb = resident()?;

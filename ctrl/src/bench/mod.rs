@@ -10,6 +10,7 @@ use crate::deploy::{Desired, Extent, Step, bring};
 use crate::error::CtrlError;
 use crate::session::Session;
 use load::{Load, OUTSTANDING};
+use p4rack_netdev::process::resident_bytes;
 use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, PacketMetadata, PacketOut};
 use p4rack_p4rt::schema::Schema;
 use std::pin::Pin;
@@ -113,9 +114,9 @@ async fn sections(plan: &Plan, done: &mut dyn FnMut(&Figure)) -> Result<Vec<Figu
     }
     if wanted("memory") {
         session.set_pipeline(plan.config.clone()).await?;
-        let before = plan.pid.and_then(resident_bytes);
+        let before = plan.pid.and_then(resident_of);
         let (written, seconds) = load.built(&session, plan.many_entries).await?;
-        let after = plan.pid.and_then(resident_bytes);
+        let after = plan.pid.and_then(resident_of);
         if let (Some(before), Some(after)) = (before, after) {
             let detail = format!(
                 "{} entries written in {seconds:.2} s ({:.0}/s); {:.0} MB before",
@@ -196,7 +197,7 @@ async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
         }
     }
     let seconds = started.elapsed().as_secs_f64();
-    let memory = match plan.pid.and_then(resident_bytes) {
+    let memory = match plan.pid.and_then(resident_of) {
         Some(bytes) => format!("; {:.0} MB resident", bytes as f64 / 1e6),
         None => String::new(),
     };
@@ -204,9 +205,7 @@ async fn streams(plan: &Plan) -> Result<Figure, CtrlError> {
     Ok(Figure { name: "open streams in arbitration", value: open.len() as f64, unit: "streams", detail })
 }
 
-/// Resident memory of a process.
-pub fn resident_bytes(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+/// Resident memory of a process, in bytes; none if it is gone.
+fn resident_of(pid: u32) -> Option<u64> {
+    resident_bytes(pid).ok()
 }

@@ -2,7 +2,7 @@
 //! nothing fails that should not.
 
 use super::load::Load;
-use super::{Run, resident_bytes};
+use super::{Run, resident_of};
 use crate::client::Client;
 use crate::connect::ConnectOptions;
 use crate::error::CtrlError;
@@ -79,7 +79,7 @@ impl Counts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Sample {
             seconds: started.elapsed().as_secs_f64(),
-            resident_mb: pid.and_then(resident_bytes).map_or(0.0, |bytes| bytes as f64 / 1e6),
+            resident_mb: pid.and_then(resident_of).map_or(0.0, |bytes| bytes as f64 / 1e6),
             updates: of(&self.updates),
             refused: of(&self.refused),
             read: of(&self.read),

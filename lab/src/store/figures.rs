@@ -15,7 +15,7 @@ use crate::ycsb::{ClientReport, Contents, MixReport, SoFar};
 use p4rack_codegen::rack::Store as StoreParameters;
 use p4rack_history::Effects;
 use p4rack_report::text;
-use p4rack_wire::Histogram;
+use p4rack_wire::{Histogram, Nanos};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) struct Measured<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
     /// Processor time over the window.
-    pub(crate) cpu_ns: u64,
+    pub(crate) cpu: Nanos,
     /// Resident memory after the first quarter of the window, and at its end.
     pub(crate) resident_bytes: [u64; 2],
 }
@@ -77,9 +77,10 @@ pub(crate) fn watch(
         Ok(format!("{}, mix {mix}: {}", running.name, live.line(&so_far, now_ns)))
     })?;
     let after = running.serving_usage()?;
-    Ok(before.zip(after).map(|(before, after)| Served {
-        cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
-        resident_bytes: [warm.unwrap_or(after).resident_bytes, after.resident_bytes],
+    // The last look was at the end of the window, so only a rack without servers has none.
+    Ok(before.zip(warm).zip(after).map(|((before, warm), after)| Served {
+        cpu: after.cpu.saturating_sub(before.cpu),
+        resident_bytes: [warm.resident_bytes, after.resident_bytes],
     }))
 }
 
@@ -99,7 +100,7 @@ pub(crate) fn result(
     if let Some(served) = served {
         let mixes = reports.iter().flat_map(|report| &report.mixes);
         let operations: u64 = mixes.map(|mix| mix.operations + mix.lost + mix.wrong).sum();
-        figures.server_cpu_ns = Some(served.cpu_ns as f64 / operations.max(1) as f64);
+        figures.server_cpu_ns = Some(served.cpu.0 as f64 / operations.max(1) as f64);
         figures.server_resident_bytes = Some(served.resident_bytes);
     }
     figures.bulk_bps = bulk.map(|bulk| bulk_bps(&[bulk], window.duration_ns));

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! The machine executes a request when it leaves the parser, and says of each answer how its address was translated. Later stages only
-//! take time.
+//! take time. So does an offload, of which a limited number of calls is under way; its reads share the DMA with those of packets.
 
 use super::costs::{BoardCosts, SlowCosts};
 use super::memory::SimMemory;
-use super::offload::Store;
+use super::offload::{Store, Used};
 use super::rack::{CLOCK, End};
 use crate::kernel::Due;
 use p4rack_fabric::Machine as _;
@@ -19,7 +19,8 @@ use p4rack_fabric::clio::board::{Board, Call, Translation};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{Header, Kind, Status, packet};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Sums of time in the stages of a board, picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,10 +84,12 @@ pub(super) struct BoardNode {
     pub machine: Board<SimMemory, End>,
     costs: BoardCosts,
     slow: SlowCosts,
-    /// When the parser takes the next packet, the DMA the next read, and the processor the next call.
+    /// When the parser takes the next packet, the DMA the next read, and the processor the next call of the slow path.
     parser_ps: u64,
     dma_ps: u64,
     processor_ps: u64,
+    /// When each unit of the offload takes the next call.
+    units: BinaryHeap<Reverse<u64>>,
     /// When the stack takes the next answer of a process.
     stack_ps: BTreeMap<u32, u64>,
     /// Calls of the slow path that are not answered: process and id.
@@ -109,6 +112,7 @@ impl BoardNode {
             parser_ps: 0,
             dma_ps: 0,
             processor_ps: 0,
+            units: (0..costs.offload_units).map(|_| Reverse(0)).collect(),
             stack_ps: BTreeMap::new(),
             calls: BTreeSet::new(),
             retries: 0,
@@ -162,11 +166,22 @@ impl BoardNode {
         let store = self.store.as_mut()?;
         let call = self.machine.poll_call()?;
         let (ended, results, used) = store.serve(&mut self.machine, &call);
-        let took_ps = self.cycles_ps(self.costs.call_cycles)
-            + used.accesses * self.costs.dram_ns * 1_000
-            + self.beats_ps(used.bytes as usize);
-        self.sums.offload += took_ps;
-        Some((now_ps + took_ps, Finished { call, ended, results }))
+        Some((self.offload(now_ps, used), Finished { call, ended, results }))
+    }
+
+    /// When a call that has come and uses this is finished.
+    fn offload(&mut self, now_ps: u64, used: Used) -> u64 {
+        let free_ps = self.units.pop().map_or(0, |free| free.0);
+        let begun_ps = now_ps.max(free_ps) + self.cycles_ps(self.costs.call_cycles);
+        let reads_ps = used.reads * self.cycles_ps(self.costs.dma_cycles) + self.beats_ps(used.read_bytes as usize);
+        let start_ps = self.dma_ps.max(begun_ps);
+        self.dma_ps = start_ps + reads_ps;
+        let waits_ps = used.reads * self.costs.dram_ns * 1_000;
+        // Writes are posted: nothing waits for their DRAM.
+        let done_ps = self.dma_ps + waits_ps + self.beats_ps(used.written_bytes as usize);
+        self.units.push(Reverse(done_ps));
+        self.sums.offload += self.cycles_ps(self.costs.call_cycles) + done_ps - start_ps;
+        done_ps
     }
 
     /// Answers a call of an offload.
@@ -193,7 +208,8 @@ impl BoardNode {
         let Ok(header) = Header::parse(&self.out) else { return Some((sent.to, now_ps)) };
         let data = self.out.len() - Header::BYTES;
         let mut at_ps = now_ps;
-        if header.index == 0 {
+        // Each packet of a write has an address of its own; a read's later packets go on behind its first one.
+        if header.index == 0 || data == 0 {
             at_ps += self.translate(sent.translation);
         }
         if data > 0 && sent.translation != Translation::None {

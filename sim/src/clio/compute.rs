@@ -2,7 +2,7 @@
 
 use super::experiment::ClioExperiment;
 use super::modelled::{Ask, ModelClient};
-use super::setup::{self, At, MEMORY};
+use super::setup::{self, At};
 use super::spec::{ClioScheme, Load, Order, Walk};
 use crate::kernel::Due;
 use crate::random::Random;
@@ -120,7 +120,7 @@ impl Work {
             boards: spec.boards,
             window: spec.window,
             keys: (spec.load == Load::Kv).then(|| Zipf::new(spec.keys, spec.zipf)),
-            store_pages: (u64::from(spec.keys) * spec.bytes).div_ceil(experiment.rdma.page_bytes) as usize,
+            store_pages: experiment.model_store_pages() as usize,
             checked: checked && spec.bytes.is_multiple_of(8),
             data: Vec::new(),
         }
@@ -264,7 +264,7 @@ fn config(experiment: &ClioExperiment) -> Config {
         granule: if clib.by_bytes { Granule::Byte } else { Granule::Page },
         timeout: us(clib.timeout_us),
         timeout_max: us(clib.timeout_max_us),
-        memory: MEMORY,
+        memory: setup::memory(experiment),
         retries: clib.retries,
         queueing: us(clib.target_us),
         cwnd_start: clib.cwnd_start,

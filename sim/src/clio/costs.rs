@@ -80,9 +80,11 @@ costs! {
         receive_ns = 125, 125, 0 to 1_000_000;
         /// Adapter and PCIe, one way. Assumed: 250 ns across PCIe (Neugebauer et al., SIGCOMM 2018) and 50 ns for the adapter.
         nic_ns = 300, 300, 0 to 1_000_000;
-        /// Longest frame that is sent inline, without a read of host memory (the artifact's `DEFAULT_MAX_INLINE_SIZE`).
+        /// What is sent inline, without a read of host memory: Clio's frames of at most this many bytes, and RDMA's messages with at most
+        /// as much data (the artifact's `DEFAULT_MAX_INLINE_SIZE`).
         inline_bytes = 128, 128, 0 to 9_000;
-        /// What a longer frame takes more. Authors' output: 413 ns between writes of 4 and 64 bytes, of which the links have 63.
+        /// A read of host memory by an adapter, Clio's or RDMA's. Authors' output: 413 ns between writes of 4 and 64 bytes, of which the
+        /// links have 63.
         fetch_ns = 350, 350, 0 to 1_000_000;
     }
 }
@@ -115,6 +117,9 @@ costs! {
         stack_ps_per_byte = 1_500, 0, 0 to 1_000_000;
         /// What a call of an offload takes beside its accesses to memory. Assumed.
         call_cycles = 20, 20, 0 to 1_000_000;
+        /// Calls of an offload under way; others wait. The artifact's store keeps 128 requests (`KeyValueStore.numBlocks`), and reads
+        /// through one DMA port.
+        offload_units = 128, 128, 1 to 1_024;
     }
 }
 
@@ -151,7 +156,7 @@ costs! {
         cached_pairs = 256, 4_096, 1 to 16_777_216;
         /// Page table entries that it caches (paper §7.1: 2^8, or 2^12 with a newer one).
         cached_pages = 256, 4_096, 1 to 16_777_216;
-        /// With `load = "kv"`: bytes of a page at the memory node. Assumed: huge pages.
+        /// With `load = "kv"`: bytes of a page of the store, which all queue pairs share. Assumed: huge pages.
         page_bytes = 2_097_152, 2_097_152, 4_096 to 1_073_741_824;
         /// Memory regions that it caches. Assumed to be as many.
         cached_regions = 256, 4_096, 1 to 16_777_216;
@@ -171,8 +176,8 @@ costs! {
         line_ns = 8, 8, 0 to 1_000_000;
         /// Registration of a memory region: the call. Assumed.
         register_ns = 30_000, 30_000, 0 to 1_000_000_000;
-        /// Registration: pinning a page of 4 KB. Assumed.
-        register_page_ns = 250, 250, 0 to 1_000_000_000;
+        /// Registration: pinning a page, whatever its size. Assumed.
+        register_page_ns = 250, 250, 0 to 1_000_000;
     }
 }
 

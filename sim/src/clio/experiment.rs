@@ -1,7 +1,9 @@
 //! Experiments with boards of Clio, checked.
 
 use super::costs::{BoardCosts, ComputeCosts, Profile, RdmaCosts, SlowCosts};
-use super::spec::{ClioScheme, ClioSpec, KIND, Load, NetworkScheme};
+use super::memory::SimMemory;
+use super::setup;
+use super::spec::{ClioScheme, ClioSpec, KIND, Load, NetworkScheme, Order};
 use crate::experiment::{Check, ExperimentError, parse_toml};
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_fabric::clio::board::{Index, Replacement};
@@ -13,7 +15,7 @@ const HOSTS_MAX: u64 = 64;
 const THREADS_MAX: u64 = 1 << 16;
 /// Maximum operations under way in a process.
 const WINDOW_MAX: u64 = 1 << 12;
-/// Most bytes of a memory.
+/// Most frames of a memory.
 const FRAMES_MAX: u64 = 1 << 24;
 /// Bytes of a key of the store.
 pub(super) const KEY_BYTES: u32 = 8;
@@ -123,15 +125,10 @@ impl ClioExperiment {
         let (nodes, boards) = (u64::from(spec.compute_nodes), u64::from(spec.boards));
         range("", "compute_nodes", nodes, 1, HOSTS_MAX - 1);
         range("", "boards", boards, 1, HOSTS_MAX.saturating_sub(nodes).max(1));
-        range("", "processes", spec.processes.into(), 1, 1 << 14);
-        range(
-            "",
-            "threads",
-            spec.threads.into(),
-            1,
-            THREADS_MAX / (nodes.max(1) * u64::from(spec.processes.max(1))),
-        );
-        range("", "window", spec.window.into(), 1, WINDOW_MAX / u64::from(spec.threads.clamp(1, 1 << 12)));
+        range("", "processes", spec.processes.into(), 1, (THREADS_MAX / nodes.max(1)).clamp(1, 1 << 14));
+        let threads_max = THREADS_MAX / (nodes * u64::from(spec.processes)).clamp(1, THREADS_MAX);
+        range("", "threads", spec.threads.into(), 1, threads_max.min(WINDOW_MAX));
+        range("", "window", spec.window.into(), 1, WINDOW_MAX / u64::from(spec.threads).clamp(1, WINDOW_MAX));
         range("", "operations", spec.operations, 1, 100_000_000);
         range("", "warmup", spec.warmup, 0, 100_000_000);
         let most = match spec.load {
@@ -190,6 +187,12 @@ impl ClioExperiment {
         if !(0.0..1.0).contains(&spec.zipf) {
             check.problem("", 0, "zipf", format!("{} is out of range; write 0 to 0.999", spec.zipf));
         }
+        if spec.order != Order::Together && spec.window > 1 {
+            check.problem("", 0, "order", "lets one operation of a node be under way: leave window out");
+        }
+        if spec.scheme == ClioScheme::Clio && spec.load != Load::Fill {
+            self.check_memory(check);
+        }
         if spec.load == Load::Fill && spec.scheme != ClioScheme::Clio {
             check.problem("", 0, "load", "fills the table of a board: leave scheme out");
         }
@@ -204,12 +207,27 @@ impl ClioExperiment {
         if spec.network.direct && spec.network.scheme != NetworkScheme::L2 {
             check.problem("network", 0, "direct", "has no network: leave scheme out");
         }
-        let names: Vec<String> =
-            (0..usize::from(spec.compute_nodes + spec.boards)).map(|host| self.name_of(host)).collect();
+        let named = self.hosts().min(HOSTS_MAX as usize);
+        let names: Vec<String> = (0..named).map(|host| self.name_of(host)).collect();
         check.link(&spec.link, 0.1, |name| {
             let is_known = names.iter().any(|known| known == name);
             (!is_known).then(|| format!("`{name}` is no host; there are {}", names.join(", ")))
         });
+    }
+
+    /// What a run needs of a board's memory.
+    fn check_memory(&self, check: &mut Check<'_>) {
+        let frames = setup::frames(self);
+        if frames > FRAMES_MAX {
+            let (key, help) = match self.spec.load {
+                Load::Kv => ("keys", "write fewer, or smaller values, or let pages be larger"),
+                _ => ("operations", "write fewer, or a smaller warmup or bytes, or let pages be larger"),
+            };
+            check.problem("", 0, key, format!("take {frames} pages of a board, which has at most {FRAMES_MAX}; {help}"));
+        } else if self.spec.load == Load::Kv && !SimMemory::keeps(frames * self.page_size.bytes()) {
+            let message = "take more memory than a run keeps the contents of; write fewer, smaller values or pages";
+            check.problem("", 0, "keys", message);
+        }
     }
 
     /// Number of hosts: first the compute nodes, then the boards.
@@ -225,9 +243,24 @@ impl ClioExperiment {
         }
     }
 
-    /// Memory regions of a process of a baseline.
+    /// Memory regions of a process of a baseline, or of the store that all processes share.
     pub(super) fn regions(&self) -> u64 {
-        if self.spec.regions == 0 { self.spec.pages } else { self.spec.regions }
+        match self.spec.regions {
+            0 if self.spec.load == Load::Kv => self.model_store_pages(),
+            0 => self.spec.pages,
+            regions => regions,
+        }
+    }
+
+    /// Memory regions of a memory node of a baseline.
+    pub(super) fn all_regions(&self) -> u64 {
+        let processes = u64::from(self.spec.compute_nodes) * u64::from(self.spec.processes);
+        if self.spec.load == Load::Kv { self.regions() } else { processes * self.regions() }
+    }
+
+    /// Pages of a baseline's store.
+    pub(super) fn model_store_pages(&self) -> u64 {
+        (u64::from(self.spec.keys) * self.spec.bytes).div_ceil(self.rdma.page_bytes)
     }
 
     /// Rate of a host's link.
@@ -264,9 +297,24 @@ mod tests {
     #[test]
     fn mistakes_name_the_field() {
         for (lines, says) in [
+            ("compute_nodes = 60000\nboards = 60000", "compute_nodes: 60000 is out of range; write 1 to 63"),
             ("compute_nodes = 0", "c.toml:3: compute_nodes: 0 is out of range; write 1 to 63"),
             ("boards = 80", "boards: 80 is out of range; write 1 to 63"),
             ("window = 5000", "window: 5000 is out of range"),
+            ("threads = 4097", "threads: 4097 is out of range; write 1 to 4096"),
+            ("threads = 64\nwindow = 65", "window: 65 is out of range; write 1 to 64"),
+            ("compute_nodes = 63\nprocesses = 16384", "processes: 16384 is out of range; write 1 to 1040"),
+            ("order = \"turns\"\nwindow = 2", "order: lets one operation of a node be under way: leave window out"),
+            (
+                "load = \"allocations\"\nbytes = 1073741824\n[table]\npage_size = \"4K\"",
+                "operations: take 5505286144 pages of a board, which has at most 16777216; write fewer",
+            ),
+            (
+                "load = \"kv\"\nkeys = 16777216\nbytes = 1024",
+                "keys: take more memory than a run keeps the contents of",
+            ),
+            ("[rdma]\nregister_page_ns = 1000001", "[rdma] register_page_ns: 1000001 is out of range"),
+            ("[board]\noffload_units = 0", "[board] offload_units: 0 is out of range; write 1 to 1024"),
             ("bytes = 0", "bytes: 0 is out of range"),
             ("load = \"kv\"\nbytes = 1500", "bytes: 1500 is out of range; write 8 to 1400"),
             ("write_percent = 101.0", "write_percent: 101 is out of range"),

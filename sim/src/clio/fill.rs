@@ -36,10 +36,26 @@ pub struct FillOutcome {
     pub failed: u64,
     /// How much of the memory was allocated.
     pub filled_percent: f64,
-    /// Retries of an allocation while ranges are freed and allocated again; none without `churn`.
+    /// Ranges that were freed and allocated again, at all boards.
+    pub churned: u64,
+    /// Retries of one of these; none without them.
     pub churn_mean: Option<f64>,
     /// The most of one of these at any board.
     pub churn_most: Option<u64>,
+}
+
+impl FillOutcome {
+    /// Checks that failed.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.allocations == 0.0 {
+            problems.push("nothing was allocated".to_owned());
+        }
+        if self.failed > 0 {
+            problems.push(format!("{} allocations found no addresses", self.failed));
+        }
+        problems
+    }
 }
 
 /// A range that is allocated.
@@ -90,11 +106,13 @@ pub(super) fn fill(experiment: &ClioExperiment) -> Result<FillOutcome, String> {
         first_percent: None,
         failed: 0,
         filled_percent: 0.0,
-        churn_mean: (spec.churn > 0).then_some(0.0),
-        churn_most: (spec.churn > 0).then_some(0),
+        churned: 0,
+        churn_mean: None,
+        churn_most: None,
     };
+    let mut churn_retries = 0;
     for nth in 0..spec.boards {
-        one(experiment, u64::from(nth), &mut sum)?;
+        churn_retries += one(experiment, u64::from(nth), &mut sum)?;
     }
     for value in &mut sum.by_percent {
         *value /= boards;
@@ -103,11 +121,12 @@ pub(super) fn fill(experiment: &ClioExperiment) -> Result<FillOutcome, String> {
     sum.mean = if sum.allocations > 0.0 { sum.retries * boards / sum.allocations } else { 0.0 };
     sum.allocations /= boards;
     sum.filled_percent /= boards;
-    sum.churn_mean = sum.churn_mean.map(|mean| mean / boards);
+    sum.churn_mean = (sum.churned > 0).then(|| churn_retries as f64 / sum.churned as f64);
     Ok(sum)
 }
 
-fn one(experiment: &ClioExperiment, nth: u64, sum: &mut FillOutcome) -> Result<(), String> {
+/// Fills a board. Returns the retries while ranges are freed and allocated again.
+fn one(experiment: &ClioExperiment, nth: u64, sum: &mut FillOutcome) -> Result<u64, String> {
     let (spec, size) = (&experiment.spec.fill, experiment.page_size);
     let config = Config {
         pools: vec![Pool { size, frames: spec.frames, ready: 1 }],
@@ -147,13 +166,13 @@ fn one(experiment: &ClioExperiment, nth: u64, sum: &mut FillOutcome) -> Result<(
     churn(&mut filling, ranges, seed, sum)
 }
 
-/// Frees ranges and allocates others in their place.
+/// Frees ranges and allocates others in their place. Returns the retries.
 fn churn(
     filling: &mut Filling<'_>,
     mut ranges: Vec<Allocated>,
     seed: u64,
     sum: &mut FillOutcome,
-) -> Result<(), String> {
+) -> Result<u64, String> {
     let (spec, size) = (&filling.experiment.spec.fill, filling.experiment.page_size);
     let (mut random, mut all) = (SplitMix(seed), 0);
     for _ in 0..spec.churn {
@@ -164,13 +183,12 @@ fn churn(
         freed.map_err(|error| error.to_string())?;
         let (range, retries) = filling.alloc()?;
         all += retries;
-        sum.churn_most = sum.churn_most.map(|most| most.max(retries));
+        sum.churned += 1;
+        sum.churn_most = sum.churn_most.max(Some(retries));
         match range {
             Some(range) => ranges.push(range),
             None => sum.failed += 1,
         }
     }
-    let mean = all as f64 / f64::from(spec.churn.max(1));
-    sum.churn_mean = sum.churn_mean.map(|sum| sum + mean);
-    Ok(())
+    Ok(all)
 }

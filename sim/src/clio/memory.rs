@@ -19,9 +19,14 @@ pub(super) struct SimMemory {
 }
 
 impl SimMemory {
+    /// Whether a memory of this size keeps what is written.
+    pub const fn keeps(bytes: u64) -> bool {
+        bytes <= KEPT_BYTES
+    }
+
     /// Zeros.
     pub fn new(bytes: u64) -> SimMemory {
-        let kept = if bytes <= KEPT_BYTES { bytes } else { FOLDED_BYTES };
+        let kept = if SimMemory::keeps(bytes) { bytes } else { FOLDED_BYTES };
         SimMemory { bytes, contents: vec![0; (kept + RANGE_BYTES) as usize] }
     }
 

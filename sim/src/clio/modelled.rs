@@ -90,7 +90,20 @@ fn exchange(scheme: ClioScheme, ask: &Ask, step: u8) -> Option<(u64, u64)> {
 struct Outgoing {
     to: u16,
     says: Says,
+    /// Data of the message, and what has not left.
+    bytes: u64,
     left: u64,
+}
+
+/// A packet's way out of a compute node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Posted {
+    /// The memory node that it is for.
+    pub to: u16,
+    /// Data of its message.
+    pub bytes: u64,
+    /// Whether posting it takes time of its own: it is of a second exchange.
+    pub is_posted_again: bool,
 }
 
 /// An operation under way.
@@ -122,21 +135,21 @@ impl ModelClient {
         let Some((out, back)) = exchange(scheme, &one.ask, one.step) else { return false };
         let (parts, want, page) = (parts_of(out), back as u32, one.ask.page as u32);
         let says = Says { tag, is_answer: false, step: one.step, parts, want, page };
-        self.outgoing.push_back(Outgoing { to: one.node, says, left: out });
+        self.outgoing.push_back(Outgoing { to: one.node, says, bytes: out, left: out });
         true
     }
 
-    /// Writes the next packet over `out`. Returns the memory node that it is for, and whether posting it takes time of its own.
-    pub fn poll(&mut self, out: &mut Vec<u8>) -> Option<(u16, bool)> {
+    /// Writes the next packet over `out`.
+    pub fn poll(&mut self, out: &mut Vec<u8>) -> Option<Posted> {
         let first = self.outgoing.front_mut()?;
-        let (to, says, data) = (first.to, first.says, data_of(first.left));
-        let is_posted_again = first.says.step > 0;
+        let (says, data) = (first.says, data_of(first.left));
+        let posted = Posted { to: first.to, bytes: first.bytes, is_posted_again: says.step > 0 };
         first.left -= data;
         if first.left == 0 {
             self.outgoing.pop_front();
         }
         says.emit(data, out);
-        Some((to, is_posted_again))
+        Some(posted)
     }
 
     /// Handles a packet of an answer. Returns the tag of an operation that has ended.
@@ -186,15 +199,27 @@ impl Cached {
     }
 }
 
+/// What memory a memory node has, and how its adapter reads it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Longest answer of a core that is sent inline.
+    pub inline_bytes: u64,
+    /// A read of memory by the adapter.
+    pub fetch_ns: u64,
+    /// Memory regions of a queue pair, or of all if they share the memory.
+    pub regions: u64,
+    /// Whether pages have memory.
+    pub touched: bool,
+    /// Whether all queue pairs use the same pages.
+    pub is_shared: bool,
+}
+
 /// A memory node.
 #[derive(Debug)]
 pub(super) struct ModelNode {
     scheme: ClioScheme,
     costs: RdmaCosts,
-    inline_bytes: u64,
-    regions: u64,
-    /// Whether pages have memory.
-    touched: bool,
+    shape: Shape,
     pairs: Cached,
     pages: Cached,
     cached_regions: Cached,
@@ -209,17 +234,11 @@ pub(super) struct ModelNode {
 }
 
 impl ModelNode {
-    pub fn new(
-        scheme: ClioScheme,
-        costs: RdmaCosts,
-        (inline_bytes, regions, touched): (u64, u64, bool),
-    ) -> ModelNode {
+    pub fn new(scheme: ClioScheme, costs: RdmaCosts, shape: Shape) -> ModelNode {
         ModelNode {
             scheme,
             costs,
-            inline_bytes,
-            regions,
-            touched,
+            shape,
             pairs: Cached::new(costs.cached_pairs),
             pages: Cached::new(costs.cached_pages),
             cached_regions: Cached::new(costs.cached_regions),
@@ -247,7 +266,7 @@ impl ModelNode {
         if self.scheme == ClioScheme::RdmaTwoSided {
             at_ps = self.core(at_ps, data.max(want)) + self.reply_ns(want) * 1_000;
         } else if want > 0 {
-            at_ps += 2 * self.costs.pcie_ns * 1_000;
+            at_ps += self.shape.fetch_ns * 1_000;
         }
         at_ps += self.costs.packet_ns * 1_000;
         let says = Says { is_answer: true, parts: parts_of(want), want: 0, ..says };
@@ -259,15 +278,20 @@ impl ModelNode {
         }
     }
 
-    /// The adapter's time for a request: its caches, and a page fault.
+    /// The adapter's time for a request: its caches, and a page fault. Two-sided requests land in a ring that is always cached; a core
+    /// accesses the pages.
     fn serve_ns(&mut self, from: End, says: &Says) -> u64 {
         let pair = u64::from(from.host) << 16 | u64::from(from.port);
-        let page = pair << 32 | u64::from(says.page);
-        let region = (pair << 32) | (u64::from(says.page) % self.regions);
-        let hits = [self.pairs.touch(pair), self.pages.touch(page), self.cached_regions.touch(region)];
-        let misses = hits.iter().filter(|hit| !**hit).count() as u64;
+        let mut misses = u64::from(!self.pairs.touch(pair));
+        let mut is_fault = false;
+        if self.scheme != ClioScheme::RdmaTwoSided {
+            let space = if self.shape.is_shared { 0 } else { pair << 32 };
+            let page = space | u64::from(says.page);
+            let region = space | (u64::from(says.page) % self.shape.regions);
+            misses += u64::from(!self.pages.touch(page)) + u64::from(!self.cached_regions.touch(region));
+            is_fault = !self.shape.touched && self.used.insert(page);
+        }
         self.misses += misses;
-        let is_fault = !self.touched && self.used.insert(page);
         self.faults += u64::from(is_fault);
         let fault_ns = if is_fault { self.costs.fault_ns } else { 0 };
         self.costs.packet_ns + misses * self.costs.miss_ns + fault_ns
@@ -287,7 +311,8 @@ impl ModelNode {
 
     /// From a core's doorbell to the adapter, with the data if that is not inline.
     fn reply_ns(&self, bytes: u64) -> u64 {
-        if bytes > self.inline_bytes { 3 * self.costs.pcie_ns } else { self.costs.pcie_ns }
+        let is_fetched = bytes > self.shape.inline_bytes;
+        self.costs.pcie_ns + if is_fetched { self.shape.fetch_ns } else { 0 }
     }
 }
 
@@ -316,22 +341,57 @@ mod tests {
         }
     }
 
+    fn shaped(scheme: ClioScheme, touched: bool, is_shared: bool) -> ModelNode {
+        let shape = Shape { inline_bytes: 128, fetch_ns: 350, regions: 1, touched, is_shared };
+        ModelNode::new(scheme, RdmaSpec::default().with(Profile::Fpga), shape)
+    }
+
     fn node(scheme: ClioScheme, touched: bool) -> ModelNode {
-        ModelNode::new(scheme, RdmaSpec::default().with(Profile::Fpga), (128, 1, touched))
+        shaped(scheme, touched, false)
     }
 
     #[test]
     fn misses_and_faults_take_what_the_table_says() {
         let mut node = node(ClioScheme::Rdma, false);
         let ask = Ask { write: false, bytes: 16, page: 3 };
-        // Packets 2 · 50, PCIe 2 · 250; three caches miss, and the page has no memory.
+        // Packets 2 · 50, a fetch; three caches miss, and the page has no memory.
         let first = run(ClioScheme::Rdma, &mut node, ask).0;
-        assert_eq!((first, node.misses, node.faults), (600 + 3 * 900 + 16_800_000, 3, 1));
-        assert_eq!(run(ClioScheme::Rdma, &mut node, ask).0, 600);
+        assert_eq!((first, node.misses, node.faults), (450 + 3 * 900 + 16_800_000, 3, 1));
+        assert_eq!(run(ClioScheme::Rdma, &mut node, ask).0, 450);
         for page in 0..256 {
             run(ClioScheme::Rdma, &mut node, Ask { page: 1_000 + page, ..ask });
         }
-        assert_eq!(run(ClioScheme::Rdma, &mut node, ask).0, 600 + 900, "256 pages are cached");
+        assert_eq!(run(ClioScheme::Rdma, &mut node, ask).0, 450 + 900, "256 pages are cached");
+    }
+
+    /// A core accesses the pages of two-sided requests, so these miss no page or region, and fetch only long answers.
+    #[test]
+    fn two_sided_requests_only_miss_their_queue_pair() {
+        let scheme = ClioScheme::RdmaTwoSided;
+        let mut node = node(scheme, false);
+        // Packets 2 · 50, PCIe 2 · 250, a core 83 + 180 + 175 and 8 for each further line.
+        let of = |bytes: u64| Ask { write: false, bytes, page: bytes };
+        assert_eq!(run(scheme, &mut node, of(16)).0, 600 + 438 + 900);
+        assert_eq!((node.misses, node.faults), (1, 0));
+        assert_eq!(run(scheme, &mut node, of(128)).0, 600 + 438 + 8, "inline");
+        assert_eq!(run(scheme, &mut node, of(129)).0, 600 + 438 + 16 + 350);
+        assert_eq!((node.misses, node.faults), (1, 0));
+    }
+
+    /// Queue pairs that share a store find the pages in the cache that others have used.
+    #[test]
+    fn queue_pairs_of_a_store_share_its_pages() {
+        let misses = |is_shared: bool| {
+            let mut node = shaped(ClioScheme::Rdma, true, is_shared);
+            for port in [7, 8] {
+                let (mut client, mut out) = (ModelClient::default(), Vec::new());
+                client.submit(ClioScheme::Rdma, 1, 0, Ask { write: false, bytes: 16, page: 3 });
+                client.poll(&mut out).unwrap();
+                node.take(End { host: 0, port }, &out, 0, |_, _| {});
+            }
+            node.misses
+        };
+        assert_eq!((misses(false), misses(true)), (6, 4));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use p4rack_wire::clio::Status;
 /// Accesses to memory of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
-    pub accesses: u64,
-    pub bytes: u64,
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
 }
 
 /// A view that counts.
@@ -21,14 +22,13 @@ struct Counted<'a, V> {
 
 impl<V: View> View for Counted<'_, V> {
     fn read(&mut self, space: Space, address: u64, into: &mut [u8]) -> Result<(), Status> {
-        self.used.accesses += 1;
-        self.used.bytes += into.len() as u64;
+        self.used.reads += 1;
+        self.used.read_bytes += into.len() as u64;
         self.view.read(space, address, into)
     }
 
     fn write(&mut self, space: Space, address: u64, bytes: &[u8]) -> Result<(), Status> {
-        // Writes are posted: the next access does not wait for them.
-        self.used.bytes += bytes.len() as u64;
+        self.used.written_bytes += bytes.len() as u64;
         self.view.write(space, address, bytes)
     }
 }

@@ -35,14 +35,16 @@ pub struct ClioOutcome {
     pub seed: u64,
     /// Duration of the measurement in seconds.
     pub measured_s: f64,
-    /// Operations that ended in this time.
+    /// Operations that ended well in this time: those that are measured.
     pub operations: u64,
+    /// Operations that ended otherwise in this time. `wrong`, `refused` and `unknown` say how, and count those before it, too.
+    pub failed: u64,
     /// Million operations per second.
     pub mops: f64,
     /// From a thread's call to its end. Threads of a baseline post and poll.
     pub latency_ns: Latency,
-    /// Mean of the latency, without the rounding of quantiles.
-    pub mean_ns: f64,
+    /// Mean of the latency, without the rounding of quantiles; none if nothing was measured.
+    pub mean_ns: Option<f64>,
     /// Data of operations.
     pub goodput_gbps: f64,
     /// The same as a share of what the boards', or the compute nodes', links can carry of data in one direction. With reads and writes it
@@ -74,7 +76,7 @@ pub struct ClioOutcome {
     pub lost_frames: u64,
     /// Reads with wrong content.
     pub wrong: u64,
-    /// Operations that boards refused, or that a baseline can't do.
+    /// Operations that boards refused, or that a baseline can't do at all.
     pub refused: u64,
     /// Operations without an answer.
     pub unknown: u64,
@@ -111,9 +113,10 @@ impl ClioOutcome {
             seed: spec.seed,
             measured_s: 0.0,
             operations: 0,
+            failed: 0,
             mops: 0.0,
             latency_ns: Latency::default(),
-            mean_ns: 0.0,
+            mean_ns: None,
             goodput_gbps: 0.0,
             goodput_share: 0.0,
             stages_ns: BTreeMap::new(),
@@ -169,13 +172,13 @@ pub fn run_clio(experiment: &ClioExperiment) -> Result<ClioOutcome, String> {
         let fill = fill(experiment)?;
         outcome.table = Some(table(experiment, fill.frames.into(), fill.slots));
         outcome.operations = fill.allocations as u64;
+        outcome.problems = fill.problems();
         outcome.fill = Some(fill);
         return Ok(outcome.finished(experiment));
     }
-    let regions = u64::from(spec.processes) * u64::from(spec.compute_nodes) * experiment.regions();
-    if spec.scheme != ClioScheme::Clio && regions > experiment.rdma.regions_max {
+    if spec.scheme != ClioScheme::Clio && experiment.all_regions() > experiment.rdma.regions_max {
         // The adapter has no room for these regions, so nothing can be measured.
-        outcome.refused = spec.operations;
+        (outcome.failed, outcome.refused) = (spec.operations, spec.operations);
         return Ok(outcome.finished(experiment));
     }
     let mut world = ClioWorld::new(experiment)?;
@@ -190,16 +193,24 @@ fn collect(outcome: &mut ClioOutcome, experiment: &ClioExperiment, world: &mut C
     let measured_ps = tally.end_ps.saturating_sub(tally.begun_ps).max(1);
     outcome.measured_s = measured_ps as f64 / 1e12;
     outcome.operations = tally.done;
+    let ended = tally.ended.saturating_sub(spec.warmup);
+    outcome.failed = ended - tally.done;
     outcome.mops = tally.done as f64 * 1e6 / measured_ps as f64;
     outcome.latency_ns = Latency::of(&tally.latency, true);
-    outcome.mean_ns = tally.latency_ps as f64 / 1e3 / tally.latency.len().max(1) as f64;
+    let measured = tally.latency.len();
+    outcome.mean_ns = (measured > 0).then(|| tally.latency_ps as f64 / 1e3 / measured as f64);
     let moves_data = spec.load != Load::Allocations;
     outcome.goodput_gbps = if moves_data { tally.bytes as f64 * 8e3 / measured_ps as f64 } else { 0.0 };
     outcome.goodput_share = outcome.goodput_gbps / ceiling_gbps(experiment);
     (outcome.wrong, outcome.refused, outcome.unknown) = (tally.wrong, tally.refused, tally.unknown);
-    let done = tally.done.max(1) as f64;
-    let ns = |sum_ps: u64| sum_ps as f64 / 1e3 / done;
+    let ns = |sum_ps: u64| sum_ps as f64 / 1e3 / ended.max(1) as f64;
     if spec.scheme == ClioScheme::Clio {
+        let config = config(experiment);
+        outcome.table = Some(table(experiment, config.frames(), config.slots()));
+    }
+    if spec.scheme == ClioScheme::Clio
+        && let Some(mean_ns) = outcome.mean_ns
+    {
         let sums = world.sums().since(&world.before);
         let library = (experiment.compute.send_ns + experiment.compute.receive_ns) as f64;
         let adapters = ns(tally.nic_ps) + experiment.compute.nic_ns as f64;
@@ -216,10 +227,8 @@ fn collect(outcome: &mut ClioOutcome, experiment: &ClioExperiment, world: &mut C
         ]
         .into();
         let known: f64 = stages.values().sum();
-        stages.insert("network", (outcome.mean_ns - known).max(0.0));
+        stages.insert("network", (mean_ns - known).max(0.0));
         outcome.stages_ns = stages;
-        let config = config(experiment);
-        outcome.table = Some(table(experiment, config.frames(), config.slots()));
     }
     for node in &world.nodes {
         match node {
@@ -281,7 +290,7 @@ fn problems(outcome: &ClioOutcome, experiment: &ClioExperiment) -> Vec<String> {
     let (mut problems, operations) = (Vec::new(), experiment.spec.operations);
     let mut check = |bad: bool, what: String| problems.extend(bad.then_some(what));
     check(outcome.wrong > 0, format!("{} reads had a wrong content", outcome.wrong));
-    let ended = outcome.operations;
+    let ended = outcome.operations + outcome.failed;
     check(
         ended < operations,
         format!("{ended} of {operations} operations ended: the run stood still or took too long"),

@@ -13,8 +13,8 @@ use p4rack_offload::{Kv, KvArguments, KvFunction, block_bytes};
 use p4rack_wire::clio::{Kind, PAGE_SIZES};
 use p4rack_wire::{Nanos, SplitMix};
 
-/// How long boards remember what they have executed, and clients count on it.
-pub(super) const MEMORY: Nanos = Nanos::from_micros(1_200);
+/// How long boards remember accesses, and calls of the slow path, which are fewer and take longer.
+const MEMORY: [Nanos; 2] = [Nanos::from_micros(1_200), Nanos::from_secs(1)];
 /// Calls of the store that wait or are being executed.
 const CALLS_MAX: usize = 1 << 10;
 
@@ -66,20 +66,32 @@ fn buckets(experiment: &ClioExperiment) -> u64 {
     2 * u64::from(experiment.spec.keys)
 }
 
+/// Frames of a board's memory that an experiment needs.
+pub(super) fn frames(experiment: &ClioExperiment) -> u64 {
+    let spec = &experiment.spec;
+    let processes = u64::from(spec.compute_nodes) * u64::from(spec.processes);
+    match spec.load {
+        // Nothing is freed, and at the end operations are under way.
+        Load::Allocations => {
+            let under_way = processes * u64::from(spec.threads) * u64::from(spec.window);
+            experiment.page_size.pages(spec.bytes).saturating_mul(spec.operations + spec.warmup + under_way)
+        }
+        Load::Kv => store_pages(experiment),
+        Load::Accesses | Load::Fill => processes * spec.pages,
+    }
+}
+
+/// How long boards remember what they have executed, and clients count on it.
+pub(super) fn memory(experiment: &ClioExperiment) -> Nanos {
+    MEMORY[usize::from(experiment.spec.load == Load::Allocations)]
+}
+
 /// Parameters of the boards.
 pub(super) fn config(experiment: &ClioExperiment) -> Config {
     let spec = &experiment.spec;
     let size = experiment.page_size;
     let processes = u64::from(spec.compute_nodes) * u64::from(spec.processes);
-    let allocated = match spec.load {
-        // Room for what is allocated and not freed.
-        Load::Allocations => {
-            size.pages(spec.bytes) * (spec.operations + spec.warmup + 64).min(1 << 20) / processes.max(1)
-        }
-        _ => spec.pages,
-    };
-    let frames = (processes * allocated).max(1) + store_pages(experiment);
-    let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+    let frames = u32::try_from(frames(experiment)).unwrap_or(u32::MAX);
     let ready = spec.table.free_pages.min(frames);
     Config {
         index: experiment.index,
@@ -91,7 +103,7 @@ pub(super) fn config(experiment: &ClioExperiment) -> Config {
         data_bytes_max: spec.network.packet_bytes,
         calls_max: [if store_pages(experiment) > 0 { CALLS_MAX } else { 0 }; 2],
         retry_entries: 1 << 18,
-        retry_keep: MEMORY,
+        retry_keep: memory(experiment),
         step: Nanos(experiment.slow.step_ns),
         step_pages: experiment.slow.step_pages as u32,
         step_zero_bytes: experiment.slow.zero_bytes,

@@ -173,6 +173,9 @@ pub struct PaperSpec {
     /// Whether the paper's figure is a bound: less agrees with it.
     #[serde(default)]
     pub at_most: bool,
+    /// Whether it is a bound from below: more agrees with it.
+    #[serde(default)]
+    pub at_least: bool,
     /// How far the simulated figure may be from the paper's and still be the same, as a share of that. Default: 0.1.
     pub within: Option<f64>,
     /// Place in the paper, quoted.

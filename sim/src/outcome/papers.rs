@@ -12,6 +12,9 @@ pub struct Compared {
     pub paper: f64,
     /// Whether the paper gives it as a bound.
     pub at_most: bool,
+    /// Whether the paper gives it as a bound from below.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// How far ours may be from it and still be the same, as a share, if that is not a tenth.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
@@ -59,6 +62,7 @@ pub(crate) fn compared<'a>(
             figure: paper.figure.clone(),
             paper: paper.says,
             at_most: paper.at_most,
+            at_least: paper.at_least,
             within: paper.within,
             ours,
             ratio: ours.filter(|_| paper.says != 0.0).map(|ours| ours / paper.says),

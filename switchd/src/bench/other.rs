@@ -1,7 +1,7 @@
 //! Another switch, in a process of its own, measured like this one.
 
 use super::signs::{BenchError, Signs};
-use p4rack_netdev::{Links, clock};
+use p4rack_netdev::{Links, clock, process};
 use p4rack_wire::Nanos;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -91,11 +91,12 @@ impl Other {
         let name = self.program.display();
         let failed = |what: String| BenchError::Other(format!("{name} {what}"));
         let mut command = Command::new(&self.program);
-        let mut process = Running::start(command.args(&self.args))
+        let mut running = Running::start(command.args(&self.args))
             .map_err(|error| failed(format!("did not start: {error}")))?;
+        let pid = running.pid();
         let started = clock::now();
         while TcpStream::connect(self.addr).is_err() {
-            if let Some(how) = process.ended() {
+            if let Some(how) = running.ended() {
                 return Err(failed(format!("ended at once: {how}")));
             }
             if clock::now() - started > START {
@@ -107,24 +108,17 @@ impl Other {
             }
             std::thread::sleep(LOOK);
         }
-        let before = cpu(process.pid());
+        let cpu = || {
+            process::cpu(pid).map_err(|error| failed(format!("has no processor time: {error}")))
+        };
+        let before = cpu()?;
         signs.ready();
         while !signs.stop() {
             std::thread::sleep(LOOK);
         }
-        match process.ended() {
+        match running.ended() {
             Some(how) => Err(failed(format!("ended under load: {how}"))),
-            None => Ok(Nanos(cpu(process.pid()).0.saturating_sub(before.0))),
+            None => Ok(cpu()?.saturating_sub(before)),
         }
     }
-}
-
-/// Processor time of a process's living threads.
-fn cpu(pid: u32) -> Nanos {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let of = |path: PathBuf| {
-        let text = std::fs::read_to_string(path.join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    Nanos(threads.filter_map(|thread| of(thread.path())).sum())
 }

@@ -4,6 +4,7 @@ use crate::cmd::adapter::text;
 use p4rack_hosts::remote::setting::Switch;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::star::Star;
+use p4rack_netdev::process;
 use p4rack_wire::Nanos;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -63,15 +64,9 @@ impl InSwitch {
         Server { addr: format!("{}:{PORT}", Star::hub_ip()), tls: None }
     }
 
-    /// Processor time of the switch: of all of its threads.
+    /// Processor time of the switch.
     fn cpu(&self) -> std::io::Result<Nanos> {
-        let mut sum = 0;
-        for task in std::fs::read_dir(format!("/proc/{}/task", self.switch.0.id()))? {
-            let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
-            let first = text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
-            sum += first.ok_or_else(|| std::io::Error::other("schedstat has no processor time"))?;
-        }
-        Ok(Nanos(sum))
+        process::cpu(self.switch.0.id())
     }
 }
 

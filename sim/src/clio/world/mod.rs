@@ -14,10 +14,10 @@ use crate::check::Digest;
 use crate::clio::board::{BoardNode, Finished, StageSums, Translations};
 use crate::clio::compute::{self, ComputeNode, Library, Process, Thread, Work};
 use crate::clio::experiment::ClioExperiment;
-use crate::clio::modelled::ModelNode;
+use crate::clio::modelled::{ModelNode, Shape};
 use crate::clio::rack::{self, CLOCK, End};
 use crate::clio::setup;
-use crate::clio::spec::ClioScheme;
+use crate::clio::spec::{ClioScheme, Load};
 use crate::frames::{Frame, Frames};
 use crate::kernel::{Agenda, Due, Hub, Wires};
 use crate::random::Random;
@@ -95,13 +95,15 @@ pub(in crate::clio) struct Tally {
     pub latency: Histogram,
     /// Sum of latencies, picoseconds: histograms round.
     pub latency_ps: u128,
-    /// Operations that have ended, in all and since measuring began.
+    /// Operations that have ended.
     pub ended: u64,
+    /// Those that ended well since measuring began.
     pub done: u64,
     /// Bytes of the latter.
     pub bytes: u64,
     pub begun_ps: u64,
     pub end_ps: u64,
+    /// Operations that did not end well, also before measuring began.
     pub wrong: u64,
     pub refused: u64,
     pub unknown: u64,
@@ -152,7 +154,13 @@ impl<'a> ClioWorld<'a> {
                     at.push(ready.processes);
                 }
                 scheme => {
-                    let shape = (experiment.compute.inline_bytes, experiment.regions(), spec.touched);
+                    let shape = Shape {
+                        inline_bytes: experiment.compute.inline_bytes,
+                        fetch_ns: experiment.compute.fetch_ns,
+                        regions: experiment.regions(),
+                        touched: spec.touched,
+                        is_shared: spec.load == Load::Kv,
+                    };
                     nodes.push(Node::Modelled(ModelNode::new(scheme, experiment.rdma, shape)));
                 }
             }
@@ -264,7 +272,8 @@ impl<'a> ClioWorld<'a> {
     /// Runs until all operations have ended.
     pub fn run(&mut self) {
         let limit_ps = self.now_ps + LIMIT_PS;
-        while self.tally.done < self.experiment.spec.operations
+        let operations = self.experiment.spec.warmup + self.experiment.spec.operations;
+        while self.tally.ended < operations
             && let Some((now_ps, event)) = self.agenda.next()
             && now_ps <= limit_ps
         {

@@ -1,7 +1,8 @@
 //! Threads, their libraries, and adapters.
 
 use super::{AHEAD, BOARD_PORT, ClioWorld, Event, PORTS, Parcel};
-use crate::clio::compute::{self, Asked, Library};
+use crate::clio::compute::{self, Asked, Ending, Library};
+use crate::clio::modelled::Posted;
 use crate::clio::rack::{self, CLOCK, End, HEADERS};
 use crate::clio::spec::{ClioScheme, Load};
 use p4rack_fabric::{HostMachine as _, Machine as _};
@@ -38,8 +39,8 @@ impl ClioWorld<'_> {
         let send_ns = if is_model { experiment.rdma.post_ns } else { experiment.compute.send_ns };
         let begun_ps = now_ps - send_ns * 1_000;
         if is_model && experiment.spec.load == Load::Allocations {
-            let took_ns = experiment.rdma.register_ns
-                + experiment.spec.bytes.div_ceil(4_096) * experiment.rdma.register_page_ns;
+            let pages = experiment.page_size.pages(experiment.spec.bytes);
+            let took_ns = experiment.rdma.register_ns + pages * experiment.rdma.register_page_ns;
             if let Some(tag) = self.work.begin(thread, number, begun_ps) {
                 self.agenda.add(now_ps + took_ns * 1_000, Event::Registered(tag));
             }
@@ -69,18 +70,17 @@ impl ClioWorld<'_> {
                 break;
             }
             let polled = match &mut process.library {
-                Library::Clio(client) => client.poll_link(now, &mut self.out).map(|board| (board, false)),
-                Library::Modelled(client) => client.poll(&mut self.out),
+                Library::Clio(client) => client.poll_link(now, &mut self.out).map(|board| (board, None)),
+                Library::Modelled(client) => client.poll(&mut self.out).map(|one| (one.to, Some(one))),
             };
-            let Some((board, posts)) = polled else { break };
+            let Some((board, posted)) = polled else { break };
             let mut frame = self.frames.take(self.out.len() < 200);
             frame.clear();
             frame.resize(HEADERS, 0);
             frame.extend_from_slice(&self.out);
             let to = End { host: experiment.spec.compute_nodes + board, port: BOARD_PORT };
             rack::address(&mut frame, from, to);
-            let is_model = matches!(process.library, Library::Modelled(_));
-            let nic_ps = self.nic_out_ps(frame.len() as u64, is_model, posts);
+            let nic_ps = self.nic_out_ps(frame.len() as u64, posted);
             let compute = &mut self.computes[usize::from(node)];
             compute.crossed_ps = compute.crossed_ps.max(now_ps + nic_ps);
             compute.crossing += 1;
@@ -101,17 +101,17 @@ impl ClioWorld<'_> {
     }
 
     /// Time of a frame from a process's library to the machine of the link.
-    pub(super) fn nic_out_ps(&self, bytes: u64, is_model: bool, posts: bool) -> u64 {
+    pub(super) fn nic_out_ps(&self, frame_bytes: u64, posted: Option<Posted>) -> u64 {
         let (compute, rdma) = (&self.experiment.compute, &self.experiment.rdma);
-        let is_fetched = bytes > compute.inline_bytes;
-        let ns = if is_model {
-            let post_ns = if posts { rdma.post_ns } else { 0 };
-            let fetch_ns = if is_fetched { 2 * rdma.pcie_ns } else { 0 };
-            rdma.pcie_ns + rdma.packet_ns + post_ns + fetch_ns
-        } else {
-            compute.nic_ns + if is_fetched { compute.fetch_ns } else { 0 }
+        let (ns, bytes) = match posted {
+            None => (compute.nic_ns, frame_bytes),
+            Some(posted) => {
+                let post_ns = if posted.is_posted_again { rdma.post_ns } else { 0 };
+                (rdma.pcie_ns + rdma.packet_ns + post_ns, posted.bytes)
+            }
         };
-        ns * 1_000
+        let fetch_ns = if bytes > compute.inline_bytes { compute.fetch_ns } else { 0 };
+        (ns + fetch_ns) * 1_000
     }
 
     pub(super) fn delivered(&mut self, parcel: Parcel, now_ps: u64) {
@@ -127,7 +127,7 @@ impl ClioWorld<'_> {
             Library::Modelled(client) => {
                 let ended = client.handle(spec.scheme, packet);
                 if let Some(tag) = ended {
-                    self.ended(tag, compute::Ending::Done, now_ps);
+                    self.ended(tag, Ending::Done, now_ps);
                 }
             }
         }
@@ -147,8 +147,8 @@ impl ClioWorld<'_> {
         }
     }
 
-    /// An operation has ended.
-    pub(super) fn ended(&mut self, tag: u64, end: compute::Ending, now_ps: u64) {
+    /// An operation has ended. Only those that ended well are measured.
+    pub(super) fn ended(&mut self, tag: u64, end: Ending, now_ps: u64) {
         let (number, slot) = ((tag >> 16) as u32, tag as u16);
         let thread = &mut self.threads[number as usize];
         let one = thread.under_way(slot);
@@ -156,20 +156,22 @@ impl ClioWorld<'_> {
         thread.free_ps = thread.free_ps.max(now_ps);
         let (process, tally) = (thread.process, &mut self.tally);
         match end {
-            compute::Ending::Done => {}
-            compute::Ending::Wrong => tally.wrong += 1,
-            compute::Ending::Refused => tally.refused += 1,
-            compute::Ending::Unknown => tally.unknown += 1,
+            Ending::Done => {}
+            Ending::Wrong => tally.wrong += 1,
+            Ending::Refused => tally.refused += 1,
+            Ending::Unknown => tally.unknown += 1,
         }
         tally.ended += 1;
         let warmup = self.experiment.spec.warmup;
         if tally.ended == warmup {
             self.begin_measuring(now_ps);
         } else if tally.ended > warmup {
-            tally.done += 1;
-            tally.bytes += one.bytes;
             tally.end_ps = now_ps;
-            if one.begun_ps >= tally.begun_ps {
+            if end == Ending::Done {
+                tally.done += 1;
+                tally.bytes += one.bytes;
+            }
+            if end == Ending::Done && one.begun_ps >= tally.begun_ps {
                 tally.latency.record((now_ps - one.begun_ps) / 1_000);
                 tally.latency_ps += u128::from(now_ps - one.begun_ps);
             }

@@ -14,6 +14,7 @@ const MERGED: &[(&str, &str)] = &[
     ("profile", "/outcome/profile"),
     ("seed", "/outcome/seed"),
     ("operations", "/outcome/operations"),
+    ("failed", "/outcome/failed"),
     ("mean_ns", "/outcome/mean_ns"),
     ("p50_ns", "/outcome/latency_ns/p50"),
     ("p99_ns", "/outcome/latency_ns/p99"),
@@ -25,6 +26,7 @@ const MERGED: &[(&str, &str)] = &[
     ("fill_retries", "/outcome/fill/retries"),
     ("table_percent", "/outcome/table/percent"),
     ("wrong", "/outcome/wrong"),
+    ("refused", "/outcome/refused"),
     ("unknown", "/outcome/unknown"),
     ("problems", "/outcome/problems"),
 ];
@@ -69,7 +71,11 @@ const PAGE: Page = Page {
         least: 1,
         figures: &[figure("time", "ns", "", 1.0)],
     }),
-    notes: &[("/refused", "some operations were refused"), ("/unknown", "some operations had no answer")],
+    notes: &[
+        ("/wrong", "some reads had a wrong content"),
+        ("/refused", "some operations were refused"),
+        ("/unknown", "some operations had no answer"),
+    ],
 };
 
 impl Shown for ClioExperiment {
@@ -78,7 +84,7 @@ impl Shown for ClioExperiment {
     const TABLE: Option<Table> = Some(Table {
         header: &[
             "settings", "scheme", ">mean ns", ">p50 ns", ">p99 ns", ">Mops", ">Gb/s", ">links %", ">lost",
-            ">again", ">retries", ">table %", ">wrong", ">unknown",
+            ">again", ">retries", ">table %", ">wrong", ">refused", ">unknown",
         ],
         row: |settings, outcome| Ok(row(settings, outcome)),
     });
@@ -102,7 +108,7 @@ fn row(settings: String, outcome: &Value) -> Vec<String> {
     vec![
         settings,
         outcome["scheme"].as_str().unwrap_or_default().to_owned(),
-        latency("/mean_ns"),
+        number("/mean_ns", 1.0, 0),
         latency("/latency_ns/p50"),
         latency("/latency_ns/p99"),
         number("/mops", 1.0, 3),
@@ -113,6 +119,7 @@ fn row(settings: String, outcome: &Value) -> Vec<String> {
         number("/fill/retries", 1.0, 1),
         number("/table/percent", 1.0, 4),
         number("/wrong", 1.0, 0),
+        number("/refused", 1.0, 0),
         number("/unknown", 1.0, 0),
     ]
 }
@@ -128,11 +135,18 @@ fn text_of(outcome: &ClioOutcome) -> String {
         count(outcome.frame_hops)
     );
     let latency = &outcome.latency_ns;
-    if latency.count > 0 {
+    if let Some(mean_ns) = outcome.mean_ns {
         text += &format!(
             "latency ns     mean {:.0}, min {}, p50 {}, p99 {}, max {}\n",
-            outcome.mean_ns, latency.min, latency.p50, latency.p99, latency.max
+            mean_ns, latency.min, latency.p50, latency.p99, latency.max
         );
+    }
+    if outcome.failed > 0 {
+        let measured = outcome.operations + outcome.failed;
+        let (failed, measured) = (count(outcome.failed), count(measured));
+        text += &format!("failed         {failed} of {measured} operations, which no figure contains\n");
+    }
+    if outcome.measured_s > 0.0 {
         text += &format!(
             "throughput     {:.3} million operations/s, {:.2} Gb/s of data, {:.0} % of what the links carry\n",
             outcome.mops,

@@ -202,7 +202,11 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
     text += &format!("carried load   {}\n", or_dash(outcome.carried_load));
     text += &format!("operations     {} million per second\n", or_dash(outcome.mops));
     for paper in &outcome.paper {
-        let bound = if paper.at_most { "at most " } else { "" };
+        let bound = match (paper.at_most, paper.at_least) {
+            (true, _) => "at most ",
+            (_, true) => "at least ",
+            _ => "",
+        };
         text +=
             &format!("{}: the paper {bound}{}, here {}\n", paper.figure, paper.paper, or_dash(paper.ours));
     }

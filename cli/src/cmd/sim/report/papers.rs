@@ -21,6 +21,8 @@ enum Kind {
     Equal,
     /// None is above it.
     AtMost,
+    /// None is below it.
+    AtLeast,
     /// The greatest is near it ("up to").
     UpTo,
     /// Their mean is near it ("on average").
@@ -29,12 +31,14 @@ enum Kind {
 
 impl Kind {
     fn of(paper: &Value) -> Kind {
-        match ["at_most", "up_to", "mean"].map(|key| paper[key].as_bool() == Some(true)) {
-            [true, _, _] => Kind::AtMost,
-            [_, true, _] => Kind::UpTo,
-            [_, _, true] => Kind::Mean,
-            _ => Kind::Equal,
-        }
+        let kinds = [
+            ("at_most", Kind::AtMost),
+            ("at_least", Kind::AtLeast),
+            ("up_to", Kind::UpTo),
+            ("mean", Kind::Mean),
+        ];
+        let is_set = |(key, _): &(&str, Kind)| paper[*key].as_bool() == Some(true);
+        kinds.into_iter().find(is_set).map_or(Kind::Equal, |(_, kind)| kind)
     }
 }
 
@@ -299,6 +303,7 @@ impl Comparison {
         match self.kind {
             Kind::Equal => self.is_near(value),
             Kind::AtMost => value <= self.says,
+            Kind::AtLeast => value >= self.says,
             Kind::UpTo => value <= self.says || self.is_near(value),
             Kind::Mean => true,
         }
@@ -310,7 +315,7 @@ impl Comparison {
         let greatest = judged.iter().copied().max_by(f64::total_cmp)?;
         let all = judged.iter().all(|value| self.agrees(*value));
         Some(match self.kind {
-            Kind::Equal | Kind::AtMost => all,
+            Kind::Equal | Kind::AtMost | Kind::AtLeast => all,
             Kind::UpTo => all && self.is_near(greatest),
             Kind::Mean => self.is_near(mean(&judged)),
         })

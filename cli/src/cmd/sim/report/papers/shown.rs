@@ -37,6 +37,7 @@ impl Comparison {
         let word = match self.kind {
             Kind::Equal => "",
             Kind::AtMost => "at most ",
+            Kind::AtLeast => "at least ",
             Kind::UpTo => "up to ",
             Kind::Mean => "on average ",
         };

@@ -106,6 +106,8 @@ fn every_kind_of_figure_can_be_missed() {
     assert_eq!(verdict("at_most", &[10.0, 30.0]), "at most 3, here 1 to 3: as the paper says\n");
     let missed = "not reproduced at senders h3 (as the paper says at senders h2): y\n";
     assert_eq!(verdict("at_most", &[10.0, 31.0]), format!("at most 3, here 1 to 3.1: {missed}"));
+    assert_eq!(verdict("at_least", &[30.0, 45.0]), "at least 3, here 3 to 4.5: as the paper says\n");
+    assert_eq!(verdict("at_least", &[30.0, 29.0]), format!("at least 3, here 2.9 to 3: {missed}"));
     assert_eq!(verdict("up_to", &[10.0, 29.0, 5.0]), "up to 3, here 0.5 to 2.9: as the paper says\n");
     assert_eq!(verdict("up_to", &[10.0, 20.0]), "up to 3, here 1 to 2: not reproduced: y\n");
     assert_eq!(

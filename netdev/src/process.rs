@@ -1,0 +1,74 @@
+//! What processes have used.
+
+use p4rack_wire::Nanos;
+use std::io::{Error, ErrorKind, Result};
+use std::path::Path;
+
+/// Processor time of a process, of its ended threads and the kernel's work for it too. Errors: the process is gone.
+pub fn cpu(pid: u32) -> Result<Nanos> {
+    let id = libc::pid_t::try_from(pid).map_err(|_| Error::from_raw_os_error(libc::ESRCH))?;
+    let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: `clock` is live and exclusive. The call writes it, or returns an error.
+    let failed = unsafe { libc::clock_getcpuclockid(id, &mut clock) };
+    if failed != 0 {
+        return Err(Error::from_raw_os_error(failed));
+    }
+    // SAFETY: `time` is a live, exclusive timespec; a clock whose process has ended is an error.
+    if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
+        return Err(Error::last_os_error());
+    }
+    Ok(Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
+}
+
+/// Resident memory of a process, in bytes. Errors: the process is gone.
+pub fn resident_bytes(pid: u32) -> Result<u64> {
+    let path = Path::new("/proc").join(pid.to_string()).join("status");
+    let missing = || Error::new(ErrorKind::InvalidData, format!("{} has no VmRSS", path.display()));
+    resident_of(&std::fs::read_to_string(&path)?).ok_or_else(missing)
+}
+
+/// Resident memory in a process's `status`, in bytes.
+fn resident_of(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1 << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn memory_is_read_from_its_line() {
+        assert_eq!(resident_of("VmPeak:\t  9 kB\nVmRSS:\t     12 kB\nRssAnon: 1 kB\n"), Some(12 << 10));
+        assert_eq!(resident_of("VmRSS:\t many kB\n"), None);
+        assert_eq!(resident_of("VmRSS:\t 18446744073709551615 kB\n"), None);
+        assert!(resident_bytes(std::process::id()).is_ok_and(|bytes| bytes > 1 << 20));
+    }
+
+    /// What a thread has used is still counted when it has ended.
+    #[test]
+    fn ended_threads_count() {
+        let before = cpu(std::process::id()).unwrap();
+        let worked = std::thread::spawn(|| {
+            let start = clock::thread_cpu();
+            while clock::thread_cpu().saturating_sub(start) < Nanos::from_millis(5) {
+                std::hint::spin_loop();
+            }
+            clock::thread_cpu().saturating_sub(start)
+        });
+        let worked = worked.join().unwrap();
+        let used = cpu(std::process::id()).unwrap().saturating_sub(before);
+        assert!(used >= worked, "{used:?} of {worked:?}");
+    }
+
+    #[test]
+    fn processes_that_are_gone_are_errors() {
+        // Larger than any process id, and than any number of the type that the kernel uses.
+        for pid in [i32::MAX as u32, u32::MAX] {
+            assert_eq!(cpu(pid).unwrap_err().raw_os_error(), Some(libc::ESRCH), "{pid}");
+            assert!(resident_bytes(pid).is_err());
+        }
+    }
+}
