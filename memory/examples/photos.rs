@@ -97,8 +97,7 @@ pub struct Report {
 
 /// Runs that many clients. Errors: the board can't be reached or has too little memory, or a file is no JPEG.
 pub fn measure(args: &Args, clients: u16) -> Result<Report> {
-    let mut clients: Vec<Client> =
-        (0..clients).map(|nth| Client::open(args, nth)).collect::<Result<_>>()?;
+    let mut clients: Vec<Client> = (0..clients).map(|nth| Client::open(args, nth)).collect::<Result<_>>()?;
     for photo in 0..args.photos {
         clients.iter_mut().try_for_each(|client| client.work(photo))?;
     }
@@ -106,7 +105,9 @@ pub fn measure(args: &Args, clients: u16) -> Result<Report> {
     thread::scope(|scope| {
         let work = |client: &mut Client| (0..args.photos).try_for_each(|photo| client.work(photo));
         let threads: Vec<_> = clients.iter_mut().map(|client| scope.spawn(move || work(client))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a client failed".into())))
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a client failed".into())))
     })?;
     let together = mean(&mut clients);
     if let Some(folder) = &args.keep {
@@ -133,7 +134,8 @@ pub fn photo(client: u16, nth: u16) -> Vec<u8> {
         let colour = [0, 1, 2].map(|channel: usize| {
             let near = |light: &[u64; 3]| 1 + x.abs_diff(light[0]).pow(2) + y.abs_diff(light[1]).pow(2);
             let weights = lights.iter().map(|light| (1_000_000 / near(light), light[(channel + 2) % 3]));
-            let (sum, all) = weights.fold((0, 0), |(sum, all), (weight, of)| (sum + weight * of, all + weight));
+            let (sum, all) =
+                weights.fold((0, 0), |(sum, all), (weight, of)| (sum + weight * of, all + weight));
             sum / all.max(1)
         });
         let noise = random.between(0, 8);
@@ -240,7 +242,8 @@ impl Client {
     fn keep(&mut self, folder: &Path) -> Result<()> {
         for photo in 0..self.photos {
             let path = folder.join(format!("client-{}-photo-{photo}.jpg", self.nth));
-            fs::write(&path, self.read_file(photo)?).map_err(|error| format!("{}: {error}", path.display()))?;
+            fs::write(&path, self.read_file(photo)?)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
         Ok(())
     }
