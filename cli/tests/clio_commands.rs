@@ -7,61 +7,15 @@ mod certificates;
 mod common;
 
 use certificates::{Certificates, VALID};
-use common::switch::Running;
+use common::clio::Board;
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// A board, and where its clients join.
-struct Board {
-    running: Running,
-    addr: String,
-}
-
-impl Board {
-    fn start(options: &[&str]) -> Board {
-        let mut command = p4rack();
-        command.args([
-            "clio",
-            "serve",
-            "--json",
-            "--grpc-server-addr",
-            "127.0.0.1:0",
-            "--udp-addr",
-            "127.0.0.1:0",
-        ]);
-        let mut running = Running::start(command.args(options));
-        let ready: Value = serde_json::from_str(&running.until("ready")).unwrap();
-        Board { running, addr: ready["listens"].as_str().unwrap().to_owned() }
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        p4rack().arg("clio").args(words).args(["--board", &self.addr]).output().unwrap()
-    }
-
-    /// Runs a command that succeeds; what it prints.
-    fn fine(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
-        stdout(&output)
-    }
-
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.fine(&[words, &["--json"]].concat())).unwrap()
-    }
-
-    /// Runs a command that is refused; what it says.
-    fn refused(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert!(!output.status.success(), "{words:?}: {}", stdout(&output));
-        stderr(&output)
-    }
-}
 
 #[test]
 fn memory_is_allocated_locked_and_freed() {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{KeptRack, can_make_namespaces, one_at_a_time, p4rack, repo, stderr, stdout, wait_until};
+use common::{KeptRack, can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout, wait_until};
 use p4rack_netdev::clock;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -114,6 +114,77 @@ fn slots_are_carried_by_any_way_with_atomic_operations() {
     let refused =
         p4rack().args(["up", "--scheme", "local"]).arg(repo("examples/edm-kv.toml")).output().unwrap();
     assert!(stderr(&refused).contains("no atomic operations that clients share"), "{}", stderr(&refused));
+}
+
+/// Redis and Memcached hold the records in place of p4rack's server. Three clients with several operations each lose none of the other
+/// clients' writes.
+#[test]
+fn a_store_runs_on_servers_of_other_projects() {
+    let installed = [("redis-server", "redis-server"), ("memcached", "memcached")];
+    if !can_make_namespaces() || !installed.iter().all(|(program, package)| have(program, package)) {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("results.json");
+    let output = p4rack()
+        .args(["up", "--duration", "2", "--scheme", "redis", "--scheme", "memcached"])
+        .args(["--set", "workload.depth=4", "--set", "workload.records=50"])
+        .arg(repo("examples/clio-kv.toml"))
+        .arg(format!("--json={}", json.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    let schemes = results["schemes"].as_array().unwrap();
+    assert_eq!(schemes.iter().map(|scheme| &scheme["name"]).collect::<Vec<_>>(), ["redis", "memcached"]);
+    for scheme in schemes {
+        let store = &scheme["store"];
+        assert_eq!((&store["lost"], &store["wrong"]), (&0.into(), &0.into()), "{store}");
+        let mixes = store["mixes"].as_array().unwrap();
+        assert!(
+            mixes.len() == 4 && mixes.iter().all(|mix| mix["ops_per_s"].as_f64() > Some(50.0)),
+            "{store}"
+        );
+        assert!(store["server_cpu_ns"].as_f64() > Some(100.0), "{store}");
+        assert!(store["server_resident_bytes"][1].as_u64() > Some(1 << 20), "{store}");
+    }
+    assert!(results["skipped"].is_null(), "{results}");
+}
+
+/// Without the programs, their runs are skipped by name and counted; the others take place.
+#[test]
+fn runs_without_their_server_are_skipped() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("results.json");
+    let up = |schemes: &[&str]| {
+        let schemes = schemes.iter().flat_map(|scheme| ["--scheme", scheme]);
+        let mut command = p4rack();
+        command.args(["up", "--duration", "0.5"]).args(schemes).arg(repo("examples/clio-kv.toml"));
+        command.env("PATH", folder.path()).arg(format!("--json={}", json.display()));
+        command.output().unwrap()
+    };
+    let output = up(&["l2", "redis", "memcached"]);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let table = stdout(&output);
+    for (name, package) in [("redis", "redis-server"), ("memcached", "memcached")] {
+        let line = format!("{name} skipped: needs {package}, get it by: sudo apt-get install {package}\n");
+        assert!(table.contains(&line), "{table}");
+    }
+    assert!(table.contains("2 of 3 runs skipped\n"), "{table}");
+    let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert_eq!(results["schemes"].as_array().unwrap().len(), 1);
+    assert_eq!(results["skipped"][1]["name"], "memcached");
+    let output = up(&["redis"]);
+    assert!(
+        !output.status.success() && stderr(&output).contains("redis skipped: needs"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 /// Clio over plain switching and through PL2's agents, beside a server over TCP, on a rack that describes a board. The board's

@@ -211,11 +211,11 @@ fn a_store_by_clio_needs_no_table() {
     let run: Run = "clio".parse().unwrap();
     assert_eq!(run, Run::from(Scheme::CLIO));
     let without = rack(STORE);
-    assert_eq!(without.meant(run), Run { scheme: Scheme::L2, way: Some(Way::CLIO) });
+    assert_eq!(without.meant(run), Run::by(Way::CLIO));
     assert_eq!(without.meant(run).name(), "clio");
     assert!(without.during(run).unwrap().protocols.is_empty());
     let with = rack(&format!("{PL2}[clio]\n{BOARD}{STORE}"));
-    let described = Run { scheme: Scheme::CLIO, way: Some(Way::CLIO) };
+    let described = Run { way: Some(Way::CLIO), ..Scheme::CLIO.into() };
     assert_eq!(
         (with.meant(run), with.by(Way::CLIO), with.meant(Run::by(Way::CLIO))),
         (described, described, described)
@@ -235,8 +235,8 @@ fn a_store_by_clio_needs_no_table() {
 fn a_schemes_way_is_that_of_its_first_protocol() {
     let rack = rack(&format!("[edm]\nmode = \"timed\"\nmemory = [\"h1\"]\n[clio]\n{BOARD}{STORE}"));
     assert_eq!(rack.scheme().way(), Some(Way::EDM_TIMED));
-    assert_eq!(rack.by(Way::EDM_TIMED), Run { scheme: Scheme::one("edm-timed"), way: Some(Way::EDM_TIMED) });
-    assert_eq!(rack.by(Way::RDMA), Run { scheme: Scheme::L2, way: Some(Way::RDMA) });
+    assert_eq!(rack.by(Way::EDM_TIMED), Run { way: Some(Way::EDM_TIMED), ..Scheme::one("edm-timed").into() });
+    assert_eq!(rack.by(Way::RDMA), Run::by(Way::RDMA));
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! The rack's processes: p4rack's own subcommands, each in its namespace; none outlives `up`.
+//! The rack's processes: p4rack's own subcommands, and servers of other projects, each in its namespace; none outlives `up`.
 //!
 //! Their output goes to memory files, so that a chatty process never waits for a reader and nothing is left
 //! on disk. Start processes from a thread that lives as long as they should, because the kernel ends them
@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -28,6 +29,13 @@ pub fn own_binary() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("p4rack").stdin(Stdio::null());
     command
+}
+
+/// Path of a program on PATH, or among the system's.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = [Path::new("/usr/sbin"), Path::new("/sbin")].map(Path::to_path_buf);
+    std::env::split_paths(&folders).chain(sbin).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// Looks at other processes while one is waited for. Fails if one of them has ended.
@@ -50,12 +58,17 @@ impl Process {
         I: IntoIterator<Item = A>,
         A: Into<OsString>,
     {
+        let mut command = own_binary();
+        command.args(args.into_iter().map(Into::into));
+        Process::start_program(name, ns, command)
+    }
+
+    /// Starts another program in the namespace.
+    pub fn start_program(name: &str, ns: &NetNs, mut command: Command) -> Result<Process, LabError> {
         let file = || sys::memory_file("p4rack-output").map_err(LabError::system("memory for output"));
         let (out, err) = (file()?, file()?);
         let share = |file: &File| file.try_clone().map_err(LabError::system("copying a descriptor"));
-        let mut command = own_binary();
         command
-            .args(args.into_iter().map(Into::into))
             .stdout(share(&out)?)
             .stderr(share(&err)?)
             // Ctrl-C reaches only `up`, which ends its children in order.

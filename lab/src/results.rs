@@ -1,5 +1,6 @@
 //! Results of a run, as `up` prints them.
 
+use crate::store::servers::Skipped;
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
 use p4rack_codegen::rack::{Log, Run, WorkloadKind};
@@ -27,6 +28,9 @@ pub struct Results {
     pub tcp: String,
     /// Results per scheme, in the order in which they ran.
     pub schemes: Vec<SchemeResult>,
+    /// Runs that did not take place, because a program is missing.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub skipped: Vec<Skipped>,
     /// The same rack and workload in virtual time, if asked for: results per scheme.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub simulated: Vec<SchemeResult>,

@@ -15,7 +15,15 @@ pub fn render(results: &Results) -> String {
         let cells = columns.iter().map(|(_, scheme)| figure(scheme));
         table.push(std::iter::once(label).chain(cells).collect());
     }
-    let mut out = format!("{}\n{}\n", table.text(), results.context());
+    let mut out = format!("{}\n", table.text());
+    for skipped in &results.skipped {
+        out.push_str(&format!("{}\n", skipped.sentence()));
+    }
+    if !results.skipped.is_empty() {
+        let all = results.schemes.len() + results.skipped.len();
+        out.push_str(&format!("{} of {all} runs skipped\n", results.skipped.len()));
+    }
+    out.push_str(&format!("{}\n", results.context()));
     let waiting = results.schemes.iter().flat_map(|scheme| &scheme.rpc).any(|value| value.unfinished > 0);
     if waiting {
         out.push_str(&format!(

@@ -10,6 +10,7 @@ use crate::promises;
 use crate::results::{Bulk, Machine, Results, Setting, VERSION};
 use crate::running::Running;
 use crate::store;
+use crate::store::servers::{self, Skipped};
 use crate::sys;
 use crate::ways;
 use p4rack_codegen::rack::{Run, Store, Target, Workload};
@@ -73,6 +74,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     let duration_s = options.duration_s.unwrap_or(workload.duration_s);
     let plan =
         Plan { workload, window_ns: (duration_s * 1e9) as u64, seed: options.seed.unwrap_or(workload.seed) };
+    let (runs, skipped) = possible(runs, &progress)?;
     let machine = Machine::here();
     let mtu = ways::mtu(&rack);
     let (mut results, mut tcp) = (Vec::new(), String::new());
@@ -89,9 +91,9 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
             (Some(Store { log: Some(_), .. }), Some(way)) => {
                 log_store::rack::run(&mut running, way, plan, None, &progress)?
             }
-            (Some(store), way) => {
+            (Some(store), _) => {
                 let beside = store::run::described_bulk(store);
-                store::run::run(&mut running, way, store, beside, plan, &progress)?
+                store::run::run(&mut running, run, store, beside, plan, &progress)?
             }
             (None, _) => measure::run(&mut running, plan, None, &progress)?,
         };
@@ -114,6 +116,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         duration_s,
         tcp,
         schemes: results,
+        skipped,
         simulated: Vec::new(),
         failures: Vec::new(),
         promises: Vec::new(),
@@ -158,6 +161,19 @@ pub(crate) fn create_network(rack: &Rack, access: Access, progress: &Progress) -
         .map(|(network, _)| network)
 }
 
+/// The runs that can take place, and the others, whose programs are missing.
+fn possible(runs: Vec<Run>, progress: &Progress) -> Result<(Vec<Run>, Vec<Skipped>), LabError> {
+    let mut skipped = Vec::new();
+    let lacks = |run: &Run| run.server.and_then(servers::missing);
+    let possible: Vec<Run> =
+        runs.into_iter().filter(|run| lacks(run).map(|what| skipped.push(what)).is_none()).collect();
+    match skipped.first() {
+        Some(first) if possible.is_empty() => return Err(LabError::Unfit(first.sentence())),
+        _ => skipped.iter().for_each(|one| progress.line(&format!("– {}", one.sentence()))),
+    }
+    Ok((possible, skipped))
+}
+
 /// What to run: what is asked for, or what the description lists. Each must suit the rack and its workload.
 fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
     let listed = || rack.workload.as_ref().map_or_else(|| vec![rack.scheme().into()], |w| w.schemes.clone());
@@ -171,6 +187,9 @@ fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
             (Some((_, Store { log: Some(_), .. })), Some(way)) => log_store::rack::check(&during, way)?,
             (Some((workload, store)), Some(way)) => {
                 store::run::check(&during, way, store, workload.ends().0)?;
+            }
+            (Some((_, store)), None) => {
+                run.server.map_or(Ok(()), |server| servers::check(rack, server, store))?;
             }
             _ => {}
         }

@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 const PACKAGES: &[(&str, &str, &str)] = &[
     ("g++", "/usr/bin/g++", "the fuzz targets"),
     ("memcached", "/usr/bin/memcached", "the memcached test"),
+    ("redis-server", "/usr/bin/redis-server", "the store of a Redis server"),
+    ("libjpeg-turbo-progs", "/usr/bin/djpeg", "the test of photos on a board"),
     ("iperf3", "/usr/bin/iperf3", "the iperf3 test"),
     ("curl", "/usr/bin/curl", "the documents' commands"),
     ("iputils-ping", "/usr/bin/ping", "the ping tests"),

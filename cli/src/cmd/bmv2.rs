@@ -1,6 +1,6 @@
 //! BMv2's `simple_switch_grpc` as a process, for comparisons.
 
-use super::doctor;
+use p4rack_lab::process::on_path;
 use p4rack_switchd::bench::other::{Other, Running};
 use std::fs::Permissions;
 use std::net::TcpStream;
@@ -20,8 +20,7 @@ const CPU_PORT: &str = "510";
 
 /// Path of the program; the error says how to get it.
 pub(super) fn program() -> Result<PathBuf, String> {
-    doctor::on_path(PROGRAM)
-        .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
+    on_path(PROGRAM).ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
 }
 
 /// HOST:PORT of a TCP port without a listener.

@@ -3,6 +3,7 @@
 use super::finding::Finding;
 use super::sde;
 use p4rack_codegen::{Arch, Rack};
+use p4rack_lab::process::on_path;
 use p4rack_lab::rows::Rows;
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::netns::{self, NetNs};
@@ -43,7 +44,8 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     tool("ping", &["-V"], "ping tests", "sudo apt-get install iputils-ping"),
     tool("iperf3", &["--version"], "throughput by hand, iperf3 test", "sudo apt-get install iperf3"),
-    tool("memcached", &["-V"], "memcached test", "sudo apt-get install memcached"),
+    tool("memcached", &["-V"], "memcached beside other stores", "sudo apt-get install memcached"),
+    tool("redis-server", &["--version"], "Redis beside other stores", "sudo apt-get install redis-server"),
     tool("etcd", &["--version"], "several controllers with shared state", "sudo apt-get install etcd-server"),
     tool("ip", &["-V"], "PTF suite, Mininet", "sudo apt-get install iproute2"),
     tool("mn", &["--version"], "p4rack mininet", "sudo apt-get install --no-install-recommends mininet"),
@@ -232,13 +234,6 @@ fn python_packages() -> Finding {
         get_it_by: found.is_none().then(|| PACKAGES.to_owned()),
         found: found.map_or_else(|| "missing".to_owned(), |version| format!("ptf {version}")),
     }
-}
-
-/// Path of a program on PATH.
-pub fn on_path(program: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let sbin = [Path::new("/usr/sbin"), Path::new("/sbin")].map(Path::to_path_buf);
-    std::env::split_paths(&folders).chain(sbin).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// The first dotted number in a program's output; `None` if it fails or takes too long.

@@ -1,7 +1,7 @@
 //! `p4rack mininet`.
 
-use super::doctor;
 use p4rack_codegen::{Rack, Scheme};
+use p4rack_lab::process::on_path;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn prepare(args: &Args) -> Result<Value, String> {
     if !imported.is_ok_and(|status| status.success()) {
         return Err(format!("error: {PYTHON} has no Mininet; get it by: {GET_MININET}"));
     }
-    if kind == "bmv2" && doctor::on_path("simple_switch_grpc").is_none() {
+    if kind == "bmv2" && on_path("simple_switch_grpc").is_none() {
         return Err("error: needs simple_switch_grpc on PATH; `p4rack doctor` tells how to get it".into());
     }
     let absolute =

@@ -1,6 +1,7 @@
 //! What the help of `--scheme` says: the schemes of the generator's registry.
 
 use p4rack_codegen::Scheme;
+use p4rack_codegen::rack::KvServer;
 use p4rack_fabric::remote::Way;
 
 /// Help of an option that takes a scheme; `default` says what holds without it.
@@ -10,9 +11,10 @@ pub(super) fn help(default: &str) -> String {
 
 /// Help of an option that takes what `up` compares.
 pub(super) fn help_of_runs(default: &str) -> String {
-    let ways = Way::names();
+    let (ways, servers) = (Way::names(), KvServer::names());
     format!(
-        "Scheme: {}, or protocols joined by +; for a log store {ways}; may be repeated [default: {default}]",
+        "Scheme: {}, or protocols joined by +; for a log store {ways}; for another store also {servers}; may be repeated [default: \
+         {default}]",
         names()
     )
 }

@@ -186,9 +186,10 @@ fn keep_running(args: UpArgs) -> ExitCode {
     let [path] = args.rack.as_slice() else {
         return refused("--keep leaves one rack running: give one description");
     };
-    if let Some(run) = args.scheme.iter().find(|run| run.way.is_some()) {
+    if let Some(run) = args.scheme.iter().find(|run| run.way.is_some() || run.server.is_some()) {
+        let what = if run.server.is_some() { "server" } else { "way" };
         return refused(format!(
-            "--keep runs no workload, and {run} is a way of one: give a scheme such as {}",
+            "--keep runs no workload, and {run} is a {what} of one: give a scheme such as {}",
             run.scheme
         ));
     }

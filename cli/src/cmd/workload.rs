@@ -2,13 +2,14 @@
 
 use super::settings::Settings;
 use super::up::refused;
+use p4rack_codegen::rack::KvServer;
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_lab::LabError;
 use p4rack_lab::keep::{self, KeepOptions};
 use p4rack_lab::state::Runtime;
 use p4rack_lab::store::bulk::Load;
-use p4rack_lab::store::run::{self, Task};
+use p4rack_lab::store::run::{self, Reached, Task};
 use p4rack_lab::workload::rpc::{self, ClientSpan};
 use p4rack_lab::workload::{Span, capture, print_result, udp};
 use std::fmt::Display;
@@ -187,6 +188,9 @@ struct StoreArgs {
     rack: PathBuf,
     #[command(flatten)]
     way: super::way::WayArgs,
+    /// Another project's server that has the records
+    #[arg(long, conflicts_with = "way")]
+    server: Option<KvServer>,
     /// Seed of keys, operations and values
     #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
@@ -195,7 +199,12 @@ struct StoreArgs {
 impl StoreArgs {
     fn run(self, task: Task) -> Result<(), LabError> {
         let name = self.way.name.clone();
-        run::use_store(&self.rack, &name, self.way.end(), self.seed, task)
+        let reached = match (self.way.end(), self.server) {
+            (Some(end), _) => Reached::Memory(end),
+            (None, Some(server)) => Reached::Server(server),
+            (None, None) => Reached::Own,
+        };
+        run::use_store(&self.rack, &name, reached, self.seed, task)
     }
 }
 

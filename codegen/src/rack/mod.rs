@@ -20,7 +20,7 @@ pub use protocol::{
     Reservations,
 };
 pub use reader::{At, FieldError, RackError, Section, Sink};
-pub use run::Run;
+pub use run::{KvServer, Run};
 pub(crate) use scheme::L2;
 pub use scheme::{Scheme, TOGETHER};
 pub use topology::{End, Link, Station, Topology};

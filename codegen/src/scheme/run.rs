@@ -1,19 +1,27 @@
 //! Runs of `p4rack up` with a store in remote memory: their ways to it, and their requirements on the rack.
 
 use super::PROTOCOLS;
-use crate::rack::{Log, Rack, Run, Scheme, Workload};
+use crate::rack::{KvServer, Log, Rack, Run, Scheme, Workload};
 use p4rack_fabric::remote::{Engine, Way};
 use std::str::FromStr;
 
 /// Problem of a way without a workload.
 const NO_STORE: &str = "is a way to a store's memory: write a workload of kind \"store\"";
+/// Problem of a server without one.
+const NO_RECORDS: &str =
+    "serves the records of a store: write a workload of kind \"store\", without [workload.log]";
 
 impl Run {
     /// The run of a store by a way, on a rack that describes no protocol of the way's name; see [`Rack::by`].
     pub fn by(way: Way) -> Run {
         // A test checks that the scheme of each way exists.
         let scheme = way.definition().scheme.parse().unwrap_or(Scheme::L2);
-        Run { scheme, way: Some(way) }
+        Run { way: Some(way), ..scheme.into() }
+    }
+
+    /// The run of a store with this server, over plain switching.
+    pub fn served_by(server: KvServer) -> Run {
+        Run { server: Some(server), ..Scheme::L2.into() }
     }
 }
 
@@ -29,9 +37,12 @@ impl FromStr for Run {
     type Err = String;
     fn from_str(text: &str) -> Result<Run, String> {
         // A name may be a scheme and a way; the workload decides.
+        let of_store = || text.parse().map(Run::by).or_else(|_: String| text.parse().map(Run::served_by));
         text.parse::<Scheme>().map(Run::from).or_else(|error| {
-            let way = text.parse().map_err(|_| format!("{error}; for a store's memory {}", Way::names()))?;
-            Ok(Run::by(way))
+            of_store().map_err(|_: String| {
+                let (ways, servers) = (Way::names(), KvServer::names());
+                format!("{error}; for a store's memory {ways}, as its server {servers}")
+            })
         })
     }
 }
@@ -63,7 +74,7 @@ impl Rack {
     /// The run of a store by a way: under the protocol of the way's name, if the description has that.
     pub fn by(&self, way: Way) -> Run {
         match self.protocols.iter().any(|protocol| protocol.as_variant(way.name()).is_some()) {
-            true => Run { scheme: Scheme::one(way.name()), way: Some(way) },
+            true => Run { way: Some(way), ..Scheme::one(way.name()).into() },
             false => Run::by(way),
         }
     }
@@ -82,6 +93,9 @@ impl Rack {
     pub fn during(&self, run: Run) -> Result<Rack, String> {
         let run = self.meant(run);
         let rack = self.under(run.scheme).map_err(|error| error.problem)?;
+        if run.server.is_some() && (!self.has_store() || self.log().is_some()) {
+            return Err(NO_RECORDS.to_owned());
+        }
         match (run.way, self.log()) {
             (None, None) => Ok(rack),
             (Some(_), None) if !self.has_store() => Err(NO_STORE.to_owned()),
@@ -123,5 +137,10 @@ mod tests {
             assert_eq!(variant.parse::<Run>().unwrap().way, None, "{variant}");
         }
         assert_eq!("rdma-async".parse::<Run>().unwrap(), Run::by(Way::RDMA));
+        for server in KvServer::ALL {
+            assert_eq!(server.name().parse::<Run>().unwrap(), Run::served_by(server));
+            assert_eq!(Run::served_by(server).name(), server.name());
+        }
+        assert!("reddis".parse::<Run>().unwrap_err().ends_with("as its server redis, memcached"));
     }
 }

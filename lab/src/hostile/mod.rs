@@ -188,11 +188,12 @@ fn one(
     let window_ns = (options.window_s * 1e9) as u64;
     let plan = Plan { workload: &workload, window_ns, seed: workload.seed };
     if let Some(store) = &workload.store {
+        let by = Run { way: scheme.way(), ..scheme.into() };
         let beside = match attack {
             None => Some(BesideClients { host, load: Some(honest_load(rack)?) }),
             Some(_) => None,
         };
-        let result = store::run::run(&mut running, scheme.way(), store, beside, plan, progress)?;
+        let result = store::run::run(&mut running, by, store, beside, plan, progress)?;
         if let Some(attacker) = &mut attacker {
             attacker.check_running()?;
             attacker.kill();

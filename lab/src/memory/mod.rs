@@ -209,7 +209,7 @@ pub fn bench(
     let server = server.unwrap_or_default();
     let other = rack.hosts.iter().find(|host| host.name != server && !with_memory.contains(&host.name));
     let client = other.ok_or_else(|| LabError::Unfit(format!("all hosts of {} have memory", rack.name)))?;
-    let run = Run { scheme, way: Some(way) };
+    let run = Run { way: Some(way), ..scheme.into() };
     let access = up::access(&rack, run, ways::mtu(&rack));
     let network = create_network(&rack, access, &progress)?;
     let mut running = match access {

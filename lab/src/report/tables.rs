@@ -29,6 +29,9 @@ pub fn figures(results: &Results) -> String {
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
+    for skipped in &results.skipped {
+        put(&mut out, format_args!("<p>{}</p>\n", escape(&skipped.sentence())));
+    }
     let drops = drops(results);
     if !drops.is_empty() {
         put(

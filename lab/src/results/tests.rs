@@ -64,6 +64,7 @@ pub(crate) fn good_results() -> Results {
         duration_s: 6.0,
         tcp: "cubic".to_owned(),
         schemes: vec![l2, counter, clock],
+        skipped: Vec::new(),
         simulated: Vec::new(),
         failures: Vec::new(),
         promises: Vec::new(),

@@ -1,10 +1,15 @@
-//! Stores whose records are another host's: with a server over TCP, in its memory by any way that has atomic operations, or in a
+//! Stores whose records are another host's: with a server over TCP, p4rack's or another project's, in its memory by any way that has atomic operations, or in a
 //! key-value offload beside it; bulk traffic beside their clients; and the figures of all stores.
 
 pub mod bulk;
 pub(crate) mod figures;
 mod keys;
+mod lines;
+mod memcached;
+mod piped;
+mod redis;
 pub mod run;
+pub mod servers;
 pub mod simulated;
 pub mod slot;
 pub mod slots;

@@ -3,9 +3,11 @@
 use super::bulk::{self, BulkReport, Load};
 use super::figures::{self, Measured};
 use super::keys::{self, KeyStore};
+use super::piped::PipedStore;
+use super::servers;
 use super::slot::slot_bytes;
 use super::slots::Slots;
-use super::tcp::{self, TcpStore};
+use super::tcp;
 use crate::control;
 use crate::error::LabError;
 use crate::measure::Plan;
@@ -18,12 +20,13 @@ use crate::ways::{self, End, Reach};
 use crate::workload::{Span, print_result};
 use crate::ycsb::{self, Client, ClientConfig, ClientReport, Error, Store};
 use p4rack_codegen::Rack;
-use p4rack_codegen::rack::Store as StoreParameters;
+use p4rack_codegen::rack::{KvServer, Run, Store as StoreParameters};
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Link, Service, Way};
 use p4rack_hosts::clio::{Kv, KvShape};
 use p4rack_hosts::remote::{Shape, UnderWay};
 use p4rack_report::text;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -148,25 +151,25 @@ pub(crate) fn described_bulk(store: &StoreParameters) -> Option<Beside<'_>> {
     store.bulk.as_deref().map(|host| Beside { host, load: None })
 }
 
-/// Runs the workload, by a way to remote memory or against a server, with a host beside the clients.
+/// Runs the workload, by a run's way to remote memory or against its server, with a host beside the clients.
 pub(crate) fn run(
     running: &mut Running<'_>,
-    way: Option<Way>,
+    run: Run,
     store: &StoreParameters,
     beside: Option<Beside<'_>>,
     plan: Plan<'_>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
-    let scheme = running.scheme;
+    let scheme = running.name.clone();
     let (server, clients) = plan.workload.ends();
-    let serving = start_server(running, way, store, server)?;
+    let serving = start_server(running, run, store, server)?;
     running.serving.extend(serving);
     let first = clients.first().map_or("", String::as_str);
     let records = text::count(store.records.into());
     progress.step(
         &format!("{scheme}: writing {records} records"),
         || {
-            let mut client = start_client(running, way, first, plan, plan.seed, Task::Load)?;
+            let mut client = start_client(running, run, first, plan, plan.seed, Task::Load)?;
             client.finish_beside(ALL_RECORDS, &mut || running.check())
         },
         |_| format!("{scheme}: {records} records written"),
@@ -176,10 +179,10 @@ pub(crate) fn run(
     let mut processes = Vec::new();
     for (nth, host) in clients.iter().enumerate() {
         let seed = crate::workload::seed(plan.seed, nth + 1);
-        processes.push(start_client(running, way, host, plan, seed, Task::Run(window))?);
+        processes.push(start_client(running, run, host, plan, seed, Task::Run(window))?);
     }
     if let Some(Beside { host, load }) = beside {
-        processes.push(start_client(running, way, host, plan, plan.seed, Task::Bulk(window, load))?);
+        processes.push(start_client(running, run, host, plan, plan.seed, Task::Bulk(window, load))?);
     }
     progress.wait_until(&format!("{scheme}: starting the clients"), window.start_ns, &mut || {
         running.check()?;
@@ -196,7 +199,7 @@ pub(crate) fn run(
     let contents = progress.step(
         &format!("{scheme}: reading {records} records"),
         || {
-            let mut client = start_client(running, way, first, plan, plan.seed, Task::Contents)?;
+            let mut client = start_client(running, run, first, plan, plan.seed, Task::Contents)?;
             figures::report(&mut client, running)
         },
         |_| format!("{scheme}: {records} records read again"),
@@ -208,25 +211,29 @@ pub(crate) fn run(
     figures::result(running, store, plan, measured, progress)
 }
 
-/// Starts the server of the records: memory, or the store's TCP server.
+/// Starts the server of the records: memory, another project's server, or the store's own.
 fn start_server(
     running: &Running<'_>,
-    way: Option<Way>,
+    run: Run,
     store: &StoreParameters,
-    server: &str,
+    host: &str,
 ) -> Result<Vec<Process>, LabError> {
-    if let Some(way) = way {
-        return Reach { running, way, server }.serve(region_bytes(store), true);
+    if let Some(way) = run.way {
+        return Reach { running, way, server: host }.serve(region_bytes(store), true);
+    }
+    if let Some(server) = run.server {
+        let at = store_at(running.rack, host)?;
+        return Ok(vec![servers::start(running, server, host, at, store)?]);
     }
     let args = vec!["store-server".to_owned(), running.path.display().to_string()];
-    let mut serving = running.program(server, args)?;
+    let mut serving = running.program(host, args)?;
     serving.wait_for_line("ready", START)?;
     Ok(vec![serving])
 }
 
 fn start_client(
     running: &Running<'_>,
-    way: Option<Way>,
+    run: Run,
     host: &str,
     plan: Plan<'_>,
     seed: u64,
@@ -239,12 +246,15 @@ fn start_client(
         Task::Contents => "store-contents",
     };
     let mut args = vec![word.to_owned(), running.path.display().to_string()];
-    args.extend(match way {
+    args.extend(match run.way {
         Some(way) => Reach { running, way, server: plan.workload.ends().0 }.client(host)?,
         None => ways::client(running, host)?,
     });
     let mut push = |option: &str, value: String| args.extend([option.to_owned(), value]);
     push("--seed", seed.to_string());
+    if let Some(server) = run.server {
+        push("--server", server.to_string());
+    }
     if let Task::Run(span) | Task::Bulk(span, _) = task {
         push("--start-ns", span.start_ns.to_string());
         push("--duration-ns", span.duration_ns.to_string());
@@ -260,26 +270,51 @@ fn start_client(
 /// Serves the store of a description over TCP until a signal ends the process.
 pub fn serve(path: &Path) -> Result<(), LabError> {
     let (rack, store) = described(path)?;
-    let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
-    let host = &rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)];
-    let at = (host.ip, STORE_PORT).into();
+    let at = store_at(&rack, server_of(&rack))?;
     tcp::serve(at, store.records, store.value_bytes as usize).map_err(LabError::system("serving the store"))
 }
 
-/// Uses the store of a description from one of its hosts, by a way to remote memory or over TCP, and prints the result as JSON.
-pub fn use_store(path: &Path, name: &str, end: Option<End>, seed: u64, task: Task) -> Result<(), LabError> {
+/// Name of the host with the records.
+fn server_of(rack: &Rack) -> &str {
+    rack.workload.as_ref().map_or("", |workload| workload.ends().0)
+}
+
+/// Where a server of records listens on a host.
+fn store_at(rack: &Rack, host: &str) -> Result<SocketAddr, LabError> {
+    let host = &rack.hosts[usize::from(p4rack_memory::node(rack, host)?)];
+    Ok((host.ip, STORE_PORT).into())
+}
+
+/// How a client reaches the records.
+#[derive(Debug)]
+pub enum Reached {
+    /// By a way to the memory that has them.
+    Memory(End),
+    /// From the store's own server.
+    Own,
+    /// From another project's server.
+    Server(KvServer),
+}
+
+/// Uses the store of a description from one of its hosts, and prints the result as JSON.
+pub fn use_store(path: &Path, name: &str, reached: Reached, seed: u64, task: Task) -> Result<(), LabError> {
     let (rack, store) = described(path)?;
     let (own, value_bytes) = (p4rack_memory::node(&rack, name)?, store.value_bytes as usize);
     let (start, region_bytes, depth) = (bulk_start(&store), region_bytes(&store), store.depth as usize);
     let mut config = ClientConfig { mixes: store.mixes, records: store.records, depth, seed, tells: true };
-    let Some(mut end) = end else {
-        let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
-        let at = (rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)].ip, STORE_PORT).into();
-        if let Task::Bulk(span, _) = task {
-            return told(bulk::over_tcp(at, span));
+    let at = store_at(&rack, server_of(&rack))?;
+    let connecting = || LabError::system("connecting to the store");
+    let mut end = match (reached, task) {
+        (Reached::Memory(end), _) => end,
+        (_, Task::Bulk(span, _)) => return told(bulk::over_tcp(at, span)),
+        (Reached::Own, _) => {
+            let connected = PipedStore::connect(at, tcp::Slots::new(value_bytes, seed));
+            return operate(&mut connected.map_err(connecting())?, &config, task);
         }
-        let connected = TcpStore::connect(at, value_bytes, seed);
-        return operate(&mut connected.map_err(LabError::system("connecting to the store"))?, &config, task);
+        (Reached::Server(server), _) => {
+            let connected = servers::connect(server, at, value_bytes, seed);
+            return operate(connected.map_err(connecting())?.as_mut(), &config, task);
+        }
     };
     let way = end.way;
     if is_in_offload(&rack, way) && !matches!(task, Task::Bulk(..)) {
@@ -314,7 +349,7 @@ pub fn use_store(path: &Path, name: &str, end: Option<End>, seed: u64, task: Tas
     operate(&mut slots.map_err(|lacks| LabError::Unfit(format!("{way} {lacks}")))?, &config, task)
 }
 
-fn operate(store: &mut impl Store, config: &ClientConfig, task: Task) -> Result<(), LabError> {
+fn operate<S: Store + ?Sized>(store: &mut S, config: &ClientConfig, task: Task) -> Result<(), LabError> {
     let mut client = Client::new(store, config);
     let done = match task {
         Task::Load => client.load().and_then(|()| match client.contents()? {

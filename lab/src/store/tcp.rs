@@ -1,4 +1,4 @@
-//! The store over TCP: a server that holds the slots, and its client.
+//! The store over TCP: a server that holds the slots, and its protocol.
 //!
 //! ```text
 //! GET: 0 | key (4) | 0 (8)                   → slot
@@ -6,14 +6,10 @@
 //! bulk: 2 | 0 (4) | 0 (8) | bytes until the stream ends, which are thrown away
 //! ```
 
+use super::piped::{Asked, Next, Protocol, Values, What};
 use super::slot::{self, Slot};
-use crate::workload::rpc::connect;
-use crate::ycsb::{Ended, Error, Store};
-use p4rack_history::fill;
+use crate::ycsb::Ended;
 use p4rack_hosts::remote::WordOrder;
-use p4rack_netdev::{Poller, clock};
-use p4rack_wire::Nanos;
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,10 +33,6 @@ pub const BULK_REQUEST: [u8; REQUEST_BYTES] = {
 const CONFLICT: u64 = u64::MAX;
 /// Maximum connections; further ones are closed immediately.
 const CONNECTIONS_MAX: usize = 256;
-/// Bytes that are read at a time.
-const PIECE_BYTES: usize = 64 << 10;
-/// Pause before requests are given again to a socket that was full.
-const AGAIN: Nanos = Nanos::from_millis(1);
 
 /// Serves until a signal ends the process. Prints `ready` when clients may connect.
 pub fn serve(bind: SocketAddr, records: u32, value_bytes: usize) -> io::Result<()> {
@@ -109,151 +101,49 @@ fn answer(mut stream: TcpStream, slots: &[Mutex<Slot>], value_bytes: usize) -> i
     }
 }
 
-/// A request under way.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    token: usize,
-    key: u32,
-    writes: bool,
-    until: Nanos,
-}
-
-/// A client with one connection, whose answers come in the order of its requests.
+/// The protocol of this server. Its slots say which key they are of.
 #[derive(Debug)]
-pub struct TcpStore {
-    to: SocketAddr,
-    stream: TcpStream,
-    poller: Poller,
-    value_bytes: usize,
-    asked: VecDeque<Asked>,
-    /// Requests that the socket has not taken.
-    out: Vec<u8>,
-    /// The beginning of an answer.
-    input: Vec<u8>,
-    /// Writes so far, which values are made of.
-    writes: u64,
-}
+pub(super) struct Slots(Values);
 
-fn open(to: SocketAddr) -> io::Result<(TcpStream, Poller)> {
-    let stream = connect(to)?;
-    stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
-    let mut poller = Poller::new();
-    poller.add(&stream)?;
-    Ok((stream, poller))
-}
-
-impl TcpStore {
-    /// Connects, and retries while the server may be starting. `seed` is the seed of its values.
-    pub fn connect(to: SocketAddr, value_bytes: usize, seed: u64) -> io::Result<TcpStore> {
-        let (stream, poller) = open(to)?;
-        let (asked, out, input) = (VecDeque::new(), Vec::new(), Vec::new());
-        Ok(TcpStore { to, stream, poller, value_bytes, asked, out, input, writes: seed })
-    }
-
-    fn ask(&mut self, kind: u8, asked: Asked, expected: u64) -> Result<Option<Ended>, Error> {
-        self.out.extend_from_slice(&[kind, 0, 0, 0]);
-        self.out.extend_from_slice(&asked.key.to_be_bytes());
-        self.out.extend_from_slice(&expected.to_be_bytes());
-        if asked.writes {
-            self.writes = self.writes.wrapping_add(1);
-            let start = self.out.len();
-            self.out.resize(start + self.value_bytes, 0);
-            fill(asked.key.into(), self.writes, &mut self.out[start..]);
-        }
-        self.asked.push_back(asked);
-        Ok(None)
-    }
-
-    /// Gives requests to the socket, as far as it takes them.
-    fn send(&mut self) -> io::Result<()> {
-        let mut sent = 0;
-        while sent < self.out.len() {
-            match self.stream.write(&self.out[sent..]) {
-                Ok(bytes) => sent += bytes,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.out.drain(..sent);
-        Ok(())
-    }
-
-    /// Takes what the socket has, and hands over complete answers. Returns whether there were any.
-    fn receive(&mut self, ended: &mut dyn FnMut(usize, Ended)) -> io::Result<bool> {
-        let before = self.asked.len();
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            match self.stream.read(&mut piece) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(bytes) => self.input.extend_from_slice(&piece[..bytes]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let mut taken = 0;
-        while let Some(Asked { token, key, writes, .. }) = self.asked.front().copied() {
-            let bytes = if writes { 8 } else { slot::HEADER_BYTES + self.value_bytes };
-            let Some(answer) = self.input.get(taken..taken + bytes) else { break };
-            let how = match (writes, answer.first_chunk()) {
-                (true, Some(version)) => match u64::from_be_bytes(*version) {
-                    CONFLICT => Ended::Changed,
-                    version => Ended::Wrote(version),
-                },
-                _ => match Slot::decode(answer, WordOrder::BigEndian) {
-                    Some(slot) if slot.key == u64::from(key) => Ended::Found(slot.version),
-                    _ => Ended::Wrong,
-                },
-            };
-            ended(token, how);
-            taken += bytes;
-            self.asked.pop_front();
-        }
-        self.input.drain(..taken);
-        Ok(self.asked.len() < before)
-    }
-
-    /// The oldest answer did not come in time. It may still come, so the connection is given up with all that is under way.
-    fn give_up(&mut self, ended: &mut dyn FnMut(usize, Ended)) -> io::Result<()> {
-        (self.stream, self.poller) = open(self.to)?;
-        self.out.clear();
-        self.input.clear();
-        self.asked.drain(..).for_each(|asked| ended(asked.token, Ended::Lost));
-        Ok(())
+impl Slots {
+    /// `seed` is the seed of its values.
+    pub(super) fn new(value_bytes: usize, seed: u64) -> Slots {
+        Slots(Values::new(value_bytes, seed))
     }
 }
 
-impl Store for TcpStore {
-    fn get(&mut self, token: usize, key: u32, until: Nanos) -> Result<Option<Ended>, Error> {
-        self.ask(GET, Asked { token, key, writes: false, until }, 0)
+impl Protocol for Slots {
+    fn ask(&mut self, asked: Asked, out: &mut Vec<u8>) {
+        let (kind, expected) = match asked.what {
+            What::Put(expected) => (PUT, expected.unwrap_or(ANY)),
+            What::Get | What::Count => (GET, 0),
+        };
+        out.extend_from_slice(&[kind, 0, 0, 0]);
+        out.extend_from_slice(&asked.key.to_be_bytes());
+        out.extend_from_slice(&expected.to_be_bytes());
+        if kind == PUT {
+            self.0.append(asked.key, out);
+        }
     }
 
-    fn put(
-        &mut self,
-        token: usize,
-        key: u32,
-        expected: Option<u64>,
-        until: Nanos,
-    ) -> Result<Option<Ended>, Error> {
-        self.ask(PUT, Asked { token, key, writes: true, until }, expected.unwrap_or(ANY))
+    fn answer(&mut self, asked: Asked, input: &[u8]) -> io::Result<Option<(Next, usize)>> {
+        let is_put = matches!(asked.what, What::Put(_));
+        let bytes = if is_put { 8 } else { self.answer_bytes_max() };
+        let Some(answer) = input.get(..bytes) else { return Ok(None) };
+        let how = match (is_put, answer.first_chunk()) {
+            (true, Some(version)) => match u64::from_be_bytes(*version) {
+                CONFLICT => Ended::Changed,
+                version => Ended::Wrote(version),
+            },
+            _ => match Slot::decode(answer, WordOrder::BigEndian) {
+                Some(slot) if slot.key == u64::from(asked.key) => Ended::Found(slot.version),
+                _ => Ended::Wrong,
+            },
+        };
+        Ok(Some((Next::Ended(how), bytes)))
     }
 
-    fn wait(&mut self, until: Nanos, ended: &mut dyn FnMut(usize, Ended)) -> Result<bool, Error> {
-        self.send().map_err(Error::gone)?;
-        if self.receive(ended).map_err(Error::gone)? {
-            return Ok(true);
-        }
-        let late = self.asked.front().map(|asked| asked.until);
-        if late.is_some_and(|until| clock::now() >= until) {
-            self.give_up(ended).map_err(Error::gone)?;
-            return Ok(true);
-        }
-        let again = (!self.out.is_empty()).then(|| clock::now() + AGAIN);
-        let wakes = [late, again].into_iter().flatten().fold(until, Nanos::min);
-        self.poller.wait(Some(wakes)).map_err(Error::gone)?;
-        self.send().map_err(Error::gone)?;
-        self.receive(ended).map_err(Error::gone)
+    fn answer_bytes_max(&self) -> usize {
+        slot::HEADER_BYTES + self.0.bytes()
     }
 }

@@ -4,7 +4,7 @@
 //!  Client ─ Store ─┬─ Slots      one-sided: records side by side in remote memory, which clients lock with atomic operations
 //!                  ├─ Logged     a log whose older part is in remote memory, owned by its client
 //!                  ├─ KeyStore   a key-value offload beside the memory
-//!                  └─ TcpStore   a server of records
+//!                  └─ PipedStore a server of records: p4rack's, Redis, Memcached
 //! ```
 //!
 //! The first two are over any way to remote memory that has what they need.

@@ -1,6 +1,6 @@
 //! The chip's own compiler, where it is installed, and what it says of a program's stages.
 
-use crate::cmd::doctor;
+use p4rack_lab::process::on_path;
 use p4rack_p4::fit::Chip;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ impl Compiler {
             return Ok(Compiler { program: program.to_owned(), timeout });
         }
         let found = NAMES.iter().find_map(|name| {
-            let program = doctor::on_path(name)?;
+            let program = on_path(name)?;
             // p4c has the backend only if it was built with it.
             (*name != "p4c" || targets(&program).contains("tofino")).then_some(program)
         });

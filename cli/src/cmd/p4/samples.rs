@@ -1,8 +1,9 @@
 //! `p4rack p4 samples`.
 
 use super::{against_bmv2, fit, source};
-use crate::cmd::{bmv2, doctor};
+use crate::cmd::bmv2;
 use p4rack_conformance::{Outcome, Part, Suite};
+use p4rack_lab::process::on_path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -103,7 +104,7 @@ pub fn run(args: Args) -> ExitCode {
 
 /// Compares with BMv2, if it and its compiler are installed.
 fn against_bmv2(suite: &Suite, plan: &against_bmv2::Plan, json: bool) -> ExitCode {
-    if bmv2::program().is_err() || doctor::on_path("p4c-bm2-ss").is_none() {
+    if bmv2::program().is_err() || on_path("p4c-bm2-ss").is_none() {
         println!(
             "bmv2    skipped: needs simple_switch_grpc and p4c-bm2-ss, get them by building p4lang's behavioral-model \
              and p4c (`p4rack doctor`)\n        1 skipped"

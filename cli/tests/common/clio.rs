@@ -1,0 +1,55 @@
+//! A board of Clio as a process of its own, and commands with it.
+
+use super::switch::Running;
+use super::{p4rack, stderr, stdout};
+use serde_json::Value;
+use std::process::Output;
+
+/// A board, and where its clients join.
+pub struct Board {
+    pub running: Running,
+    pub addr: String,
+}
+
+impl Board {
+    /// Starts one with these options at free ports, and waits until it is ready.
+    pub fn start(options: &[&str]) -> Board {
+        let mut command = p4rack();
+        command.args([
+            "clio",
+            "serve",
+            "--json",
+            "--grpc-server-addr",
+            "127.0.0.1:0",
+            "--udp-addr",
+            "127.0.0.1:0",
+        ]);
+        let mut running = Running::start(command.args(options));
+        let ready: Value = serde_json::from_str(&running.until("ready")).expect("an event");
+        Board { running, addr: ready["listens"].as_str().expect("an address").to_owned() }
+    }
+
+    /// Runs a command of `p4rack clio` with it.
+    pub fn run(&self, words: &[&str]) -> Output {
+        p4rack().arg("clio").args(words).args(["--board", &self.addr]).output().expect("it starts")
+    }
+
+    /// Runs a command that succeeds; what it prints.
+    pub fn fine(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    }
+
+    /// Runs a command that succeeds; the JSON that it prints.
+    pub fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.fine(&[words, &["--json"]].concat())).expect("JSON")
+    }
+
+    /// Runs a command that is refused; what it says.
+    pub fn refused(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(!output.status.success(), "{words:?}: {}", stdout(&output));
+        stderr(&output)
+    }
+}

@@ -1,0 +1,110 @@
+use super::super::memcached::Memcached;
+use super::super::redis::Redis;
+use super::*;
+
+const VALUE_BYTES: usize = 16;
+const KEY: u32 = 7;
+
+/// A value of the key, as another client writes it.
+fn value(stamp: u64) -> Vec<u8> {
+    let mut value = vec![0; VALUE_BYTES];
+    fill(KEY.into(), stamp, &mut value);
+    value
+}
+
+fn asked(what: What) -> Asked {
+    Asked { token: 3, key: KEY, what, until: Nanos(0) }
+}
+
+/// What follows from an answer. However it is cut, it is not complete before its last byte.
+fn next(protocol: &mut impl Protocol, what: What, answer: &[u8]) -> Next {
+    for bytes in 0..answer.len() {
+        let cut = protocol.answer(asked(what), &answer[..bytes]).unwrap();
+        assert_eq!(cut, None, "after {bytes} bytes of {}", answer.escape_ascii());
+    }
+    let followed = [answer, b"+more"].concat();
+    let (next, bytes) = protocol.answer(asked(what), &followed).unwrap().unwrap();
+    assert_eq!(bytes, answer.len());
+    assert!(bytes <= protocol.answer_bytes_max());
+    next
+}
+
+fn refused(protocol: &mut impl Protocol, what: What, answer: &[u8]) -> String {
+    protocol.answer(asked(what), answer).unwrap_err().to_string()
+}
+
+#[test]
+fn redis_answers_with_versions() {
+    let mut redis = Redis::new(VALUE_BYTES, 1);
+    let record = |value: &[u8]| [b"*2\r\n$2\r\n12\r\n$16\r\n", value, b"\r\n"].concat();
+    assert_eq!(next(&mut redis, What::Get, &record(&value(9))), Next::Ended(Ended::Found(12)));
+    let mut torn = value(9);
+    torn[12] ^= 1;
+    assert_eq!(next(&mut redis, What::Get, &record(&torn)), Next::Ended(Ended::Wrong));
+    assert_eq!(next(&mut redis, What::Get, b"*2\r\n$-1\r\n$-1\r\n"), Next::Ended(Ended::Wrong));
+    let put = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:13\r\n+OK\r\n";
+    assert_eq!(next(&mut redis, What::Put(None), put), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut redis, What::Put(Some(12)), b":0\r\n"), Next::Ended(Ended::Changed));
+    assert_eq!(next(&mut redis, What::Put(Some(12)), b":13\r\n"), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut redis, What::Put(Some(12)), b":14\r\n"), Next::Ended(Ended::Wrong));
+}
+
+#[test]
+fn memcached_answers_with_versions() {
+    let mut memcached = Memcached::new(VALUE_BYTES, 1);
+    let record = |value: &[u8]| [b"VA 2\r\n12\r\nVA 16 c45\r\n", value, b"\r\n"].concat();
+    assert_eq!(next(&mut memcached, What::Get, &record(&value(9))), Next::Ended(Ended::Found(12)));
+    // A conditional put names the value that its token has read.
+    let mut out = Vec::new();
+    memcached.ask(asked(What::Put(Some(12))), &mut out);
+    assert!(out.starts_with(b"ms v7 16 C45\r\n") && out.ends_with(b"\r\n"), "{}", out.escape_ascii());
+    assert_eq!(
+        next(&mut memcached, What::Get, &record(&value(9)[..15].repeat(2)[..16])),
+        Next::Ended(Ended::Wrong)
+    );
+    assert_eq!(next(&mut memcached, What::Get, b"EN\r\nEN\r\n"), Next::Ended(Ended::Wrong));
+    assert_eq!(next(&mut memcached, What::Put(None), b"HD\r\nVA 2\r\n13\r\n"), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut memcached, What::Put(Some(12)), b"HD\r\n"), Next::Ask(What::Count));
+    assert_eq!(next(&mut memcached, What::Count, b"VA 2\r\n13\r\n"), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut memcached, What::Put(Some(12)), b"EX\r\n"), Next::Ended(Ended::Changed));
+}
+
+/// A server that has no memory left says so, and what is no answer is shown.
+#[test]
+fn failures_of_a_server_end_its_client() {
+    let mut redis = Redis::new(VALUE_BYTES, 1);
+    let said = refused(&mut redis, What::Put(Some(1)), b"-OOM command not allowed\r\n");
+    assert!(said.contains("an error: `-OOM command not allowed`"), "{said}");
+    let said = refused(&mut redis, What::Get, b"*2\r\n$99999999999999999999\r\n");
+    assert!(said.contains("no number"), "{said}");
+    let said = refused(&mut redis, What::Get, &[b'x'; 2_000]);
+    assert!(said.contains("a line without an end"), "{said}");
+    let mut memcached = Memcached::new(VALUE_BYTES, 1);
+    let said = refused(&mut memcached, What::Put(None), b"SERVER_ERROR out of memory storing object\r\n");
+    assert!(said.contains("SERVER_ERROR out of memory"), "{said}");
+    let said = refused(&mut memcached, What::Get, b"VA 2\r\n12345\r\n");
+    assert!(said.contains("bytes without an end"), "{said}");
+}
+
+/// A server that floods its client is given up, and so is one that closes.
+#[test]
+fn a_client_keeps_no_more_of_its_server_than_an_answer() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let flood = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Until the client closes.
+        while stream.write_all(&[b'$'; 4_096]).is_ok() {}
+    });
+    let mut store = PipedStore::connect(to, Redis::new(VALUE_BYTES, 1)).unwrap();
+    let limit = clock::now() + Nanos::from_secs(60);
+    let failed = loop {
+        match store.wait(limit, &mut |_, _| {}) {
+            Err(error) => break error.to_string(),
+            Ok(_) => assert!(clock::now() < limit, "the flood was taken"),
+        }
+    };
+    assert!(failed.contains("what it was not asked"), "{failed}");
+    drop(store);
+    flood.join().unwrap();
+}
