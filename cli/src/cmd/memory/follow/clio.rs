@@ -40,7 +40,8 @@ pub fn operations(seen: &[Seen<'_>], udp_port: u16) -> Vec<Operation> {
     for seen in seen {
         let Some((from, to, packet)) = parse(seen.frame, udp_port) else { continue };
         let header = &packet.header;
-        let key = (header.pid, header.id);
+        // Boards give away the same PIDs and numbers of clients, and one that has restarted begins anew. Their tokens differ.
+        let key = (header.token, header.pid, header.id);
         if packet.kind.is_request() {
             let one = known.entry(key).or_insert_with(|| Known {
                 nth: begin(&mut all, from, to, header.id as u32),
@@ -116,12 +117,17 @@ mod tests {
     use p4rack_wire::clio::{Header, UDP_PORT};
 
     const CLIENT: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
-    const BOARD: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+
+    /// The board whose tokens are this number.
+    fn board(token: u64) -> MacAddr {
+        MacAddr([2, 0, 0, 0, 1, token as u8])
+    }
 
     fn frame(header: &Header, data: &[u8]) -> Vec<u8> {
         let (mut bytes, is_request) = (Vec::new(), header.kind < Kind::Answer as u8);
         packet::compose(header, data, &mut bytes);
-        let (src, dst) = if is_request { (CLIENT, BOARD) } else { (BOARD, CLIENT) };
+        let board = board(header.token);
+        let (src, dst) = if is_request { (CLIENT, board) } else { (board, CLIENT) };
         let (src_port, dst_port) = if is_request { (40_000, UDP_PORT) } else { (UDP_PORT, 40_000) };
         let mut out = vec![0; Ethernet::BYTES + Ipv4::BYTES + Udp::BYTES];
         Ethernet { dst, src, ether_type: EtherType::IPV4 }.emit(&mut out);
@@ -149,9 +155,9 @@ mod tests {
         out
     }
 
-    #[test]
-    fn a_write_is_complete_when_each_packet_is_answered() {
-        let header = Header {
+    /// The first of two packets of a write.
+    fn write(token: u64) -> Header {
+        Header {
             version: 0,
             kind: Kind::Write as u8,
             code: 0,
@@ -163,11 +169,33 @@ mod tests {
             address: 0x1000,
             pid: 3,
             length: 4,
-            token: 1,
+            token,
             epoch: 1,
             reserved: 0,
             crc: 0,
-        };
+        }
+    }
+
+    /// Each board's first client has the same process and ids of operations.
+    #[test]
+    fn operations_of_two_boards_with_one_id_are_two() {
+        let requests = [1, 2].map(|token| Header { packets: 1, ..write(token) });
+        let answers = requests.map(|header| Header { kind: Kind::Answer as u8, length: 0, ..header });
+        let frames = [
+            frame(&requests[0], &[1; 4]),
+            frame(&requests[1], &[2; 4]),
+            frame(&answers[1], &[]),
+            frame(&answers[0], &[]),
+        ];
+        let seen = (0..).zip(&frames).map(|(nth, frame)| Seen { time: Nanos(nth), at: "h2_out", frame });
+        let found = operations(&seen.collect::<Vec<_>>(), UDP_PORT);
+        let boards: Vec<_> = found.iter().map(|one| (one.to, one.events.len(), one.complete)).collect();
+        assert_eq!(boards, [(board(1), 2, true), (board(2), 2, true)]);
+    }
+
+    #[test]
+    fn a_write_is_complete_when_each_packet_is_answered() {
+        let header = write(1);
         let second = Header { index: 1, address: 0x1004, ..header };
         let answer = |header: Header| Header { kind: Kind::Answer as u8, length: 0, ..header };
         let frames = [
@@ -185,7 +213,7 @@ mod tests {
         let (four, five) = (seen(4), seen(5));
         assert_eq!((four.len(), four[0].complete, five[0].complete), (1, false, true));
         let whole = &five[0];
-        assert_eq!((whole.from, whole.to, whole.what), (CLIENT, BOARD, Some(What::Write)));
+        assert_eq!((whole.from, whole.to, whole.what), (CLIENT, board(1), Some(What::Write)));
         assert_eq!((whole.address, whole.bytes, whole.events.len()), (Some(0x1000), Some(8), 5));
         assert!(
             whole.events[3].says.contains("attempt 2") && whole.events[4].says.contains("earlier attempt")
