@@ -2,8 +2,11 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../tests/certificates.rs"]
+mod certificates;
 mod common;
 
+use certificates::{Certificates, VALID};
 use common::{KeptRack, can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -156,6 +159,38 @@ fn a_described_board_is_served_and_used_as_described() {
     assert!(stderr(&beyond).contains("out of bounds"), "{}", stderr(&beyond));
     let no_board = memory("h3", "read", &["--at", "h2", "--bytes", "1"]).output().unwrap();
     assert!(stderr(&no_board).contains("h2 has no board: clio.boards has h1"), "{}", stderr(&no_board));
+}
+
+/// Boards and pools encrypt their set-ups; the other services have none.
+#[test]
+fn the_set_up_of_memory_is_encrypted_if_asked_for() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let Some(certificates) = Certificates::new() else { return };
+    certificates.sign("h1", "ca", "IP:10.0.0.1", VALID);
+    let file = |name: &str| certificates.file(name).display().to_string();
+    let (ca, cert, key) = (file("ca.pem"), file("h1.pem"), file("h1.key"));
+    let of_server = ["--grpc-server-ssl", "--grpc-server-cert", &cert, "--grpc-server-key", &key];
+    let trusted = ["--ssl", "--cacert", &ca];
+    let rack = Rack::up();
+    for way in ["clio", "rdma"] {
+        let serve = [&["--way", way, "--bytes", "64 KiB"], &of_server[..]].concat();
+        let said = rack.folder.path().join(way);
+        let mut serve = rack.memory("h1", "serve", &serve);
+        let _serving = Serving(serve.stdout(File::create(&said).unwrap()).spawn().unwrap());
+        assert!(wait_until(LIMIT, || fs::read_to_string(&said).unwrap().starts_with("ready ")), "{way}");
+        let write = ["--way", way, "--address", "8", "--text", "sealed"];
+        let wrote = rack.use_it("write", &[&write, &trusted[..]].concat());
+        assert!(wrote.status.success(), "{way}: {}", stderr(&wrote));
+        let plain = rack.use_it("write", &write);
+        assert!(!plain.status.success(), "{way}: {}", stdout(&plain));
+    }
+    for way in ["tcp", SCHEME] {
+        let serve = [&["--way", way, "--bytes", "64 KiB"], &of_server[..]].concat();
+        let refused = stderr(&rack.memory("h1", "serve", &serve).output().unwrap());
+        assert!(refused.contains("--grpc-server-ssl: --way") && refused.contains("no set-up"), "{refused}");
+    }
 }
 
 /// Bytes from one host to the file of another, words changed there, refusals in words; everything on real packets.

@@ -44,12 +44,9 @@ pub(super) struct Adapter {
     lose_per_mille: u16,
 }
 
-/// Where others connect, and how.
-#[derive(clap::Args, Debug)]
-pub(super) struct GrpcServer {
-    /// Address at which peers connect [default: a port of 127.0.0.1]
-    #[arg(long, value_name = "ADDR")]
-    grpc_server_addr: Option<SocketAddr>,
+/// How the set-up is encrypted.
+#[derive(clap::Args, Debug, Default)]
+pub(super) struct Encryption {
     /// Encrypt the set-up; peers then connect with --ssl
     #[arg(long, requires = "grpc_server_cert", requires = "grpc_server_key")]
     grpc_server_ssl: bool,
@@ -62,22 +59,39 @@ pub(super) struct GrpcServer {
     /// Only accept peers with a certificate of this authority, PEM
     #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
     grpc_server_cacert: Option<PathBuf>,
+}
+
+impl Encryption {
+    /// Whether it is encrypted.
+    pub(super) fn is_on(&self) -> bool {
+        self.grpc_server_ssl
+    }
+
+    /// The files of the server; `None`: plain text.
+    pub(super) fn files(self) -> Option<ServerTls> {
+        let files = self.grpc_server_cert.zip(self.grpc_server_key);
+        let client_ca = self.grpc_server_cacert;
+        files.map(|(certificate, key)| ServerTls { certificate, key, client_ca })
+    }
+}
+
+/// Where others connect, and how.
+#[derive(clap::Args, Debug)]
+pub(super) struct GrpcServer {
+    /// Address at which peers connect [default: a port of 127.0.0.1]
+    #[arg(long, value_name = "ADDR")]
+    grpc_server_addr: Option<SocketAddr>,
+    #[command(flatten)]
+    encryption: Encryption,
     /// Serve in plain text at an address other than loopback
     #[arg(long, conflicts_with = "grpc_server_ssl")]
     insecure: bool,
 }
 
 impl GrpcServer {
-    /// At an address, in plain text.
-    pub(super) fn plain(at: SocketAddr) -> GrpcServer {
-        GrpcServer {
-            grpc_server_addr: Some(at),
-            grpc_server_ssl: false,
-            grpc_server_cert: None,
-            grpc_server_key: None,
-            grpc_server_cacert: None,
-            insecure: true,
-        }
+    /// At an address where plain text, if it is that, was confirmed.
+    pub(super) fn confirmed(at: SocketAddr, encryption: Encryption) -> GrpcServer {
+        GrpcServer { grpc_server_addr: Some(at), insecure: !encryption.is_on(), encryption }
     }
 
     /// The address, and how it is encrypted. Errors: others could connect in plain text, and that was not confirmed;
@@ -88,15 +102,13 @@ impl GrpcServer {
         danger: &str,
     ) -> Result<(SocketAddr, Option<ServerTls>), String> {
         let addr = self.grpc_server_addr.unwrap_or(default);
-        if !(self.grpc_server_ssl || self.insecure || addr.ip().is_loopback()) {
+        if !(self.encryption.is_on() || self.insecure || addr.ip().is_loopback()) {
             return Err(format!(
                 "--grpc-server-addr {addr} is reached from other machines, and everyone who connects {danger}: \
                  encrypt with --grpc-server-ssl, or confirm with --insecure"
             ));
         }
-        let files = self.grpc_server_cert.zip(self.grpc_server_key);
-        let client_ca = self.grpc_server_cacert;
-        Ok((addr, files.map(|(certificate, key)| ServerTls { certificate, key, client_ca })))
+        Ok((addr, self.encryption.files()))
     }
 }
 

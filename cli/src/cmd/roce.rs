@@ -147,7 +147,7 @@ pub fn run(args: Args) -> ExitCode {
 /// switch that rewrites packets has no right iCRC, so none is checked.
 pub(super) fn serve_memory(
     (interface, ip): (String, Ipv4Addr),
-    at: SocketAddr,
+    setup: GrpcServer,
     (bytes, reserved): (u64, bool),
     telling: Telling,
     events: Events,
@@ -157,7 +157,7 @@ pub(super) fn serve_memory(
         memory: if reserved { u64::from(Mtu::B4096.bytes()) } else { bytes },
         reserve: reserved.then_some(bytes),
         tenants: None,
-        setup: GrpcServer::plain(at),
+        setup,
         peers: Peers::default(),
         telling,
         by_hand: ByHand::default(),

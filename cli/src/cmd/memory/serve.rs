@@ -1,7 +1,7 @@
 //! `p4rack memory serve`.
 
 use super::{Here, in_words, not_opened};
-use crate::cmd::adapter::Telling;
+use crate::cmd::adapter::{Encryption, GrpcServer, Telling};
 use crate::cmd::clio::serve::{Offered, serve};
 use crate::cmd::roce;
 use crate::output::Events;
@@ -41,8 +41,10 @@ pub(super) struct Args {
     #[arg(long)]
     read_only: bool,
     /// By TCP, RDMA or Clio: serve every host that reaches this one, in plain text
-    #[arg(long)]
+    #[arg(long, conflicts_with = "grpc_server_ssl")]
     insecure: bool,
+    #[command(flatten)]
+    encryption: Encryption,
     /// Address of the service [default: this host's address in the description]
     #[arg(long, value_name = "IP")]
     bind: Option<Ipv4Addr>,
@@ -60,7 +62,11 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     if args.store.is_some() && way != Way::CLIO {
         return Err(format!("--store: only boards of Clio have a store, and this is --way {way}"));
     }
-    match way.definition().service {
+    let service = way.definition().service;
+    if args.encryption.is_on() && !matches!(service, Offers::Pool | Offers::Board) {
+        return Err(format!("--grpc-server-ssl: --way {way} has no set-up to encrypt"));
+    }
+    match service {
         Offers::Node => serve_node(args, &rack, way),
         Offers::Bytes => serve_bytes(args, &rack, way),
         Offers::Pool => serve_pool(args, &rack, way),
@@ -79,13 +85,17 @@ fn pages(args: &Args) -> Result<Pages, String> {
     .map_err(in_words)
 }
 
-/// Where a service listens. Errors: everyone could use it, and that was not confirmed.
+/// Where a service listens. Errors: everyone could use it in plain text, and that was not confirmed.
 fn address(args: &Args, rack: &Rack, way: Way, port: u16) -> Result<SocketAddr, String> {
     let ip = args.bind.map_or_else(|| args.here.host(rack).map(|host| host.ip), Ok)?;
-    if args.insecure || ip.is_loopback() {
+    if args.insecure || args.encryption.is_on() || ip.is_loopback() {
         return Ok((ip, port).into());
     }
-    Err(format!("--way {way}: every host that reaches {ip} has all of the memory: confirm with --insecure"))
+    let help = match way.definition().service {
+        Offers::Pool | Offers::Board => "encrypt with --grpc-server-ssl, or confirm with --insecure",
+        _ => "confirm with --insecure",
+    };
+    Err(format!("--way {way}: every host that reaches {ip} has all of the memory: {help}"))
 }
 
 /// Offers memory over TCP, from address 0 on.
@@ -133,7 +143,8 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
     let outlet = args.telling.open()?;
     let udp = SocketAddr::new(at.ip(), clio.udp_port);
-    let offered = Offered { board: clio.board(bytes), bytes, store_bytes, udp, at, tls: None };
+    let tls = args.encryption.files();
+    let offered = Offered { board: clio.board(bytes), bytes, store_bytes, udp, at, tls };
     serve(offered, outlet, Events::new(args.json), &json!({ "host": name, "way": way }), name)
         .map_err(|error| format!("{error}; does this run on {name}?"))
 }
@@ -145,7 +156,8 @@ fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let host = args.here.host(rack)?;
     let interface = args.here.interface(host, Link::Adapter)?;
     let reserved = way.definition().engine.is_some();
-    roce::serve_memory((interface, host.ip), at, (bytes, reserved), args.telling, Events::new(args.json))
+    let setup = GrpcServer::confirmed(at, args.encryption);
+    roce::serve_memory((interface, host.ip), setup, (bytes, reserved), args.telling, Events::new(args.json))
 }
 
 /// Offers memory under EDM.
