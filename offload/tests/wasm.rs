@@ -99,6 +99,20 @@ fn what_a_call_may_use_is_limited() {
     assert_eq!((ended, &*why), (Err(Status::OffloadFailed), "it has used up its fuel"));
 }
 
+/// Without fuel, a long loop would not be stopped: the limit is what ends it.
+#[test]
+fn fuel_ends_a_long_loop() {
+    let counts = module(
+        r#"(memory (export "memory") 1)"#,
+        "(local $left i32) (local.set $left (i32.const 3000000))
+        (loop $again (br_if $again (local.tee $left (i32.sub (local.get $left) (i32.const 1))))) (i32.const 0)",
+    );
+    for (fuel, ended) in [(Limits::default().fuel, Err(Status::OffloadFailed)), (u64::MAX, Ok(Vec::new()))] {
+        let (mut rig, number) = rig(&counts, Limits { fuel, ..Limits::default() });
+        assert_eq!(call(&mut rig, number, 1, &[]), ended, "fuel {fuel}");
+    }
+}
+
 #[test]
 fn a_module_can_not_leave_its_memory_nor_name_other_processes() {
     for (body, said) in [

@@ -158,6 +158,8 @@ mod tests {
             prop_assert_eq!((received.frame(), received.rights(), received.tag()), (frame, rights, page.tag()));
             let next = Page { number: number ^ 1, ..page };
             prop_assert!(valid.is_of(page.tag()) && !valid.is_of(next.tag()) && !Entry::EMPTY.is_of(page.tag()));
+            let successor = Page { space: Space { pid, epoch: epoch.wrapping_add(1) }, ..page };
+            prop_assert!(!valid.is_of(successor.tag()), "the next process with the same PID");
         }
     }
 }

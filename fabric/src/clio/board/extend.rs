@@ -211,7 +211,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             self.counters.joined += 1;
             return;
         }
-        match self.retries.find(&operation) {
+        match self.retries.find(&operation, self.now) {
             None => {}
             Some(ended) if ended.word == 0 => return self.repeat(asked, Kind::Call, ended),
             Some(ended) if u64::from(asked.header.attempt) < ended.word => {

@@ -60,7 +60,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     /// Executes a request that changes something, unless it was executed before.
     fn change(&mut self, space: Space, asked: &Asked<P>, packet: &Packet<'_>) {
         let operation = self.operation(space, asked);
-        let known = if planted!(self.vm, NoRetryMemory) { None } else { self.retries.find(&operation) };
+        let known =
+            if planted!(self.vm, NoRetryMemory) { None } else { self.retries.find(&operation, self.now) };
         if packet.kind == Kind::Manage {
             return self.manage(space, asked, packet.data, operation, known);
         }

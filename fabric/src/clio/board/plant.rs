@@ -19,4 +19,10 @@ pub(super) enum Plant {
     NoRights,
     /// A fence completes before the reads before it.
     NoFence,
+    /// An allocation takes pages whose bucket is full: their entries take others' slots.
+    BucketOverflow,
+    /// Locks of a process that ends stay held.
+    DeadOwner,
+    /// Neither epoch nor token is checked: packets of an ended process count as its successor's.
+    NoEpoch,
 }

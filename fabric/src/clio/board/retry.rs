@@ -75,10 +75,12 @@ impl Retries {
         self.ended.prefault(operation, (Nanos::ZERO, ended));
     }
 
-    /// The result of an operation that was executed.
+    /// The result of an operation that was executed. After its time an id counts as new, although its entry may still be there: clients
+    /// use ids again.
     #[inline]
-    pub fn find(&self, operation: &Operation) -> Option<Ended> {
-        self.ended.get(operation).map(|(_, ended)| *ended)
+    pub fn find(&self, operation: &Operation, now: Nanos) -> Option<Ended> {
+        let is_kept = |at: Nanos| now < at.saturating_add(self.keep);
+        self.ended.get(operation).filter(|(at, _)| is_kept(*at)).map(|(_, ended)| *ended)
     }
 
     /// Whether another result can be kept: there is room, or the oldest was kept for long enough.
@@ -137,15 +139,30 @@ mod tests {
         retries.keep(operation(1, 0), DONE, Nanos(0));
         assert!(retries.has_room(Nanos(10)));
         retries.keep(operation(1, 1), DONE, Nanos(10));
-        assert_eq!(retries.find(&operation(1, 1)), Some(DONE));
-        assert_eq!((retries.find(&operation(1, 2)), retries.find(&operation(2, 0))), (None, None));
+        assert_eq!(retries.find(&operation(1, 1), Nanos(10)), Some(DONE));
+        assert_eq!(
+            [operation(1, 2), operation(2, 0)].map(|other| retries.find(&other, Nanos(10))),
+            [None; 2]
+        );
         let other = Operation { space: Space { pid: 1, epoch: 2 }, ..operation(1, 0) };
-        assert_eq!(retries.find(&other), None, "another process with the same PID");
+        assert_eq!(retries.find(&other, Nanos(10)), None, "another process with the same PID");
         assert!(!retries.has_room(Nanos(99)), "the oldest is too young to go");
         assert!(retries.has_room(Nanos(100)));
         retries.keep(operation(7, 0), DONE, Nanos(100));
-        assert_eq!((retries.find(&operation(1, 0)), retries.find(&operation(1, 1))), (None, Some(DONE)));
+        assert_eq!([0, 1].map(|index| retries.find(&operation(1, index), Nanos(100))), [None, Some(DONE)]);
         assert!(!Retries::new(0, Nanos(1), 0).has_room(Nanos(5)), "without entries nothing can be kept");
+    }
+
+    /// Ids wrap around. A board with few writes still has the entry of the one that had the id before.
+    #[test]
+    fn an_id_that_is_used_again_after_its_time_is_a_new_operation() {
+        let mut retries = Retries::new(8, Nanos(100), 3);
+        retries.keep(operation(1, 0), DONE, Nanos(0));
+        let find = |retries: &Retries, now| retries.find(&operation(1, 0), Nanos(now));
+        assert_eq!([99, 100].map(|now| find(&retries, now)), [Some(DONE), None]);
+        let again = Ended { word: 6, ..DONE };
+        retries.keep(operation(1, 0), again, Nanos(100));
+        assert_eq!([100, 199, 200].map(|now| find(&retries, now)), [Some(again), Some(again), None]);
     }
 
     #[test]
@@ -155,11 +172,11 @@ mod tests {
         retries.keep(operation(1, 0), DONE, Nanos(0));
         assert!(!retries.has_room(Nanos(99)) && retries.has_room(Nanos(500)));
         retries.keep(operation(2, 0), DONE, Nanos(500));
-        assert_eq!((retries.find(&operation(1, 0)), retries.find(&operation(2, 0))), (None, Some(DONE)));
+        assert_eq!([1, 2].map(|id| retries.find(&operation(id, 0), Nanos(500))), [None, Some(DONE)]);
         assert!(!retries.has_room(Nanos(501)));
         retries.keep_call(operation(3, 0), DONE, Nanos(501));
         assert_eq!(
-            [2, 3].map(|id| retries.find(&operation(id, 0))),
+            [2, 3].map(|id| retries.find(&operation(id, 0), Nanos(501))),
             [Some(DONE); 2],
             "neither has gone for the other"
         );

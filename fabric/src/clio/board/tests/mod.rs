@@ -93,6 +93,7 @@ impl Rig {
     fn planted(config: Config, plant: Option<Plant>) -> Rig {
         let mut rig = Rig::new(config);
         rig.board.vm.plant = plant;
+        rig.board.vm.table.overflows = plant == Some(Plant::BucketOverflow);
         rig
     }
 

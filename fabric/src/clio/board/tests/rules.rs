@@ -219,6 +219,28 @@ fn a_range_is_freed_when_its_reads_are_answered() {
     assert!(frees_under_a_read(Some(Plant::FreeAtOnce)));
 }
 
+/// Whether a late packet of an ended process writes to the memory of the next one with its PID.
+fn reaches_the_successor(plant: Option<Plant>) -> bool {
+    let mut rig = Rig::planted(Config { processes_max: 1, ..config() }, plant);
+    let first = rig.board.begin(quotas(0, 9)).unwrap();
+    let address = rig.alloc(&first, K4, PAGE, Rights::ALL).unwrap();
+    let late = rig.header(&first, Kind::Write, 0, address, 1);
+    assert!(rig.board.end(first.space, rig.now));
+    (0..20).for_each(|_| rig.pause());
+    let next = rig.board.begin(quotas(0, 9)).unwrap();
+    assert_eq!((next.space.pid, next.space.epoch), (first.space.pid, first.space.epoch + 1));
+    assert_eq!(rig.alloc(&next, K4, PAGE, Rights::ALL), Ok(address));
+    rig.deliver(&late, &[9]);
+    rig.poll();
+    rig.read(&next, address, 1) != Ok(vec![0])
+}
+
+#[test]
+fn a_process_is_not_reached_by_packets_of_the_one_before() {
+    assert!(!reaches_the_successor(None));
+    assert!(reaches_the_successor(Some(Plant::NoEpoch)));
+}
+
 /// Whether a fence completes before a read that came earlier.
 fn fence_passes_a_read(plant: Option<Plant>) -> bool {
     let mut rig = Rig::planted(config(), plant);

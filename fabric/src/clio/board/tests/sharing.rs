@@ -159,6 +159,23 @@ fn a_call_that_fails_gives_back_its_slots_in_steps() {
     assert_eq!(rig.free(&grant, address, 8 * PAGE), Status::Done);
 }
 
+/// Whether a lock is still held when its owner has ended.
+fn outlives_its_owner(plant: Option<Plant>) -> bool {
+    let (mut rig, grant, address) = rig();
+    rig.board.vm.plant = plant;
+    let other = rig.board.begin(quotas(0, 5)).unwrap();
+    let theirs = rig.share(&grant, address, PAGE, other.space, Rights::ALL).unwrap();
+    assert_eq!(rig.atomic(&other, Atomic::Lock, theirs, &[0]), Ok(0));
+    assert!(rig.board.end(other.space, rig.now));
+    rig.atomic(&grant, Atomic::Lock, address, &[0]) != Ok(0)
+}
+
+#[test]
+fn a_lock_ends_with_its_owner() {
+    assert!(!outlives_its_owner(None));
+    assert!(outlives_its_owner(Some(Plant::DeadOwner)));
+}
+
 #[test]
 fn a_lock_on_a_shared_page_ends_although_its_owner_no_longer_has_the_page() {
     for owner_ends in [false, true] {
