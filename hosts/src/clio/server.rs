@@ -6,6 +6,7 @@ use super::names::{LOADED_MAX, Names};
 use super::{Patience, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
+use crate::roce::Loss;
 use crate::roce::setup::Token;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Board, Config, Grant, Quota, Quotas, Refused, Space};
@@ -14,9 +15,9 @@ use p4rack_fabric::clio::token::Secret;
 use p4rack_fabric::common::ConfigError;
 use p4rack_netdev::{Poller, clock};
 use p4rack_offload::{Kv, Offloads, PointerChase, Progress};
-use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::DATA_BYTES_MAX;
 use p4rack_wire::clio::{PAGE_SIZES, PageSize, Rights};
+use p4rack_wire::{Nanos, SplitMix};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -111,6 +112,10 @@ pub struct Host {
     long_calls: LongCalls,
     /// Packets that the socket did not take: clients ask again.
     unsent: u64,
+    /// Which packets are lost on purpose, and how many were: received, and to be sent.
+    loss: Loss,
+    random: SplitMix,
+    lost: [u64; 2],
 }
 
 /// A board on a UDP socket.
@@ -163,6 +168,7 @@ impl Server {
         let (mut names, chase) = (Names::default(), board.begin(Quotas::default())?);
         let number = offloads.add(chase.space, Box::new(PointerChase));
         names.add_own("chase", number, credentials_of(chase), 0);
+        let (loss, random) = (Loss::default(), SplitMix(0));
         let mut host = Host {
             board,
             offloads,
@@ -174,6 +180,9 @@ impl Server {
             input,
             long_calls: LongCalls::default(),
             unsent: 0,
+            loss,
+            random,
+            lost: [0; 2],
         };
         if store_bytes > 0 {
             host.add_store(store_bytes, seed)?;
@@ -236,10 +245,16 @@ impl Server {
 
     /// Counters of board and socket, drops and refusals included.
     pub fn counts(&self) -> Counts {
+        let [lost_in, lost_out] = self.host.lost;
         Counts::default()
             .of("board", self.host.board.counters().iter())
             .of("refused", self.host.board.refusals().iter())
-            .of("socket", [("unsent", self.host.unsent)])
+            .of("socket", [("unsent", self.host.unsent), ("lost_in", lost_in), ("lost_out", lost_out)])
+    }
+
+    /// Loses packets on purpose from now on, in both directions.
+    pub fn lose(&mut self, loss: Loss) {
+        (self.host.loss, self.host.random) = (loss, SplitMix(loss.seed));
     }
 
     /// Waits until something happens, at most until `until`, and handles it: packets, the slow path, commands. Errors: the socket
@@ -276,6 +291,7 @@ impl Host {
     fn receive(&mut self) -> io::Result<bool> {
         for _ in 0..BATCH {
             match self.socket.recv_from(&mut self.input) {
+                Ok(_) if self.loss.strikes(&mut self.random) => self.lost[0] += 1,
                 Ok((bytes, from)) => {
                     let now = clock::now();
                     self.long_calls.packets(now);
@@ -333,6 +349,7 @@ impl Host {
         while let Some(sent) = self.board.poll_link(now, &mut self.out) {
             match &mut own {
                 Some(client) if sent.to == OWN => client.handle_link((0, &self.out), now, now),
+                _ if self.loss.strikes(&mut self.random) => self.lost[1] += 1,
                 _ => self.unsent += u64::from(self.socket.send_to(&self.out, sent.to).is_err()),
             }
         }

@@ -71,13 +71,20 @@ pub enum RocePortError {
     Wait(#[from] io::Error),
 }
 
-/// Deliberate loss of frames, in both directions, to exercise the adapter's retransmission.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Deliberate loss of frames or packets, in both directions, to exercise retransmission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
     /// Frames lost of a thousand.
     pub per_mille: u16,
     /// Which ones.
     pub seed: u64,
+}
+
+impl Loss {
+    /// Whether the next one is lost.
+    pub(crate) fn strikes(self, random: &mut SplitMix) -> bool {
+        self.per_mille > 0 && random.next() % 1_000 < u64::from(self.per_mille)
+    }
 }
 
 /// Counters of a port, in addition to those of its adapter and its socket.
@@ -248,8 +255,8 @@ impl<M: Memory> RocePort<M> {
     fn receive(&mut self) -> Result<(), RocePortError> {
         let now = clock::now();
         let (adapter, counters) = (&mut self.adapter, &mut self.counters);
-        let (loss, random) = (self.loss.per_mille, &mut self.random);
-        let received = self.link.receive(|frame, _| match strikes(loss, random) {
+        let (loss, random) = (self.loss, &mut self.random);
+        let received = self.link.receive(|frame, _| match loss.strikes(random) {
             true => counters.lost_in += 1,
             false => adapter.handle_link(frame, now, now),
         });
@@ -288,7 +295,7 @@ impl<M: Memory> RocePort<M> {
             if let Some((rate, free_at)) = &mut self.pace {
                 *free_at = (*free_at).max(now) + rate.time(overhead::wire_bytes(self.frame.len() as u64));
             }
-            match strikes(self.loss.per_mille, &mut self.random) {
+            match self.loss.strikes(&mut self.random) {
                 true => self.counters.lost_out += 1,
                 false => self.link.send(&mut self.frame),
             }
@@ -326,9 +333,4 @@ fn share(
     }
     let frames = Frames::Datagrams(SocketAddrV4::new(adapter, UDP_PORT));
     Ok(PacketSocket::open(interface, &Options { frames, promiscuous: false, ..Options::default() })?)
-}
-
-/// Whether the next frame is lost.
-fn strikes(per_mille: u16, random: &mut SplitMix) -> bool {
-    per_mille > 0 && random.next() % 1_000 < u64::from(per_mille)
 }

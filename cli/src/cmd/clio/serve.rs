@@ -8,9 +8,9 @@ use p4rack_fabric::clio::board::Config;
 use p4rack_hosts::clio::server::{BoardError, Server};
 use p4rack_hosts::clio::service::{self, Service};
 use p4rack_hosts::outlet::{Counts, Outlet};
-use p4rack_hosts::roce::Desk;
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::tls::ServerTls;
+use p4rack_hosts::roce::{Desk, Loss};
 use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_wire::Nanos;
@@ -35,6 +35,9 @@ pub(super) struct Args {
     /// Address at which the board takes packets [default: the one of the set-up service, port 1234]
     #[arg(long, value_name = "ADDR")]
     udp_addr: Option<SocketAddr>,
+    /// Lose this many packets of a thousand on purpose, in both directions
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
+    lose_per_mille: u16,
     #[command(flatten)]
     setup: GrpcServer,
     #[command(flatten)]
@@ -53,7 +56,8 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         return Err("--bytes: 0 bytes are no memory; write at least \"1 B\"".to_owned());
     }
     let board = Clio::new(Vec::new(), args.bytes).board(args.bytes);
-    let offered = Offered { board, bytes: args.bytes, store_bytes, udp, at, tls };
+    let loss = Loss { per_mille: args.lose_per_mille, seed: clock::wall_ns() };
+    let offered = Offered { board, bytes: args.bytes, store_bytes, udp, at, tls, loss };
     serve(offered, args.telling.open()?, Events::new(args.json), &json!({}), "")
 }
 
@@ -68,6 +72,8 @@ pub(in crate::cmd) struct Offered {
     /// Where clients join.
     pub(in crate::cmd) at: SocketAddr,
     pub(in crate::cmd) tls: Option<ServerTls>,
+    /// Packets that it loses on purpose.
+    pub(in crate::cmd) loss: Loss,
 }
 
 /// Serves a board until a signal ends it. `fields` of the event "ready" and `name` are the caller's.
@@ -78,12 +84,13 @@ pub(in crate::cmd) fn serve(
     fields: &Value,
     name: &str,
 ) -> Result<(), String> {
-    let Offered { board, bytes, store_bytes, udp, at, tls } = offered;
+    let Offered { board, bytes, store_bytes, udp, at, tls, loss } = offered;
     let signals = Signals::take().map_err(text)?;
     let mut server = Server::open(udp, board, store_bytes).map_err(|error| match error {
         BoardError::Config(_) => format!("--bytes, --store: {error}"),
         error => error.to_string(),
     })?;
+    server.lose(loss);
     let ends = server.watch(&signals).map_err(text)?;
     let offer = server.offer().map_err(text)?;
     let udp_port = offer.udp_port;

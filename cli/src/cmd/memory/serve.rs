@@ -12,6 +12,7 @@ use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_fabric::remote::{Link, Service as Offers, Way};
 use p4rack_hosts::memory::{EdmPortError, Server, ServerConfig, ServerError};
 use p4rack_hosts::remote::tcp::Served;
+use p4rack_hosts::roce::Loss;
 use p4rack_netdev::Pages;
 use p4rack_netdev::signal::Signals;
 use serde_json::json;
@@ -144,7 +145,8 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let outlet = args.telling.open()?;
     let udp = SocketAddr::new(at.ip(), clio.udp_port);
     let tls = args.encryption.files();
-    let offered = Offered { board: clio.board(bytes), bytes, store_bytes, udp, at, tls };
+    let offered =
+        Offered { board: clio.board(bytes), bytes, store_bytes, udp, at, tls, loss: Loss::default() };
     serve(offered, outlet, Events::new(args.json), &json!({ "host": name, "way": way }), name)
         .map_err(|error| format!("{error}; does this run on {name}?"))
 }
