@@ -8,10 +8,11 @@ mod common;
 
 use certificates::{Certificates, VALID};
 use common::clio::Board;
+use common::switch::Running;
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -203,19 +204,15 @@ fn a_chase_follows_a_list_that_the_rust_interface_wrote() {
     assert!(board.refused(&["chase", "77777777777", "9"]).contains("leads out of the process's memory"));
 }
 
-#[test]
-fn a_program_in_c_is_the_papers_figure_1() {
-    if !have("cc", "gcc") {
-        return;
-    }
-    let board = Board::start(&["--bytes", "16 MiB"]);
+/// Compiles a program in C: its folder, the program, and the folder of the library.
+fn compiled(source: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("clio");
+    let program = folder.path().join("program");
     // The test's own folder has the library that was built with it.
     let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let compiled = Command::new("cc")
         .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
-        .arg(repo("examples/clio.c"))
+        .arg(repo(source))
         .arg("-I")
         .arg(repo("include"))
         .arg("-L")
@@ -225,6 +222,71 @@ fn a_program_in_c_is_the_papers_figure_1() {
         .output()
         .unwrap();
     assert!(compiled.status.success(), "{}", stderr(&compiled));
+    (folder, program, libraries)
+}
+
+/// Operations of each test with random ones: few, or what `P4RACK_OPERATIONS` says.
+fn random_operations() -> String {
+    std::env::var("P4RACK_OPERATIONS").unwrap_or_else(|_| "3000".to_owned())
+}
+
+/// `P4RACK_OPERATIONS=1000000 cargo test --profile verify --workspace --test clio_commands -- random_operations --nocapture` takes a million
+/// operations by either interface.
+#[test]
+fn random_operations_from_rust_and_c_agree_with_an_array() {
+    let board = Board::start(&["--bytes", "16 MiB"]);
+    let operations = random_operations();
+    let verify = ["verify", "--processes", "1", "--requests", "0", "--operations", &operations];
+    print!("{}", board.fine(&verify));
+    if !have("cc", "gcc") {
+        return;
+    }
+    let (_folder, program, libraries) = compiled("cli/tests/clio_random.c");
+    let mut command = Command::new(&program);
+    let output =
+        command.args([&board.addr, &operations, "1"]).env("LD_LIBRARY_PATH", &libraries).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    print!("from C: {}", stdout(&output));
+    assert!(stdout(&output).ends_with("all right\n"), "{}", stdout(&output));
+}
+
+/// The same with [`random_operations`]: a client that is killed again and again harms neither the other one nor the board, which loses
+/// 1 % of all packets.
+#[test]
+fn losses_and_killed_clients_do_no_harm() {
+    let board = Board::start(&["--bytes", "16 MiB", "--lose-per-mille", "10"]);
+    let verify = |processes: &str, seed: usize, operations: u64| {
+        let (mut command, requests) = (p4rack(), operations / 10);
+        command.args(["clio", "verify", "--json", "--board", &board.addr, "--processes", processes]);
+        command.args(["--seed", &seed.to_string(), "--operations", &operations.to_string()]);
+        command.args(["--requests", &requests.to_string()]);
+        Running::start(&mut command)
+    };
+    let processes = || board.json(&["ps"])["processes"].as_array().unwrap().len();
+    let before = processes();
+    let mut alive = verify("2", 1, random_operations().parse().unwrap());
+    let mut kills = 0;
+    while kills < 3 || alive.0.try_wait().unwrap().is_none() {
+        // It is killed amid its operations: there are more than it gets time for.
+        let mut victim = verify("1", 100 + kills, 100_000_000);
+        victim.until("ready");
+        std::thread::sleep(Duration::from_millis(200));
+        victim.kill();
+        kills += 1;
+    }
+    let end = alive.until("\"end\"");
+    assert!(alive.0.wait().unwrap().success(), "{end}");
+    assert!(wait_until(LIMIT, || processes() == before), "{} instead of {before} processes", processes());
+    println!("{kills} kills: {end}");
+}
+
+#[test]
+fn a_program_in_c_is_the_papers_figure_1() {
+    if !have("cc", "gcc") {
+        return;
+    }
+    let board = Board::start(&["--bytes", "16 MiB"]);
+    let (_folder, program, libraries) = compiled("examples/clio.c");
     let run =
         |board: &str| Command::new(&program).arg(board).env("LD_LIBRARY_PATH", &libraries).output().unwrap();
     for _ in 0..3 {
