@@ -47,10 +47,10 @@ mod ycsb;
 pub use cache::{CacheExperiment, CacheOutcome, CacheSpec, Gathered};
 pub use check::Verdict;
 pub use clio::{
-    BoardCosts, BoardSpec, ClibSpec, ClioExperiment, ClioOutcome, ClioScheme, ClioSpec, ComputeCosts,
-    ComputeSpec, FillOutcome, FillSpec, Load, NetworkScheme, NetworkSpec, Order, Profile, RdmaCosts,
-    RdmaSpec, SlowCosts, SlowSpec, StoreBoard, StoreOutcome, StoreRack, TableCost, TableSpec, Translations,
-    Walk, run_clio,
+    BoardCosts, BoardSpec, ClibSpec, ClioExperiment, ClioOutcome, ClioPlant, ClioScheme, ClioSpec,
+    ComputeCosts, ComputeSpec, FillOutcome, FillSpec, Load, NetworkScheme, NetworkSpec, Order, Profile,
+    RdmaCosts, RdmaSpec, SlowCosts, SlowSpec, StoreBoard, StoreOutcome, StoreRack, TableCost, TableSpec,
+    Translations, Walk, run_clio, run_clio_faults,
 };
 pub use cowbird::{
     CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme,

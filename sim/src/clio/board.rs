@@ -173,7 +173,8 @@ impl BoardNode {
     fn offload(&mut self, now_ps: u64, used: Used) -> u64 {
         let free_ps = self.units.pop().map_or(0, |free| free.0);
         let begun_ps = now_ps.max(free_ps) + self.cycles_ps(self.costs.call_cycles);
-        let reads_ps = used.reads * self.cycles_ps(self.costs.dma_cycles) + self.beats_ps(used.read_bytes as usize);
+        let reads_ps =
+            used.reads * self.cycles_ps(self.costs.dma_cycles) + self.beats_ps(used.read_bytes as usize);
         let start_ps = self.dma_ps.max(begun_ps);
         self.dma_ps = start_ps + reads_ps;
         let waits_ps = used.reads * self.costs.dram_ns * 1_000;

@@ -223,9 +223,15 @@ impl ClioExperiment {
                 Load::Kv => ("keys", "write fewer, or smaller values, or let pages be larger"),
                 _ => ("operations", "write fewer, or a smaller warmup or bytes, or let pages be larger"),
             };
-            check.problem("", 0, key, format!("take {frames} pages of a board, which has at most {FRAMES_MAX}; {help}"));
+            check.problem(
+                "",
+                0,
+                key,
+                format!("take {frames} pages of a board, which has at most {FRAMES_MAX}; {help}"),
+            );
         } else if self.spec.load == Load::Kv && !SimMemory::keeps(frames * self.page_size.bytes()) {
-            let message = "take more memory than a run keeps the contents of; write fewer, smaller values or pages";
+            let message =
+                "take more memory than a run keeps the contents of; write fewer, smaller values or pages";
             check.problem("", 0, "keys", message);
         }
     }
@@ -304,7 +310,10 @@ mod tests {
             ("threads = 4097", "threads: 4097 is out of range; write 1 to 4096"),
             ("threads = 64\nwindow = 65", "window: 65 is out of range; write 1 to 64"),
             ("compute_nodes = 63\nprocesses = 16384", "processes: 16384 is out of range; write 1 to 1040"),
-            ("order = \"turns\"\nwindow = 2", "order: lets one operation of a node be under way: leave window out"),
+            (
+                "order = \"turns\"\nwindow = 2",
+                "order: lets one operation of a node be under way: leave window out",
+            ),
             (
                 "load = \"allocations\"\nbytes = 1073741824\n[table]\npage_size = \"4K\"",
                 "operations: take 5505286144 pages of a board, which has at most 16777216; write fewer",

@@ -14,6 +14,7 @@ mod compute;
 mod costs;
 mod direct;
 mod experiment;
+mod faults;
 mod fill;
 mod memory;
 mod modelled;
@@ -30,6 +31,7 @@ pub use costs::{
     BoardCosts, BoardSpec, ComputeCosts, ComputeSpec, Profile, RdmaCosts, RdmaSpec, SlowCosts, SlowSpec,
 };
 pub use experiment::ClioExperiment;
+pub use faults::{ClioPlant, run_clio_faults};
 pub use fill::FillOutcome;
 pub use outcome::{ClioOutcome, TableCost, run_clio};
 pub use programs::{StoreBoard, StoreOutcome, StoreRack};

@@ -108,9 +108,7 @@ impl Other {
             }
             std::thread::sleep(LOOK);
         }
-        let cpu = || {
-            process::cpu(pid).map_err(|error| failed(format!("has no processor time: {error}")))
-        };
+        let cpu = || process::cpu(pid).map_err(|error| failed(format!("has no processor time: {error}")));
         let before = cpu()?;
         signs.ready();
         while !signs.stop() {
