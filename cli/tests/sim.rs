@@ -118,17 +118,18 @@ fn a_sweep_goes_on_where_it_stopped_and_reports() {
 #[test]
 fn faults_are_counted_by_scheme() {
     let dir = tempfile::tempdir().unwrap();
-    let output = sim(&["faults", "--seeds", "1", "--scheme", "edm-matched", "--json"], dir.path());
-    let sums: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let of = &sums["schemes"][0];
-    assert_eq!(
-        (&sums["passed"], &of["scheme"], &of["seeds"]),
-        (&true.into(), &"edm-matched".into(), &1.into())
-    );
-    assert!(
-        of["operations"].as_u64() > Some(0) && of["failed"].as_array().is_some_and(Vec::is_empty),
-        "{sums}"
-    );
+    for (scheme, options) in [("edm-matched", ["--scheme", "edm-matched"]), ("clio", ["--kind", "clio"])] {
+        let output = sim(&[&["faults", "--seeds", "1", "--json"], &options[..]].concat(), dir.path());
+        let sums: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let of = &sums["schemes"][0];
+        assert_eq!((&sums["passed"], &of["scheme"], &of["seeds"]), (&true.into(), &scheme.into(), &1.into()));
+        assert!(
+            of["operations"].as_u64() > Some(0) && of["failed"].as_array().is_some_and(Vec::is_empty),
+            "{sums}"
+        );
+    }
+    let both = sim(&["faults", "--kind", "clio", "--no-shares"], dir.path());
+    assert!(text(&both.stderr).contains("--no-shares are EDM's"), "{}", text(&both.stderr));
 }
 
 /// Results of all kinds side by side: one page, with what is shown of each.

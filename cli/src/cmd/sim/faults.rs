@@ -1,9 +1,9 @@
-//! `p4rack sim faults`: EDM under faults, seed by seed.
+//! `p4rack sim faults`: EDM and Clio under faults, seed by seed.
 
 use p4rack_codegen::scheme::edm::Mode;
 use p4rack_lab::rows::Rows;
 use p4rack_report::text;
-use p4rack_sim::FaultsRack;
+use p4rack_sim::{FaultsOutcome, FaultsRack, run_clio_faults};
 use p4rack_wire::Nanos;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -17,19 +17,22 @@ const SHOWN: usize = 10;
 /// Arguments of `p4rack sim faults`.
 #[derive(clap::Args, Debug)]
 pub struct FaultsArgs {
+    /// What is under faults
+    #[arg(long, value_enum, default_value_t = Kind::Edm)]
+    kind: Kind,
     /// The first seed
     #[arg(long, default_value_t = 0, value_parser = crate::numbers::number::<u64>)]
     first: u64,
-    /// How many seeds, each under every mode
+    /// How many seeds, each under every mode of EDM
     #[arg(long, default_value_t = 200, value_parser = crate::numbers::within::<u64>(1..=10_000_000))]
     seeds: u64,
-    /// Only this scheme, such as edm-matched
+    /// EDM: only this scheme, such as edm-matched
     #[arg(long)]
     scheme: Option<String>,
-    /// What a frame takes that is resubmitted or recirculated until its next pass begins, in nanoseconds
+    /// EDM: what a frame takes that is resubmitted or recirculated until its next pass begins, in nanoseconds
     #[arg(long, default_value_t = 0, value_parser = crate::numbers::within::<u64>(..=1_000_000))]
     pass_ns: u64,
-    /// Links are granted without shares
+    /// EDM: links are granted without shares
     #[arg(long)]
     no_shares: bool,
     /// Print JSON
@@ -37,7 +40,19 @@ pub struct FaultsArgs {
     json: bool,
 }
 
-/// What all seeds of a mode had together.
+/// What is under faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// Compute nodes, memory nodes and switches of EDM
+    Edm,
+    /// Compute nodes and boards of Clio
+    Clio,
+}
+
+/// A scheme's name, and what runs a seed of it.
+type Subject = (String, Box<dyn Fn(u64) -> FaultsOutcome + Sync>);
+
+/// What all seeds of a scheme had together.
 #[derive(Default)]
 struct Sum {
     runs: u64,
@@ -47,27 +62,39 @@ struct Sum {
     failed: Vec<(u64, String)>,
 }
 
-/// Runs the seeds on all cores. Returns whether none failed.
-pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
+/// The subjects that the options name.
+fn subjects(args: &FaultsArgs) -> Result<Vec<Subject>, String> {
+    if args.kind == Kind::Clio {
+        if args.scheme.is_some() || args.pass_ns > 0 || args.no_shares {
+            return Err("--kind clio: --scheme, --pass-ns and --no-shares are EDM's: leave them out".into());
+        }
+        return Ok(vec![("clio".to_owned(), Box::new(|seed| run_clio_faults(seed, None)))]);
+    }
     let chosen = |mode: &Mode| args.scheme.as_ref().is_none_or(|scheme| mode.scheme().name() == *scheme);
     let modes: Vec<Mode> = Mode::ALL.into_iter().filter(chosen).collect();
     if modes.is_empty() {
         let known: Vec<String> = Mode::ALL.iter().map(|mode| mode.scheme().name().to_string()).collect();
         return Err(format!("--scheme: write one of {}", known.join(", ")));
     }
-    let rack = |mode: Mode| -> Result<(Mode, FaultsRack), String> {
+    let subject = |mode: Mode| -> Result<Subject, String> {
         let rack = if args.no_shares { FaultsRack::without_shares(mode) } else { FaultsRack::new(mode) };
-        let rack = rack?.with_pass_delay(Nanos(args.pass_ns));
-        Ok((mode, rack.map_err(|error| format!("--pass-ns: {error}"))?))
+        let rack =
+            rack?.with_pass_delay(Nanos(args.pass_ns)).map_err(|error| format!("--pass-ns: {error}"))?;
+        Ok((mode.scheme().name().to_string(), Box::new(move |seed| rack.run(seed, None))))
     };
-    let racks = modes.into_iter().map(rack).collect::<Result<Vec<_>, _>>()?;
+    modes.into_iter().map(subject).collect()
+}
+
+/// Runs the seeds on all cores. Returns whether none failed.
+pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
+    let subjects = subjects(args)?;
     let mut rows = Rows::new(&["scheme", ">seeds", ">operations", ">unknown", ">failed", "what happened"]);
     let (mut passed, mut sums) = (true, Vec::new());
-    for (mode, rack) in &racks {
-        let sum = run(rack, args)?;
+    for (name, seed) in &subjects {
+        let sum = run(seed, args);
         passed &= sum.failed.is_empty();
         sums.push(json!({
-            "scheme": mode.scheme().name(), "seeds": sum.runs, "operations": sum.operations, "unknown": sum.unknown,
+            "scheme": name, "seeds": sum.runs, "operations": sum.operations, "unknown": sum.unknown,
             "counters": sum.counters,
             "failed": sum.failed.iter().map(|(seed, why)| json!({ "seed": seed, "problem": why })).collect::<Vec<_>>(),
         }));
@@ -77,7 +104,7 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
             .map(|(name, count)| format!("{} {}", text::count(*count), name.replace('_', " ")))
             .collect();
         rows.push(vec![
-            mode.scheme().name().to_string(),
+            name.clone(),
             sum.runs.to_string(),
             sum.operations.to_string(),
             sum.unknown.to_string(),
@@ -85,7 +112,7 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
             happened.join(", "),
         ]);
         for (seed, problem) in sum.failed.iter().take(SHOWN) {
-            eprintln!("check failed: {}, seed {seed}: {problem}", mode.scheme().name());
+            eprintln!("check failed: {name}, seed {seed}: {problem}");
         }
     }
     match args.json {
@@ -95,7 +122,7 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
     Ok(passed)
 }
 
-fn run(rack: &FaultsRack, args: &FaultsArgs) -> Result<Sum, String> {
+fn run(subject: &(dyn Fn(u64) -> FaultsOutcome + Sync), args: &FaultsArgs) -> Sum {
     let (next, threads) = (AtomicU64::new(0), thread::available_parallelism().map_or(1, usize::from));
     let (done, results) = mpsc::channel();
     thread::scope(|scope| {
@@ -109,7 +136,7 @@ fn run(rack: &FaultsRack, args: &FaultsArgs) -> Result<Sum, String> {
                     }
                     let seed = args.first.wrapping_add(nth);
                     // The receiver outlives this scope.
-                    let _ = done.send((seed, rack.run(seed, None)));
+                    let _ = done.send((seed, subject(seed)));
                 }
             });
         }
@@ -125,6 +152,6 @@ fn run(rack: &FaultsRack, args: &FaultsArgs) -> Result<Sum, String> {
             sum.failed.extend(outcome.problems.into_iter().next().map(|problem| (seed, problem)));
         }
         sum.failed.sort_unstable();
-        Ok(sum)
+        sum
     })
 }

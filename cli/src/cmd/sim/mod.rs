@@ -28,10 +28,11 @@ enum Command {
     Run(run::RunArgs),
     /// Run an experiment with many parameters and seeds on all cores; resumes where it was stopped
     Sweep(sweep::SweepArgs),
-    /// EDM under faults: many seeds of lost, late and damaged frames, dead nodes and switches that start again
+    /// EDM or Clio under faults: many seeds of lost, late and damaged frames, dead nodes, switches and boards that start again
     ///
     /// Every operation on remote memory is checked: an order must explain what all of them said, each must end, atomic
-    /// operations must be done once, and all frames must be accounted for.
+    /// operations must be done once, and all frames must be accounted for. Of Clio, locks and calls of the store are checked, too, and
+    /// what processes leave behind.
     Faults(faults::FaultsArgs),
     /// Merge a folder of results into one CSV table
     Merge(merge::MergeArgs),
