@@ -23,7 +23,7 @@ use std::hash::Hash;
 pub use page::{Access, Page};
 pub use record::{Records, Wrong, fill, version_of};
 pub use search::{Order, Unexplained, linearizable};
-pub use word::Word;
+pub use word::{Opcode, Word};
 
 /// What an operation does to an object, and what it found there.
 pub trait Act: Debug {

@@ -1,7 +1,7 @@
 //! Words of 64 bits.
 
 use super::Act;
-use p4rack_wire::edm::Opcode;
+pub use p4rack_wire::edm::Opcode;
 
 /// An operation on a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use super::plant::ClioPlant;
 use super::session::{Asked, DEPTH, Ended, OwnRange, Place, THREADS, THREADS_PLANTED, What};
 use super::world::World;
 use p4rack_fabric::clio::lib::{Change, Operation, Outcome};
+use p4rack_history::Opcode;
 use p4rack_offload::{KvArguments, KvFunction};
 use p4rack_wire::clio::{PageSize, Rights, Status};
-use p4rack_wire::edm::Opcode;
 
 /// Words of the shared pages: some pages have several, and long accesses cross their edges.
 pub(super) const SHARED_WORDS: [u64; 6] = [0, 8, 2_048, 4_088, 4_096, 6_000];

@@ -3,11 +3,10 @@
 use super::board::{PAGE_BYTES, client_config};
 use p4rack_fabric::clio::board::Space;
 use p4rack_fabric::clio::lib::{Client, Config, Credentials};
-use p4rack_history::Outcome;
+use p4rack_history::{Opcode, Outcome};
 use p4rack_offload::KvFunction;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status;
-use p4rack_wire::edm::Opcode;
 
 /// Threads of a session, and operations of each under way.
 pub(super) const THREADS: u16 = 2;
