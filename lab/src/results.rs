@@ -1,6 +1,5 @@
 //! Results of a run, as `up` prints them.
 
-use crate::store::servers::Skipped;
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
 use p4rack_codegen::rack::{Log, Run, WorkloadKind};
@@ -70,6 +69,24 @@ impl Results {
     /// The figures as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers, strings and maps with string keys")
+    }
+}
+
+/// A run that did not take place, because a program is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Name of the run.
+    pub name: String,
+    /// The program.
+    pub needs: String,
+    /// A command that installs it.
+    pub get_it_by: String,
+}
+
+impl Skipped {
+    /// In words.
+    pub fn sentence(&self) -> String {
+        format!("{} skipped: needs {}, get it by: {}", self.name, self.needs, self.get_it_by)
     }
 }
 

@@ -9,7 +9,7 @@ mod memcached;
 mod piped;
 mod redis;
 pub mod run;
-pub mod servers;
+pub(crate) mod servers;
 pub mod simulated;
 pub mod slot;
 pub mod slots;

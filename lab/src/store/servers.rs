@@ -5,11 +5,11 @@ use super::piped::PipedStore;
 use super::redis::Redis;
 use crate::error::LabError;
 use crate::process::{self, Process};
+use crate::results::Skipped;
 use crate::running::Running;
 use crate::ycsb::Store;
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::{KvServer, Store as StoreParameters};
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -18,24 +18,6 @@ use std::process::{Command, Stdio};
 const EMPTY_BYTES: u64 = 64 << 20;
 /// What a server may need for a record beside its value: keys, heads, pointers, the number of its writes.
 const RECORD_BYTES: u64 = 256;
-
-/// A run that did not take place, because a program is missing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
-    /// Name of the run.
-    pub name: String,
-    /// The program.
-    pub needs: String,
-    /// A command that installs it.
-    pub get_it_by: String,
-}
-
-impl Skipped {
-    /// In words.
-    pub fn sentence(&self) -> String {
-        format!("{} skipped: needs {}, get it by: {}", self.name, self.needs, self.get_it_by)
-    }
-}
 
 /// What a server lacks on this machine.
 pub(crate) fn missing(server: KvServer) -> Option<Skipped> {
