@@ -265,6 +265,7 @@ fn config(experiment: &ClioExperiment) -> Config {
         timeout: us(clib.timeout_us),
         timeout_max: us(clib.timeout_max_us),
         memory: setup::memory(experiment),
+        slow_timeout: us(clib.slow_timeout_us),
         retries: clib.retries,
         queueing: us(clib.target_us),
         cwnd_start: clib.cwnd_start,

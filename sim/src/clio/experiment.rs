@@ -154,6 +154,7 @@ impl ClioExperiment {
         range("table", "free_pages", spec.table.free_pages.into(), 1, 1 << 16);
         range("clib", "timeout_us", spec.clib.timeout_us.into(), 1, 1_000_000);
         range("clib", "timeout_max_us", spec.clib.timeout_max_us.into(), 1, 1_000_000);
+        range("clib", "slow_timeout_us", spec.clib.slow_timeout_us.into(), 1, 1_000_000);
         range("clib", "retries", spec.clib.retries.into(), 0, 16);
         range("clib", "target_us", spec.clib.target_us.into(), 0, 10_000_000);
         range("clib", "cwnd_start", spec.clib.cwnd_start.into(), 1, spec.clib.cwnd_max.max(1).into());

@@ -265,6 +265,8 @@ pub struct ClibSpec {
     pub timeout_us: u32,
     /// The longest TIMEOUT. Assumed: windows let 5 µs of queues build up per node, so it has to be far above.
     pub timeout_max_us: u32,
+    /// TIMEOUT of calls of the slow path. Assumed: several times what one takes.
+    pub slow_timeout_us: u32,
     /// Retries after losses (paper: 2).
     pub retries: u8,
     /// Delay in queues up to which the congestion window grows (artifact: 5 µs).
@@ -284,6 +286,7 @@ impl Default for ClibSpec {
         ClibSpec {
             timeout_us: 8,
             timeout_max_us: 200,
+            slow_timeout_us: 400,
             retries: 2,
             target_us: 5,
             cwnd_start: 1,
