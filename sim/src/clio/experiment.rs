@@ -2,7 +2,6 @@
 
 use super::costs::{BoardCosts, ComputeCosts, Profile, RdmaCosts, SlowCosts};
 use super::memory::SimMemory;
-use super::setup;
 use super::spec::{ClioScheme, ClioSpec, KIND, Load, NetworkScheme, Order};
 use crate::experiment::{Check, ExperimentError, parse_toml};
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
@@ -218,7 +217,7 @@ impl ClioExperiment {
 
     /// What a run needs of a board's memory.
     fn check_memory(&self, check: &mut Check<'_>) {
-        let frames = setup::frames(self);
+        let frames = self.frames();
         if frames > FRAMES_MAX {
             let (key, help) = match self.spec.load {
                 Load::Kv => ("keys", "write fewer, or smaller values, or let pages be larger"),

@@ -23,6 +23,7 @@ mod outcome;
 mod programs;
 mod rack;
 mod setup;
+mod sizes;
 mod spec;
 mod world;
 

@@ -9,7 +9,7 @@ use super::spec::{ClioScheme, Load};
 use p4rack_fabric::clio::board::{Board, Config, Pool, Quota, Quotas};
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_fabric::clio::token::Secret;
-use p4rack_offload::{Kv, KvArguments, KvFunction, block_bytes};
+use p4rack_offload::{Kv, KvArguments, KvFunction};
 use p4rack_wire::clio::{Kind, PAGE_SIZES};
 use p4rack_wire::{Nanos, SplitMix};
 
@@ -50,37 +50,6 @@ pub(super) fn arguments(key: u32, value_bytes: u32, out: &mut Vec<u8>) {
     out.extend((0..value_bytes as usize).map(|at| value[at % value.len()]));
 }
 
-/// Pages that the store of an experiment needs.
-fn store_pages(experiment: &ClioExperiment) -> u64 {
-    let spec = &experiment.spec;
-    if spec.load != Load::Kv || spec.scheme != ClioScheme::Clio {
-        return 0;
-    }
-    let block = block_bytes(u64::from(KEY_BYTES), spec.bytes);
-    // Updates write a new block before they free the old one.
-    let blocks = u64::from(spec.keys) + 64;
-    (block * blocks + 8 * buckets(experiment) + 4_096).div_ceil(experiment.page_size.bytes())
-}
-
-fn buckets(experiment: &ClioExperiment) -> u64 {
-    2 * u64::from(experiment.spec.keys)
-}
-
-/// Frames of a board's memory that an experiment needs.
-pub(super) fn frames(experiment: &ClioExperiment) -> u64 {
-    let spec = &experiment.spec;
-    let processes = u64::from(spec.compute_nodes) * u64::from(spec.processes);
-    match spec.load {
-        // Nothing is freed, and at the end operations are under way.
-        Load::Allocations => {
-            let under_way = processes * u64::from(spec.threads) * u64::from(spec.window);
-            experiment.page_size.pages(spec.bytes).saturating_mul(spec.operations + spec.warmup + under_way)
-        }
-        Load::Kv => store_pages(experiment),
-        Load::Accesses | Load::Fill => processes * spec.pages,
-    }
-}
-
 /// How long boards remember what they have executed, and clients count on it.
 pub(super) fn memory(experiment: &ClioExperiment) -> Nanos {
     MEMORY[usize::from(experiment.spec.load == Load::Allocations)]
@@ -91,7 +60,7 @@ pub(super) fn config(experiment: &ClioExperiment) -> Config {
     let spec = &experiment.spec;
     let size = experiment.page_size;
     let processes = u64::from(spec.compute_nodes) * u64::from(spec.processes);
-    let frames = u32::try_from(frames(experiment)).unwrap_or(u32::MAX);
+    let frames = u32::try_from(experiment.frames()).unwrap_or(u32::MAX);
     let ready = spec.table.free_pages.min(frames);
     Config {
         index: experiment.index,
@@ -101,7 +70,7 @@ pub(super) fn config(experiment: &ClioExperiment) -> Config {
         tlb_replacement: experiment.replacement,
         processes_max: processes as u32 + 1,
         data_bytes_max: spec.network.packet_bytes,
-        calls_max: [if store_pages(experiment) > 0 { CALLS_MAX } else { 0 }; 2],
+        calls_max: [if experiment.store_pages() > 0 { CALLS_MAX } else { 0 }; 2],
         retry_entries: 1 << 18,
         retry_keep: memory(experiment),
         step: Nanos(experiment.slow.step_ns),
@@ -143,13 +112,13 @@ pub(super) fn board(experiment: &ClioExperiment, nth: u64) -> Result<Ready, Stri
         }
         processes.push(At { credentials, address });
     }
-    let pages = store_pages(experiment);
+    let pages = experiment.store_pages();
     let mut store = None;
     if pages > 0 {
         let own = board.begin(quotas).map_err(|error| error.to_string())?;
         let address = direct.alloc(&mut board, &own, size, pages).map_err(failed)?;
         direct.touch(&mut board, &own, (address, size, pages)).map_err(failed)?;
-        let kv = Kv::new(own.space, address, pages * size.bytes(), buckets(experiment), spec.seed);
+        let kv = Kv::new(own.space, address, pages * size.bytes(), experiment.buckets(), spec.seed);
         let mut kept = Store::new(own.space, kv);
         let mut call = Vec::new();
         for key in 0..spec.keys {
