@@ -5,7 +5,7 @@ use super::direct::{Direct, Failed};
 use super::experiment::{ClioExperiment, KEY_BYTES};
 use super::memory::SimMemory;
 use super::offload::Store;
-use super::spec::{ClioScheme, Load};
+use super::spec::Load;
 use p4rack_fabric::clio::board::{Board, Config, Pool, Quota, Quotas};
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_fabric::clio::token::Secret;
