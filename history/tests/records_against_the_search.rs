@@ -201,7 +201,7 @@ fn the_search_finds_an_order_if_there_is_one() {
             .map(|nth| {
                 let (value, asked) = (random.next() % VERSIONS, 10 * nth + random.next() % 20);
                 let answer = Outcome::Known(asked + 1 + random.next() % 40);
-                let is_known = random.next() % 2 == 0;
+                let is_known = random.next().is_multiple_of(2);
                 let add = |found| Word::Modify(Opcode::FetchAdd, [1, 0], found);
                 let act = match random.next() % 4 {
                     0 => Word::Read(value),

@@ -159,6 +159,76 @@ fn a_client_of_a_store_goes_on_after_a_request_without_an_end() {
     });
 }
 
+/// A board with room for one set of places: the client's former process gives its memory back first. A second client of long values finds
+/// none, which its short values don't need.
+#[test]
+fn places_for_long_values_are_found_on_a_full_board() {
+    const VALUE: u32 = 30_000;
+    // Two places in pages of 4 KB, and the offered range.
+    with_board_and_store(64 << 10, 1 << 20, |place, board| {
+        let server = place.memory.as_ref().unwrap();
+        let shape = KvShape { value_bytes_max: VALUE, written_bytes_max: VALUE, under_way_max: 1 };
+        let mut kv = Kv::open(server, shape, place.patience).unwrap();
+        let other = Kv::open(server, shape, place.patience).unwrap_err().to_string();
+        assert!(other.contains("refuses"), "{other}");
+        let (silent, over) = std::sync::mpsc::channel::<()>();
+        board.post(move |_| _ = over.recv()).unwrap();
+        let error = kv.put(b"a", &[2; VALUE as usize]).unwrap_err();
+        assert!(matches!(error, KvError::Unknown), "{error}");
+        drop(silent);
+        kv.put(b"b", b"short").unwrap();
+        kv.put(b"c", &[3; VALUE as usize]).unwrap();
+        assert!(kv.get(b"c").unwrap().unwrap() == [3; VALUE as usize]);
+    });
+}
+
+/// A module without an end is called again and again; others are served all the time, and so is another module, for which a tenth of the
+/// board's time is left.
+#[test]
+fn long_calls_end_beside_packets_without_a_pause() {
+    // `call` counts down from 1,000,000 for function 1, and never ends for function 0.
+    const MODULE: &str = r#"(module (memory (export "memory") 1)
+        (func (export "call") (param $function i32) (param $bytes i32) (result i32) (local $left i32)
+            (local.set $left (i32.const 100000))
+            (loop $again
+                (local.set $left (i32.sub (local.get $left) (local.get $function)))
+                (br_if $again (local.get $left)))
+            (i32.const 0)))"#;
+    with_board_and_store(1 << 20, 0, |place, _| {
+        let server = place.memory.as_ref().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let load = |name: &str| {
+            let loaded = load_offload(server, name, wat::parse_str(MODULE).unwrap(), 4_096);
+            runtime.block_on(loaded).unwrap()
+        };
+        let (endless, counting) = (load("endless"), load("counting"));
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let over = || is_over.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            // It ends when its fuel is used up.
+            scope.spawn(|| {
+                let mut caller = Session::open(server, 4_096, place.patience).unwrap();
+                while !over() {
+                    _ = caller.call(endless, 0, b"");
+                }
+            });
+            scope.spawn(|| {
+                let mut reader = Session::open(server, 4_096, place.patience).unwrap();
+                let address = reader.range().0;
+                while !over() {
+                    assert_eq!(reader.read(address, 8).unwrap(), [0; 8]);
+                }
+            });
+            let mut caller = Session::open(server, 4_096, place.patience).unwrap();
+            for _ in 0..5 {
+                let ended = caller.call(counting, 1, b"");
+                assert_eq!(ended.map_err(|error| error.to_string()), Ok(Vec::new()));
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    });
+}
+
 #[test]
 fn a_board_without_a_store_has_no_other_offload_in_its_place() {
     // A module with a memory and a `call` that returns 0.

@@ -169,7 +169,7 @@ impl Offloads {
         self.execute(board, call, now)
     }
 
-    /// Executes a part of the call that was paused for longest, although others may wait.
+    /// Executes a part of the next call that was paused, although others may wait.
     pub fn resume<M: Memory, P: Copy + Send>(&mut self, board: &mut Board<M, P>, now: Nanos) -> Progress {
         let call = board.poll_paused_call();
         self.execute(board, call, now)

@@ -55,11 +55,9 @@ pub fn simulate(path: &Path, settings: &[Setting], results: &Results) -> Result<
         };
         if let Some(store) = &workload.store {
             let runs = rack.under(scheme).map_err(|error| error.to_string())?;
-            if !store::simulated::is_simulated(&runs) {
-                // A server and its TCP are programs of the system's.
-                eprintln!(
-                    "{file}: {scheme} is not run in virtual time: only stores in EDM's memory and in a board's offload are"
-                );
+            // A server and its TCP are programs of the system's.
+            if let Some(why) = store::simulated::lacks(&runs, workload, store) {
+                eprintln!("{file}: {scheme} is not run in virtual time: {why}");
                 continue;
             }
             let window_ns = (results.duration_s * 1e9) as u64;

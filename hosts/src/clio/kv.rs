@@ -7,25 +7,29 @@
 
 use super::session::Session;
 use super::{ClioError, KV, Patience};
+use crate::roce::SetupError;
 use crate::roce::setup::Server;
 use p4rack_fabric::clio::lib::{Operation, Outcome, Refused};
 use p4rack_netdev::clock;
 use p4rack_offload::{KEY_BYTES_MAX, KvArguments, KvFunction, VALUE_BYTES_MAX, VERSION_BYTES};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status as Said;
+use std::time::Duration;
 
 const READ: u8 = KvFunction::Read as u8;
 const READ_VERSION: u8 = KvFunction::ReadVersion as u8;
-/// Time after which a call that waits looks again.
+/// Time after which a call that waits looks again, and for which it waits for places.
 const TURN: Nanos = Nanos::from_secs(1);
+/// Time between attempts to get places for long values.
+const RENEWAL: Nanos = Nanos::from_millis(20);
 
 /// What a client of a store needs room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvShape {
     /// Maximum bytes of a value that is read, at most 64 KB.
     pub value_bytes_max: u32,
-    /// Maximum bytes of a value that is written, no more than those; 0 if none is. Values that don't fit a packet take memory of the
-    /// board on their way.
+    /// Maximum bytes of a value that is written, at most 64 KB; 0 if none is. Values that don't fit a packet take memory of the board on
+    /// their way.
     pub written_bytes_max: u32,
     /// Maximum requests under way.
     pub under_way_max: u16,
@@ -144,6 +148,9 @@ pub enum KvRefused {
     /// The value to write is longer than the client was opened for.
     #[error("a value has at most {1} bytes here, this one has {0}")]
     Value(usize, u32),
+    /// The board had no memory for values that don't fit a packet, when this client last asked for it. It asks again, in `poll`.
+    #[error("the board has no memory for long values now; try again later, or give it more memory")]
+    NoPlace,
     /// As many requests as allowed are under way.
     #[error("as many requests as allowed are under way: poll for their ends first")]
     Full,
@@ -202,6 +209,8 @@ pub struct Kv {
     staging: Option<u64>,
     /// Slots whose long value is in the board's memory: their calls are next.
     staged: Vec<u16>,
+    /// When to ask for places again.
+    renews_at: Nanos,
 }
 
 impl Kv {
@@ -228,7 +237,19 @@ impl Kv {
         let slots = vec![Slot::default(); if stages { places(shape) } else { most.into() }];
         let (free, staged) = ((0..slots.len() as u16).rev().collect(), Vec::with_capacity(most.into()));
         let server = server.clone();
-        Ok(Kv { server, patience, session, shape, slots, free, lost: 0, stages, staging, staged })
+        Ok(Kv {
+            server,
+            patience,
+            session,
+            shape,
+            slots,
+            free,
+            lost: 0,
+            stages,
+            staging,
+            staged,
+            renews_at: Nanos::ZERO,
+        })
     }
 
     /// What it has room for.
@@ -256,7 +277,7 @@ impl Kv {
         let longest = self.session.packet_bytes() as usize;
         let staging = match KvArguments::BYTES + key.len() + version_bytes + value.len() <= longest {
             true => None,
-            false => Some(self.staging.ok_or(KvRefused::Full)?),
+            false => Some(self.staging.ok_or(KvRefused::NoPlace)?),
         };
         let staging = staging.map(|start| start + u64::from(nth) * u64::from(self.shape.written_bytes_max));
         let slot = &mut self.slots[usize::from(nth)];
@@ -276,11 +297,7 @@ impl Kv {
 
     fn call(&mut self, nth: u16) -> Result<(), Refused> {
         let slot = &self.slots[usize::from(nth)];
-        let results_bytes_max = match slot.function {
-            READ => self.shape.value_bytes_max,
-            READ_VERSION => self.shape.value_bytes_max + VERSION_BYTES as u32,
-            _ => 0,
-        };
+        let results_bytes_max = results_bytes_max(slot.function, self.shape.value_bytes_max);
         let call = Operation::Call {
             offload: KV,
             function: slot.function,
@@ -291,8 +308,9 @@ impl Kv {
         self.session.submit(nth.into(), call)
     }
 
-    /// Delivers ended requests with their tags. If there are none, waits for one, at most until `until` (of `p4rack_netdev::clock`).
-    /// Errors: the socket failed.
+    /// Delivers ended requests with their tags. If there are none, waits for one, at most until `until` (of `p4rack_netdev::clock`); if
+    /// places for long values are lost, and nothing is under way, it first asks the set-up service for others. Errors: the socket
+    /// failed, or the service can't be reached.
     pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, KvOutcome<'_>)) -> Result<(), ClioError> {
         loop {
             if self.deliver(until, ended)? || clock::now() >= until {
@@ -306,11 +324,7 @@ impl Kv {
         until: Nanos,
         ended: &mut dyn FnMut(u64, KvOutcome<'_>),
     ) -> Result<bool, ClioError> {
-        match self.renew() {
-            // The board has no room yet; requests with long values are refused until it has.
-            Err(ClioError::Setup(why)) => tracing::debug!(%why, "places for long values"),
-            renewed => renewed?,
-        }
+        self.renew()?;
         let Kv { session, slots, free, lost, staged, .. } = self;
         let mut any = false;
         session.poll(until, &mut |nth, outcome| {
@@ -338,19 +352,28 @@ impl Kv {
     }
 
     /// Becomes another process once nothing is under way and places can't be used again: late packets of the former process are refused,
-    /// so none can put another request's bytes into a value.
+    /// so none can put another request's bytes into a value. If the board has no room, values that don't fit a packet are refused until
+    /// it has. Errors: the board can't be reached.
     fn renew(&mut self) -> Result<(), ClioError> {
         let is_whole = self.lost == 0 && self.staging.is_some() == self.stages;
-        if is_whole || self.under_way() > 0 {
+        if is_whole || self.under_way() > 0 || clock::now() < self.renews_at {
             return Ok(());
         }
         // The former process ends first: its memory may be all that there is for this client.
-        if self.staging.take().is_some() {
+        if self.lost > 0 {
             self.session = Session::open(&self.server, 0, self.patience)?;
-            (self.lost, self.free) = (0, (0..self.slots.len() as u16).rev().collect());
+            (self.lost, self.staging) = (0, None);
+            self.free = (0..self.slots.len() as u16).rev().collect();
         }
-        self.session = Session::open(&self.server, staging_bytes(self.shape), self.patience)?;
-        self.staging = Some(self.session.range().0);
+        match Session::open(&self.server, staging_bytes(self.shape), self.patience) {
+            Ok(session) => (self.staging, self.session) = (Some(session.range().0), session),
+            // The board frees memory in steps.
+            Err(ClioError::Setup(SetupError::Refused { reason, .. })) => {
+                tracing::debug!(%reason, "no places for long values");
+                self.renews_at = clock::now() + RENEWAL;
+            }
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
@@ -385,8 +408,16 @@ impl Kv {
         if self.under_way() > 0 {
             return Err(KvError::UnderWay);
         }
-        self.renew()?;
-        self.submit(0, request)?;
+        let until = clock::now() + TURN;
+        loop {
+            self.renew()?;
+            match self.submit(0, request) {
+                Err(KvRefused::NoPlace) if clock::now() < until => {
+                    std::thread::sleep(Duration::from_nanos(RENEWAL.0));
+                }
+                submitted => break submitted?,
+            }
+        }
         let mut end = None;
         // The client library ends every request.
         while end.is_none() {
@@ -404,6 +435,15 @@ impl Kv {
             })?;
         }
         end.unwrap_or(Err(KvError::Unknown))
+    }
+}
+
+/// Maximum bytes of the results of a function, with values of at most `value_bytes_max`.
+pub fn results_bytes_max(function: u8, value_bytes_max: u32) -> u32 {
+    match function {
+        READ => value_bytes_max,
+        READ_VERSION => value_bytes_max + VERSION_BYTES as u32,
+        _ => 0,
     }
 }
 

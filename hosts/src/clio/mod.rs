@@ -21,7 +21,7 @@ mod setup;
 pub mod verify;
 
 pub use error::ClioError;
-pub use kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape};
+pub use kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape, results_bytes_max};
 pub use manage::{list, list_offloads, load_offload, remove_offload};
 pub use p4rack_offload::{KEY_BYTES_MAX, VERSION_BYTES, block_bytes};
 pub use session::{AskError, Reply, Session};

@@ -134,6 +134,16 @@ pub struct Server {
     processes_max: u64,
 }
 
+/// Parameters of a board that has a store of `store_bytes` bytes and the server's limits of offloads.
+pub fn with_offloads(config: Config, store_bytes: u64) -> Config {
+    Config {
+        processes_max: config.processes_max.saturating_add(OFFLOADS),
+        calls_max: [CALLS_OF_PROCESS, CALLS],
+        call_read_bytes_max: CALL_READ_BYTES,
+        ..config.with_store(store_bytes)
+    }
+}
+
 fn credentials_of(grant: Grant) -> Credentials {
     let Space { pid, epoch } = grant.space;
     Credentials { pid, epoch, token: grant.token }
@@ -147,12 +157,7 @@ impl Server {
         config.check()?;
         let (page, bytes) = (config.pools[0].size, config.pools[0].bytes());
         let processes_max = config.processes_max.saturating_sub(1);
-        let config = Config {
-            processes_max: config.processes_max.saturating_add(OFFLOADS),
-            calls_max: [CALLS_OF_PROCESS, CALLS],
-            call_read_bytes_max: CALL_READ_BYTES,
-            ..config.with_store(store_bytes)
-        };
+        let config = with_offloads(config, store_bytes);
         config.check()?;
         let memory = Fresh::new(config.bytes())?;
         let secret: [u8; 16] = Token::draw()?.bytes().try_into().map_err(io::Error::other)?;

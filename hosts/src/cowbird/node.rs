@@ -124,8 +124,7 @@ impl CowbirdNode {
                 address += config.layout.bytes().next_multiple_of(ALIGNMENT);
             }
         }
-        let port =
-            RocePort::open(&config.interface, config.ip, config.adapter.clone(), area, config.loss.clone())?;
+        let port = RocePort::open(&config.interface, config.ip, config.adapter.clone(), area, config.loss)?;
         let station = Station { mac: port.mac(), ip: config.ip };
         let adapter = port.handle();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

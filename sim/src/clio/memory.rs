@@ -4,7 +4,7 @@ use p4rack_fabric::clio::board::Memory;
 use std::ops::Range;
 
 /// Memories up to this size keep what is written.
-const KEPT_BYTES: u64 = 1 << 29;
+pub(super) const KEPT_BYTES: u64 = 1 << 29;
 /// Bytes onto which a larger memory folds all its addresses: a multiple of all page sizes but the largest.
 const FOLDED_BYTES: u64 = 1 << 26;
 /// Longest range.

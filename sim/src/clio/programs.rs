@@ -10,7 +10,7 @@
 //! board's memory take no time.
 
 use super::direct::Direct;
-use super::memory::SimMemory;
+use super::memory::{KEPT_BYTES, SimMemory};
 use super::rack::{End, HEADERS, Place, datagram, headers, machine};
 use super::setup::secret;
 use crate::frames::{Frame, Frames};
@@ -30,8 +30,6 @@ const LINK: Nanos = Nanos(300);
 const CLOCK: Clock = Clock::NANOSECONDS;
 /// First UDP port of clients.
 const PORTS: u16 = 10_000;
-/// Calls of a process and of all that wait.
-const CALLS_MAX: [usize; 2] = [1 << 10; 2];
 /// Bytes of a store for a bucket.
 const BUCKET_BYTES: u64 = 128;
 
@@ -42,9 +40,9 @@ pub struct StoreBoard {
     pub host: usize,
     /// Port at which it takes packets.
     pub udp_port: u16,
-    /// Its parameters, the store's memory not included.
+    /// Its parameters, with room for the store.
     pub config: Config,
-    /// Bytes of the store.
+    /// Bytes of the store, in the first pool.
     pub store_bytes: u64,
 }
 
@@ -122,12 +120,12 @@ fn begin(board: &mut Board<SimMemory, End>, quotas: Quotas) -> Result<Grant, Str
 impl Node {
     /// Errors: the board refuses its parameters, or has no room for the store.
     fn new(spec: StoreBoard, seed: u64) -> Result<(Node, u64, Nanos), String> {
-        let config = Config { calls_max: CALLS_MAX, ..spec.config.with_store(spec.store_bytes) };
+        let config = spec.config;
         let (size, bytes) = (config.pools[0].size, config.bytes());
-        let memory = SimMemory::new(bytes);
-        if !memory.is_kept() {
+        if bytes > StoreRack::BYTES_MAX {
             return Err(format!("a board of {bytes} bytes is too large for virtual time"));
         }
+        let memory = SimMemory::new(bytes);
         let secret = secret(seed);
         let hashes = secret.seed("store");
         let mut board = Board::new(config, secret, memory).map_err(|error| error.to_string())?;
@@ -147,6 +145,9 @@ impl Node {
 }
 
 impl StoreRack {
+    /// Maximum bytes of the board's memory.
+    pub const BYTES_MAX: u64 = KEPT_BYTES;
+
     /// The rack, which runs its scheme, with a board and its store.
     ///
     /// Errors: the rack's program can't be generated, or the board refuses its parameters.

@@ -13,7 +13,8 @@ fn rack(scheme: &str, buffer: &str) -> StoreRack {
     );
     let rack = Rack::parse(&text, "r.toml").unwrap().under(scheme.parse::<Scheme>().unwrap()).unwrap();
     let clio = rack.protocol::<Clio>().unwrap();
-    let (config, udp_port) = (clio.board(clio.memory_bytes), clio.udp_port);
+    let (board, udp_port) = (clio.board(clio.memory_bytes), clio.udp_port);
+    let config = Config { calls_max: [64; 2], ..board.with_store(1 << 20) };
     StoreRack::new(&rack, StoreBoard { host: 0, udp_port, config, store_bytes: 1 << 20 }, 7).unwrap()
 }
 

@@ -57,7 +57,8 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     }
     let board = Clio::new(Vec::new(), args.bytes).board(args.bytes);
     let loss = Loss { per_mille: args.lose_per_mille, seed: clock::wall_ns() };
-    let offered = Offered { board, bytes: args.bytes, store_bytes, udp, at, tls, loss };
+    let offered =
+        Offered { board, bytes: args.bytes, store_bytes, sizes: "--bytes, --store", udp, at, tls, loss };
     serve(offered, args.telling.open()?, Events::new(args.json), &json!({}), "")
 }
 
@@ -67,6 +68,8 @@ pub(in crate::cmd) struct Offered {
     pub(in crate::cmd) board: Config,
     pub(in crate::cmd) bytes: u64,
     pub(in crate::cmd) store_bytes: u64,
+    /// Where a user writes these.
+    pub(in crate::cmd) sizes: &'static str,
     /// Where it takes packets.
     pub(in crate::cmd) udp: SocketAddr,
     /// Where clients join.
@@ -84,10 +87,10 @@ pub(in crate::cmd) fn serve(
     fields: &Value,
     name: &str,
 ) -> Result<(), String> {
-    let Offered { board, bytes, store_bytes, udp, at, tls, loss } = offered;
+    let Offered { board, bytes, store_bytes, sizes, udp, at, tls, loss } = offered;
     let signals = Signals::take().map_err(text)?;
     let mut server = Server::open(udp, board, store_bytes).map_err(|error| match error {
-        BoardError::Config(_) => format!("--bytes, --store: {error}"),
+        BoardError::Config(_) => format!("{sizes}: {error}"),
         error => error.to_string(),
     })?;
     server.lose(loss);

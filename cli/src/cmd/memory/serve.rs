@@ -145,8 +145,16 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let outlet = args.telling.open()?;
     let udp = SocketAddr::new(at.ip(), clio.udp_port);
     let tls = args.encryption.files();
-    let offered =
-        Offered { board: clio.board(bytes), bytes, store_bytes, udp, at, tls, loss: Loss::default() };
+    let offered = Offered {
+        board: clio.board(bytes),
+        bytes,
+        store_bytes,
+        sizes: "clio.memory, clio.store",
+        udp,
+        at,
+        tls,
+        loss: Loss::default(),
+    };
     serve(offered, outlet, Events::new(args.json), &json!({ "host": name, "way": way }), name)
         .map_err(|error| format!("{error}; does this run on {name}?"))
 }

@@ -124,14 +124,52 @@ impl<M: Memory> View for BoardView<'_, M> {
     }
 }
 
+/// Calls that wait, whose callers take turns.
+#[derive(Clone, Debug)]
+struct Queue<P> {
+    calls: VecDeque<Call<P>>,
+    /// Their callers, each once.
+    turns: VecDeque<Space>,
+}
+
+impl<P: Copy> Queue<P> {
+    fn new() -> Queue<P> {
+        Queue { calls: VecDeque::new(), turns: VecDeque::new() }
+    }
+
+    fn push(&mut self, call: Call<P>) {
+        if !self.turns.contains(&call.caller) {
+            self.turns.push_back(call.caller);
+        }
+        self.calls.push_back(call);
+    }
+
+    /// The first call of the caller whose turn it is.
+    fn pop(&mut self) -> Option<Call<P>> {
+        let caller = self.turns.pop_front()?;
+        let mut own = (0..self.calls.len()).filter(|nth| self.calls[*nth].caller == caller);
+        let (first, has_more) = (own.next()?, own.next().is_some());
+        if has_more {
+            self.turns.push_back(caller);
+        }
+        self.calls.remove(first)
+    }
+
+    /// Drops the calls of a process. Returns how many.
+    fn forget(&mut self, caller: Space) -> usize {
+        let before = self.calls.len();
+        self.calls.retain(|call| call.caller != caller);
+        self.turns.retain(|other| *other != caller);
+        before - self.calls.len()
+    }
+}
+
 /// Calls that are not finished.
 #[derive(Clone, Debug)]
 pub(super) struct Calls<P> {
-    waiting: VecDeque<Call<P>>,
-    /// Callers with calls that wait, each once: they take turns.
-    turns: VecDeque<Space>,
+    waiting: Queue<P>,
     /// Calls that have begun and go on when none waits, or the driver says so: short calls pass long ones.
-    paused: VecDeque<Call<P>>,
+    paused: Queue<P>,
     /// Calls that an offload works on, by caller and id.
     running: Vec<(Space, u64)>,
     spare: Vec<Vec<u8>>,
@@ -141,46 +179,24 @@ pub(super) struct Calls<P> {
 
 impl<P: Copy> Calls<P> {
     pub fn new(max: [usize; 2]) -> Calls<P> {
-        let (waiting, turns, paused) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
-        Calls { waiting, turns, paused, running: Vec::new(), spare: Vec::new(), max }
-    }
-
-    fn push(&mut self, call: Call<P>) {
-        if !self.turns.contains(&call.caller) {
-            self.turns.push_back(call.caller);
-        }
-        self.waiting.push_back(call);
-    }
-
-    /// The first call of the caller whose turn it is.
-    fn pop(&mut self) -> Option<Call<P>> {
-        let caller = self.turns.pop_front()?;
-        let mut own = (0..self.waiting.len()).filter(|nth| self.waiting[*nth].caller == caller);
-        let (first, has_more) = (own.next()?, own.next().is_some());
-        if has_more {
-            self.turns.push_back(caller);
-        }
-        self.waiting.remove(first)
+        Calls { waiting: Queue::new(), paused: Queue::new(), running: Vec::new(), spare: Vec::new(), max }
     }
 
     /// Calls that are not finished, of all processes.
     pub fn unfinished(&self) -> usize {
-        self.waiting.len() + self.paused.len() + self.running.len()
+        self.waiting.calls.len() + self.paused.calls.len() + self.running.len()
     }
 
     /// Calls of a process that are not finished.
     pub fn unfinished_of(&self, caller: Space) -> usize {
-        let waiting = self.waiting.iter().chain(&self.paused).filter(|call| call.caller == caller);
+        let waiting =
+            self.waiting.calls.iter().chain(&self.paused.calls).filter(|call| call.caller == caller);
         waiting.count() + self.running.iter().filter(|(other, _)| *other == caller).count()
     }
 
     /// Drops the calls of a process that wait. Returns how many.
     pub fn forget(&mut self, caller: Space) -> usize {
-        let before = self.waiting.len() + self.paused.len();
-        self.waiting.retain(|call| call.caller != caller);
-        self.paused.retain(|call| call.caller != caller);
-        self.turns.retain(|other| *other != caller);
-        before - self.waiting.len() - self.paused.len()
+        self.waiting.forget(caller) + self.paused.forget(caller)
     }
 }
 
@@ -196,7 +212,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             return self.refuse(asked, Status::BadLength);
         }
         let same = |other: &&mut Call<P>| other.caller == caller && other.asked.header.id == asked.header.id;
-        if let Some(call) = self.calls.waiting.iter_mut().chain(&mut self.calls.paused).find(same) {
+        if let Some(call) = self.calls.waiting.calls.iter_mut().chain(&mut self.calls.paused.calls).find(same)
+        {
             // A retry asks for the same: only where the answer goes is new.
             let known = call.asked.header;
             if (known.address, known.code) != (asked.header.address, asked.header.code) {
@@ -232,7 +249,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         bytes.extend_from_slice(arguments);
         let left = Cell::new(self.config.call_read_bytes_max);
         let progress = Cell::default();
-        self.calls.push(Call { caller, asked: *asked, arguments: bytes, left, progress });
+        self.calls.waiting.push(Call { caller, asked: *asked, arguments: bytes, left, progress });
         if let Some(process) = self.vm.processes.get_mut(caller) {
             process.jobs += 1;
         }
@@ -242,12 +259,12 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
 
     /// Whether calls wait that have not begun.
     pub fn has_new_calls(&self) -> bool {
-        !self.calls.waiting.is_empty()
+        !self.calls.waiting.calls.is_empty()
     }
 
     /// Whether calls wait that were paused.
     pub fn has_paused_calls(&self) -> bool {
-        !self.calls.paused.is_empty()
+        !self.calls.paused.calls.is_empty()
     }
 
     /// The next call for an offload: one that has not begun, callers taking turns, else one that was paused. The driver runs it on a
@@ -258,13 +275,13 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
 
     /// The next call that has not begun.
     pub fn poll_new_call(&mut self) -> Option<Call<P>> {
-        let call = self.calls.pop()?;
+        let call = self.calls.waiting.pop()?;
         Some(self.begin_call(call))
     }
 
-    /// The call that was paused for longest, which may go on although others wait.
+    /// The next call that was paused, callers taking turns: it may go on although others wait.
     pub fn poll_paused_call(&mut self) -> Option<Call<P>> {
-        let call = self.calls.paused.pop_front()?;
+        let call = self.calls.paused.pop()?;
         Some(self.begin_call(call))
     }
 
@@ -273,11 +290,11 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         call
     }
 
-    /// A call goes on later: after those that have not begun, and after others that were paused before.
+    /// A call goes on later: after those that have not begun, and when its caller has its turn.
     pub fn pause_call(&mut self, call: Call<P>) {
         self.calls.running.retain(|other| *other != (call.caller, call.id()));
         if self.vm.processes.get(call.caller).is_some_and(|process| process.is_alive()) {
-            self.calls.paused.push_back(call);
+            self.calls.paused.push(call);
         } else {
             self.finish_call(call, Err(Status::NoSuchProcess), &[], self.now);
         }

@@ -156,8 +156,8 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         })
     }
 
-    /// Takes the memory for results of executed operations now, not as they come: then the memory of a board's process does not depend
-    /// on what clients have asked. To be called before the first packet.
+    /// Takes the memory for results of executed operations now: otherwise it grows with each operation until the list is full. To be
+    /// called before the first packet.
     pub fn prefault(&mut self) {
         self.retries.prefault();
     }

@@ -1,7 +1,7 @@
 //! Keys in the key-value offload of a board of Clio.
 
 use super::conductor::{Line, Network, together};
-use super::{Done, Job, Task, World, config, perform};
+use super::{Done, Task, World, config, perform};
 use crate::error::LabError;
 use crate::store::keys::{Answer, Ask, KeyStore, Keys, answer_of, request_of};
 use crate::ycsb::Error;
@@ -9,7 +9,8 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Store;
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::clio::lib;
-use p4rack_hosts::clio::{KvOutcome, VERSION_BYTES, client_config};
+use p4rack_hosts::clio::server::with_offloads;
+use p4rack_hosts::clio::{KvOutcome, client_config, results_bytes_max};
 use p4rack_sim::{StoreBoard, StoreOutcome, StoreRack, SwitchCounts};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status;
@@ -66,30 +67,49 @@ pub(super) struct Board<'a> {
 }
 
 impl<'a> Board<'a> {
-    /// The rack, whose server has a board. Errors: it runs no Clio; a value does not fit a packet; the board refuses its parameters.
+    /// The rack, whose server has a board. Errors: [`lacks`] has a reason, or the board refuses its parameters.
     pub fn new(rack: &Rack, server: &str, store: &'a Store, seed: u64) -> Result<Board<'a>, LabError> {
+        if let Some(why) = lacks(rack, server, store) {
+            return Err(LabError::Unfit(format!("not run in virtual time: {why}")));
+        }
         let clio = rack.protocol::<Clio>();
         let clio = clio.ok_or_else(|| LabError::Unfit(format!("{} has no Clio", rack.scheme())))?;
         let host = usize::from(p4rack_memory::node(rack, server)?);
-        let board = clio.board(clio.memory_bytes);
-        let client = client_config(p4rack_memory::patience(rack), board.retry_keep, board.data_bytes_max);
-        let (value, mut arguments) = (vec![0; store.value_bytes as usize], Vec::new());
-        let longest = request_of(&[0; 4], Ask::UpdateVersion(0, &value));
-        longest.arguments(&mut arguments).map_err(|refused| LabError::Unfit(refused.to_string()))?;
-        if arguments.len() > board.data_bytes_max as usize {
-            return Err(LabError::Unfit(format!(
-                "a value of {} bytes does not fit a packet, and clients in virtual time write no others: set workload.value_bytes to {} \
-                 at most",
-                store.value_bytes,
-                (board.data_bytes_max as usize + store.value_bytes as usize).saturating_sub(arguments.len())
-                    / 8
-                    * 8
-            )));
-        }
-        let spec = StoreBoard { host, udp_port: clio.udp_port, config: board, store_bytes: clio.store_bytes };
+        let config = with_offloads(clio.board(clio.memory_bytes), clio.store_bytes);
+        let client = client_config(p4rack_memory::patience(rack), config.retry_keep, config.data_bytes_max);
+        let spec = StoreBoard { host, udp_port: clio.udp_port, config, store_bytes: clio.store_bytes };
         let rack = StoreRack::new(rack, spec, seed).map_err(LabError::Unfit)?;
         Ok(Board { rack, client, server: host, store, callers: Vec::new() })
     }
+}
+
+/// Why a store in a board's offload is not run in virtual time; `None`: it is.
+pub(super) fn lacks(rack: &Rack, server: &str, store: &Store) -> Option<String> {
+    let Some(clio) = rack.protocol::<Clio>() else { return Some(format!("{server} has no board")) };
+    if store.bulk.is_some() {
+        return Some("no bulk traffic is, beside a board's store; remove workload.bulk".to_owned());
+    }
+    let config = with_offloads(clio.board(clio.memory_bytes), clio.store_bytes);
+    if config.bytes() > StoreRack::BYTES_MAX {
+        return Some(format!(
+            "a board has at most {} bytes there, and this one {}; lower clio.memory or clio.store",
+            StoreRack::BYTES_MAX,
+            config.bytes()
+        ));
+    }
+    let (value, mut arguments) = (vec![0; store.value_bytes as usize], Vec::new());
+    let longest = request_of(&[0; 4], Ask::UpdateVersion(0, &value));
+    if let Err(refused) = longest.arguments(&mut arguments) {
+        return Some(refused.to_string());
+    }
+    let longest = config.data_bytes_max as usize;
+    let fits = (longest + value.len()).saturating_sub(arguments.len()) / 8 * 8;
+    (arguments.len() > longest).then(|| {
+        format!(
+            "values of {} bytes don't fit a packet, and clients there write no others; set workload.value_bytes to {fits} at most",
+            value.len()
+        )
+    })
 }
 
 impl Network for Board<'_> {
@@ -106,7 +126,7 @@ impl Network for Board<'_> {
         tag: u64,
         Call { function, arguments }: Call,
     ) -> Result<(), StoreOutcome> {
-        let results_bytes_max = self.store.value_bytes + VERSION_BYTES as u32;
+        let results_bytes_max = results_bytes_max(function, self.store.value_bytes);
         let called = self.rack.call(self.callers[client], tag, function, &arguments, results_bytes_max);
         // The library has no room; a client keeps fewer operations under way.
         called.map_err(|_| StoreOutcome::Refused(Status::Busy))
@@ -137,10 +157,6 @@ impl World for Board<'_> {
     }
 
     fn perform(&mut self, tasks: &[Task]) -> Result<Vec<Done>, LabError> {
-        if tasks.iter().any(|task| matches!(task.job, Job::Bulk { .. })) {
-            let why = "bulk traffic beside a board's store is not run in virtual time: remove workload.bulk";
-            return Err(LabError::Unfit(why.to_owned()));
-        }
         self.callers.clear();
         for task in tasks {
             let begun = self.rack.begin(task.host, self.client.clone());

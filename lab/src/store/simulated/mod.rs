@@ -68,9 +68,13 @@ trait World {
     fn perform(&mut self, tasks: &[Task]) -> Result<Vec<Done>, LabError>;
 }
 
-/// Whether the store of a rack, under its scheme, can be run in virtual time.
-pub fn is_simulated(rack: &Rack) -> bool {
-    p4rack_memory::runs(rack) || rack.scheme().way().is_some_and(|way| is_in_offload(rack, way))
+/// Why the store of a rack, under its scheme, is not run in virtual time; `None`: it is.
+pub fn lacks(rack: &Rack, workload: &Workload, store: &Store) -> Option<String> {
+    match rack.scheme().way().is_some_and(|way| is_in_offload(rack, way)) {
+        true => keys::lacks(rack, workload.ends().0, store),
+        false => (!p4rack_memory::runs(rack))
+            .then(|| "only stores in EDM's memory and in a board's offload are".to_owned()),
+    }
 }
 
 /// Runs the workload on the rack, which runs a scheme with EDM, or with Clio and a store.

@@ -87,9 +87,9 @@ fn clients_of_a_boards_store_run_in_virtual_time() {
     let rack = Rack::load(example).unwrap();
     let ran = |scheme: &str| {
         let rack = rack.under(scheme.parse().unwrap()).unwrap();
-        assert!(is_simulated(&rack));
         let workload = rack.workload.clone().unwrap();
         let store = Store { records: 50, ..workload.store.clone().unwrap() };
+        assert_eq!(lacks(&rack, &workload, &store), None);
         run(&rack, &workload, &store, 1, 100_000_000).unwrap()
     };
     for scheme in ["clio", "pl2-clock+clio"] {
@@ -103,11 +103,17 @@ fn clients_of_a_boards_store_run_in_virtual_time() {
 }
 
 #[test]
-fn values_that_fit_no_packet_are_refused_in_virtual_time() {
+fn stores_that_virtual_time_lacks_are_named() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/clio-kv.toml");
-    let rack = Rack::load(example).unwrap().under("clio".parse().unwrap()).unwrap();
+    let rack = Rack::load(example).unwrap();
     let workload = rack.workload.clone().unwrap();
-    let store = Store { value_bytes: 8_000, ..workload.store.clone().unwrap() };
-    let error = run(&rack, &workload, &store, 1, 100_000_000).unwrap_err().to_string();
-    assert!(error.contains("does not fit a packet") && error.contains("workload.value_bytes"), "{error}");
+    let of = |scheme: &str, store: Store| {
+        lacks(&rack.under(scheme.parse().unwrap()).unwrap(), &workload, &store).unwrap()
+    };
+    let example = || workload.store.clone().unwrap();
+    let why = of("clio", Store { value_bytes: 8_000, ..example() });
+    assert!(why.contains("don't fit a packet") && why.contains("workload.value_bytes"), "{why}");
+    let why = of("clio", Store { bulk: Some("h4".to_owned()), ..example() });
+    assert!(why.contains("workload.bulk"), "{why}");
+    assert!(of("l2", example()).contains("only stores"));
 }

@@ -35,7 +35,7 @@ fn of_store<T>(handle: &mut Handle, done: Result<T, KvError>) -> Result<T, Statu
     }
     done.map_err(|error| match error {
         KvError::Refused(KvRefused::Key(_) | KvRefused::Value(..)) => Status::BadLength,
-        KvError::Refused(KvRefused::Full) | KvError::UnderWay => Status::Full,
+        KvError::Refused(KvRefused::Full | KvRefused::NoPlace) | KvError::UnderWay => Status::Full,
         KvError::Refused(KvRefused::Library(refused)) => refusal(refused),
         KvError::Link(_) => Status::Gone,
         KvError::Unknown => Status::Unknown,
