@@ -147,8 +147,9 @@ fn a_region_makes_the_accesses_of_a_trace() {
     let folder = folder.path();
     let rack = repo("examples/two-hosts.toml").display().to_string();
     let bench = ["memory", "bench", &rack, "--name", "h1", "--at", "h2", "--way", "delayed"];
-    let command =
-        |more: &[&str]| [&bench[..], &["--local", "256 KiB", "--trace", "recipe.toml"], more].concat();
+    let command = |more: &[&'static str]| {
+        [&bench[..], &["--local", "256 KiB", "--trace", "recipe.toml"], more].concat()
+    };
     for policy in ["runs", "kona", "lru"] {
         let said = stdout(folder, &command(&["--policy", policy, "--json"]));
         let figures: serde_json::Value = serde_json::from_str(&said).unwrap();
