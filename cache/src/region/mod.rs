@@ -24,8 +24,8 @@
 //!   leaving stays. So no fetch can pass a write-back of the same block, whatever the order of the way.
 //! - **Turns.** The actions of one access are carried out in order. If frames are missing, the rest waits until write-backs end. The policy
 //!   sees no access before it is carried out. Hits go on without the policy.
-//! - **Uses.** The policy sees a block's use once between two changes of what is local. More uses can't change a decision by
-//!   recency, and count as one visit for decisions by frequency.
+//! - **Uses.** The policy sees a block's use once between two changes of what is local. So hits on their own cost no call of the policy, and
+//!   a test compares the fetches with those of a policy that sees all uses.
 //! - **Prefetched blocks** have a few frames beside the policy's, first in, first out. The policy sees a block when it is used.
 //! - **Frames.** The policy has `capacity` of them. The others are for blocks that a guard or a claim holds, and for prefetched blocks. So
 //!   a turn waits for write-backs and fetches only, which end, or fail.

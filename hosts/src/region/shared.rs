@@ -1,8 +1,8 @@
-//! What threads share: local memory behind its lock, the way behind another, and who waits for what.
+//! What threads share: local memory behind its lock, the way behind another, and how they wait.
 //!
 //! ```text
-//!  a thread waits ─ nobody drives ─▶ drives: submits, polls, for all ── its turn is over ─▶ wakes the others
-//!                └─ another drives ─▶ sleeps
+//!  a thread waits ─┬─ the way is free ─▶ drives it for all: submits, polls ── then ─▶ wakes the others
+//!                  └─ another drives ──▶ sleeps
 //!  keeper: drives a moment each millisecond while something is under way, so that it ends although no thread waits
 //! ```
 

@@ -200,5 +200,5 @@ fn table(outcome: &Outcome, trace: &Trace, policy: &str, way: &str) -> String {
     }
     row("flush at the end", text::micros(outcome.flush_us));
     row("wrong reads", text::count(outcome.wrong));
-    format!("{policy} over {way}\n\n{}", rows.text())
+    format!("{policy} over {way}\n{}", rows.text())
 }
