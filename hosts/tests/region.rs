@@ -152,7 +152,7 @@ fn threads_read_what_they_wrote_over_clio() {
 fn what_was_flushed_is_there_for_the_next_region() {
     over_tcp_twice(|first, second| {
         let region = RemoteRegion::new(first, &config("kona")).unwrap();
-        let bytes: Vec<u8> = (0..REGION_BYTES).map(|at| (at * 31 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..REGION_BYTES).map(|at| ((at * 31) >> 3) as u8).collect();
         region.write(0, &bytes).unwrap();
         region.flush().unwrap();
         let again = RemoteRegion::new(second, &config("runs")).unwrap();

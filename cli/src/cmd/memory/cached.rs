@@ -132,8 +132,8 @@ fn make(region: &RemoteRegion, trace: &Trace) -> Result<Outcome, region::RegionE
         } else {
             region.read(access.address, &mut buffer)?;
             latencies.record((clock::now() - begun).0);
-            let each = here.iter_mut().zip(&buffer).zip(&known[place.clone()]);
-            wrong += u64::from(each.filter(|((here, read), known)| **known && here != read).count() > 0);
+            let mut each = here.iter().zip(&buffer).zip(&known[place.clone()]);
+            wrong += u64::from(each.any(|((here, read), known)| *known && here != read));
             here.copy_from_slice(&buffer);
         }
         known[place].fill(true);
