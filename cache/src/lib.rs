@@ -24,6 +24,7 @@ mod lists;
 mod lru;
 mod page_cache;
 mod pages;
+pub mod region;
 mod registry;
 mod ring;
 mod runs;
@@ -39,6 +40,9 @@ pub use actions::{Action, Actions, MAX_ACTIONS};
 pub use registry::{Build, Definition, PARTS, POLICIES, find};
 pub use runs::Parts;
 pub use shape::{Refused, Shape};
+
+/// Bytes of a page.
+const PAGE_BYTES: u32 = 4096;
 
 /// Number of a block of remote memory.
 pub type Block = u32;

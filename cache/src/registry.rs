@@ -38,9 +38,9 @@ impl Definition {
     }
 }
 
-/// The policy of that name.
+/// The policy of that name, or the part of ours.
 pub fn find(name: &str) -> Option<&'static Definition> {
-    POLICIES.iter().find(|policy| policy.name == name)
+    POLICIES.iter().chain(PARTS).find(|policy| policy.name == name)
 }
 
 const fn policy(

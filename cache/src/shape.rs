@@ -82,6 +82,14 @@ pub enum Refused {
     /// Nothing to take a mean of.
     #[error("load: no access that a CPU waits for; expected at least one: use a longer trace")]
     Load,
+    /// Only a simulation can run it.
+    #[error(
+        "policy: {name} knows the future; expected one that decides without: see `p4rack cache policies`"
+    )]
+    Future {
+        /// The policy.
+        name: &'static str,
+    },
     /// Local memory is too small.
     #[error(
         "capacity: {capacity} blocks of local memory leave {device} beside the host's share; expected at least {needs}, at most {MAX_FOOTPRINT}: raise the local memory, or lower the host's share"

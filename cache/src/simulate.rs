@@ -8,11 +8,10 @@
 //! - Moving a page to the host waits for its blocks under way, and takes the time that the paper measured for a batch of 512, divided
 //!   by 512. Accesses wait for it. A page's blocks return to the device without taking time.
 
-use crate::{Action, Actions, Block, Build, Definition, Policy, Refused, Served, Shape};
+use crate::{Action, Actions, Block, Build, Definition, PAGE_BYTES, Policy, Refused, Served, Shape};
 use serde::Serialize;
 
 const LINE_BYTES: u32 = 64;
-const PAGE_BYTES: u32 = 4096;
 /// Write-backs that may wait for the link before accesses do.
 const BACKLOG_BYTES: u64 = 64 << 10;
 

@@ -139,3 +139,29 @@ fn examples_run() {
         assert!(stdout(folder.path(), &command).contains("unimem"));
     }
 }
+
+/// A region makes a trace's accesses for real, and its figures are near those of the simulation.
+#[test]
+fn a_region_makes_the_accesses_of_a_trace() {
+    let folder = folder();
+    let folder = folder.path();
+    let rack = repo("examples/two-hosts.toml").display().to_string();
+    let bench = ["memory", "bench", &rack, "--name", "h1", "--at", "h2", "--way", "delayed"];
+    let command = |more: &[&'static str]| {
+        [&bench[..], &["--local", "256 KiB", "--trace", "recipe.toml"], more].concat()
+    };
+    for policy in ["runs", "kona", "lru"] {
+        let said = stdout(folder, &command(&["--policy", policy, "--json"]));
+        let figures: serde_json::Value = serde_json::from_str(&said).unwrap();
+        assert_eq!((&figures["wrong"], &figures["policy"]), (&0.into(), &policy.into()), "{figures}");
+        let number = |name: &str| figures[name].as_u64().unwrap();
+        assert!(number("local_bytes") <= 256 << 10 && number("written_bytes") > 0, "{figures}");
+        assert!(number("fetched_bytes") > 0 && figures["hit_rate"].as_f64().unwrap() > 0.5, "{figures}");
+    }
+    let table = stdout(folder, &command(&["--first", "1000"]));
+    assert!(table.starts_with("runs over delayed") && table.contains("hit rate"), "{table}");
+    let small = refusal(folder, &command(&["--reserve", "64 KiB"]));
+    assert!(small.contains("and the region has 65536: serve more"), "{small}");
+    let little = refusal(folder, &[&bench[..], &["--local", "4 KiB", "--trace", "recipe.toml"]].concat());
+    assert!(little.contains("capacity: "), "{little}");
+}

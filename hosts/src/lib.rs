@@ -7,6 +7,7 @@ pub mod cowbird;
 pub mod memory;
 mod metrics;
 pub mod outlet;
+pub mod region;
 pub mod remote;
 pub mod report;
 pub mod roce;

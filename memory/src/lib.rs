@@ -1,9 +1,11 @@
 //! Remote memory for programs, as a rack's description defines it: the hosts with memory, and the configuration of EDM's nodes on
-//! them. [`clio`] has Clio's interface. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
+//! them. [`clio`] has Clio's interface, [`region`] regions with a cache in local memory. [`c`] has the same for C, and Cowbird's
+//! client; the headers in `include/` declare them.
 
 pub mod c;
 pub mod clio;
 mod open;
+pub mod region;
 
 pub use open::{Access, Memory, OpenError, board, open, patience, way};
 

@@ -8,7 +8,8 @@ use p4rack_fabric::roce::Config;
 use p4rack_hosts::clio::ClioError;
 use p4rack_hosts::clio::Patience;
 use p4rack_hosts::memory::{EdmPortError, NotHere};
-use p4rack_hosts::remote::{self, Held, Own, Place, Region, RemoteError, Shape, UnderWay};
+use p4rack_hosts::region::RegionError;
+use p4rack_hosts::remote::{self, Held, Own, Place, Region, Remote, RemoteError, Shape, UnderWay};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::tls::ClientTls;
 use p4rack_wire::Nanos;
@@ -76,6 +77,9 @@ pub enum OpenError {
     /// A board of Clio can't be used.
     #[error(transparent)]
     Board(#[from] ClioError),
+    /// A cached region can't be made of it.
+    #[error(transparent)]
+    Region(#[from] RegionError),
 }
 
 impl OpenError {
@@ -154,6 +158,12 @@ pub fn patience(rack: &Rack) -> Patience {
 
 /// Opens another host's memory, from the calling thread's network namespace. `rack` is under the scheme that runs.
 pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
+    let (way, remote, held) = connect(rack, access)?;
+    Ok(Memory { region: Region::new(remote), way, _held: held })
+}
+
+/// The bare way to another host's memory, and the guard of its end.
+pub(crate) fn connect(rack: &Rack, access: &Access<'_>) -> Result<(Way, Box<dyn Remote>, Held), OpenError> {
     let way = way(rack, access.way)?;
     let definition = way.definition();
     let own = &rack.hosts[usize::from(node(rack, access.host)?)];
@@ -197,7 +207,7 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
     let under_way = UnderWay::of(UNDER_WAY, LONGEST_BYTES);
     let shape = Shape { region_bytes: access.reserve_bytes, reads: under_way, writes: under_way };
     let (remote, held) = remote::open(way, place, shape)?;
-    Ok(Memory { region: Region::new(remote), way, _held: held })
+    Ok((way, remote, held))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use p4rack_memory::c::memory::{CallerAccess, CallerOperation};
-use p4rack_memory::c::{Status, clio, cowbird};
+use p4rack_memory::c::{Status, clio, cowbird, region};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::mem::{offset_of, size_of};
@@ -118,6 +118,28 @@ fn the_header_of_clio_says_what_the_library_has() {
     assert_all("p4rack_clio.h", &wanted);
 }
 
+#[test]
+fn the_header_of_regions_says_what_the_library_has() {
+    if !have_cc() {
+        return;
+    }
+    let mut wanted = vec![
+        ("sizeof(p4rack_region_config)".to_owned(), size_of::<region::CallerConfig>()),
+        ("sizeof(p4rack_region_statistics)".to_owned(), size_of::<region::CallerStatistics>()),
+    ];
+    macro_rules! places {
+        ($kind:ident, $name:literal: $($field:ident),*) => { $(wanted.push((
+            format!("offsetof({}, {})", $name, stringify!($field)),
+            offset_of!(region::$kind, $field),
+        ));)* };
+    }
+    places!(CallerConfig, "p4rack_region_config": local_bytes, policy, block_bytes);
+    places!(CallerStatistics, "p4rack_region_statistics": region_bytes, local_bytes, tables_bytes, from_host);
+    places!(CallerStatistics, "p4rack_region_statistics": from_device, from_remote, fetched_bytes, written_bytes);
+    places!(CallerStatistics, "p4rack_region_statistics": prefetched, prefetched_used, block_bytes);
+    assert_all("p4rack_region.h", &wanted);
+}
+
 /// Has the C compiler check numbers that a header gives.
 fn assert_all(header: &str, wanted: &[(String, usize)]) {
     let mut source = format!("#include <{header}>\n");
@@ -178,4 +200,32 @@ fn the_example_of_cowbird_compiles_and_says_what_it_needs() {
         let (code, said) = run(&args);
         assert!(code == Some(1) && said.contains(expected), "{said}");
     }
+}
+
+/// The example of regions runs over memory of its own process, so it needs no rack.
+#[test]
+fn the_example_of_regions_counts_words() {
+    if !have_cc() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("remote-region");
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
+    compile(&repo("examples/remote-region.c"), &program, &["-L", &libraries, "-lp4rack_memory"]);
+    let rack = repo("examples/two-hosts.toml").display().to_string();
+    let text = folder.path().join("text");
+    std::fs::write(&text, "a rose is a rose is a rose\n".repeat(100)).unwrap();
+    let run = |args: &[&str]| {
+        let input = std::fs::File::open(&text).unwrap();
+        let mut command = Command::new(&program);
+        let output = command.args(args).env("LD_LIBRARY_PATH", &libraries).stdin(input).output().unwrap();
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), said(&output.stdout), said(&output.stderr))
+    };
+    assert_eq!(run(&[]).0, Some(2));
+    let (code, said, why) = run(&[&rack, "h1", "h2", "local"]);
+    let expected = "800 words, the most frequent one 300 times; 3 accesses waited";
+    assert!(code == Some(0) && said.starts_with(expected), "{said}{why}");
+    let (code, _, why) = run(&[&rack, "h9", "h2", "local"]);
+    assert!(code == Some(1) && why.contains("no host is called `h9`"), "{why}");
 }

@@ -34,6 +34,7 @@ const FLOORS: &[(&str, u64)] = &[
     ("endpoint", 76),
     ("p4_parse", 46),
     ("p4_program", 15),
+    ("region", FEWEST),
     ("roce_adapters", FEWEST),
     ("stf_pcap", 12),
     ("trace_readers", FEWEST),

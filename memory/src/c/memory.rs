@@ -132,6 +132,41 @@ impl CallerOperation {
     }
 }
 
+/// The rack that a caller names, under the scheme that runs, and the memory in it.
+///
+/// # Safety
+/// `access` is one or null; its texts end with a zero or are null, and outlive the result.
+pub(super) unsafe fn described<'a>(access: *const CallerAccess) -> Result<(Rack, Access<'a>), String> {
+    // SAFETY: the caller promises it.
+    let access = unsafe { access.as_ref() }.ok_or("access is NULL")?;
+    // SAFETY: the caller promises it of each.
+    let (path, host, at) =
+        unsafe { (needed(access.rack, "rack")?, needed(access.host, "host")?, needed(access.at, "at")?) };
+    // SAFETY: the caller promises it of each.
+    let optional = |pointer| unsafe { text(pointer) }.transpose();
+    let way = optional(access.way)?.map(str::parse::<Way>).transpose()?;
+    let scheme = optional(access.scheme)?.map(str::parse::<Scheme>).transpose()?;
+    let rack = Rack::load(path).map_err(|error| error.to_string())?;
+    let scheme = match (scheme, way) {
+        (Some(scheme), _) => scheme,
+        (None, Some(way)) if rack.scheme().way() != Some(way) => rack.by(way).scheme,
+        (None, _) => rack.scheme(),
+    };
+    let rack = rack.under(scheme).map_err(|error| error.to_string())?;
+    let access = Access {
+        host,
+        at,
+        way,
+        interface: optional(access.interface)?,
+        key: access.key,
+        memory: optional(access.memory)?,
+        engine: optional(access.engine)?,
+        reserve_bytes: access.reserve_bytes,
+        tls: None,
+    };
+    Ok((rack, access))
+}
+
 /// Opens another host's memory; see the header.
 ///
 /// # Safety
@@ -142,35 +177,9 @@ pub unsafe extern "C" fn p4rack_memory_open(
     error: *mut c_char,
     error_length: usize,
 ) -> *mut Handle {
-    // SAFETY: the caller promises it.
-    let access = unsafe { access.as_ref() };
     let opened = || -> Result<Handle, String> {
-        let access = access.ok_or("access is NULL")?;
-        // SAFETY: the caller promises it of each.
-        let (path, host, at) =
-            unsafe { (needed(access.rack, "rack")?, needed(access.host, "host")?, needed(access.at, "at")?) };
-        // SAFETY: the caller promises it of each.
-        let optional = |pointer| unsafe { text(pointer) }.transpose();
-        let way = optional(access.way)?.map(str::parse::<Way>).transpose()?;
-        let scheme = optional(access.scheme)?.map(str::parse::<Scheme>).transpose()?;
-        let rack = Rack::load(path).map_err(|error| error.to_string())?;
-        let scheme = match (scheme, way) {
-            (Some(scheme), _) => scheme,
-            (None, Some(way)) if rack.scheme().way() != Some(way) => rack.by(way).scheme,
-            (None, _) => rack.scheme(),
-        };
-        let rack = rack.under(scheme).map_err(|error| error.to_string())?;
-        let access = Access {
-            host,
-            at,
-            way,
-            interface: optional(access.interface)?,
-            key: access.key,
-            memory: optional(access.memory)?,
-            engine: optional(access.engine)?,
-            reserve_bytes: access.reserve_bytes,
-            tls: None,
-        };
+        // SAFETY: the caller promises it.
+        let (rack, access) = unsafe { described(access) }?;
         let memory = open(&rack, &access).map_err(|error| error.to_string())?;
         Ok(Handle { memory, submitted: Window::default(), ended: VecDeque::new() })
     };

@@ -3,6 +3,7 @@
 pub mod clio;
 pub mod cowbird;
 pub mod memory;
+pub mod region;
 mod status;
 
 pub use status::Status;

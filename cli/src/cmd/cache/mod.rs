@@ -80,7 +80,8 @@ pub(super) fn names(names: impl Iterator<Item = &'static str>) -> clap::builder:
     clap::builder::PossibleValuesParser::new(names)
 }
 
-fn block_bytes(text: &str) -> Result<u32, String> {
+/// Parses the bytes of a block.
+pub(super) fn block_bytes(text: &str) -> Result<u32, String> {
     let bytes = crate::numbers::number::<u32>(text)?;
     if bytes.is_power_of_two() && (64..=4096).contains(&bytes) {
         return Ok(bytes);

@@ -1,5 +1,6 @@
 //! `p4rack memory bench`: how fast remote memory is.
 
+use super::cached::{self, Cache};
 use super::{Here, SchemeArgs, Services, There, described, in_words, open};
 use p4rack_lab::memory::{self, Benchmark, LatencyFigures, Load, MemoryFigures};
 use p4rack_lab::rows::Rows;
@@ -32,6 +33,8 @@ pub struct Args {
     address: u64,
     #[command(flatten)]
     scheme: SchemeArgs,
+    #[command(flatten)]
+    cache: Cache,
     /// Bytes per read and write
     #[arg(long, default_value_t = 64, value_parser = crate::numbers::within::<u32>(1..=1_400))]
     bytes: u32,
@@ -53,6 +56,9 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         let here = Here { rack: args.rack, name, interface: args.interface, scheme: args.scheme };
         let (services, key, address, json) = (args.services, args.key, args.address, args.json);
         let there = There { here, at, services, key, address, json };
+        if let Some(local_bytes) = args.cache.local {
+            return cached::run(&there, &args.cache, local_bytes);
+        }
         let mut opened = open(&there)?;
         let load = Load { address: there.address, bytes: args.bytes, each };
         let figures = memory::measure(&mut opened, load)

@@ -1,6 +1,7 @@
 //! `p4rack memory`.
 
 mod bench;
+mod cached;
 mod follow;
 mod operate;
 mod serve;
@@ -61,7 +62,8 @@ enum Command {
     /// Measure remote memory: latency of one operation at a time, operations a second of several
     ///
     /// Without --name it builds the rack on this machine, serves memory on one host, measures it from another one, and measures bare UDP ping-pongs beside it: over one veth pair, and through a thread that only forwards.
-    /// With --name it measures from the host on which it runs, and overwrites bytes of the region.
+    /// With --name it measures from the host on which it runs, and overwrites bytes of the region. With --local too it measures a region with
+    /// a cache in local memory: a trace's accesses are made and checked.
     Bench(Box<bench::Args>),
     /// Follow memory operations through captures of links, such as those of `up --pcap`
     ///
@@ -252,21 +254,25 @@ impl Here {
 /// The memory that the options name.
 fn open(there: &There) -> Result<Memory, String> {
     let rack = there.here.rack()?;
-    let access = Access {
-        host: &there.here.name,
-        interface: there.here.interface.as_deref(),
-        at: &there.at,
-        way: there.here.scheme.way,
-        key: there.key,
-        memory: there.services.memory.as_deref(),
-        engine: there.services.engine.as_deref(),
-        tls: there.services.tls.files(),
-        reserve_bytes: there.services.reserve.unwrap_or(0),
-    };
-    p4rack_memory::open(&rack, &access).map_err(|error: OpenError| not_opened(&error, error.not_here()))
+    p4rack_memory::open(&rack, &there.access())
+        .map_err(|error: OpenError| not_opened(&error, error.not_here()))
 }
 
 impl There {
+    fn access(&self) -> Access<'_> {
+        Access {
+            host: &self.here.name,
+            interface: self.here.interface.as_deref(),
+            at: &self.at,
+            way: self.here.scheme.way,
+            key: self.key,
+            memory: self.services.memory.as_deref(),
+            engine: self.services.engine.as_deref(),
+            tls: self.services.tls.files(),
+            reserve_bytes: self.services.reserve.unwrap_or(0),
+        }
+    }
+
     /// What was written can't be read back: some ways don't answer writes, so this is how a refusal shows.
     fn not_read_back(&self, bytes: usize, error: &RemoteError) -> String {
         match error {

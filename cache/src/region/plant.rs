@@ -1,0 +1,18 @@
+//! Mistakes that tests plant, which the checks have to find.
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plant {
+    /// The end of a write-back cleans the block, although it was written since the write-back left.
+    WriteDuringWriteBackLost,
+    /// A second access to a block on its way here fetches it again.
+    TwoFetches,
+    /// A page that moves to the host forgets what of it is dirty.
+    PromotionCleans,
+    /// A prefetched block counts as used.
+    PrefetchIsUse,
+    /// A block that is dropped goes without its write-back.
+    EvictionCleans,
+    /// A block that is dropped goes although a guard holds it.
+    EvictionIgnoresGuards,
+}

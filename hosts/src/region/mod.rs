@@ -1,0 +1,390 @@
+//! A region of remote memory with a cache in front: byte-addressable, for several threads, over any way.
+//!
+//! ```text
+//!  threads ─ read, write, view ─▶ RemoteRegion ─ Shared ─┬─ Local: a lock, the residency (policy), frames of blocks
+//!                                                        └─ Transport: the way, driven by one of the threads that wait
+//! ```
+//!
+//! - **A hit** takes the lock, and copies. A view takes it when it is opened and closed; in between its bytes are plain memory.
+//! - **A miss** queues a request. One of the threads that wait drives the way: it submits all that is queued, and waits for ends, for
+//!   itself and the others. Then another one does. So the requests of several threads leave together, and a miss needs no other
+//!   thread. What is under way when no thread waits is ended by a keeper, a thread of the region.
+//! - **Writes** are local. Blocks are written back when the policy drops them, and by [`RemoteRegion::flush`]. Dropping a region
+//!   flushes nothing.
+//! - **A loss** ends the region: every later access is an error. Writes that were not flushed are gone, so what remote memory has is no
+//!   state that the program has seen.
+//! - **Other users** of the same remote bytes are not seen, and do not see unflushed writes.
+//!
+//! Each block's part of an access takes effect in one step; an access to several blocks does not.
+
+mod error;
+mod guard;
+mod local;
+mod parts;
+mod shared;
+mod way;
+
+pub use error::RegionError;
+pub use guard::{View, ViewMut};
+pub use p4rack_cache::region::Counters;
+
+use crate::remote::{Certain, Piece, Remote, Written};
+use guard::Pinned;
+use local::{Local, Tried, Unpinned};
+use p4rack_cache::region::{Frame, Limits, Mode, Residency, Room};
+use p4rack_netdev::clock;
+use p4rack_wire::Nanos;
+use parts::{Bytes, Part, Parts};
+use shared::Shared;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use way::Transport;
+
+/// How long an access waits for others' views: longer than for remote memory.
+const PATIENCE: Nanos = Nanos::from_secs(20);
+/// Blocks of an access that wait at the same time.
+const WINDOW: usize = 16;
+/// Bytes that one fetch asks for at most.
+const FETCH_BYTES: u32 = 32 << 10;
+
+/// How a region uses local memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionConfig {
+    /// Bytes of local memory: blocks and all tables.
+    pub local_bytes: u64,
+    /// Name of the policy; `p4rack cache policies` lists them.
+    pub policy: String,
+    /// Bytes of a block, a power of two from 64 to 4096; `None`: the policy's.
+    pub block_bytes: Option<u32>,
+    /// Views open at the same time; `None`: a sixteenth of the local blocks, 4 to 64.
+    pub guards: Option<u16>,
+}
+
+impl RegionConfig {
+    /// Our policy with this much local memory.
+    pub fn new(local_bytes: u64) -> RegionConfig {
+        RegionConfig { local_bytes, policy: "runs".to_owned(), block_bytes: None, guards: None }
+    }
+}
+
+/// Sizes of a region, and what has happened in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Bytes of local memory: blocks and tables.
+    pub local_bytes: u64,
+    /// Of them, tables.
+    pub tables_bytes: u64,
+    /// Accesses by tier, and blocks that moved.
+    pub counters: Counters,
+}
+
+/// A cached region of remote memory. See the [module](self).
+pub struct RemoteRegion {
+    shared: Arc<Shared>,
+    keeper: Option<JoinHandle<()>>,
+    /// One flush at a time.
+    flush: Mutex<()>,
+    region_bytes: u64,
+    /// Bytes of a block, as a power of two.
+    shift: u32,
+    guards: u16,
+}
+
+impl fmt::Debug for RemoteRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteRegion").field("region_bytes", &self.region_bytes).finish_non_exhaustive()
+    }
+}
+
+impl Drop for RemoteRegion {
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(keeper) = self.keeper.take() {
+            // A keeper that has panicked has ended too.
+            let _ = keeper.join();
+        }
+    }
+}
+
+impl RemoteRegion {
+    /// A region over a way that nothing else uses. Errors: an unknown policy, a bad size, too little local memory for the policy.
+    pub fn new(remote: Box<dyn Remote>, config: &RegionConfig) -> Result<RemoteRegion, RegionError> {
+        let definition = p4rack_cache::find(&config.policy);
+        let definition = definition.ok_or_else(|| RegionError::Policy { name: config.policy.clone() })?;
+        let block_bytes = config.block_bytes.unwrap_or(definition.block_bytes);
+        if !block_bytes.is_power_of_two() || !(64..=4_096).contains(&block_bytes) {
+            return Err(RegionError::Block(block_bytes));
+        }
+        // A block that was written back may be fetched again, so the end of a write has to mean that it is there.
+        let remote: Box<dyn Remote> = match remote.abilities().writes {
+            Written::There => remote,
+            Written::Sent => Box::new(Certain::new(remote)),
+        };
+        let abilities = remote.abilities();
+        let longest = abilities.read_bytes_max.min(abilities.write_bytes_max).max(1);
+        let operations = u64::from(block_bytes.div_ceil(longest));
+        if operations > abilities.under_way_max as u64 {
+            return Err(RegionError::Way { bytes: block_bytes, operations, most: abilities.under_way_max });
+        }
+        let region_bytes = abilities.region_bytes;
+        let footprint = u32::try_from(region_bytes.div_ceil(block_bytes.into())).unwrap_or(u32::MAX);
+        let share = (config.local_bytes / u64::from(block_bytes) / 16).clamp(4, 64) as u16;
+        let guards = config.guards.unwrap_or(share);
+        let fetch = (abilities.read_bytes_max.min(FETCH_BYTES) / block_bytes).max(1);
+        let limits = Limits { guards, claims: share, prefetched: share, fetch };
+        let room = Room::Bytes(config.local_bytes);
+        let residency = Residency::new(definition, (footprint, block_bytes), room, limits)?;
+        let (local, transport) = (Local::new(residency, block_bytes), Transport::new(remote, block_bytes));
+        let shared = Arc::new(Shared::new(local, transport));
+        let kept = Arc::clone(&shared);
+        Ok(RemoteRegion {
+            shared,
+            keeper: Some(std::thread::spawn(move || kept.keep())),
+            flush: Mutex::new(()),
+            region_bytes,
+            shift: block_bytes.trailing_zeros(),
+            guards,
+        })
+    }
+
+    /// Bytes of the region.
+    pub fn region_bytes(&self) -> u64 {
+        self.region_bytes
+    }
+
+    /// Reads bytes.
+    #[inline]
+    pub fn read(&self, at: u64, into: &mut [u8]) -> Result<(), RegionError> {
+        self.check(at, into.len() as u64)?;
+        let spans = std::iter::once((at, into.len() as u64));
+        self.copy(Parts::new(spans, self.shift), Bytes::Into(into))
+    }
+
+    /// Writes bytes.
+    #[inline]
+    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), RegionError> {
+        self.check(at, bytes.len() as u64)?;
+        let spans = std::iter::once((at, bytes.len() as u64));
+        self.copy(Parts::new(spans, self.shift), Bytes::From(bytes))
+    }
+
+    /// Reads pieces into a buffer that has room for exactly all of them, in their order. Their fetches are under way together.
+    pub fn gather(&self, pieces: &[Piece], into: &mut [u8]) -> Result<(), RegionError> {
+        self.copy_pieces(pieces, Bytes::Into(into))
+    }
+
+    /// Writes pieces from a buffer that has the bytes of all of them, in their order.
+    pub fn scatter(&self, pieces: &[Piece], bytes: &[u8]) -> Result<(), RegionError> {
+        self.copy_pieces(pieces, Bytes::From(bytes))
+    }
+
+    fn copy_pieces(&self, pieces: &[Piece], bytes: Bytes<'_>) -> Result<(), RegionError> {
+        let mut total = 0;
+        for piece in pieces {
+            self.check(piece.at, piece.bytes.into())?;
+            total += u64::from(piece.bytes);
+        }
+        if total != bytes.len() as u64 {
+            return Err(RegionError::Length { pieces: total, buffer: bytes.len() as u64 });
+        }
+        let spans = pieces.iter().map(|piece| (piece.at, piece.bytes.into()));
+        self.copy(Parts::new(spans, self.shift), bytes)
+    }
+
+    /// Opens a view of bytes from `at` on: of at most `len`, and not beyond the end of their block. Iterate for more. Errors: as many
+    /// views are open as may be; a view that writes the same block stays open for 20 s.
+    pub fn view(&self, at: u64, len: usize) -> Result<View<'_>, RegionError> {
+        self.pin(at, len, Mode::Read).map(View)
+    }
+
+    /// The same for writing, which excludes all other accesses to the block. A thread must not use the block otherwise as long as it has
+    /// this.
+    pub fn view_mut(&self, at: u64, len: usize) -> Result<ViewMut<'_>, RegionError> {
+        self.pin(at, len, Mode::Write).map(ViewMut)
+    }
+
+    /// Begins to fetch bytes that are not local, as far as there is room for prefetched blocks. The policy counts no use. Returns the number of
+    /// blocks that were begun.
+    pub fn prefetch(&self, at: u64, bytes: u64) -> Result<u32, RegionError> {
+        self.check(at, bytes)?;
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let (first, last) = (at >> self.shift, (at + bytes - 1) >> self.shift);
+        let mut local = self.shared.lock();
+        self.still_there(&local)?;
+        let begun = local.residency.prefetch(first as u32, (last - first + 1) as u32);
+        self.shared.after(local);
+        Ok(begun)
+    }
+
+    /// Waits until all writes that returned before are in remote memory. A view that writes has to be closed first.
+    pub fn flush(&self) -> Result<(), RegionError> {
+        let _one = self.flush.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut local = self.shared.lock();
+        self.still_there(&local)?;
+        local.residency.begin_flush();
+        let mut until = None;
+        while !local.residency.is_flushed() {
+            local = self.shared.wait(local);
+            self.still_there(&local)?;
+            // As long as requests are under way they end, or remote memory is lost.
+            if local.under_way > 0 {
+                until = None;
+            }
+            self.in_time(&mut until)?;
+        }
+        Ok(())
+    }
+
+    /// Sizes, and what has happened so far.
+    pub fn statistics(&self) -> Statistics {
+        let local = self.shared.lock();
+        let tables_bytes = local.residency.tables_bytes();
+        let frames = u64::from(local.residency.frame_count()) << self.shift;
+        Statistics {
+            block_bytes: 1 << self.shift,
+            local_bytes: frames + tables_bytes,
+            tables_bytes,
+            counters: *local.residency.counters(),
+        }
+    }
+
+    #[inline]
+    fn check(&self, at: u64, bytes: u64) -> Result<(), RegionError> {
+        match at.checked_add(bytes) {
+            Some(end) if end <= self.region_bytes => Ok(()),
+            _ => {
+                let (end, region_bytes) = (at.saturating_add(bytes), self.region_bytes);
+                Err(RegionError::OutOfBounds { at, end, region_bytes })
+            }
+        }
+    }
+
+    #[inline]
+    fn copy(
+        &self,
+        mut parts: Parts<impl Iterator<Item = (u64, u64)>>,
+        mut bytes: Bytes<'_>,
+    ) -> Result<(), RegionError> {
+        let mut local = self.shared.lock();
+        while let Some(mut part) = parts.next() {
+            match local.try_copy(&mut part, &mut bytes) {
+                Tried::Done => {}
+                Tried::NotYet => return self.copy_late(local, part, parts, bytes),
+                Tried::Lost => return Err(self.lost(&local)),
+            }
+        }
+        if local.residency.has_requests() {
+            self.shared.after(local);
+        }
+        Ok(())
+    }
+
+    /// Copies parts, of which the first one has to wait. Those behind it are asked for in the meantime.
+    #[cold]
+    fn copy_late<'a>(
+        &'a self,
+        mut local: MutexGuard<'a, Local>,
+        first: Part,
+        mut parts: impl Iterator<Item = Part>,
+        mut bytes: Bytes<'_>,
+    ) -> Result<(), RegionError> {
+        let mut window = [None; WINDOW];
+        window[0] = Some(first);
+        let mut until = None;
+        loop {
+            let (mut waits, mut any) = (false, false);
+            for place in &mut window {
+                let Some(mut part) = place.take().or_else(|| parts.next()) else { continue };
+                match local.try_copy(&mut part, &mut bytes) {
+                    Tried::Done => any = true,
+                    Tried::NotYet => (*place, waits) = (Some(part), true),
+                    Tried::Lost => {
+                        give_up(&mut local, window.iter().flatten());
+                        return Err(self.lost(&local));
+                    }
+                }
+            }
+            if any {
+                until = None;
+                continue;
+            }
+            if !waits {
+                self.shared.after(local);
+                return Ok(());
+            }
+            local = self.shared.wait(local);
+            if let Err(error) = self.in_time(&mut until) {
+                give_up(&mut local, window.iter().flatten());
+                return Err(error);
+            }
+        }
+    }
+
+    fn pin(&self, at: u64, len: usize, mode: Mode) -> Result<Pinned<'_>, RegionError> {
+        self.check(at, len as u64)?;
+        let Some(mut part) = Parts::new(std::iter::once((at, len as u64)), self.shift).next() else {
+            return Err(RegionError::Empty);
+        };
+        let mut local = self.shared.lock();
+        let mut until = None;
+        loop {
+            match local.try_pin(&mut part, mode) {
+                Ok(bytes) => {
+                    self.shared.after(local);
+                    return Ok(Pinned {
+                        region: self,
+                        frame: part.frame,
+                        mode,
+                        bytes,
+                        len: part.len as usize,
+                    });
+                }
+                Err(Unpinned::Full) => return Err(RegionError::Guards(self.guards)),
+                Err(Unpinned::Lost) => return Err(self.lost(&local)),
+                Err(Unpinned::NotYet) => {}
+            }
+            local = self.shared.wait(local);
+            if let Err(error) = self.in_time(&mut until) {
+                give_up(&mut local, [&part]);
+                return Err(error);
+            }
+        }
+    }
+
+    fn unpin(&self, frame: Frame, mode: Mode) {
+        let mut local = self.shared.lock();
+        local.residency.release(frame, mode);
+        self.shared.wake(&local);
+        self.shared.after(local);
+    }
+
+    /// Errors: an access has waited for too long, since `until` was set.
+    fn in_time(&self, until: &mut Option<Nanos>) -> Result<(), RegionError> {
+        let now = clock::now();
+        match now > *until.get_or_insert(now + PATIENCE) {
+            true => Err(RegionError::Held(PATIENCE.0 / 1_000_000_000)),
+            false => Ok(()),
+        }
+    }
+
+    fn still_there(&self, local: &Local) -> Result<(), RegionError> {
+        if local.residency.has_failed() { Err(self.lost(local)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn lost(&self, local: &Local) -> RegionError {
+        RegionError::Lost(local.lost.clone().unwrap_or_default())
+    }
+}
+
+/// Gives up claims.
+fn give_up<'p>(local: &mut Local, parts: impl IntoIterator<Item = &'p Part>) {
+    for part in parts.into_iter().filter(|part| part.is_claimed) {
+        local.residency.give_up(part.block);
+    }
+}

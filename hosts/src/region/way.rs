@@ -1,0 +1,182 @@
+//! Requests of a residency as operations of a way.
+
+use super::local::Local;
+use crate::remote::{Operation, Outcome, Remote, RemoteError, Status, Window};
+use p4rack_cache::region::Request;
+use p4rack_wire::Nanos;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How long remote memory may answer nothing while it is asked. Most ways report a loss sooner.
+const PATIENCE: Nanos = Nanos::from_secs(10);
+
+/// A way and what is under way on it.
+pub(super) struct Transport {
+    remote: Box<dyn Remote>,
+    block_bytes: u64,
+    requests: Window<Taken>,
+    operations: Window<Part>,
+    /// Since when something is asked and nothing has succeeded.
+    unanswered: Option<Nanos>,
+}
+
+/// A request that was taken.
+struct Taken {
+    request: Request,
+    /// Operations that have not ended.
+    left: u32,
+    failed: Option<Status>,
+}
+
+/// An operation.
+struct Part {
+    request: u64,
+    at: u64,
+    bytes: usize,
+}
+
+pub(super) fn lock(local: &Mutex<Local>) -> MutexGuard<'_, Local> {
+    local.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Transport {
+    pub fn new(remote: Box<dyn Remote>, block_bytes: u32) -> Transport {
+        let (requests, operations) = (Window::default(), Window::default());
+        Transport { remote, block_bytes: block_bytes.into(), requests, operations, unanswered: None }
+    }
+
+    /// Submits what is asked for, then waits for ends, at most `wait`. A loss is noted in `local`.
+    pub fn drive(&mut self, local: &Mutex<Local>, wait: Nanos) {
+        self.submit(local);
+        let until = if wait == Nanos::ZERO { wait } else { self.remote.now() + wait };
+        let polled = self.poll(local, until);
+        let polled = polled.and_then(|()| match self.submit(local) {
+            // They leave with a poll.
+            true => self.poll(local, Nanos::ZERO),
+            false => Ok(()),
+        });
+        let now = self.remote.now();
+        let is_late = self.unanswered.is_some_and(|since| now > since + PATIENCE);
+        let why = match polled {
+            Err(error) => Some(error.to_string()),
+            Ok(()) if is_late => Some(format!("no answer for {} s", PATIENCE.0 / 1_000_000_000)),
+            Ok(()) => None,
+        };
+        if let Some(why) = why {
+            lock(local).lose(why);
+        }
+    }
+
+    /// Submits requests as long as the way takes them. Returns whether there were any.
+    fn submit(&mut self, local: &Mutex<Local>) -> bool {
+        let mut any = false;
+        loop {
+            let mut local = lock(local);
+            let Some(request) = local.residency.next_request() else { return any };
+            local.under_way += 1;
+            let number = self.requests.push(Taken { request, left: 0, failed: None });
+            self.unanswered.get_or_insert(self.remote.now());
+            let (count, failed) = self.submit_parts(number, request, &local);
+            any |= count > 0;
+            if let Some(taken) = self.requests.get_mut(number) {
+                (taken.left, taken.failed) = (count, failed);
+            }
+            if count == 0 {
+                self.end(number, &mut local);
+            }
+            if failed.is_some() {
+                return any;
+            }
+        }
+    }
+
+    /// Submits the operations of a request. Returns how many the way took, and why not all.
+    fn submit_parts(&mut self, number: u64, request: Request, local: &Local) -> (u32, Option<Status>) {
+        let abilities = self.remote.abilities();
+        let (start, end, most, outgoing) = match request {
+            Request::Fetch { first, count } => {
+                let start = u64::from(first) * self.block_bytes;
+                (start, start + u64::from(count) * self.block_bytes, abilities.read_bytes_max, None)
+            }
+            Request::WriteBack { block, frame } => {
+                let start = u64::from(block) * self.block_bytes;
+                (start, start + self.block_bytes, abilities.write_bytes_max, Some(local.outgoing(frame)))
+            }
+        };
+        let end = end.min(abilities.region_bytes);
+        let mut count = 0;
+        for at in (start..end).step_by(most.max(1) as usize) {
+            let bytes = (end - at).min(most.into()) as usize;
+            let operation = match outgoing {
+                None => Operation::Read { at, bytes: bytes as u32 },
+                Some(block) => Operation::Write { at, bytes: &block[(at - start) as usize..][..bytes] },
+            };
+            let tag = self.operations.next();
+            if let Err(status) = self.remote.submit(tag, operation) {
+                return (count, Some(status));
+            }
+            self.operations.push(Part { request: number, at, bytes });
+            count += 1;
+        }
+        (count, None)
+    }
+
+    fn poll(&mut self, local: &Mutex<Local>, until: Nanos) -> Result<(), RemoteError> {
+        let (requests, operations) = (&mut self.requests, &mut self.operations);
+        let mut ended = false;
+        self.remote.poll(until, &mut |tag, outcome| {
+            let Some(part) = operations.take(tag) else { return };
+            let Some(taken) = requests.get_mut(part.request) else { return };
+            ended = true;
+            taken.left -= 1;
+            let failed = match (taken.request, outcome) {
+                (Request::Fetch { .. }, Outcome::Read(bytes)) if bytes.len() == part.bytes => {
+                    lock(local).land(part.at, bytes);
+                    None
+                }
+                (Request::WriteBack { .. }, Outcome::Written) => None,
+                (_, Outcome::Failed(status)) => Some(status),
+                // The other end answers what was not asked for.
+                _ => Some(Status::BadOperation),
+            };
+            // What can't be repeated counts most.
+            taken.failed = match (taken.failed, failed) {
+                (Some(status), _) if !status.is_passing() => Some(status),
+                (before, after) => after.or(before),
+            };
+        })?;
+        if ended {
+            let over: Vec<u64> = self
+                .requests
+                .iter_mut()
+                .filter(|(_, taken)| taken.left == 0)
+                .map(|(number, _)| number)
+                .collect();
+            let mut local = lock(local);
+            over.into_iter().for_each(|number| self.end(number, &mut local));
+        }
+        Ok(())
+    }
+
+    /// All operations of a request have ended.
+    fn end(&mut self, number: u64, local: &mut Local) {
+        let Some(Taken { request, failed, .. }) = self.requests.take(number) else { return };
+        local.under_way -= 1;
+        match (request, failed) {
+            (_, None) => self.unanswered = (local.under_way > 0).then(|| self.remote.now()),
+            (Request::Fetch { .. }, Some(status)) if status.is_passing() => {}
+            // It was not carried out, as a repeated write-back with an unknown result might be, after a newer one.
+            (Request::WriteBack { .. }, Some(Status::Busy | Status::Full)) => {}
+            (Request::Fetch { first, .. }, Some(status)) => {
+                return local.lose(format!("a read of block {first} failed: {status}"));
+            }
+            (Request::WriteBack { block, .. }, Some(status)) => {
+                return local.lose(format!("a write of block {block} failed: {status}"));
+            }
+        }
+        match (request, failed) {
+            (request, Some(_)) => local.residency.refuse(request),
+            (Request::Fetch { first, count }, None) => local.residency.fetched(first, count),
+            (Request::WriteBack { frame, .. }, None) => local.residency.written(frame),
+        }
+    }
+}
