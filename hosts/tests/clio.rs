@@ -169,7 +169,7 @@ fn places_for_long_values_are_found_on_a_full_board() {
         let server = place.memory.as_ref().unwrap();
         let shape = KvShape { value_bytes_max: VALUE, written_bytes_max: VALUE, under_way_max: 1 };
         let mut kv = Kv::open(server, shape, place.patience).unwrap();
-        let other = Kv::open(server, shape, place.patience).unwrap_err().to_string();
+        let other = Kv::open(server, shape, place.patience).err().unwrap().to_string();
         assert!(other.contains("refuses"), "{other}");
         let (silent, over) = std::sync::mpsc::channel::<()>();
         board.post(move |_| _ = over.recv()).unwrap();
