@@ -109,6 +109,15 @@ impl Balloon {
         self.calls.insert((self.now, number));
     }
 
+    /// Joins a node again, whatever it has reported: it may have taken commands of another service since.
+    fn join_anew(&mut self, number: u16) {
+        self.lose(number);
+        let node = &mut self.nodes[usize::from(number)];
+        // Answers to earlier questions are late.
+        *node = MemoryNode { nonce: node.nonce + 1, ..MemoryNode::default() };
+        self.call_now(number);
+    }
+
     /// A node knows a larger term.
     fn handle_stale(&mut self, term: u64) {
         if term <= self.term {
@@ -116,6 +125,7 @@ impl Balloon {
         } else if matches!(self.phase, Phase::Starting(_)) && term < u64::MAX {
             // An earlier service's: no epoch was given in this term yet.
             self.term = term + 1;
+            (0..self.config.nodes).for_each(|number| self.join_anew(number));
         } else {
             self.step_down();
         }
@@ -196,8 +206,10 @@ impl Balloon {
             // One for which there is no room loses its extents.
             self.begin_session(Session { holder, instance });
         }
-        let found: Vec<Place> = self.records.keys().copied().collect();
-        found.into_iter().for_each(|place| self.settle(place));
+        // Of two extents for the same request, the later one was told to its holder.
+        let mut found: Vec<_> = self.records.iter().map(|(place, record)| (record.epoch, *place)).collect();
+        found.sort_unstable();
+        found.into_iter().rev().for_each(|(_, place)| self.settle(place));
     }
 
     /// An extent that was found is its holder's, or is fenced.

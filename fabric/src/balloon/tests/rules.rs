@@ -190,6 +190,48 @@ fn terms_grow_and_a_service_steps_down() {
 }
 
 #[test]
+fn of_two_extents_for_a_request_the_later_one_stays() {
+    let mut rig = open(Config::new(2), &[4, 4]);
+    // The first grant is executed, and its answer is lost.
+    let grant = |start: u64, node, number| Order::Grant {
+        extent: Extent { place: Place { node, start }, bytes: UNIT, epoch: Epoch { term: 1, number } },
+        session: A,
+        number: 7,
+    };
+    for (node, number) in [(0, 100), (1, 102)] {
+        let order = grant(0, node, number);
+        let (of, dram) = &mut rig.nodes[usize::from(node)];
+        let command = Command { term: 1, instance: 100 + u64::from(node), order };
+        assert!(matches!(of.handle(&command, dram).told, Told::Granted(..)));
+    }
+    rig.service = Balloon::new(Config::new(2), 2, rig.now).unwrap();
+    rig.settle();
+    let lent = rig.reserve(A, 7, 1);
+    assert_eq!((lent.extent.place.node, lent.extent.epoch.number), (1, 102));
+    assert_eq!(rig.free_bytes(), 7 * UNIT);
+}
+
+#[test]
+fn a_service_that_takes_a_larger_term_joins_all_nodes_in_it() {
+    let mut rig = Rig::new(Config::new(2), &[4, 4]);
+    let join = |term| Command { term, instance: 0, order: Order::Join { nonce: 0 } };
+    // One node knows the earlier service, the other one has started anew.
+    rig.nodes[0] = (Node::new(900, 4 * UNIT, 64), Dram::new(4, 0, 900));
+    let (node, dram) = &mut rig.nodes[1];
+    node.handle(&join(10), dram);
+    rig.service = Balloon::new(Config::new(2), 5, rig.now).unwrap();
+    rig.settle();
+    assert!(rig.service.is_serving());
+    for (node, dram) in &mut rig.nodes {
+        assert_eq!(
+            node.handle(&join(10), dram).told,
+            Told::Stale(11),
+            "the earlier service has no node left"
+        );
+    }
+}
+
+#[test]
 fn a_node_that_starts_anew_has_lost_its_extents() {
     let mut rig = open(Config::new(2), &[4, 4]);
     let lost = rig.reserve(A, 1, 4);
