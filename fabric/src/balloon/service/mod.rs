@@ -123,6 +123,11 @@ impl Balloon {
         self.phase == Phase::Superseded
     }
 
+    #[cfg(test)]
+    pub(super) fn term(&self) -> u64 {
+        self.term
+    }
+
     /// The instance of a node that has joined.
     #[cfg(test)]
     pub(super) fn joined(&self, node: u16) -> Option<u64> {

@@ -465,6 +465,11 @@ impl World {
     /// Looks for keys that the service does not know of.
     fn look(&mut self) {
         let Some((_, service)) = self.services.last() else { return };
+        // With a smaller term than one that only seems to be dead, at nodes that have all started anew since: it will step down. Until then
+        // the nodes give each byte to one of the two.
+        if self.services.iter().any(|(_, other)| other.term() > service.term()) {
+            return;
+        }
         for (number, node) in self.nodes.iter().enumerate() {
             let number = number as u16;
             let Some((_, dram)) = &node.up else { continue };
