@@ -5,6 +5,7 @@
 //! implement [`HostMachine`]; [`Endpoint`] is one of any such scheme, and each scheme has a module with its own `Endpoint` and
 //! `Config`.
 
+pub mod balloon;
 pub mod clio;
 pub mod common;
 pub mod cowbird;

@@ -18,6 +18,7 @@ use p4rack_wire::{MacAddr, Nanos};
 /// | `roce`: `Adapter` | frames | frames | requests, receives and completions |
 /// | `clio::board`: `Board` | where the answer goes, and a packet | a packet and where it goes | processes; memory |
 /// | `clio::lib`: `Client` | a board's number and its packet | a packet and the board it is for | operations and outcomes |
+/// | `balloon`: `Balloon` | requests and answers | replies and commands | none |
 /// | `cowbird`: `Engine`, above an adapter | a queue pair and an outcome | a queue pair and a request | sets of rings |
 /// | `hostile`: machines that break the rules | frames | frames | none |
 ///

@@ -1,6 +1,7 @@
 //! Drivers that connect the protocols' state machines to real packets.
 
 pub mod agent;
+pub mod balloon;
 pub mod clio;
 mod commands;
 pub mod cowbird;

@@ -5,6 +5,7 @@
 
 use crate::bfrt_proto;
 use crate::p4::v1 as p4runtime;
+use crate::p4rack::balloon::v1 as balloon;
 use crate::p4rack::clio::v1 as clio;
 use crate::p4rack::cowbird::v1 as cowbird;
 use crate::p4rack::generator::v1 as generator;
@@ -64,6 +65,12 @@ carried! {
     p4runtime::StreamMessageResponse,
     p4runtime::WriteRequest,
     p4runtime::WriteResponse,
+    balloon::Answer,
+    balloon::AskRequest,
+    balloon::AskResponse,
+    balloon::Command,
+    balloon::ListRequest,
+    balloon::ListResponse,
     clio::AttachRequest,
     clio::AttachResponse,
     clio::ListOffloadsRequest,

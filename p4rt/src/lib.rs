@@ -50,6 +50,13 @@ mod generated {
     }
     /// Package `p4rack`.
     pub mod p4rack {
+        /// Package `p4rack.balloon`.
+        pub mod balloon {
+            /// Package `p4rack.balloon.v1`.
+            pub mod v1 {
+                include!("generated/p4rack.balloon.v1.rs");
+            }
+        }
         /// Package `p4rack.clio`.
         pub mod clio {
             /// Package `p4rack.clio.v1`.

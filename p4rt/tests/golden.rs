@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs};
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     "bfruntime.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
@@ -17,6 +17,7 @@ const FILES: [&str; 14] = [
     "p4/config/v1/p4types.proto",
     "p4/v1/p4data.proto",
     "p4/v1/p4runtime.proto",
+    "p4rack/balloon/v1/balloon.proto",
     "p4rack/clio/v1/clio.proto",
     "p4rack/cowbird/v1/cowbird.proto",
     "p4rack/generator/v1/generator.proto",

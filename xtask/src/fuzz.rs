@@ -24,6 +24,7 @@ pub fn build() -> Started {
 /// What each target executes in ten seconds at least, and accordingly more in longer runs: a hundredth of what it did in the runs of
 /// docs/fuzzing.md, and no less than [`FEWEST`].
 const FLOORS: &[(&str, u64)] = &[
+    ("balloon", FEWEST),
     ("bfrt_entry", FEWEST),
     ("bfrt_service", FEWEST),
     ("clio_board", FEWEST),

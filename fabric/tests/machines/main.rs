@@ -2,6 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
+mod balloon;
 mod driver;
 mod frames;
 mod hostile;
@@ -9,7 +10,9 @@ mod memory;
 mod plants;
 
 use driver::{Rig, Step, check};
-use p4rack_fabric::{Endpoint, HostMachine, Machine, clio, cowbird, edm, ethernet, pl2, roce};
+use p4rack_fabric::{
+    Endpoint, HostMachine, Machine, balloon as lending, clio, cowbird, edm, ethernet, pl2, roce,
+};
 use proptest::prelude::*;
 
 /// Holds a machine to its promises.
@@ -32,6 +35,7 @@ proptest! {
         hold(memory::Clients::new, &steps)?;
         hold(memory::Engine::new, &steps)?;
         hold(memory::Clio::new, &steps)?;
+        hold(balloon::Service::new, &steps)?;
     }
 }
 
@@ -49,4 +53,5 @@ fn machines_can_be_sent_to_other_threads() {
     sent::<cowbird::Engine>();
     sent::<clio::board::Board<Vec<u8>, u8>>();
     sent::<clio::lib::Client>();
+    sent::<lending::Balloon>();
 }

@@ -362,7 +362,7 @@ impl Host {
 
     /// Begins a process with a range of `bytes` bytes; its frames are taken at the first access, and if `is_reserved`, kept for it from
     /// now on.
-    pub(super) fn create(
+    pub(crate) fn create(
         &mut self,
         bytes: u64,
         is_reserved: bool,
@@ -433,8 +433,13 @@ impl Host {
         Ok(())
     }
 
+    /// Whether a process has frames or is not at its end yet.
+    pub(crate) fn has(&self, space: Space) -> bool {
+        self.board.list().iter().any(|facts| facts.space == space)
+    }
+
     /// Ends a process, and frees its memory.
-    pub(super) fn destroy(&mut self, credentials: Credentials) {
+    pub(crate) fn destroy(&mut self, credentials: Credentials) {
         let Credentials { pid, epoch, .. } = credentials;
         self.board.end(Space { pid, epoch }, clock::now());
         self.offloads.forget(Space { pid, epoch });

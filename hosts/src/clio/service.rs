@@ -54,6 +54,11 @@ impl Service {
     pub fn desk(&self) -> Desk {
         self.0.desk.clone()
     }
+
+    /// The board, and what it offers.
+    pub(crate) fn board(&self) -> (Handle<Host>, Offer) {
+        (self.0.handle.clone(), self.0.offer)
+    }
 }
 
 impl Shared {

@@ -79,6 +79,21 @@ impl Session {
         Ok(Session { link, under_way: 0, attached, _runtime: runtime })
     }
 
+    /// A client of a process whose rights were handed on: it has this range, and ends whenever its owner ends it. Errors: the board can't
+    /// be reached, or the range has no place on a board.
+    pub fn open_granted(
+        server: &Server,
+        credentials: Credentials,
+        range: (u64, u64),
+        patience: Patience,
+    ) -> Result<Session, ClioError> {
+        let runtime = runtime()?;
+        let attached = runtime.block_on(attach(server, 0))?;
+        let attached = attached.granted(credentials, range).map_err(ClioError::Broken)?;
+        let link = Link::open(server, &attached, None, patience)?;
+        Ok(Session { link, under_way: 0, attached, _runtime: runtime })
+    }
+
     /// The process.
     pub fn credentials(&self) -> Credentials {
         self.attached.credentials

@@ -3,8 +3,9 @@
 use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_fabric::roce;
 use p4rack_hosts::Handle;
+use p4rack_hosts::balloon::serve_board;
 use p4rack_hosts::clio::server::{Host, Server as Board};
-use p4rack_hosts::clio::service::{Service, serve};
+use p4rack_hosts::clio::service::Service;
 use p4rack_hosts::remote::Place;
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
@@ -48,7 +49,7 @@ pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Pla
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(pool::bind(any)).unwrap();
     let memory = Server { addr: listener.local_addr().unwrap().to_string(), tls: None };
-    runtime.spawn(serve(listener, service, None));
+    runtime.spawn(serve_board(listener, service, None));
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while !board.ready(ends) {

@@ -1,0 +1,104 @@
+//! Tests of the service with nodes: rules, a naive model, and a world with faults.
+
+mod dram;
+mod faults;
+mod model;
+mod rules;
+mod world;
+
+use super::*;
+use crate::machine::Machine as _;
+use dram::Dram;
+use p4rack_wire::Nanos;
+
+const UNIT: u64 = EXTENT_BYTES_MIN;
+
+/// A service and nodes that answer without delay.
+struct Rig {
+    service: Balloon,
+    nodes: Vec<(Node, Dram)>,
+    now: Nanos,
+    callers: u64,
+    replies: Vec<(u64, Reply)>,
+    /// Nodes that don't answer.
+    silent: Vec<u16>,
+}
+
+fn session(holder: u32, instance: u64) -> Session {
+    Session { holder, instance }
+}
+
+impl Rig {
+    /// Nodes with that many units, which have joined.
+    fn new(config: Config, units: &[u64]) -> Rig {
+        let service = Balloon::new(config, 1, Nanos::ZERO).unwrap();
+        let node = |(number, units): (usize, &u64)| {
+            (Node::new(100 + number as u64, units * UNIT, 64), Dram::new(*units, 0, 100 + number as u64))
+        };
+        let nodes = units.iter().enumerate().map(node).collect();
+        let mut rig =
+            Rig { service, nodes, now: Nanos::ZERO, callers: 0, replies: Vec::new(), silent: Vec::new() };
+        rig.settle();
+        rig
+    }
+
+    /// Does all that is due.
+    fn settle(&mut self) {
+        while let Some(sent) = self.service.poll_link(self.now, &mut ()) {
+            match sent {
+                Sent::Reply(caller, reply) => self.replies.push((caller, reply)),
+                Sent::Command(number, command) if !self.silent.contains(&number) => {
+                    let (node, dram) = &mut self.nodes[usize::from(number)];
+                    let answer = node.handle(&command, dram);
+                    assert_eq!(dram.problem, None);
+                    self.service.handle_link(Received::Answer(number, answer), self.now, self.now);
+                }
+                Sent::Command(..) => {}
+            }
+        }
+    }
+
+    /// Sends a request without looking for its reply. Returns its number.
+    fn send(&mut self, session: Session, ask: Ask) -> u64 {
+        self.callers += 1;
+        let request = Received::Request(self.callers, Request { session, ask });
+        self.service.handle_link(request, self.now, self.now);
+        self.settle();
+        self.callers
+    }
+
+    fn ask(&mut self, session: Session, ask: Ask) -> Reply {
+        let caller = self.send(session, ask);
+        self.reply(caller).expect("it was answered")
+    }
+
+    fn reply(&mut self, caller: u64) -> Option<Reply> {
+        let at = self.replies.iter().position(|(of, _)| *of == caller)?;
+        Some(self.replies.remove(at).1)
+    }
+
+    fn reserve(&mut self, session: Session, number: u64, units: u64) -> Lent {
+        match self.ask(session, Ask::Reserve { number, bytes: units * UNIT }) {
+            Reply::Reserved(lent) => lent,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Lets time pass, step by step.
+    fn wait(&mut self, time: Nanos) {
+        let end = self.now + time;
+        loop {
+            let next = self.service.next_call(Nanos::ZERO).filter(|at| *at <= end);
+            self.now = self.now.max(next.unwrap_or(end));
+            self.service.handle_timeout(self.now);
+            self.settle();
+            if next.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.service.nodes().iter().map(|node| node.free_bytes).sum()
+    }
+}
