@@ -66,7 +66,7 @@ fn stripes(region: &RemoteRegion, thread: u64, steps: u64) -> Result<u64, Region
     let mut checked = 0;
     for step in 0..steps {
         // Two of three in a hot part.
-        let limit = if random.next() % 3 == 0 { count } else { count / 16 };
+        let limit = if random.next().is_multiple_of(3) { count } else { count / 16 };
         let stripe = random.between(0, limit - 1);
         let (at, last) = ((stripe * THREADS + thread) * STRIPE, &mut written[stripe as usize]);
         let mut bytes = [0; STRIPE as usize];
@@ -335,7 +335,7 @@ fn a_busy_memory_with_short_operations_is_asked_again() {
         for step in 0..4_000u32 {
             let at = random.between(0, region_bytes - 1) as usize;
             let len = random.between(0, 700).min(region_bytes - at as u64) as usize;
-            if random.next() % 3 == 0 {
+            if random.next().is_multiple_of(3) {
                 plain[at..at + len].fill(step as u8);
                 region.write(at as u64, &vec![step as u8; len]).unwrap();
             } else {

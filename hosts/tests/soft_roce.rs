@@ -258,7 +258,7 @@ fn storm(loss: &Loss, requests: usize) -> RequesterCounters {
     beside_pool(config(), other, None, |_| {
         // Where nothing is lost, nothing is late but by a busy machine.
         let timeout = Nanos::from_millis(if loss.per_mille > 0 { 2 } else { 2_000 });
-        let mut client = Client::new(Config { timeout, ..config() }, loss.clone());
+        let mut client = Client::new(Config { timeout, ..config() }, *loss);
         let connected = client.connect(&config(), None).unwrap();
         let (qpn, mut random) = (connected.qpn, SplitMix(loss.seed));
         let (mut memory, mut expected) = (vec![0u8; BYTES], VecDeque::new());

@@ -200,7 +200,7 @@ impl StoreArgs {
     fn run(self, task: Task) -> Result<(), LabError> {
         let name = self.way.name.clone();
         let reached = match (self.way.end(), self.server) {
-            (Some(end), _) => Reached::Memory(end),
+            (Some(end), _) => Reached::Memory(Box::new(end)),
             (None, Some(server)) => Reached::Server(server),
             (None, None) => Reached::Own,
         };

@@ -120,7 +120,7 @@ impl Tenancy {
             Some(client) => client,
             None => BalloonClient::new(self.server.channel().await.map_err(Err)?),
         };
-        let response = client.ask(request.clone()).await.map_err(Ok)?;
+        let response = client.ask(*request).await.map_err(Ok)?;
         self.client = Some(client);
         Ok(response.into_inner())
     }

@@ -289,7 +289,7 @@ fn store_at(rack: &Rack, host: &str) -> Result<SocketAddr, LabError> {
 #[derive(Debug)]
 pub enum Reached {
     /// By a way to the memory that has them.
-    Memory(End),
+    Memory(Box<End>),
     /// From the store's own server.
     Own,
     /// From another project's server.
@@ -305,7 +305,7 @@ pub fn use_store(path: &Path, name: &str, reached: Reached, seed: u64, task: Tas
     let at = store_at(&rack, server_of(&rack))?;
     let connecting = || LabError::system("connecting to the store");
     let mut end = match (reached, task) {
-        (Reached::Memory(end), _) => end,
+        (Reached::Memory(end), _) => *end,
         (_, Task::Bulk(span, _)) => return told(bulk::over_tcp(at, span)),
         (Reached::Own, _) => {
             let connected = PipedStore::connect(at, tcp::Slots::new(value_bytes, seed));
