@@ -152,6 +152,7 @@ impl World {
 
     fn ask(&mut self, session: usize, thread: u16) {
         let what = self.choose(session, thread);
+        self.count("asked_after_the_faults", u64::from(self.now > self.quiet_from));
         self.submit(session, thread, what);
     }
 

@@ -3,7 +3,6 @@
 use super::ask::{KEYS, LOCKS, OWN_WORDS, SHARED_WORDS, lock_at, store_call};
 use super::board::{KEEP, LEASE, Mail, PAGE_BYTES, Reply, STORE};
 use super::history::{Cell, Key, KeyAct};
-use super::plant::ClioPlant;
 use super::session::{Asked, Ended, Place, What};
 use super::world::{BOARDS, World};
 use crate::memory::FaultsOutcome;
@@ -60,12 +59,16 @@ impl World {
 
     /// Adds the counters of a board that ends.
     pub fn count_board(&mut self, board: usize) {
-        let counters = self.boards[board].board.counters();
+        let (counters, refusals) = (self.boards[board].board.counters(), self.boards[board].board.refusals());
+        let [no_memory, no_page_yet] =
+            [Status::NoMemory, Status::NoPageYet].map(|status| refusals.of(status));
         for (name, count) in [
             ("executed_once_asked_again", counters.repeated),
             ("page_faults", counters.faults),
             ("locks_ended", counters.locks_ended),
             ("store_calls", counters.offloads),
+            ("no_memory", no_memory),
+            ("no_page_yet", no_page_yet),
         ] {
             self.count(name, count);
         }
@@ -96,20 +99,32 @@ impl World {
         for board in 0..BOARDS {
             let owners = self.open_sessions(|one| one.board == board);
             for (nth, owner) in owners.iter().take(LOCKS).enumerate() {
-                self.submit(*owner, 0, What::Lock(nth));
-                // Not longer: the lease must not end.
-                self.run_while(|world| world.asked.last().is_some_and(|asked| asked.end.is_none()))?;
+                self.lock(*owner, nth)?;
             }
             let [dead, alive] = owners[..].first_chunk().copied().ok_or("nodes have no sessions")?;
             let space = self.sessions[dead].space();
             self.close(dead);
-            if self.plant != Some(ClioPlant::DeadOwner) {
-                self.boards[board].end(space, self.now);
-            }
+            self.boards[board].end(space, self.now);
             self.lock_is_free(board, 0, "a lock outlives its owner")?;
             self.close(alive);
             self.rest(LEASE);
             self.lock_is_free(board, 1, "a lock outlives its lease")?;
+        }
+        Ok(())
+    }
+
+    /// Takes a free lock for a session, and again if the board has no room to remember that.
+    fn lock(&mut self, session: usize, nth: usize) -> Result<(), String> {
+        let mut end = Some(Ended::Refused(Status::Busy));
+        while end == Some(Ended::Refused(Status::Busy)) {
+            let tag = self.asked.len();
+            self.submit(session, 0, What::Lock(nth));
+            // Not longer: the lease must not end.
+            self.run_while(|world| world.asked.get(tag).is_some_and(|asked| asked.end.is_none()))?;
+            end = self.asked.get(tag).and_then(|asked| asked.end.clone()).map(|(_, end)| end);
+        }
+        if end != Some(Ended::Done) {
+            self.outcome.problems.push(format!("session {session}: lock {nth} is not free at last: {end:?}"));
         }
         Ok(())
     }

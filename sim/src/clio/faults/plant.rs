@@ -20,10 +20,10 @@ pub enum ClioPlant {
     ReusedEarly,
     /// Frames keep their last owner's bytes.
     NotZeroed,
-    /// Boards are not told that a process has ended.
+    /// Boards take no notice of processes that end.
     DeadOwner,
-    /// Locks have no lease.
-    EndlessLease,
+    /// Leases of locks last much longer than they should.
+    LongLease,
     /// A board restarts with the secret that it had.
     SameSecret,
     /// The store confirms a change that it has not made.
@@ -41,7 +41,7 @@ impl ClioPlant {
         ClioPlant::ReusedEarly,
         ClioPlant::NotZeroed,
         ClioPlant::DeadOwner,
-        ClioPlant::EndlessLease,
+        ClioPlant::LongLease,
         ClioPlant::SameSecret,
         ClioPlant::StoreForgets,
     ];

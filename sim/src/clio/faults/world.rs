@@ -16,11 +16,13 @@ use p4rack_wire::Nanos;
 
 pub(super) const NODES: usize = 3;
 pub(super) const BOARDS: usize = 2;
-/// Operations of a node at each board.
-const OPERATIONS: u32 = 50;
-/// Duration of the faults, and until when failures have been reported and got over.
+/// Duration of the faults, until when failures have been reported and got over, and until when operations are asked for.
 const FAULTS: Nanos = Nanos::from_micros(600);
 const QUIET: Nanos = Nanos::from_micros(1_200);
+const ASKING: Nanos = Nanos::from_micros(1_600);
+/// Rounds of that time, and fewer operations than this of each node at each board in a round. Nodes ask together, so that they meet.
+const ROUNDS: u64 = 24;
+const ROUND_OPERATIONS: u64 = 6;
 /// Limit of a run.
 const END: Nanos = Nanos::from_millis(200);
 /// How late a crash or a restart is reported at most.
@@ -40,6 +42,8 @@ enum Break {
 }
 
 enum Event {
+    /// Nodes may ask for more operations.
+    Round,
     ToBoard(usize, Vec<u8>),
     ToSession(usize, Vec<u8>),
     Break(Break),
@@ -63,7 +67,7 @@ pub(super) struct World {
     pub boards: Vec<BoardNode>,
     pub sessions: Vec<Session>,
     /// Operations that a node may still ask of a board.
-    pub left: [[u32; BOARDS]; NODES],
+    pub left: [[u64; BOARDS]; NODES],
     pub asked: Vec<Asked>,
     pub ranges: Vec<OwnRange>,
     pub holds: Holds,
@@ -97,7 +101,7 @@ impl World {
             network: Network::new(seed, now + FAULTS, plant),
             boards,
             sessions: Vec::new(),
-            left: [[OPERATIONS; BOARDS]; NODES],
+            left: [[0; BOARDS]; NODES],
             asked: Vec::new(),
             ranges: Vec::new(),
             holds: Holds::default(),
@@ -109,6 +113,11 @@ impl World {
         };
         for (node, board) in (0..NODES).flat_map(|node| (0..BOARDS).map(move |board| (node, board))) {
             world.start(node, board)?;
+        }
+        let round = ASKING.0 / ROUNDS;
+        for nth in 0..ROUNDS {
+            let at = now + Nanos(nth * round + world.random.below(round));
+            world.plan(at, Event::Round);
         }
         for _ in 0..world.random.below(5) {
             let (node, board) = (world.random.below(NODES as u64), world.random.below(BOARDS as u64));
@@ -219,6 +228,11 @@ impl World {
     fn handle(&mut self, event: Event) -> Result<(), String> {
         let now = self.now;
         match event {
+            Event::Round => {
+                for left in self.left.as_flattened_mut() {
+                    *left += self.random.below(ROUND_OPERATIONS);
+                }
+            }
             Event::ToBoard(session, bytes) => {
                 let board = self.sessions[session].board;
                 self.boards[board].board.handle_link((session, &bytes), now, now);
@@ -297,7 +311,10 @@ impl World {
         let begun = self.boards[board].begin(&mut self.now, &mut mail)?;
         self.deliver(mail);
         match begun {
-            None => self.plan(self.now + AGAIN, Event::Start(node, board)),
+            None => {
+                self.count("no_place_for_a_process", 1);
+                self.plan(self.now + AGAIN, Event::Start(node, board));
+            }
             Some(process) => {
                 self.boards[board].clients += 1;
                 let number = self.boards[board].clients;
@@ -317,7 +334,9 @@ impl World {
     pub fn close(&mut self, session: usize) {
         self.sessions[session].is_open = false;
         let open = self.sessions[session].asked.iter().filter(|nth| self.asked[**nth].end.is_none());
-        for tag in open.copied().collect::<Vec<_>>() {
+        let open: Vec<usize> = open.copied().collect();
+        self.count("broken_amid_operations", u64::from(!open.is_empty()));
+        for tag in open {
             self.asked[tag].end = Some((self.now, Ended::Unknown));
         }
         self.holds.close(session, self.now);
