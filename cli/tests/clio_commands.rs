@@ -11,6 +11,7 @@ use common::clio::Board;
 use common::switch::Running;
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -254,30 +255,54 @@ fn random_operations_from_rust_and_c_agree_with_an_array() {
 /// 1 % of all packets.
 #[test]
 fn losses_and_killed_clients_do_no_harm() {
-    let board = Board::start(&["--bytes", "16 MiB", "--lose-per-mille", "10"]);
-    let verify = |processes: &str, seed: usize, operations: u64| {
-        let (mut command, requests) = (p4rack(), operations / 10);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let stats = file("stats").display().to_string();
+    let mut board = Board::start(&["--bytes", "16 MiB", "--lose-per-mille", "10", "--stats", &stats]);
+    let verify = |processes: &str, seed: u64, operations: u64, requests: u64| {
+        let mut command = p4rack();
         command.args(["clio", "verify", "--json", "--board", &board.addr, "--processes", processes]);
         command.args(["--seed", &seed.to_string(), "--operations", &operations.to_string()]);
         command.args(["--requests", &requests.to_string()]);
-        Running::start(&mut command)
+        command
     };
-    let processes = || board.json(&["ps"])["processes"].as_array().unwrap().len();
+    // A number and an epoch name a process for good.
+    let processes = || -> BTreeSet<(u64, u64)> {
+        let ps = board.json(&["ps"]);
+        let of = |one: &Value| (one["pid"].as_u64().unwrap(), one["epoch"].as_u64().unwrap());
+        ps["processes"].as_array().unwrap().iter().map(of).collect()
+    };
     let before = processes();
-    let mut alive = verify("2", 1, random_operations().parse().unwrap());
+    let operations: u64 = random_operations().parse().unwrap();
+    let mut alive = verify("2", 1, operations, operations / 10);
+    let [out, err] = ["out", "err"].map(|name| fs::File::create(file(name)).unwrap());
+    let mut alive = Running(alive.stdout(out).stderr(err).spawn().unwrap());
+    let mut has_ended = || alive.0.try_wait().unwrap().is_some();
+    assert!(wait_until(LIMIT, || processes().len() == before.len() + 2 || has_ended()), "{:?}", processes());
     let mut kills = 0;
-    while kills < 3 || alive.0.try_wait().unwrap().is_none() {
-        // It is killed amid its operations: there are more than it gets time for.
-        let mut victim = verify("1", 100 + kills, 100_000_000);
-        victim.until("ready");
-        std::thread::sleep(Duration::from_millis(200));
+    while kills < 3 || !has_ended() {
+        // It is killed amid its operations or its requests: there are more than it gets time for.
+        let (operations, requests) =
+            if kills % 2 == 0 { (100_000_000, 100_000_000) } else { (0, 100_000_000) };
+        let known = processes();
+        let mut victim = Running::start(&mut verify("1", 100 + kills, operations, requests));
+        let has_begun = || !processes().is_subset(&known);
+        assert!(wait_until(LIMIT, has_begun), "no process begins beside {known:?}");
         victim.kill();
         kills += 1;
     }
-    let end = alive.until("\"end\"");
-    assert!(alive.0.wait().unwrap().success(), "{end}");
-    assert!(wait_until(LIMIT, || processes() == before), "{} instead of {before} processes", processes());
-    println!("{kills} kills: {end}");
+    let status = alive.0.wait().unwrap();
+    let [end, said] = ["out", "err"].map(|name| fs::read_to_string(file(name)).unwrap());
+    assert!(status.success(), "{status}: {end}{said}");
+    assert!(wait_until(LIMIT, || processes() == before), "{:?} instead of {before:?}", processes());
+    let id = board.running.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(board.running.0.wait().unwrap().success());
+    let stats: Value = serde_json::from_str(&fs::read_to_string(&stats).unwrap()).unwrap();
+    let [lost_in, lost_out] = ["lost_in", "lost_out"].map(|name| stats["socket"][name].as_u64().unwrap());
+    let end = end.lines().last().unwrap_or_default();
+    println!("{kills} kills, {lost_in} packets lost on their way in and {lost_out} on their way out: {end}");
+    assert!(lost_in > 0 && lost_out > 0, "{stats}");
 }
 
 #[test]

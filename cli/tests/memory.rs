@@ -169,19 +169,29 @@ fn the_set_up_of_memory_is_encrypted_if_asked_for() {
     }
     let Some(certificates) = Certificates::new() else { return };
     certificates.sign("h1", "ca", "IP:10.0.0.1", VALID);
+    certificates.sign("h2", "ca", "IP:10.0.0.2", VALID);
     let file = |name: &str| certificates.file(name).display().to_string();
     let (ca, cert, key) = (file("ca.pem"), file("h1.pem"), file("h1.key"));
     let of_server = ["--grpc-server-ssl", "--grpc-server-cert", &cert, "--grpc-server-key", &key];
     let trusted = ["--ssl", "--cacert", &ca];
+    let (own_cert, own_key) = (file("h2.pem"), file("h2.key"));
+    let known = ["--cert", &own_cert, "--private-key", &own_key];
     let rack = Rack::up();
-    for way in ["clio", "rdma"] {
-        let serve = [&["--way", way, "--bytes", "64 KiB"], &of_server[..]].concat();
+    let open = rack.memory("h1", "serve", &["--way", "clio", "--bytes", "64 KiB"]).output().unwrap();
+    assert!(stderr(&open).contains("with --grpc-server-cacert admit only"), "{}", stderr(&open));
+    for (way, is_restricted) in [("clio", false), ("rdma", false), ("clio", true), ("rdma", true)] {
+        let authority = ["--grpc-server-cacert", &ca];
+        let authority = if is_restricted { &authority[..] } else { &[] };
+        let serve = [&["--way", way, "--bytes", "64 KiB"], &of_server[..], authority].concat();
         let said = rack.folder.path().join(way);
         let mut serve = rack.memory("h1", "serve", &serve);
         let _serving = Serving(serve.stdout(File::create(&said).unwrap()).spawn().unwrap());
         assert!(wait_until(LIMIT, || fs::read_to_string(&said).unwrap().starts_with("ready ")), "{way}");
         let write = ["--way", way, "--address", "8", "--text", "sealed"];
+        // Encryption alone admits every host.
         let wrote = rack.use_it("write", &[&write, &trusted[..]].concat());
+        assert_eq!(wrote.status.success(), !is_restricted, "{way}: {}", stderr(&wrote));
+        let wrote = rack.use_it("write", &[&write, &trusted[..], &known].concat());
         assert!(wrote.status.success(), "{way}: {}", stderr(&wrote));
         let plain = rack.use_it("write", &write);
         assert!(!plain.status.success(), "{way}: {}", stdout(&plain));

@@ -75,6 +75,10 @@ impl Encryption {
     }
 }
 
+/// What to do about a service that every host reaches. Encryption keeps no host out without an authority of the clients.
+pub(super) const ENCRYPT_OR_CONFIRM: &str = "encrypt with --grpc-server-ssl, and with --grpc-server-cacert admit only \
+     clients with a certificate of that authority; or confirm with --insecure";
+
 /// Where others connect, and how.
 #[derive(clap::Args, Debug)]
 pub(super) struct GrpcServer {
@@ -105,7 +109,7 @@ impl GrpcServer {
         if !(self.encryption.is_on() || self.insecure || addr.ip().is_loopback()) {
             return Err(format!(
                 "--grpc-server-addr {addr} is reached from other machines, and everyone who connects {danger}: \
-                 encrypt with --grpc-server-ssl, or confirm with --insecure"
+                 {ENCRYPT_OR_CONFIRM}"
             ));
         }
         Ok((addr, self.encryption.files()))

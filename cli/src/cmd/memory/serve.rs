@@ -1,7 +1,7 @@
 //! `p4rack memory serve`.
 
 use super::{Here, in_words, not_opened};
-use crate::cmd::adapter::{Encryption, GrpcServer, Telling};
+use crate::cmd::adapter::{ENCRYPT_OR_CONFIRM, Encryption, GrpcServer, Telling};
 use crate::cmd::clio::serve::{Offered, serve};
 use crate::cmd::roce;
 use crate::output::Events;
@@ -93,7 +93,7 @@ fn address(args: &Args, rack: &Rack, way: Way, port: u16) -> Result<SocketAddr, 
         return Ok((ip, port).into());
     }
     let help = match way.definition().service {
-        Offers::Pool | Offers::Board => "encrypt with --grpc-server-ssl, or confirm with --insecure",
+        Offers::Pool | Offers::Board => ENCRYPT_OR_CONFIRM,
         _ => "confirm with --insecure",
     };
     Err(format!("--way {way}: every host that reaches {ip} has all of the memory: {help}"))
