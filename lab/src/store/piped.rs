@@ -82,9 +82,9 @@ impl Values {
         fill(key.into(), self.writes, &mut out[start..]);
     }
 
-    /// Whether a value is one of a key.
+    /// Whether a value is one of a key. Zeros, which a record has before its first write, are none: clients write all records first.
     pub(super) fn is_one(&self, key: u32, value: &[u8]) -> bool {
-        value.len() == self.value_bytes && version_of(key.into(), value).is_some()
+        value.len() == self.value_bytes && version_of(key.into(), value).is_some_and(|stamp| stamp > 0)
     }
 }
 
@@ -212,6 +212,8 @@ impl<P: Protocol> Store for PipedStore<P> {
         if self.receive(ended).map_err(Error::gone)? {
             return Ok(true);
         }
+        // An answer may have led to another request.
+        self.send().map_err(Error::gone)?;
         let late = self.asked.front().map(|asked| asked.until);
         if late.is_some_and(|until| clock::now() >= until) {
             self.give_up(ended).map_err(Error::gone)?;

@@ -69,6 +69,49 @@ fn memcached_answers_with_versions() {
     assert_eq!(next(&mut memcached, What::Put(Some(12)), b"EX\r\n"), Next::Ended(Ended::Changed));
 }
 
+/// A value that was never written is not taken for one of its key.
+#[test]
+fn zeros_are_no_value() {
+    let values = Values::new(VALUE_BYTES, 1);
+    assert!(values.is_one(KEY, &value(1)) && !values.is_one(KEY, &[0; VALUE_BYTES]));
+    assert!(!values.is_one(KEY + 1, &value(1)) && !values.is_one(KEY, &value(1)[..8]));
+    let zeros = b"VA 2\r\n12\r\nVA 16 c45\r\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\r\n";
+    assert_eq!(next(&mut Memcached::new(VALUE_BYTES, 1), What::Get, zeros), Next::Ended(Ended::Wrong));
+}
+
+/// The request that follows from an answer leaves before the client waits: one wait takes the operation to its end.
+#[test]
+fn a_request_that_follows_from_an_answer_leaves_before_the_wait() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HD\r\n").unwrap();
+        let (mut got, mut piece) = (Vec::new(), [0; 256]);
+        while !got.windows(5).any(|bytes| bytes == b"ma n7") {
+            let bytes = stream.read(&mut piece).unwrap();
+            assert!(bytes > 0, "it closed without asking: {}", got.escape_ascii());
+            got.extend_from_slice(&piece[..bytes]);
+        }
+        stream.write_all(b"VA 2\r\n13\r\n").unwrap();
+        // Until the client closes.
+        while stream.read(&mut piece).is_ok_and(|bytes| bytes > 0) {}
+    });
+    let mut store = PipedStore::connect(to, Memcached::new(VALUE_BYTES, 1)).unwrap();
+    let limit = clock::now() + Nanos::from_secs(60);
+    // The first answer is there before the client waits.
+    while store.stream.peek(&mut [0; 4]).unwrap_or(0) < 4 {
+        assert!(clock::now() < limit, "the server says nothing");
+        std::thread::yield_now();
+    }
+    store.put(3, KEY, Some(12), limit).unwrap();
+    let mut ended = Vec::new();
+    assert!(store.wait(limit, &mut |token, how| ended.push((token, how))).unwrap());
+    assert_eq!(ended, [(3, Ended::Wrote(13))]);
+    drop(store);
+    server.join().unwrap();
+}
+
 /// A server that has no memory left says so, and what is no answer is shown.
 #[test]
 fn failures_of_a_server_end_its_client() {

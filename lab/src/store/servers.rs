@@ -64,7 +64,8 @@ pub(super) fn start(
     store: &StoreParameters,
 ) -> Result<Process, LabError> {
     let (ip, port, bytes) = (at.ip().to_string(), at.port().to_string(), memory_bytes(store));
-    let mut command = Command::new(program(server));
+    let found = process::on_path(program(server)).unwrap_or_else(|| program(server).into());
+    let mut command = Command::new(found);
     command.stdin(Stdio::null());
     match server {
         KvServer::Redis => {
@@ -75,7 +76,8 @@ pub(super) fn start(
         KvServer::Memcached => {
             // Another user would not be in the user namespace of a rack without root.
             command.args(["-u", "root", "-l", &ip, "-p", &port, "-U", "0"]);
-            command.args(["-M", "-m", &bytes.div_ceil(1 << 20).to_string()]);
+            // One thread, as Redis has: a node of a rack shares its machine's cores with all others.
+            command.args(["-t", "1", "-M", "-m", &bytes.div_ceil(1 << 20).to_string()]);
         }
     }
     let name = format!("{} on {host}", program(server));
