@@ -83,6 +83,8 @@ enum Command {
     Cowbird(cmd::cowbird::Args),
     /// Clio: remote memory with virtual addresses over UDP. Serve a board, manage its memory, use its store and offloads, verify
     Clio(cmd::clio::Args),
+    /// A pool of several boards: lend extents to compute nodes with leases, list, reserve, release
+    Balloon(cmd::balloon::Args),
     /// Traces of memory accesses: record a program's, show, convert, make synthetic ones
     Trace(cmd::trace::Args),
     /// Caches of remote memory: run policies on a trace and compare what they cost
@@ -174,6 +176,7 @@ fn run(command: Command) -> ExitCode {
         Command::Roce(args) => cmd::roce::run(args),
         Command::Cowbird(args) => cmd::cowbird::run(args),
         Command::Clio(args) => cmd::clio::run(args),
+        Command::Balloon(args) => cmd::balloon::run(args),
         Command::Trace(args) => cmd::trace::run(args),
         Command::Cache(args) => cmd::cache::run(args),
         Command::Sim(args) => cmd::sim::run(args),

@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commands that aren't run here, and where they are or why they need not be.
-const ELSEWHERE: [&str; 13] = [
+const ELSEWHERE: [&str; 14] = [
     "up",      // tests/up.rs
     "exec",    // becomes the command that it runs
     "down",    // tests/kept.rs
@@ -25,6 +25,7 @@ const ELSEWHERE: [&str; 13] = [
     "roce",    // tests/roce.rs
     "cowbird", // tests/cowbird.rs
     "clio",    // tests/clio_commands.rs
+    "balloon", // tests/balloon.rs
     "mininet", // its output is Python's
     "queue",   // tests/bfruntime.rs
     "help",

@@ -1,6 +1,7 @@
 //! One file or folder per subcommand. Each parses its arguments, calls the crate that does the work, and prints.
 
 mod adapter;
+pub mod balloon;
 pub mod bench;
 mod bench_bfrt;
 pub mod bench_edm;

@@ -5,6 +5,7 @@ use crate::output::Events;
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::clio::board::Config;
+use p4rack_hosts::balloon::serve_board;
 use p4rack_hosts::clio::server::{BoardError, Server};
 use p4rack_hosts::clio::service::{self, Service};
 use p4rack_hosts::outlet::{Counts, Outlet};
@@ -38,6 +39,9 @@ pub(super) struct Args {
     /// Lose this many packets of a thousand on purpose, in both directions
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
     lose_per_mille: u16,
+    /// Also lend the memory in extents, as a memory node of `p4rack balloon serve`
+    #[arg(long)]
+    lend: bool,
     #[command(flatten)]
     setup: GrpcServer,
     #[command(flatten)]
@@ -57,8 +61,17 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     }
     let board = Clio::new(Vec::new(), args.bytes).board(args.bytes);
     let loss = Loss { per_mille: args.lose_per_mille, seed: clock::wall_ns() };
-    let offered =
-        Offered { board, bytes: args.bytes, store_bytes, sizes: "--bytes, --store", udp, at, tls, loss };
+    let offered = Offered {
+        board,
+        bytes: args.bytes,
+        store_bytes,
+        sizes: "--bytes, --store",
+        udp,
+        at,
+        tls,
+        loss,
+        lends: args.lend,
+    };
     serve(offered, args.telling.open()?, Events::new(args.json), &json!({}), "")
 }
 
@@ -77,6 +90,8 @@ pub(in crate::cmd) struct Offered {
     pub(in crate::cmd) tls: Option<ServerTls>,
     /// Packets that it loses on purpose.
     pub(in crate::cmd) loss: Loss,
+    /// Whether the memory is also lent in extents.
+    pub(in crate::cmd) lends: bool,
 }
 
 /// Serves a board until a signal ends it. `fields` of the event "ready" and `name` are the caller's.
@@ -87,7 +102,7 @@ pub(in crate::cmd) fn serve(
     fields: &Value,
     name: &str,
 ) -> Result<(), String> {
-    let Offered { board, bytes, store_bytes, sizes, udp, at, tls, loss } = offered;
+    let Offered { board, bytes, store_bytes, sizes, udp, at, tls, loss, lends } = offered;
     let signals = Signals::take().map_err(text)?;
     let mut server = Server::open(udp, board, store_bytes).map_err(|error| match error {
         BoardError::Config(_) => format!("{sizes}: {error}"),
@@ -102,7 +117,12 @@ pub(in crate::cmd) fn serve(
     let runtime = runtime()?;
     let listener = runtime.block_on(pool::bind(at)).map_err(text)?;
     let bound = listener.local_addr().map_err(text)?;
-    let mut serving = runtime.spawn(async move { service::serve(listener, service, tls.as_ref()).await });
+    let mut serving = runtime.spawn(async move {
+        match lends {
+            true => serve_board(listener, service, tls.as_ref()).await,
+            false => service::serve(listener, service, tls.as_ref()).await,
+        }
+    });
     let mut ready = fields.clone();
     ready["bytes"] = bytes.into();
     ready["store_bytes"] = store_bytes.into();

@@ -1,0 +1,78 @@
+//! `p4rack balloon reserve`.
+
+use super::{Service, ended};
+use crate::cmd::adapter::runtime;
+use crate::output::Events;
+use p4rack_codegen::rack::units::{parse_bytes, show_size};
+use p4rack_fabric::balloon::Lent;
+use p4rack_hosts::balloon::{LeaseError, Tenancy};
+use serde_json::json;
+use std::time::Duration;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Bytes of the extent, a power of two from "2 MiB" to "1 GiB"
+    #[arg(value_name = "SIZE", value_parser = parse_bytes)]
+    bytes: u64,
+    /// Number of the compute node; a session that it has ends
+    #[arg(long, value_name = "N")]
+    holder: u32,
+    /// Number of extents
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u32>(1..=1_024))]
+    count: u32,
+    #[command(flatten)]
+    service: Service,
+}
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Result<(), String> {
+    let events = Events::new(args.service.json);
+    let done = runtime()?.block_on(async {
+        let mut tenancy = Tenancy::open(args.service.server(), args.holder, Duration::from_secs(30)).await?;
+        for _ in 0..args.count {
+            let (lent, addr) = tenancy.reserve(args.bytes).await?;
+            tell(events, &lent, &addr);
+        }
+        let third = Duration::from_nanos(tenancy.lease().0 / 3);
+        let mut held = args.count as usize;
+        let end = ended();
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                _ = &mut end => break,
+                () = tokio::time::sleep(third) => {}
+            }
+            let left = tenancy.renew().await?.len();
+            if left < held {
+                events.report(
+                    "lost",
+                    json!({ "extents": held - left }),
+                    format_args!("lost {} extents with their memory node", held - left),
+                );
+                held = left;
+            }
+        }
+        tenancy.close().await
+    });
+    done.map_err(|error: LeaseError| Service::said(error))
+}
+
+fn tell(events: Events, lent: &Lent, addr: &str) {
+    let extent = lent.extent;
+    events.report(
+        "reserved",
+        json!({
+            "node": extent.place.node,
+            "start": extent.place.start,
+            "bytes": extent.bytes,
+            "epoch": extent.epoch.to_string(),
+            "board": addr,
+        }),
+        format_args!(
+            "reserved {} at {:#x} of memory node {}, board {addr}",
+            show_size(extent.bytes),
+            extent.place.start,
+            extent.place.node
+        ),
+    );
+}

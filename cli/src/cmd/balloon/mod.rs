@@ -1,0 +1,118 @@
+//! `p4rack balloon`.
+
+mod hold;
+mod list;
+mod serve;
+
+use super::adapter::{Tls, runtime};
+use p4rack_hosts::balloon::release;
+use p4rack_hosts::roce::setup::Server;
+use serde_json::json;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+
+/// Where the service is by default.
+const AT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9564);
+
+/// Arguments of `p4rack balloon`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Lend extents of boards' memory: boards that `p4rack clio serve --lend` runs
+    ///
+    /// Prints a line "ready …" when compute nodes can ask. Ends on SIGTERM or SIGINT; what is lent stays lent, and the next service learns
+    /// it from the boards.
+    Serve(serve::Args),
+    /// Show the pool: free, lent and fenced bytes of memory nodes, and what compute nodes hold
+    Show(list::Args),
+    /// List the extents that are not free, with their states and holders
+    List(list::Args),
+    /// Reserve an extent and hold it until SIGTERM or SIGINT
+    ///
+    /// Prints a line "reserved …". While it runs, it renews the lease; when it ends, the extent goes back. Killed, it loses the extent
+    /// when the lease ends.
+    Reserve(hold::Args),
+    /// End the session of a compute node: what it holds is fenced, zeroed and free
+    Release(ReleaseArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct ReleaseArgs {
+    /// Number of the compute node
+    holder: u32,
+    #[command(flatten)]
+    service: Service,
+}
+
+/// The service.
+#[derive(clap::Args, Debug)]
+struct Service {
+    /// Address of the service, HOST:PORT
+    #[arg(long, value_name = "ADDR", default_value_t = AT.to_string())]
+    balloon: String,
+    #[command(flatten)]
+    tls: Tls,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Service {
+    fn server(&self) -> Server {
+        Server { addr: self.balloon.clone(), tls: self.tls.files() }
+    }
+
+    /// An error, with what to do if no service is there.
+    fn said(error: impl std::fmt::Display) -> String {
+        let error = error.to_string();
+        let help = match error.starts_with("can't reach") {
+            true => "; start one with `p4rack balloon serve`, or name it with --balloon",
+            false => "",
+        };
+        error + help
+    }
+}
+
+fn run_release(args: &ReleaseArgs) -> Result<(), String> {
+    let released = runtime()?.block_on(release(&args.service.server(), args.holder));
+    let extents = released.map_err(Service::said)?;
+    match args.service.json {
+        true => println!("{:#}", json!({ "holder": args.holder, "extents": extents })),
+        false => println!("ended the session of compute node {}, which held {extents} extents", args.holder),
+    }
+    Ok(())
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> ExitCode {
+    let done = match args.command {
+        Command::Serve(args) => serve::run(args),
+        Command::Show(args) => list::show(&args),
+        Command::List(args) => list::list(&args),
+        Command::Reserve(args) => hold::run(args),
+        Command::Release(args) => run_release(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Resolves when SIGTERM or SIGINT comes. Errors: the system does not report signals.
+async fn ended() -> Result<(), String> {
+    let mut end = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .map_err(|error| format!("waiting for SIGTERM: {error}"))?;
+    tokio::select! {
+        _ = end.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    Ok(())
+}
