@@ -85,7 +85,7 @@ fn extents_are_lent_listed_and_come_back() {
     assert!(refused.contains("no memory node has a free range"), "{refused}");
     let refused = stderr(&pool.run(&["reserve", "3 MiB", "--holder", "3"]));
     assert!(refused.contains("a power of two"), "{refused}");
-    let refused = stderr(&pool.run(&["release", "3"]));
+    let refused = stderr(&pool.run(&["release", "5"]));
     assert!(refused.contains("no session"), "{refused}");
     killed.kill();
     assert!(wait_until(LIMIT, || pool.free_bytes() == 8 << 20));
