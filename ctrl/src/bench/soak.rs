@@ -26,8 +26,6 @@ const UPDATES: u64 = 200;
 const SAMPLES: u32 = 20;
 /// Growth from the second quarter of the run to the last that is tolerated, because allocators retain memory.
 const SLACK: f64 = 1.10;
-/// Megabytes beside that: a busy machine's allocator takes memory in steps, which weigh in a run of seconds.
-const STEPS_MB: f64 = 16.0;
 
 /// Parameters of the soak test.
 #[derive(Clone, Debug)]
@@ -157,7 +155,7 @@ pub fn growth(samples: &[Sample]) -> (bool, f64, f64) {
     let quarter = samples.len() / 4;
     let before = samples.get(quarter..2 * quarter).map_or(0.0, largest);
     let after = samples.get(3 * quarter..).map_or(0.0, largest);
-    (after > before * SLACK + STEPS_MB, before, after)
+    (after > before * SLACK, before, after)
 }
 
 /// Writes valid and invalid updates, sends packets and receives those that return.
@@ -284,8 +282,7 @@ mod tests {
             (1..=20).map(|at| Sample { resident_mb: megabytes(f64::from(at)), ..Sample::default() }).collect()
         };
         assert!(!growth(&run(|at| 100.0 + 20.0 * at.min(4.0))).0, "filled at the start");
-        assert!(!growth(&run(|at| if at < 19.0 { 95.0 } else { 109.0 })).0, "a step of the allocator");
-        assert!(growth(&run(|at| 100.0 + 5.0 * at)).0);
+        assert!(growth(&run(|at| 100.0 + 3.0 * at)).0);
         assert!(!growth(&[]).0);
     }
 }
