@@ -40,11 +40,12 @@ pub(super) const SLOTS: &[(&str, &str)] = &[
     ("schedule", LINE),
     ("steers", CONDITION),
     // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: what is computed
-    // first; for accepted frames before their destination is looked at (`if … else`), for those that have one
+    // first; for frames of the controller, for accepted frames before their destination is looked at (`if … else`), for those that have one
     // (`} else if …`); what is done beside each refusal, and once a frame is accepted; which frames to one host need not
     // pass egress (`&& …`). Which frames have a part in `schedule`, as the parser sees it: where each protocol says so, a frame
     // passes one of them alone. Behind `schedule`: which frames are best effort, and what becomes of the others.
     ("begin", LINE),
+    ("controller", LINE),
     ("requests", LINE),
     ("claims", LINE),
     ("refused", LINE),

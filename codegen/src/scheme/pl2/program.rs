@@ -3,6 +3,7 @@
 use super::check::WAITS_MAX;
 use super::{Clocks, DEMOTED, EARLY_SLOTS, Mode, Pl2, REFUSED};
 use super::{PRIORITY_CONTROL, PRIORITY_SCHEDULED};
+use crate::arch::Arch;
 use crate::rack::Rack;
 use crate::scheme::Header;
 use crate::scheme::parts::{declarations, index_constants, templates};
@@ -58,6 +59,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/forward",
     "pl2/alu/controls",
     "pl2/alu/begin",
+    "pl2/alu/controller",
     "pl2/alu/requests",
     "pl2/alu/claims",
     "pl2/alu/accepted",
@@ -215,6 +217,8 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     ]);
     let hosts = rack.hosts.len();
     context["controller"] = json!(hosts);
+    // The first generation's parser: a field that it assigns twice has the bits of both values.
+    context["merges"] = json!(rack.switch.arch == Arch::Tna);
     context["last_host"] = json!(hosts - 1);
     context["last_link"] = json!(PORTS + rack.breakout_links() - 1);
     context["last_cell"] = json!(pl2.cells_a_pair() - 1);
