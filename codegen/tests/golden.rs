@@ -410,8 +410,28 @@ fn crowd(hosts: usize) -> Rack {
     Rack::parse(&text, "r.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A program without the place where PL2 sets the controller's link: the second generation's parser does so first, and the first
+/// generation's ingress where a frame of the controller is accepted.
+fn without_the_controllers_link(program: &str) -> Vec<Vec<&str>> {
+    let mut lines = program.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let (mut kept, mut set) = (Vec::new(), vec!["meta.pl2.link_in", "meta.pl2.source"]);
+    while let Some(line) = lines.next() {
+        if line.starts_with(&["//", "The", "controller's", "reservations", "are"]) {
+            // The first generation's statements follow, in braces.
+            if set.is_empty() {
+                lines.by_ref().find(|line| *line == ["}"]);
+            }
+        } else if let Some(at) = set.iter().position(|field| line.first() == Some(field)) {
+            set.remove(at);
+        } else {
+            kept.push(line);
+        }
+    }
+    kept
+}
+
 /// What both of Tofino's architectures share is said the same way; what differs is the include file, how much a frame
-/// takes along to its next pass, and the port by which it comes back.
+/// takes along to its next pass, the port by which it comes back, and where PL2 sets the controller's link.
 #[test]
 fn tofinos_programs_differ_in_little() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
@@ -424,10 +444,8 @@ fn tofinos_programs_differ_in_little() {
             .replace("packet.advance(56)", "packet.advance(120)")
             .replace("LOOP_PORT = 68;", "LOOP_PORT = 7;");
         // Longer numbers move columns.
-        let differs = as_two
-            .lines()
-            .zip(two.lines())
-            .find(|(one, two)| !one.split_whitespace().eq(two.split_whitespace()));
-        assert_eq!((differs, as_two.lines().count()), (None, two.lines().count()));
+        let [one, two] = [&as_two, &two].map(|program| without_the_controllers_link(program));
+        assert_eq!(one.iter().zip(&two).find(|(one, two)| one != two), None);
+        assert_eq!(one.len(), two.len());
     }
 }
