@@ -454,18 +454,17 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop       = DROP_NONE;
-        meta.steered    = 0;
-        meta.known      = 0;
-        meta.known_port = 0;
-        meta.accepted   = 0;
-        // The controller's reservations are those of its port, and its frames have no graces.
+        meta.drop            = DROP_NONE;
+        meta.steered         = 0;
+        meta.known           = 0;
+        meta.known_port      = 0;
+        meta.accepted        = 0;
         meta.pl2.op          = OP_NONE;
         meta.pl2.bad         = 0;
         meta.pl2.claims      = 0;
-        meta.pl2.link_in     = (link_t) CPU_PORT;
+        meta.pl2.link_in     = 0;
         meta.pl2.link_out    = 0;
-        meta.pl2.source      = 3;
+        meta.pl2.source      = 0;
         meta.pl2.destination = 0;
         meta.pl2.rate_in     = 0;
         meta.pl2.rate_out    = 0;
@@ -2712,6 +2711,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
             }
         } else {
+            // The controller's reservations are those of its port, and its frames have no graces.
+            // A management frame says itself what it is about; this chip's parser can't set both, because what it assigns twice
+            // has the bits of both values.
+            if (!hdr.pl2_management.isValid()) {
+                meta.pl2.link_in = (link_t) CPU_PORT;
+                meta.pl2.source  = 3;
+            }
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
                 // Once a frame, whatever passes it makes.
