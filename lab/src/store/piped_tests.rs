@@ -1,6 +1,7 @@
 use super::super::memcached::Memcached;
 use super::super::redis::Redis;
 use super::*;
+use proptest::prelude::*;
 
 const VALUE_BYTES: usize = 16;
 const KEY: u32 = 7;
@@ -150,4 +151,65 @@ fn a_client_keeps_no_more_of_its_server_than_an_answer() {
     assert!(failed.contains("what it was not asked"), "{failed}");
     drop(store);
     flood.join().unwrap();
+}
+
+/// Bytes as servers send them: pieces of answers in any order, some of them damaged.
+fn answers() -> impl Strategy<Value = Vec<u8>> {
+    const PIECES: [&[u8]; 20] = [
+        b"\r\n",
+        b"\r",
+        b"+OK\r\n",
+        b"+QUEUED\r\n",
+        b"*2\r\n",
+        b":13\r\n",
+        b":0\r\n",
+        b"$2\r\n12\r\n",
+        b"$16\r\n",
+        b"$-1\r\n",
+        b"$18446744073709551615\r\n",
+        b"-OOM\r\n",
+        b"VA 2\r\n12\r\n",
+        b"VA 16 c45\r\n",
+        b"VA 18446744073709551615\r\n",
+        b"VA\r\n",
+        b"EN\r\n",
+        b"HD\r\n",
+        b"EX\r\n",
+        b"SERVER_ERROR\r\n",
+    ];
+    let piece = prop_oneof![
+        8 => proptest::sample::select(PIECES.to_vec()).prop_map(<[u8]>::to_vec),
+        2 => (0u64..3).prop_map(value),
+        1 => proptest::collection::vec(any::<u8>(), 0..20),
+        1 => Just(vec![b'x'; 1_030]),
+    ];
+    proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+/// What comes of the beginnings of an input, one byte longer each.
+fn grows(protocol: &mut impl Protocol, what: What, input: &[u8]) -> Result<(), TestCaseError> {
+    let mut before = None;
+    for length in 0..=input.len() {
+        let now = protocol.answer(asked(what), &input[..length]).map_err(|error| error.to_string());
+        match (&before, &now) {
+            // An answer is complete with its last byte.
+            (None | Some(Ok(None)), Ok(Some((_, bytes)))) => prop_assert_eq!(*bytes, length),
+            (None | Some(Ok(None)), _) => {}
+            // What is complete, or no answer, stays so. A line that has no end yet is shown by its beginning.
+            (Some(before), now) => prop_assert_eq!(before, now),
+        }
+        before = Some(now);
+    }
+    Ok(())
+}
+
+proptest! {
+    /// However an answer is cut into pieces, it means the same, and no bytes are more than a refusal.
+    #[test]
+    fn any_bytes_mean_the_same_however_they_come(input in answers()) {
+        for what in [What::Get, What::Put(None), What::Put(Some(12)), What::Count] {
+            grows(&mut Redis::new(VALUE_BYTES, 1), what, &input)?;
+            grows(&mut Memcached::new(VALUE_BYTES, 1), what, &input)?;
+        }
+    }
 }
