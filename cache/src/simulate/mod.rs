@@ -8,71 +8,16 @@
 //! - Moving a page to the host waits for its blocks under way, and takes the time that the paper measured for a batch of 512, divided
 //!   by 512. Accesses wait for it. A page's blocks return to the device without taking time.
 
+mod profile;
+
+pub use profile::{PROFILES, Profile};
+
 use crate::{Action, Actions, Block, Build, Definition, PAGE_BYTES, Policy, Refused, Served, Shape};
 use serde::Serialize;
 
 const LINE_BYTES: u32 = 64;
 /// Write-backs that may wait for the link before accesses do.
 const BACKLOG_BYTES: u64 = 64 << 10;
-
-/// Latencies of a system.
-#[derive(Debug)]
-pub struct Profile {
-    /// Its name.
-    pub name: &'static str,
-    /// Where the figures are from.
-    pub about: &'static str,
-    host_ns: u64,
-    device_ns: u64,
-    translation_ns: u64,
-    /// A page's part of moving a batch to the host.
-    promote_ns: u64,
-    /// Latency of a read by its bytes; rising.
-    read_ns: &'static [(u32, u64)],
-    rate_bps: u64,
-}
-
-/// All profiles.
-pub const PROFILES: &[Profile] = &[
-    Profile {
-        name: "paper",
-        about: "UniMem, section 4.1: 2 us for 512 B, 4 us for 4 KB",
-        host_ns: 80,
-        device_ns: 150,
-        translation_ns: 14,
-        promote_ns: 3_900,
-        read_ns: &[(512, 2_000), (1024, 2_500), (2048, 3_000), (4096, 4_000)],
-        rate_bps: 100_000_000_000,
-    },
-    Profile {
-        name: "kona",
-        about: "measured by Kona's authors: 2.6 us for 512 B, 3.1 us for 4 KB",
-        host_ns: 82,
-        device_ns: 130,
-        translation_ns: 14,
-        promote_ns: 3_900,
-        read_ns: &[(64, 2_420), (512, 2_600), (1024, 2_690), (2048, 2_850), (4096, 3_110)],
-        rate_bps: 100_000_000_000,
-    },
-];
-
-impl Profile {
-    /// Latency of one request, by its bytes: between two figures on a line, outside as the nearest one.
-    fn read_ns(&self, bytes: u32) -> u64 {
-        let above = self.read_ns.partition_point(|(size, _)| *size < bytes);
-        let Some(&(size, ns)) = self.read_ns.get(above) else {
-            return self.read_ns.last().map_or(0, |(_, ns)| *ns);
-        };
-        let Some(&(smaller, from_ns)) = above.checked_sub(1).and_then(|below| self.read_ns.get(below)) else {
-            return ns;
-        };
-        from_ns + (ns - from_ns) * u64::from(bytes - smaller) / u64::from(size - smaller)
-    }
-
-    fn transfer_ns(&self, bytes: u64) -> u64 {
-        bytes * 8 * 1_000_000_000 / self.rate_bps
-    }
-}
 
 /// What reaches memory: a line of the footprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -346,13 +291,6 @@ mod tests {
         let local = Local::Bytes(local_bytes);
         let setup = Setup { block_bytes, local, host_percent: 30, one_memory: false, pairs: 1 };
         simulate(crate::find(name).unwrap(), load, &setup, &PROFILES[0]).unwrap()
-    }
-
-    #[test]
-    fn latencies_lie_between_figures() {
-        let profile = &PROFILES[0];
-        let ns = [64, 512, 768, 4096, 8192].map(|bytes| profile.read_ns(bytes));
-        assert_eq!(ns, [2_000, 2_000, 2_250, 4_000, 4_000]);
     }
 
     #[test]
