@@ -15,6 +15,7 @@
 mod actions;
 mod arc;
 mod arena;
+pub mod artifact;
 mod belady;
 mod counts;
 mod filter;
@@ -37,7 +38,7 @@ mod two_q;
 mod unimem;
 
 pub use actions::{Action, Actions, MAX_ACTIONS};
-pub use registry::{Build, Definition, PARTS, POLICIES, find};
+pub use registry::{ARTIFACT, Build, Counting, Definition, PARTS, POLICIES, find, simulated};
 pub use runs::Parts;
 pub use shape::{Refused, Shape};
 

@@ -1,6 +1,7 @@
 //! The list of policies.
 
-use crate::{Block, Opened, Parts, Shape};
+use crate::artifact::{NoPromote, PageCache, UniMem};
+use crate::{Block, Opened, Parts, Policy, Refused, Shape};
 use crate::{arc, belady, filter, kona, lru, page_cache, runs, s3_fifo, sieve, tiny_lfu, two_q, unimem};
 
 /// A policy as commands and files name it.
@@ -14,8 +15,22 @@ pub struct Definition {
     pub block_bytes: u32,
     /// Whether its system translates addresses on the way to local memory, which each access pays for.
     pub translates: bool,
+    /// How its memory and its time are counted.
+    pub counting: Counting,
     /// How to make it.
     pub build: Build,
+}
+
+/// How a simulation counts a policy's memory and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// Like all others: equal bytes, tables included, and time passes ([`simulate`](crate::simulate)).
+    Equal,
+    /// As the programs of UniMem's authors do ([`artifact`](crate::artifact)).
+    Artifact {
+        /// Its memory is N times the stated one.
+        times: u32,
+    },
 }
 
 /// What a policy is made from.
@@ -38,6 +53,11 @@ impl Definition {
     }
 }
 
+/// Policies that only simulations run: all with equal bytes, and the variants of UniMem's authors.
+pub fn simulated() -> impl Iterator<Item = &'static Definition> + Clone {
+    POLICIES.iter().chain(ARTIFACT)
+}
+
 /// The policy of that name, or the part of ours.
 pub fn find(name: &str) -> Option<&'static Definition> {
     POLICIES.iter().chain(PARTS).find(|policy| policy.name == name)
@@ -49,7 +69,8 @@ const fn policy(
     about: &'static str,
     build: fn(&Shape) -> Opened,
 ) -> Definition {
-    Definition { name, about, block_bytes, translates: false, build: Build::Online(build) }
+    let counting = Counting::Equal;
+    Definition { name, about, block_bytes, translates: false, counting, build: Build::Online(build) }
 }
 
 /// All policies.
@@ -75,6 +96,7 @@ pub const POLICIES: &[Definition] = &[
         about: "fewest fetches of single blocks possible, knows the future: simulations only",
         block_bytes: 512,
         translates: false,
+        counting: Counting::Equal,
         build: Build::Offline(belady::open),
     },
     policy("runs", 512, "ours: fetches runs of blocks, keeps blocks and pages by frequency", runs::open),
@@ -101,3 +123,43 @@ pub const PARTS: &[Definition] = &[
 ];
 
 const ALL: Parts = Parts::ALL;
+
+/// What the programs of UniMem's authors simulate, which have more memory than they state: not to be compared with others at
+/// equal bytes.
+pub const ARTIFACT: &[Definition] = &[
+    Definition {
+        translates: true,
+        ..artifact("kona-artifact", 4096, 1, "Kona: 4 ways a set, FIFO", kona::fifo)
+    },
+    Definition {
+        translates: true,
+        ..artifact("kona-pc-artifact", 4096, 1, "Linux's page cache, with translation", |shape| {
+            boxed(PageCache::open(shape))
+        })
+    },
+    artifact("sr-rb-4sc-artifact", 4096, 1, "Kona's cache without translation", kona::fifo),
+    artifact("unimem-nopromote-artifact", 512, 1, "UniMem's filter cache, 10 % inactive at most", |shape| {
+        boxed(NoPromote::open(shape))
+    }),
+    artifact(
+        "unimem-artifact",
+        512,
+        8,
+        "UniMem with eight times the memory, pages move in 3.88 ns",
+        |shape| boxed(UniMem::open(shape)),
+    ),
+];
+
+const fn artifact(
+    name: &'static str,
+    block_bytes: u32,
+    times: u32,
+    about: &'static str,
+    build: fn(&Shape) -> Opened,
+) -> Definition {
+    Definition { counting: Counting::Artifact { times }, ..policy(name, block_bytes, about, build) }
+}
+
+fn boxed(policy: Result<impl Policy + 'static, Refused>) -> Opened {
+    Ok(Box::new(policy?))
+}

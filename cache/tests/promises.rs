@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Access, Memory, accesses};
-use p4rack_cache::{Actions, Block, POLICIES, Parts, Policy, Shape};
+use p4rack_cache::{ARTIFACT, Actions, Block, POLICIES, Parts, Policy, Shape};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -43,6 +43,22 @@ proptest! {
         for definition in POLICIES {
             let mut policy = definition.open(&shape, &blocks).expect("the shape fits all");
             run(definition.name, policy.as_mut(), &shape, &trace)?;
+        }
+    }
+
+    /// Each limit of their lists is rounded up, and Kona-PC has a page more than stated.
+    #[test]
+    fn variants_of_the_artifact_are_memory(
+        trace in accesses(FOOTPRINT, 600),
+        capacity in 64u32..400,
+        shift in 0u32..4,
+        host_percent in 0u32..60,
+    ) {
+        let shape = Shape { host_percent, ..Shape::new(FOOTPRINT, capacity, 1 << shift) };
+        let room = Shape { capacity: capacity + 3 + (3 << shift), ..shape.clone() };
+        for definition in ARTIFACT {
+            let mut policy = definition.open(&shape, &[]).expect("the shape fits all");
+            run(definition.name, policy.as_mut(), &room, &trace)?;
         }
     }
 

@@ -7,12 +7,17 @@
 //! - Fetches ahead and write-backs take the link's time. Nothing waits for them unless they pile up.
 //! - Moving a page to the host waits for its blocks under way, and takes the time that the paper measured for a batch of 512, divided
 //!   by 512. Accesses wait for it. A page's blocks return to the device without taking time.
+//!
+//! The variants of UniMem's authors are counted as their programs do instead ([`crate::artifact`]).
 
+mod artifact;
 mod profile;
 
 pub use profile::{PROFILES, Profile};
 
-use crate::{Action, Actions, Block, Build, Definition, PAGE_BYTES, Policy, Refused, Served, Shape};
+use crate::{
+    Action, Actions, Block, Build, Counting, Definition, PAGE_BYTES, Policy, Refused, Served, Shape,
+};
 use serde::Serialize;
 
 const LINE_BYTES: u32 = 64;
@@ -57,6 +62,19 @@ impl Load {
         u64::from(self.pages) * u64::from(PAGE_BYTES)
     }
 
+    /// Blocks of which a line is touched.
+    fn touched_blocks(&self, lines_per_block: u32) -> u64 {
+        let mut touched = vec![false; (self.pages * (PAGE_BYTES / LINE_BYTES) / lines_per_block) as usize];
+        self.events.iter().for_each(|event| touched[(event.line / lines_per_block) as usize] = true);
+        touched.iter().filter(|mark| **mark).count() as u64
+    }
+
+    /// Written bytes for each byte of the dirtied lines, if there are any.
+    fn write_amplification(&self, written_bytes: u64) -> Option<f64> {
+        let dirtied_bytes = self.dirtied * u64::from(LINE_BYTES);
+        (dirtied_bytes > 0).then(|| written_bytes as f64 / dirtied_bytes as f64)
+    }
+
     /// Accesses that the CPU waits for.
     pub fn fills(&self) -> u64 {
         self.events.iter().filter(|event| !event.write_back).count() as u64
@@ -66,8 +84,8 @@ impl Load {
 /// How much local memory there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
-    /// Bytes, with room for the policy's tables in them.
-    Bytes(u64),
+    /// Percent of the touched pages' bytes, with room for the policy's tables in them.
+    Percent(u32),
     /// Blocks; tables are not counted. This is how other simulators size caches.
     Blocks(u32),
 }
@@ -108,7 +126,7 @@ pub struct Outcome {
     pub fetched_bytes: u64,
     /// Bytes that were written back.
     pub written_bytes: u64,
-    /// Fetched bytes for each byte of the touched lines.
+    /// Fetched bytes for each byte of the touched lines; of the touched blocks for the artifact's variants.
     pub amplification: f64,
     /// Bytes written back for each byte of the dirtied lines; none if no line is dirtied.
     pub write_amplification: Option<f64>,
@@ -142,17 +160,23 @@ pub fn simulate(
         pairs: setup.pairs,
         ..Shape::new(load.pages.saturating_mul(per_page), capacity, per_page)
     };
+    if let Counting::Artifact { times } = definition.counting {
+        return artifact::simulate(definition, load, setup, profile, &|stated| {
+            shape(stated.saturating_mul(times))
+        });
+    }
     let in_blocks = |bytes: u64| u32::try_from(bytes / u64::from(block_bytes)).unwrap_or(u32::MAX);
+    let bytes = |percent: u32| load.footprint_bytes() * u64::from(percent) / 100;
     let mut capacity = match setup.local {
-        Local::Bytes(bytes) => in_blocks(bytes),
+        Local::Percent(percent) => in_blocks(bytes(percent)),
         Local::Blocks(blocks) => blocks,
     };
     let mut policy = definition.open(&shape(capacity), &blocks)?;
     let online = matches!(definition.build, Build::Online(_));
-    if let (Local::Bytes(bytes), true) = (setup.local, online) {
+    if let (Local::Percent(percent), true) = (setup.local, online) {
         // Fewer blocks mostly have smaller tables. Where another division of the memory makes them larger, more blocks go.
         loop {
-            let fits = in_blocks(bytes.saturating_sub(policy.metadata_bytes()));
+            let fits = in_blocks(bytes(percent).saturating_sub(policy.metadata_bytes()));
             if fits >= capacity {
                 break;
             }
@@ -259,8 +283,8 @@ impl<'a> Run<'a> {
     }
 
     fn outcome(&self, load: &Load, capacity: u32, tables_bytes: u64) -> Outcome {
-        let ratio = |bytes: u64, lines: u64| bytes as f64 / (lines * u64::from(LINE_BYTES)) as f64;
         // `simulate` refuses a load without any, so lines are touched too.
+        let touched_bytes = load.lines * u64::from(LINE_BYTES);
         let fills = self.served.iter().sum::<u64>();
         Outcome {
             capacity,
@@ -272,8 +296,8 @@ impl<'a> Run<'a> {
             amat_ns: self.cost_ns as f64 / fills as f64,
             fetched_bytes: self.fetched_bytes,
             written_bytes: self.written_bytes,
-            amplification: ratio(self.fetched_bytes, load.lines),
-            write_amplification: (load.dirtied > 0).then(|| ratio(self.written_bytes, load.dirtied)),
+            amplification: self.fetched_bytes as f64 / touched_bytes as f64,
+            write_amplification: load.write_amplification(self.written_bytes),
             promoted: self.promoted,
         }
     }
@@ -287,8 +311,8 @@ mod tests {
         Load::new(lines.map(|line| Event { line, write: false, write_back: false }).collect(), pages)
     }
 
-    fn run(name: &str, load: &Load, block_bytes: u32, local_bytes: u64) -> Outcome {
-        let local = Local::Bytes(local_bytes);
+    fn run(name: &str, load: &Load, block_bytes: u32, percent: u32) -> Outcome {
+        let local = Local::Percent(percent);
         let setup = Setup { block_bytes, local, host_percent: 30, one_memory: false, pairs: 1 };
         simulate(crate::find(name).unwrap(), load, &setup, &PROFILES[0]).unwrap()
     }
@@ -297,12 +321,12 @@ mod tests {
     fn hits_cost_the_device_and_misses_their_fetch() {
         // One line of each of ten blocks, twice: the second time all are local.
         let load = load((0..20).map(|at| at % 10 * 8), 2);
-        let outcome = run("lru", &load, 512, 64 << 10);
+        let outcome = run("lru", &load, 512, 800);
         assert_eq!((outcome.from_device, outcome.from_remote), (10, 10));
         assert_eq!(outcome.amat_ns, (10.0 * 2_000.0 + 10.0 * 150.0) / 20.0);
         assert_eq!(outcome.fetched_bytes, 10 * 512);
         assert_eq!((outcome.amplification, outcome.write_amplification), (8.0, None));
-        let kona = run("kona", &load, 4096, 64 << 10);
+        let kona = run("kona", &load, 4096, 800);
         assert_eq!(kona.amat_ns, (2.0 * 4_000.0 + 18.0 * 150.0) / 20.0 + 14.0);
     }
 
@@ -353,12 +377,13 @@ mod tests {
     fn tables_take_their_part_of_local_memory() {
         let pages = 64;
         let load = load((0..pages * 64).step_by(64), pages);
-        let kib = (16..1024).step_by(20);
-        let sizes = kib.flat_map(|kib| [30, 50, 90].map(|percent| (kib << 10, percent)));
-        for (bytes, host_percent) in sizes {
+        let percents = (6..400).step_by(8);
+        let sizes = percents.flat_map(|percent| [30, 50, 90].map(|host_percent| (percent, host_percent)));
+        for (percent, host_percent) in sizes {
+            let bytes = load.footprint_bytes() * u64::from(percent) / 100;
             for (definition, one_memory) in crate::POLICIES.iter().flat_map(|one| [(one, false), (one, true)])
             {
-                let local = Local::Bytes(bytes);
+                let local = Local::Percent(percent);
                 let setup = Setup { block_bytes: 128, local, host_percent, one_memory, pairs: 1 };
                 let outcome = simulate(definition, &load, &setup, &PROFILES[0]).unwrap();
                 let used = u64::from(outcome.capacity) * 128 + outcome.tables_bytes;

@@ -8,7 +8,7 @@ pub use load::Gathered;
 use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
 use crate::outcome::{Compared, compared, concerns};
 use p4rack_cache::simulate::{Local, Outcome, PROFILES, Profile, Setup, simulate};
-use p4rack_cache::{Definition, POLICIES};
+use p4rack_cache::{Definition, simulated};
 use p4rack_trace::synth::Recipe;
 use p4rack_trace::{CpuCache, MODELS, Model};
 use serde::{Deserialize, Serialize};
@@ -119,9 +119,13 @@ pub struct CacheOutcome {
 }
 
 /// The entry of that name, or what there is.
-fn named<T>(all: &'static [T], name_of: fn(&T) -> &'static str, name: &str) -> Result<&'static T, String> {
-    all.iter().find(|one| name_of(one) == name).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(name_of).collect();
+fn named<T>(
+    all: impl Iterator<Item = &'static T> + Clone,
+    name_of: fn(&T) -> &'static str,
+    name: &str,
+) -> Result<&'static T, String> {
+    all.clone().find(|one| name_of(one) == name).ok_or_else(|| {
+        let names: Vec<&str> = all.map(name_of).collect();
         format!("there is no `{name}`; write one of {}", names.join(", "))
     })
 }
@@ -148,9 +152,9 @@ impl CacheExperiment {
         {
             check.problem("", 0, "block_bytes", format!("{bytes} is no size; write 64, 128, 256, … 4096"));
         }
-        let policy = named(POLICIES, |one| one.name, &spec.policy);
-        let profile = named(PROFILES, |one| one.name, &spec.profile);
-        let cpu = named(MODELS, |one| one.name, &spec.cpu);
+        let policy = named(simulated(), |one| one.name, &spec.policy);
+        let profile = named(PROFILES.iter(), |one| one.name, &spec.profile);
+        let cpu = named(MODELS.iter(), |one| one.name, &spec.cpu);
         for (key, error) in [
             ("policy", policy.as_ref().err()),
             ("profile", profile.as_ref().err()),
@@ -193,7 +197,7 @@ impl CacheExperiment {
             (spec.block_bytes.unwrap_or(self.policy.block_bytes), load.footprint_bytes());
         let setup = Setup {
             block_bytes,
-            local: Local::Bytes(footprint_bytes * u64::from(spec.local_percent) / 100),
+            local: Local::Percent(spec.local_percent),
             host_percent: spec.host_percent,
             one_memory: spec.one_memory,
             pairs: spec.pairs,

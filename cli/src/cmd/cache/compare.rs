@@ -26,8 +26,8 @@ pub struct Args {
     parts: bool,
     /// Local memory in percent of the touched pages, the policy's tables included; may be repeated
     #[arg(long, value_name = "PERCENT", default_values_t = [100, 75, 50, 25, 10],
-        value_parser = crate::numbers::within::<u64>(1..=100))]
-    local: Vec<u64>,
+        value_parser = crate::numbers::within::<u32>(1..=100))]
+    local: Vec<u32>,
     /// Bytes of a block, a power of two from 64 to 4096 [default: each policy's own]
     #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
     block: Option<u32>,
@@ -52,7 +52,7 @@ fn all() -> impl Iterator<Item = &'static Definition> {
 struct Cell {
     profile: &'static str,
     trace: String,
-    local_percent: u64,
+    local_percent: u32,
     outcomes: Vec<Of>,
 }
 
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     let chosen =
         |one: &&Profile| args.profiles.is_empty() || args.profiles.iter().any(|name| *name == one.name);
     let profiles: Vec<&Profile> = PROFILES.iter().filter(chosen).collect();
-    let settings: Vec<(&Profile, &(String, Load), u64)> = profiles
+    let settings: Vec<(&Profile, &(String, Load), u32)> = profiles
         .iter()
         .flat_map(|profile| loads.iter().map(move |load| (*profile, load)))
         .flat_map(|(profile, load)| args.local.iter().map(move |percent| (profile, load, *percent)))
@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<(), String> {
         let outcomes = policies.iter().map(|policy| {
             let setup = Setup {
                 block_bytes: args.block.unwrap_or(policy.block_bytes),
-                local: Local::Bytes(load.footprint_bytes() * local_percent / 100),
+                local: Local::Percent(*local_percent),
                 host_percent: args.host_percent,
                 one_memory: false,
                 pairs: 1,

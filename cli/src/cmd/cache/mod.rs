@@ -4,7 +4,7 @@ mod compare;
 pub(super) mod load;
 
 use p4rack_cache::simulate::{Local, Outcome, PROFILES, Profile, Setup, simulate};
-use p4rack_cache::{Definition, POLICIES};
+use p4rack_cache::{ARTIFACT, Definition, POLICIES, simulated};
 use p4rack_lab::rows::Rows;
 use p4rack_report::text::count;
 use serde::Serialize;
@@ -34,13 +34,13 @@ enum Command {
 struct Run {
     #[command(flatten)]
     source: load::Source,
-    /// Policy; may be repeated [default: all]
-    #[arg(long = "policy", value_parser = names(POLICIES.iter().map(|one| one.name)))]
+    /// Policy; may be repeated [default: all that have equal bytes]
+    #[arg(long = "policy", value_parser = names(simulated().map(|one| one.name)))]
     policies: Vec<String>,
     /// Local memory in percent of the touched pages, the policy's tables included; may be repeated
     #[arg(long, value_name = "PERCENT", default_values_t = [100, 75, 50, 25, 10],
-        value_parser = crate::numbers::within::<u64>(1..=100))]
-    local: Vec<u64>,
+        value_parser = crate::numbers::within::<u32>(1..=100))]
+    local: Vec<u32>,
     /// Local memory in blocks without tables, as other simulators count; may be repeated
     #[arg(long, value_name = "BLOCKS", conflicts_with = "local", value_parser = crate::numbers::within::<u32>(1..))]
     blocks: Vec<u32>,
@@ -71,7 +71,7 @@ struct Row {
     profile: &'static str,
     block_bytes: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    local_percent: Option<u64>,
+    local_percent: Option<u32>,
     #[serde(flatten)]
     outcome: Outcome,
 }
@@ -112,11 +112,13 @@ fn report(done: Result<(), String>) -> ExitCode {
 }
 
 fn list() {
-    let mut rows = Rows::new(&["policy", ">block", "what it is"]);
-    for policy in POLICIES {
-        rows.push(vec![policy.name.into(), format!("{} B", policy.block_bytes), policy.about.into()]);
+    for (heading, policies) in [("policy", POLICIES), ("as in UniMem's artifact", ARTIFACT)] {
+        let mut rows = Rows::new(&[heading, ">block", "what it is"]);
+        for policy in policies {
+            rows.push(vec![policy.name.into(), format!("{} B", policy.block_bytes), policy.about.into()]);
+        }
+        println!("{}\n", rows.text());
     }
-    println!("{}\n", rows.text());
     let mut rows = Rows::new(&["profile", "latencies"]);
     PROFILES.iter().for_each(|one| rows.push(vec![one.name.into(), one.about.into()]));
     println!("{}\n", rows.text());
@@ -128,20 +130,19 @@ fn list() {
 fn run_policies(run: &Run) -> Result<(), String> {
     let load = run.source.load()?;
     let profile = PROFILES.iter().find(|one| one.name == run.profile).ok_or("no such profile")?;
-    let chosen = |policy: &&Definition| {
-        run.policies.is_empty() || run.policies.iter().any(|name| *name == policy.name)
+    let policies: Vec<&Definition> = if run.policies.is_empty() {
+        POLICIES.iter().collect()
+    } else {
+        simulated().filter(|policy| run.policies.iter().any(|name| *name == policy.name)).collect()
     };
-    let sizes: Vec<(Option<u64>, Local)> = if run.blocks.is_empty() {
-        let bytes = |percent: u64| Local::Bytes(load.footprint_bytes() * percent / 100);
-        run.local.iter().map(|percent| (Some(*percent), bytes(*percent))).collect()
+    let sizes: Vec<(Option<u32>, Local)> = if run.blocks.is_empty() {
+        run.local.iter().map(|percent| (Some(*percent), Local::Percent(*percent))).collect()
     } else {
         run.blocks.iter().map(|blocks| (None, Local::Blocks(*blocks))).collect()
     };
-    let cells: Vec<(&Definition, Option<u64>, Local)> = sizes
+    let cells: Vec<(&Definition, Option<u32>, Local)> = sizes
         .iter()
-        .flat_map(|(percent, local)| {
-            POLICIES.iter().filter(chosen).map(move |policy| (policy, *percent, *local))
-        })
+        .flat_map(|(percent, local)| policies.iter().map(move |policy| (*policy, *percent, *local)))
         .collect();
     let rows = in_parallel(&cells, |(policy, local_percent, local)| {
         let block_bytes = run.block.unwrap_or(policy.block_bytes);
