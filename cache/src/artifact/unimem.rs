@@ -16,7 +16,7 @@ impl NoPromote {
         shape.check(2)?;
         let blocks = shape.capacity;
         let nine_tenths = (u64::from(blocks) * 9 / 10) as u32;
-        let limits = Limits { active: nine_tenths, inactive: (blocks + 9) / 10, queue: nine_tenths };
+        let limits = Limits { active: nine_tenths, inactive: blocks.div_ceil(10), queue: nine_tenths };
         Ok(NoPromote(Lists::new(limits)))
     }
 
