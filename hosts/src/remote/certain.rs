@@ -181,6 +181,10 @@ impl<R: Remote> Remote for Certain<R> {
     fn now(&self) -> Nanos {
         self.inner.now()
     }
+
+    fn losses(&self) -> u64 {
+        self.inner.losses()
+    }
 }
 
 #[cfg(test)]

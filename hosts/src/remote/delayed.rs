@@ -69,6 +69,10 @@ impl<R: Remote> Remote for Delayed<R> {
         }
         Ok(())
     }
+
+    fn losses(&self) -> u64 {
+        self.inner.losses()
+    }
 }
 
 /// Opens fresh memory of this process with delayed ends.

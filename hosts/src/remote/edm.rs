@@ -84,6 +84,10 @@ impl Remote for Edm {
         }
         Ok(())
     }
+
+    fn losses(&self) -> u64 {
+        self.client.counters().sessions_lost
+    }
 }
 
 impl From<&Error> for Status {

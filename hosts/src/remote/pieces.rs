@@ -188,6 +188,10 @@ impl<R: Remote> Remote for Pieces<R> {
     fn now(&self) -> Nanos {
         self.inner.now()
     }
+
+    fn losses(&self) -> u64 {
+        self.inner.losses()
+    }
 }
 
 #[cfg(test)]
