@@ -46,7 +46,9 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn new(capacity: u32, pairs: u32) -> Filter {
+    /// A filter of `capacity` blocks, a part of the shape's. If all blocks fit, the active list may have all of them.
+    pub(crate) fn new(capacity: u32, shape: &Shape) -> Filter {
+        let (pairs, active_percent) = (shape.pairs, if shape.holds_all() { 100 } else { 90 });
         let pair = |index: u32| {
             let capacity = capacity / pairs + u32::from(index < capacity % pairs);
             Pair {
@@ -54,7 +56,7 @@ impl Filter {
                 inactive: List::EMPTY,
                 refault: Ring::new(capacity),
                 capacity,
-                active_max: (u64::from(capacity) * 9 / 10) as u32,
+                active_max: (u64::from(capacity) * active_percent / 100) as u32,
             }
         };
         Filter { arena: Arena::new(capacity), pairs: (0..pairs).map(pair).collect() }
@@ -151,7 +153,7 @@ struct NoPromote(Filter);
 pub(crate) fn open(shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
     let shape = Shape { host_percent: 0, ..shape.clone() };
     shape.check(2 * shape.pairs)?;
-    Ok(Box::new(NoPromote(Filter::new(shape.capacity, shape.pairs))))
+    Ok(Box::new(NoPromote(Filter::new(shape.capacity, &shape))))
 }
 
 impl Policy for NoPromote {

@@ -40,7 +40,7 @@ mod unimem;
 pub use actions::{Action, Actions, MAX_ACTIONS};
 pub use registry::{ARTIFACT, Build, Counting, Definition, PARTS, POLICIES, find, simulated};
 pub use runs::Parts;
-pub use shape::{Refused, Shape};
+pub use shape::{FOOTPRINT_MAX, Refused, Shape};
 
 /// Bytes of a page.
 const PAGE_BYTES: u32 = 4096;

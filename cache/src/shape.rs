@@ -36,6 +36,11 @@ impl Shape {
         self.capacity - self.host_pages() * self.blocks_per_page
     }
 
+    /// Whether no block ever has to go: all of remote memory fits, and no part of local memory is set apart.
+    pub(crate) fn holds_all(&self) -> bool {
+        self.one_memory && self.host_percent == 0 && self.pairs == 1 && self.capacity >= self.footprint
+    }
+
     /// Pages that the remote memory touches.
     pub(crate) fn pages(&self) -> u32 {
         self.footprint.div_ceil(self.blocks_per_page)
@@ -43,7 +48,7 @@ impl Shape {
 
     /// Refuses shapes that no policy can serve.
     pub(crate) fn check(&self, needs: u32) -> Result<(), Refused> {
-        if self.footprint == 0 || self.footprint > MAX_FOOTPRINT {
+        if self.footprint == 0 || self.footprint > FOOTPRINT_MAX {
             return Err(Refused::Footprint { footprint: self.footprint });
         }
         if !self.blocks_per_page.is_power_of_two() || self.blocks_per_page > 64 {
@@ -56,7 +61,7 @@ impl Shape {
         if !pairs.is_power_of_two() || pairs > 64 {
             return Err(Refused::Pairs { pairs });
         }
-        if self.device_blocks() < needs || self.capacity > MAX_FOOTPRINT {
+        if self.device_blocks() < needs || self.capacity > FOOTPRINT_MAX {
             return Err(Refused::Capacity { capacity: self.capacity, needs, device: self.device_blocks() });
         }
         Ok(())
@@ -65,15 +70,15 @@ impl Shape {
 
 /// The device keeps a part, because fetched blocks need room there.
 const HOST_PERCENT_MAX: u32 = 90;
-/// Most blocks of remote memory: a block and two flags fit into a word, and the highest number is a mark.
-const MAX_FOOTPRINT: u32 = (1 << 30) - 1;
+/// Maximum blocks of remote memory: a block and two flags fit into a word, and the highest number is a mark.
+pub const FOOTPRINT_MAX: u32 = (1 << 30) - 1;
 
 /// Why a policy can't serve a shape.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Refused {
     /// No blocks, or too many.
     #[error(
-        "footprint: {footprint} blocks of remote memory; expected 1 to {MAX_FOOTPRINT}: use larger blocks or less memory"
+        "footprint: {footprint} blocks of remote memory; expected 1 to {FOOTPRINT_MAX}: use larger blocks or less memory"
     )]
     Footprint {
         /// As given.
@@ -92,7 +97,7 @@ pub enum Refused {
     },
     /// Local memory is too small.
     #[error(
-        "capacity: {capacity} blocks of local memory leave {device} beside the host's share; expected at least {needs}, at most {MAX_FOOTPRINT}: raise the local memory, or lower the host's share"
+        "capacity: {capacity} blocks of local memory leave {device} beside the host's share; expected at least {needs}, at most {FOOTPRINT_MAX}: raise the local memory, or lower the host's share"
     )]
     Capacity {
         /// As given.

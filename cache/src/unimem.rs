@@ -48,7 +48,7 @@ pub(crate) fn open(shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
     // A batch of more than a part of the host's memory would replace itself.
     let size = BATCH.min(pages / 8).max(1);
     Ok(Box::new(UniMem {
-        device: Filter::new(shape.device_blocks(), shape.pairs),
+        device: Filter::new(shape.device_blocks(), shape),
         host: Pages::new(pages),
         contents: vec![Contents::default(); pages as usize],
         batch: Batch { arena: Arena::new(size), list: List::EMPTY, size, moving: false },

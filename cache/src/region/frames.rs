@@ -2,7 +2,8 @@
 
 use super::Mode;
 use crate::Block;
-use crate::arena::{Arena, List};
+use crate::arena::{Arena, List, NONE};
+use std::ops::Range;
 
 /// State of a frame; 12 bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +38,8 @@ impl State {
     pub const FLUSHING: u16 = 1 << 8;
     /// One of the prefetched blocks.
     pub const PREFETCHED: u16 = 1 << 9;
+    /// Was prefetched, and not used since; the policy may have it by now.
+    pub const UNUSED: u16 = 1 << 10;
 
     #[inline]
     pub fn is(&self, flag: u16) -> bool {
@@ -105,6 +108,20 @@ impl State {
     }
 }
 
+/// What frames have together, for checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub kept: u32,
+    pub prefetched: u32,
+    pub unused: u32,
+    pub claims: u32,
+    /// Guards, and pins of claims.
+    pub pins: u32,
+    pub unflushed: u32,
+    /// Write-backs that have to begin and are in no queue.
+    pub forgotten: u32,
+}
+
 /// All frames.
 pub(super) struct Frames {
     arena: Arena,
@@ -166,7 +183,7 @@ impl Frames {
     }
 
     pub fn insert_prefetched(&mut self, block: Block) -> u32 {
-        let frame = self.insert(block, State::PREFETCHED);
+        let frame = self.insert(block, State::PREFETCHED | State::UNUSED);
         self.arena.push(&mut self.prefetched, frame);
         frame
     }
@@ -183,18 +200,17 @@ impl Frames {
         prefetched
     }
 
-    /// Frees the frame of the oldest prefetched block that nothing holds. `false`: there is none.
-    pub fn drop_prefetched(&mut self) -> bool {
+    /// Takes the oldest prefetched block that nothing holds, none of these, out of the list. `None`: there is none.
+    pub fn take_prefetched(&mut self, but: &Range<Block>) -> Option<u32> {
         let mut frame = self.prefetched.tail();
-        while frame != crate::arena::NONE {
-            if self.state(frame).may_go() {
+        while frame != NONE {
+            if self.state(frame).may_go() && !but.contains(&self.block(frame)) {
                 self.arena.unlink(&mut self.prefetched, frame);
-                self.release(frame);
-                return true;
+                return Some(frame);
             }
             frame = self.arena.towards_head(frame);
         }
-        false
+        None
     }
 
     /// Frees a frame that is in no list.
@@ -205,22 +221,40 @@ impl Frames {
         *state = State { flags: state.flags & State::QUEUED, ..State::default() };
     }
 
-    /// Errors: more blocks of the policy than its capacity, or frames in use that nothing needs.
-    pub fn check(&self, capacity: u32) -> Result<(), String> {
-        let used = |frame: &u32| self.find(self.block(*frame)) == Some(*frame);
-        let (mut kept, mut in_use, mut prefetched) = (0, 0, 0);
-        for state in (0..self.count()).filter(used).map(|frame| self.state(frame)) {
-            in_use += 1;
-            kept += u32::from(state.is(State::KEPT));
-            prefetched += u32::from(state.is(State::PREFETCHED));
+    /// What all frames have together. Errors: a frame that is neither free nor found by its block, or that nothing needs and nothing
+    /// will free.
+    pub fn check(&self) -> Result<Totals, String> {
+        let mut is_free = vec![false; self.states.len()];
+        self.arena.free_slots().for_each(|frame| is_free[frame as usize] = true);
+        let mut totals = Totals::default();
+        let mut used = 0;
+        for (frame, state) in (0..).zip(&self.states) {
+            let (block, is_free) = (self.block(frame), is_free[frame as usize]);
+            match (is_free, self.find(block) == Some(frame)) {
+                (true, false) => continue,
+                (false, true) => used += 1,
+                (is_free, _) => {
+                    return Err(format!("frame {frame}: free: {is_free}, found by its block: {is_free}"));
+                }
+            }
+            if state.may_go() && !state.is(State::PREFETCHED) {
+                return Err(format!("frame {frame} is lost: nothing needs its block {block}"));
+            }
+            let count = |flags| u32::from(state.is(flags));
+            totals.kept += count(State::KEPT);
+            totals.prefetched += count(State::PREFETCHED);
+            totals.unused += count(State::UNUSED);
+            totals.claims += u32::from(state.claims);
+            totals.pins += u32::from(state.readers) + count(State::EXCLUSIVE);
+            totals.unflushed += count(State::FLUSH | State::FLUSHING);
+            totals.forgotten += u32::from(state.wants_write_back() && !state.is(State::QUEUED));
         }
         match () {
-            () if kept > capacity => Err(format!("{kept} blocks are the policy's, of at most {capacity}")),
-            () if in_use != self.used => Err(format!("{in_use} frames are in use, and {} count", self.used)),
-            () if prefetched != self.prefetched() => {
-                Err(format!("{prefetched} blocks are prefetched, not {}", self.prefetched()))
+            () if used != self.used => Err(format!("{used} frames are in use, and {} count", self.used)),
+            () if totals.prefetched != self.prefetched() => {
+                Err(format!("{} blocks are prefetched, not {}", totals.prefetched, self.prefetched()))
             }
-            () => Ok(()),
+            () => Ok(totals),
         }
     }
 }

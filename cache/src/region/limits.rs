@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 pub struct Limits {
     /// Guards.
     pub guards: u16,
-    /// Accesses that wait for a block.
+    /// Accesses that wait for a fetch.
     pub claims: u16,
     /// Prefetched blocks that were not used.
     pub prefetched: u16,
@@ -50,11 +50,22 @@ impl Residency {
             }
             Room::Bytes(bytes) => bytes,
         };
-        let mut capacity = in_blocks(bytes).saturating_sub(limits.frames()).min(footprint);
-        loop {
+        let open = |capacity| {
             let residency = Residency::with_capacity(definition, footprint, block_bytes, capacity, limits)?;
             let frames = in_blocks(bytes.saturating_sub(residency.tables_bytes()));
-            let fits = frames.saturating_sub(limits.frames());
+            Ok((residency, frames.saturating_sub(limits.frames())))
+        };
+        let mut capacity = in_blocks(bytes).saturating_sub(limits.frames());
+        if capacity >= footprint {
+            let (residency, fits) = open(footprint)?;
+            if fits >= footprint {
+                return Ok(residency);
+            }
+            // Less than all is divided in another way, with other tables.
+            capacity = footprint.saturating_sub(1);
+        }
+        loop {
+            let (residency, fits) = open(capacity)?;
             if fits >= capacity {
                 return Ok(residency);
             }
@@ -73,7 +84,11 @@ impl Residency {
             return Err(Refused::Future { name: definition.name });
         }
         let blocks_per_page = (crate::PAGE_BYTES / block_bytes.max(1)).max(1);
-        let shape = Shape { one_memory: true, ..Shape::new(footprint, capacity, blocks_per_page) };
+        let mut shape = Shape { one_memory: true, ..Shape::new(footprint, capacity, blocks_per_page) };
+        if capacity >= footprint {
+            // Nothing has to be chosen, and a part for whole pages would keep others out.
+            shape.host_percent = 0;
+        }
         let policy = definition.open(&shape, &[])?;
         let count = capacity + limits.frames();
         let frames = Frames::new(count);
@@ -92,6 +107,7 @@ impl Residency {
             guards: 0,
             claims: 0,
             failed: false,
+            has_changed: false,
             counters: Counters::default(),
             #[cfg(test)]
             plant: None,

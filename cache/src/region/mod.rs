@@ -3,7 +3,7 @@
 //! ```text
 //!                access, prefetch, flush                   next_request
 //!  threads ─────────────────────────────▶ Residency ─────────────────────▶ driver: reads and writes of remote memory
-//!            ◀── Here(frame), Wait, Later     │  ▲ fetched, written
+//!            ◀─ Here(frame), Wait, Later, …   │  ▲ fetched, written
 //!                                             ▼  │
 //!                                           Policy: what to fetch, what to drop
 //! ```
@@ -29,9 +29,12 @@
 //! - **Prefetched blocks** have a few frames beside the policy's, first in, first out. The policy sees a block when it is used.
 //! - **Frames.** The policy has `capacity` of them. The others are for blocks that a guard or a claim holds, and for prefetched blocks. So
 //!   a turn waits for write-backs and fetches only, which end, or fail.
+//! - **Claims** wait for fetches only, so they end too. An access that a guard keeps from a block has none, and asks again.
+//! - **Changes.** [`Residency::take_changed`] says whether an access that was not served may go on now. The driver wakes it then.
 //!
 //! After [`Residency::fail`] every access fails: local bytes that can't be written back are lost, so memory has no defined content.
 
+mod access;
 mod counters;
 mod frames;
 mod limits;
@@ -49,6 +52,7 @@ pub use requests::Request;
 use crate::{Actions, Block, Policy};
 use frames::{Frames, State};
 use std::collections::VecDeque;
+use std::ops::Range;
 use turn::Turn;
 
 /// Whether a test has planted this mistake; never outside of tests.
@@ -85,8 +89,10 @@ pub enum Found {
     Here(Frame),
     /// The access has a claim on the block: ask [`Residency::claimed`] after each change.
     Wait,
-    /// Nothing was begun: ask again after a change.
+    /// Nothing was begun, because too much is under way: ask again after a change.
     Later,
+    /// Nothing was begun, because a guard keeps this access from the block: ask again after a change.
+    Held,
     /// The region has failed.
     Failed,
 }
@@ -110,6 +116,8 @@ pub struct Residency {
     guards: u32,
     claims: u32,
     failed: bool,
+    /// See [`Residency::take_changed`].
+    has_changed: bool,
     counters: Counters,
     #[cfg(test)]
     plant: Option<plant::Plant>,
@@ -139,162 +147,8 @@ impl Residency {
         &self.counters
     }
 
-    /// An access to a block of the region.
-    #[inline]
-    pub fn access(&mut self, block: Block, mode: Mode) -> Found {
-        if self.failed {
-            return Found::Failed;
-        }
-        let Some(frame) = self.frames.find(block) else { return self.miss(block, mode) };
-        let state = self.frames.state(frame);
-        if state.is(State::KEPT) && state.admits(mode) {
-            if state.epoch() != self.epoch && self.turn.is_none() {
-                self.show_local(frame, block, mode);
-            }
-            self.count_hit(frame);
-            if mode == Mode::Write {
-                self.frames.state_mut(frame).set(State::DIRTY);
-            }
-            return Found::Here(frame);
-        }
-        self.unready(frame, block, mode)
-    }
-
-    #[inline]
-    fn count_hit(&mut self, frame: Frame) {
-        match self.frames.state(frame).is(State::HOST) {
-            true => self.counters.from_host += 1,
-            false => self.counters.from_device += 1,
-        }
-    }
-
-    /// Shows the policy the use of a block that has a frame.
-    #[cold]
-    fn show_local(&mut self, frame: Frame, block: Block, mode: Mode) {
-        self.frames.state_mut(frame).claim();
-        self.show(block, mode);
-        self.frames.state_mut(frame).drop_claim();
-        self.frames.state_mut(frame).set_epoch(self.epoch);
-    }
-
-    /// A block that has a frame, and is leaving, prefetched, on its way here, or in the hands of a guard.
-    #[cold]
-    fn unready(&mut self, frame: Frame, block: Block, mode: Mode) -> Found {
-        let state = self.frames.state(frame);
-        let (is_here, is_ready) = (state.is(State::ARRIVED), state.admits(mode));
-        if !is_ready && self.claims >= self.limits.claims.into() {
-            return Found::Later;
-        }
-        if self.turn.is_none() && (state.epoch() != self.epoch || !state.is(State::KEPT)) {
-            self.show_local(frame, block, mode);
-        }
-        if is_here {
-            self.count_hit(frame);
-        } else {
-            self.counters.joined += 1;
-            if planted!(self, TwoFetches) {
-                self.request(block..block + 1);
-            }
-        }
-        if is_ready {
-            if mode == Mode::Write {
-                self.frames.state_mut(frame).set(State::DIRTY);
-                self.settle(frame);
-            }
-            return Found::Here(frame);
-        }
-        self.frames.state_mut(frame).claim();
-        self.claims += 1;
-        Found::Wait
-    }
-
-    #[cold]
-    fn miss(&mut self, block: Block, mode: Mode) -> Found {
-        if self.claims >= self.limits.claims.into() {
-            return Found::Later;
-        }
-        match &mut self.turn {
-            Some(turn) if turn.wanted == block => {
-                turn.claims += 1;
-                self.counters.joined += 1;
-            }
-            Some(_) => return Found::Later,
-            None => self.show_miss(block, mode),
-        }
-        self.claims += 1;
-        Found::Wait
-    }
-
-    /// The frame of a claimed block, pinned, once it is there and no guard is in the way; it takes the claim. [`Found::Later`]: the claim
-    /// is void, access the block again.
-    pub fn claimed(&mut self, block: Block, mode: Mode) -> Found {
-        if self.failed {
-            self.give_up(block);
-            return Found::Failed;
-        }
-        let Some(frame) = self.frames.find(block) else {
-            let is_coming = self.turn.as_ref().is_some_and(|turn| turn.wanted == block && turn.claims > 0);
-            if is_coming {
-                return Found::Wait;
-            }
-            self.claims -= 1;
-            return Found::Later;
-        };
-        if !self.frames.state(frame).admits(mode) {
-            return Found::Wait;
-        }
-        self.claims -= 1;
-        let state = self.frames.state_mut(frame);
-        state.drop_claim();
-        state.pin(mode);
-        Found::Here(frame)
-    }
-
-    /// Gives up a claim.
-    pub fn give_up(&mut self, block: Block) {
-        self.claims -= 1;
-        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.wanted == block && turn.claims > 0) {
-            turn.claims -= 1;
-        } else if let Some(frame) = self.frames.find(block) {
-            self.frames.state_mut(frame).drop_claim();
-            self.settle(frame);
-        }
-    }
-
-    /// Keeps a block in its frame for a guard, which [`Found::Here`] has just named. `false`: there are as many guards as may be.
-    pub fn pin(&mut self, frame: Frame, mode: Mode) -> bool {
-        let is_room = self.guards < self.limits.guards.into();
-        if is_room {
-            self.guards += 1;
-            self.frames.state_mut(frame).pin(mode);
-        }
-        is_room
-    }
-
-    /// Makes the pin of a claim a guard's. `false`: there are as many guards as may be, and the pin is gone.
-    pub fn keep(&mut self, frame: Frame, mode: Mode) -> bool {
-        let is_room = self.guards < self.limits.guards.into();
-        match is_room {
-            true => self.guards += 1,
-            false => self.unpin(frame, mode),
-        }
-        is_room
-    }
-
-    /// Ends a guard.
-    pub fn release(&mut self, frame: Frame, mode: Mode) {
-        self.guards -= 1;
-        self.unpin(frame, mode);
-    }
-
-    /// Ends the pin of a claim.
-    pub fn unpin(&mut self, frame: Frame, mode: Mode) {
-        self.frames.state_mut(frame).unpin(mode);
-        self.settle(frame);
-    }
-
-    /// Begins to fetch blocks that are absent, while there are frames for prefetched blocks. The policy sees them when they are used.
-    /// Returns how many were begun.
+    /// Begins to fetch blocks that are absent, while there are frames for prefetched blocks and no turn waits. The policy sees them when
+    /// they are used. Returns how many were begun.
     pub fn prefetch(&mut self, first: Block, count: u32) -> u32 {
         let before = self.counters.prefetched;
         let mut run = first..first;
@@ -315,11 +169,14 @@ impl Residency {
     /// Gives an absent block a frame, if there is one for it.
     fn begin_prefetch(&mut self, block: Block) -> bool {
         let is_below = self.frames.prefetched() < self.limits.prefetched.into();
-        let has_room = !self.failed && (is_below || self.drop_prefetched()) && self.frames.free() > 0;
+        // The block that a turn waits for has claims, which go to the frame that the turn gives it.
+        let may_begin = !self.failed && self.turn.is_none();
+        let has_room = may_begin && (is_below || self.drop_prefetched(&(0..0))) && self.frames.free() > 0;
         if has_room {
             let frame = self.frames.insert_prefetched(block);
-            if planted!(self, PrefetchIsUse) && self.turn.is_none() {
-                self.show_local(frame, block, Mode::Read);
+            if planted!(self, PrefetchIsUse) {
+                self.show_held(frame, block, Mode::Read);
+                self.frames.state_mut(frame).drop_claim();
             }
             self.counters.prefetched += 1;
         }
@@ -333,7 +190,7 @@ impl Residency {
 
     /// Remote memory is lost: every access fails from now on.
     pub fn fail(&mut self) {
-        self.failed = true;
+        (self.failed, self.has_changed) = (true, true);
         self.fetches.clear();
         self.write_backs.clear();
     }
@@ -343,10 +200,37 @@ impl Residency {
         self.failed
     }
 
+    /// Whether something has changed since the last call for which an access or a flush may wait.
+    #[inline]
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
+    }
+
     /// Compares its counts with the frames, for tests: it looks at all of them. Errors: what does not agree.
     pub fn check(&self) -> Result<(), String> {
+        let totals = self.frames.check()?;
         let capacity = self.frames.count() - self.limits.frames();
-        self.frames.check(capacity)
+        let claims = totals.claims + self.turn.map_or(0, |turn| u32::from(turn.claims));
+        let Counters { prefetched, prefetched_used, prefetched_unused, .. } = self.counters;
+        let prefetches = prefetched_used + prefetched_unused + u64::from(totals.unused);
+        match () {
+            () if totals.kept > capacity => {
+                Err(format!("{} blocks are the policy's, of at most {capacity}", totals.kept))
+            }
+            () if prefetches != prefetched => {
+                Err(format!("{prefetched} blocks were prefetched, and {prefetches} used, dropped or here"))
+            }
+            () if totals.pins != self.guards => {
+                Err(format!("{} pins, and {} guards", totals.pins, self.guards))
+            }
+            () if self.failed => Ok(()),
+            () if claims != self.claims => Err(format!("frames have {claims} claims, of {}", self.claims)),
+            () if totals.unflushed != self.unflushed => {
+                Err(format!("{} frames are unflushed, and {} count", totals.unflushed, self.unflushed))
+            }
+            () if totals.forgotten > 0 => Err(format!("{} write-backs are in no queue", totals.forgotten)),
+            () => Ok(()),
+        }
     }
 
     /// What a frame's state asks for: a write-back, or to be free again.
@@ -358,14 +242,19 @@ impl Residency {
                 self.write_backs.push_back(frame);
             }
         } else if state.may_go() && !state.is(State::PREFETCHED) {
-            self.frames.release(frame);
+            self.free(frame);
         }
     }
 
-    /// Drops the oldest prefetched block that nothing holds. `false`: there is none.
-    fn drop_prefetched(&mut self) -> bool {
-        let dropped = self.frames.drop_prefetched();
-        self.counters.prefetched_unused += u64::from(dropped);
-        dropped
+    /// Frees a frame that is in no list.
+    fn free(&mut self, frame: Frame) {
+        self.counters.prefetched_unused += u64::from(self.frames.state(frame).is(State::UNUSED));
+        self.frames.release(frame);
+    }
+
+    /// Drops the oldest prefetched block that nothing holds, none of these. `false`: there is none.
+    fn drop_prefetched(&mut self, but: &Range<Block>) -> bool {
+        let frame = self.frames.take_prefetched(but);
+        frame.map(|frame| self.free(frame)).is_some()
     }
 }

@@ -15,4 +15,10 @@ pub(super) enum Plant {
     EvictionCleans,
     /// A block that is dropped goes although a guard holds it.
     EvictionIgnoresGuards,
+    /// The frame of a block that was dropped while a guard held it stays in use.
+    ReleaseLeaks,
+    /// The end of a guard is no change, so an access that waits for it is not woken.
+    ReleaseIsSilent,
+    /// An access gives up its claim without a change, so an access that waits for one is not woken.
+    ClaimIsSilent,
 }

@@ -92,9 +92,19 @@ impl Residency {
         !(self.fetches.is_empty() && self.write_backs.is_empty())
     }
 
+    /// A block whose write-back [`Residency::begin_flush`] has asked for and a guard that writes holds up.
+    pub fn held_flush(&self) -> Option<Block> {
+        let is_held = |frame: &u32| {
+            let state = self.frames.state(*frame);
+            state.is(State::FLUSH) && state.is(State::EXCLUSIVE)
+        };
+        (0..self.frames.count()).find(is_held).map(|frame| self.frames.block(frame))
+    }
+
     /// Takes a request back that was not carried out: the way had no room, or refused it. It comes again.
     pub fn refuse(&mut self, request: Request) {
         match request {
+            _ if self.failed => {}
             Request::Fetch { first, count } => self.fetches.push_front((first, count)),
             Request::WriteBack { frame, .. } => {
                 self.counters.written_back -= 1;
@@ -117,6 +127,7 @@ impl Residency {
             self.frames.state_mut(frame).set(State::ARRIVED);
             self.settle(frame);
         }
+        self.has_changed = true;
         self.advance();
     }
 
@@ -132,6 +143,7 @@ impl Residency {
             state.clear(State::FLUSHING);
             self.unflushed -= 1;
         }
+        self.has_changed = true;
         self.settle(frame);
         self.advance();
     }

@@ -40,9 +40,9 @@ impl Residency {
 
     /// Carries out what it can of the turn.
     pub(super) fn advance(&mut self) {
-        while let Some(turn) = self.turn {
+        while let Some(turn) = self.turn.filter(|_| !self.failed) {
             let Some(action) = self.actions.as_slice().get(turn.at).copied() else {
-                self.turn = None;
+                (self.turn, self.has_changed) = (None, true);
                 return;
             };
             match action {
@@ -66,17 +66,16 @@ impl Residency {
         }
     }
 
-    /// Whether there are frames for those of the blocks that have none. Prefetched blocks make room, but not those that are asked for.
+    /// Whether there are frames for those of the blocks that have none. Other prefetched blocks make room.
     fn has_room(&mut self, first: Block, count: u32) -> bool {
-        loop {
-            let missing = (first..first + count).filter(|block| self.frames.find(*block).is_none()).count();
-            if missing as u32 <= self.frames.free() {
-                return true;
-            }
-            if !self.drop_prefetched() {
+        let blocks = first..first + count;
+        let missing = blocks.clone().filter(|block| self.frames.find(*block).is_none()).count() as u32;
+        while missing > self.frames.free() {
+            if !self.drop_prefetched(&blocks) {
                 return false;
             }
         }
+        true
     }
 
     /// Makes blocks local: those that have a frame stay, the others are fetched.
@@ -87,10 +86,8 @@ impl Residency {
                 Some(frame) => {
                     self.request(run);
                     run = block + 1..block + 1;
-                    match self.frames.adopt(frame) {
-                        true if block == turn.wanted => self.counters.prefetched_used += 1,
-                        true => {}
-                        false => self.counters.rescued += 1,
+                    if !self.frames.adopt(frame) {
+                        self.counters.rescued += 1;
                     }
                     frame
                 }
@@ -117,7 +114,7 @@ impl Residency {
             self.frames.state_mut(frame).clear(State::DIRTY);
         }
         if planted!(self, EvictionIgnoresGuards) && self.frames.state(frame).is(State::ARRIVED) {
-            return self.frames.release(frame);
+            return self.free(frame);
         }
         self.settle(frame);
     }

@@ -14,7 +14,7 @@ pub enum RegionError {
     /// Bytes of a block.
     #[error("block_bytes: {0}; expected 64, 128, 256, … 4096")]
     Block(u32),
-    /// The way, or local memory, is too small or too large.
+    /// Local memory is too small or too large.
     #[error(transparent)]
     Room(#[from] Refused),
     /// The way takes too few operations for a block.
@@ -29,6 +29,21 @@ pub enum RegionError {
         /// Operations of the way in flight.
         most: usize,
     },
+    /// The region is too long for its blocks.
+    #[error(
+        "region_bytes: {bytes}; expected at most {most_bytes} with blocks of {block_bytes}: reserve fewer bytes, or use larger blocks"
+    )]
+    Long {
+        /// Bytes of the region.
+        bytes: u64,
+        /// Bytes of a block.
+        block_bytes: u32,
+        /// Bytes of the longest region.
+        most_bytes: u64,
+    },
+    /// The region's thread did not start.
+    #[error("starting the thread of a region: {0}; free memory or threads")]
+    Thread(String),
     /// Bytes behind the end.
     #[error("bytes {at} to {end} of a region of {region_bytes}")]
     OutOfBounds {
@@ -53,9 +68,14 @@ pub enum RegionError {
     /// Too many views.
     #[error("{0} views are open, the limit: close one first, or raise `guards`")]
     Guards(u16),
-    /// A view is in the way.
+    /// A view is in the way: of an access to its block, or one that writes, of a flush.
     #[error("a view of the same bytes has been open for {0} s: close it first")]
     Held(u64),
+    /// Other accesses have all places of those that wait for a fetch, and do not go on although nothing is under way.
+    #[error(
+        "other accesses wait, as many as may, and have not gone on for {0} s: use fewer threads, or raise `local_bytes`"
+    )]
+    Crowded(u64),
     /// Remote memory is lost, with local changes of it.
     #[error("remote memory is lost, and the region with it: {0}")]
     Lost(String),

@@ -10,6 +10,7 @@
 //! write-back of a frame only while no guard writes it. Its tests hold it to that in random orders.
 
 use super::parts::{Bytes, Part};
+use super::shared::Cause;
 use p4rack_cache::region::{Found, Frame, Mode, Residency};
 use std::ptr::NonNull;
 
@@ -39,8 +40,8 @@ unsafe impl Send for Local {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tried {
     Done,
-    /// Later: see the part.
-    NotYet,
+    /// Try again after a change.
+    Waits(Cause),
     Lost,
 }
 
@@ -94,15 +95,8 @@ impl Local {
                 }
                 Tried::Done
             }
-            Found::Wait => {
-                part.is_claimed = true;
-                Tried::NotYet
-            }
-            Found::Later => {
-                part.is_claimed = false;
-                Tried::NotYet
-            }
             Found::Failed => Tried::Lost,
+            found => Tried::Waits(waits(found, part)),
         }
     }
 
@@ -168,15 +162,8 @@ impl Local {
                 // SAFETY: the part lies in its block, and so in the allocation.
                 is_kept.then(|| unsafe { start.add(part.offset as usize) }).ok_or(Unpinned::Full)
             }
-            Found::Wait => {
-                part.is_claimed = true;
-                Err(Unpinned::NotYet)
-            }
-            Found::Later => {
-                part.is_claimed = false;
-                Err(Unpinned::NotYet)
-            }
             Found::Failed => Err(Unpinned::Lost),
+            found => Err(Unpinned::Waits(waits(found, part))),
         }
     }
 
@@ -205,9 +192,19 @@ impl Local {
 /// Why there is no guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unpinned {
-    NotYet,
+    /// Try again after a change.
+    Waits(Cause),
     Full,
     Lost,
+}
+
+/// Why a part is not served yet. Notes in it whether it has a claim.
+fn waits(found: Found, part: &mut Part) -> Cause {
+    part.is_claimed = found == Found::Wait;
+    match found {
+        Found::Held => Cause::View(part.block),
+        _ => Cause::Remote,
+    }
 }
 
 impl Drop for Local {

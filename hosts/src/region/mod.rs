@@ -31,18 +31,15 @@ pub use p4rack_cache::region::Counters;
 use crate::remote::{Certain, Piece, Remote, Written};
 use guard::Pinned;
 use local::{Local, Tried, Unpinned};
+use p4rack_cache::FOOTPRINT_MAX;
 use p4rack_cache::region::{Frame, Limits, Mode, Residency, Room};
-use p4rack_netdev::clock;
-use p4rack_wire::Nanos;
 use parts::{Bytes, Part, Parts};
-use shared::Shared;
+use shared::{Cause, Look, PATIENCE, Shared};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use way::Transport;
 
-/// How long an access waits for others' views: longer than for remote memory.
-const PATIENCE: Nanos = Nanos::from_secs(20);
 /// Blocks of an access that wait at the same time.
 const WINDOW: usize = 16;
 /// Bytes that one fetch asks for at most.
@@ -51,13 +48,14 @@ const FETCH_BYTES: u32 = 32 << 10;
 /// How a region uses local memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionConfig {
-    /// Bytes of local memory: blocks and all tables.
+    /// Bytes of local memory: blocks and all tables. The buffers of the way are not counted.
     pub local_bytes: u64,
     /// Name of the policy; `p4rack cache policies` lists them.
     pub policy: String,
     /// Bytes of a block, a power of two from 64 to 4096; `None`: the policy's.
     pub block_bytes: Option<u32>,
-    /// Views open at the same time; `None`: a sixteenth of the local blocks, 4 to 64.
+    /// Views open at the same time; `None`: blocks of a 64th of local memory, but of 16 KiB if that is more, and of 256 KiB at most. In
+    /// less than 256 KiB of local memory, blocks of a sixteenth of it.
     pub guards: Option<u16>,
 }
 
@@ -130,19 +128,25 @@ impl RemoteRegion {
             return Err(RegionError::Way { bytes: block_bytes, operations, most: abilities.under_way_max });
         }
         let region_bytes = abilities.region_bytes;
-        let footprint = u32::try_from(region_bytes.div_ceil(block_bytes.into())).unwrap_or(u32::MAX);
-        let share = (config.local_bytes / u64::from(block_bytes) / 16).clamp(4, 64) as u16;
-        let guards = config.guards.unwrap_or(share);
+        let most_bytes = u64::from(FOOTPRINT_MAX) * u64::from(block_bytes);
+        if region_bytes > most_bytes {
+            return Err(RegionError::Long { bytes: region_bytes, block_bytes, most_bytes });
+        }
+        let footprint = region_bytes.div_ceil(block_bytes.into()) as u32;
+        let aside = (aside_bytes(config.local_bytes) / u64::from(block_bytes)).max(1) as u16;
+        let guards = config.guards.unwrap_or(aside);
         let fetch = (abilities.read_bytes_max.min(FETCH_BYTES) / block_bytes).max(1);
-        let limits = Limits { guards, claims: share, prefetched: share, fetch };
+        let limits = Limits { guards, claims: aside, prefetched: aside, fetch };
         let room = Room::Bytes(config.local_bytes);
         let residency = Residency::new(definition, (footprint, block_bytes), room, limits)?;
         let (local, transport) = (Local::new(residency, block_bytes), Transport::new(remote, block_bytes));
         let shared = Arc::new(Shared::new(local, transport));
         let kept = Arc::clone(&shared);
+        let keeper = std::thread::Builder::new().name("region".to_owned()).spawn(move || kept.keep());
+        let keeper = keeper.map_err(|error| RegionError::Thread(error.to_string()))?;
         Ok(RemoteRegion {
             shared,
-            keeper: Some(std::thread::spawn(move || kept.keep())),
+            keeper: Some(keeper),
             flush: Mutex::new(()),
             region_bytes,
             shift: block_bytes.trailing_zeros(),
@@ -196,12 +200,15 @@ impl RemoteRegion {
 
     /// Opens a view of bytes from `at` on: of at most `len`, and not beyond the end of their block. Iterate for more. Errors: as many
     /// views are open as may be; a view that writes the same block stays open for 20 s.
+    ///
+    /// If remote memory is lost, views that are open keep their bytes, as they were read or written here. These are no state of remote
+    /// memory then.
     pub fn view(&self, at: u64, len: usize) -> Result<View<'_>, RegionError> {
         self.pin(at, len, Mode::Read).map(View)
     }
 
     /// The same for writing, which excludes all other accesses to the block. A thread must not use the block otherwise as long as it has
-    /// this.
+    /// this. What is written after a loss, or was not flushed before it, stays here and is gone with the view.
     pub fn view_mut(&self, at: u64, len: usize) -> Result<ViewMut<'_>, RegionError> {
         self.pin(at, len, Mode::Write).map(ViewMut)
     }
@@ -214,43 +221,50 @@ impl RemoteRegion {
             return Ok(0);
         }
         let (first, last) = (at >> self.shift, (at + bytes - 1) >> self.shift);
-        let mut local = self.shared.lock();
-        self.still_there(&local)?;
-        let begun = local.residency.prefetch(first as u32, (last - first + 1) as u32);
-        self.shared.after(local);
-        Ok(begun)
+        self.shared.change(|local| match local.residency.has_failed() {
+            true => Err(lost(local)),
+            false => Ok(local.residency.prefetch(first as u32, (last - first + 1) as u32)),
+        })
     }
 
     /// Waits until all writes that returned before are in remote memory. A view that writes has to be closed first.
     pub fn flush(&self) -> Result<(), RegionError> {
         let _one = self.flush.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut local = self.shared.lock();
-        self.still_there(&local)?;
-        local.residency.begin_flush();
-        let mut until = None;
-        while !local.residency.is_flushed() {
-            local = self.shared.wait(local);
-            self.still_there(&local)?;
-            // As long as requests are under way they end, or remote memory is lost.
-            if local.under_way > 0 {
-                until = None;
+        let mut has_begun = false;
+        let flushed = self.shared.look(|local| {
+            if local.residency.has_failed() {
+                return Look::Done(Err(lost(local)));
             }
-            self.in_time(&mut until)?;
-        }
-        Ok(())
+            if !has_begun {
+                local.residency.begin_flush();
+                has_begun = true;
+            }
+            match local.residency.is_flushed() {
+                true => Look::Done(Ok(())),
+                false if local.is_busy() => Look::Waits(Cause::Remote),
+                false => Look::Waits(local.residency.held_flush().map_or(Cause::Remote, Cause::View)),
+            }
+        });
+        flushed.unwrap_or_else(|cause| Err(too_long(cause)))
     }
 
     /// Sizes, and what has happened so far.
     pub fn statistics(&self) -> Statistics {
-        let local = self.shared.lock();
-        let tables_bytes = local.residency.tables_bytes();
-        let frames = u64::from(local.residency.frame_count()) << self.shift;
-        Statistics {
-            block_bytes: 1 << self.shift,
-            local_bytes: frames + tables_bytes,
-            tables_bytes,
-            counters: *local.residency.counters(),
-        }
+        self.shared.change(|local| {
+            let tables_bytes = local.residency.tables_bytes();
+            let frames = u64::from(local.residency.frame_count()) << self.shift;
+            Statistics {
+                block_bytes: 1 << self.shift,
+                local_bytes: frames + tables_bytes,
+                tables_bytes,
+                counters: *local.residency.counters(),
+            }
+        })
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> Counters {
+        self.shared.change(|local| *local.residency.counters())
     }
 
     #[inline]
@@ -270,59 +284,28 @@ impl RemoteRegion {
         mut parts: Parts<impl Iterator<Item = (u64, u64)>>,
         mut bytes: Bytes<'_>,
     ) -> Result<(), RegionError> {
-        let mut local = self.shared.lock();
-        while let Some(mut part) = parts.next() {
-            match local.try_copy(&mut part, &mut bytes) {
-                Tried::Done => {}
-                Tried::NotYet => return self.copy_late(local, part, parts, bytes),
-                Tried::Lost => return Err(self.lost(&local)),
+        let mut late: Option<Window> = None;
+        let copied = self.shared.look(|local| {
+            if let Some(window) = &mut late {
+                return copy_late(local, window, &mut parts, &mut bytes);
             }
-        }
-        if local.residency.has_requests() {
-            self.shared.after(local);
-        }
-        Ok(())
-    }
-
-    /// Copies parts, of which the first one has to wait. Those behind it are asked for in the meantime.
-    #[cold]
-    fn copy_late<'a>(
-        &'a self,
-        mut local: MutexGuard<'a, Local>,
-        first: Part,
-        mut parts: impl Iterator<Item = Part>,
-        mut bytes: Bytes<'_>,
-    ) -> Result<(), RegionError> {
-        let mut window = [None; WINDOW];
-        window[0] = Some(first);
-        let mut until = None;
-        loop {
-            let (mut waits, mut any) = (false, false);
-            for place in &mut window {
-                let Some(mut part) = place.take().or_else(|| parts.next()) else { continue };
+            while let Some(mut part) = parts.next() {
                 match local.try_copy(&mut part, &mut bytes) {
-                    Tried::Done => any = true,
-                    Tried::NotYet => (*place, waits) = (Some(part), true),
-                    Tried::Lost => {
-                        give_up(&mut local, window.iter().flatten());
-                        return Err(self.lost(&local));
+                    Tried::Done => {}
+                    Tried::Waits(_) => {
+                        let window = late.insert([None; WINDOW]);
+                        window[0] = Some(part);
+                        return copy_late(local, window, &mut parts, &mut bytes);
                     }
+                    Tried::Lost => return Look::Done(Err(lost(local))),
                 }
             }
-            if any {
-                until = None;
-                continue;
-            }
-            if !waits {
-                self.shared.after(local);
-                return Ok(());
-            }
-            local = self.shared.wait(local);
-            if let Err(error) = self.in_time(&mut until) {
-                give_up(&mut local, window.iter().flatten());
-                return Err(error);
-            }
-        }
+            Look::Done(Ok(()))
+        });
+        copied.unwrap_or_else(|cause| {
+            self.shared.change(|local| give_up(local, late.iter().flatten().flatten()));
+            Err(too_long(cause))
+        })
     }
 
     fn pin(&self, at: u64, len: usize, mode: Mode) -> Result<Pinned<'_>, RegionError> {
@@ -330,55 +313,56 @@ impl RemoteRegion {
         let Some(mut part) = Parts::new(std::iter::once((at, len as u64)), self.shift).next() else {
             return Err(RegionError::Empty);
         };
-        let mut local = self.shared.lock();
-        let mut until = None;
-        loop {
-            match local.try_pin(&mut part, mode) {
-                Ok(bytes) => {
-                    self.shared.after(local);
-                    return Ok(Pinned {
-                        region: self,
-                        frame: part.frame,
-                        mode,
-                        bytes,
-                        len: part.len as usize,
-                    });
-                }
-                Err(Unpinned::Full) => return Err(RegionError::Guards(self.guards)),
-                Err(Unpinned::Lost) => return Err(self.lost(&local)),
-                Err(Unpinned::NotYet) => {}
-            }
-            local = self.shared.wait(local);
-            if let Err(error) = self.in_time(&mut until) {
-                give_up(&mut local, [&part]);
-                return Err(error);
-            }
-        }
+        let pinned = self.shared.look(|local| match local.try_pin(&mut part, mode) {
+            Ok(bytes) => Look::Done(Ok(bytes)),
+            Err(Unpinned::Full) => Look::Done(Err(RegionError::Guards(self.guards))),
+            Err(Unpinned::Lost) => Look::Done(Err(lost(local))),
+            Err(Unpinned::Waits(cause)) => Look::Waits(cause),
+        });
+        let bytes = pinned.unwrap_or_else(|cause| {
+            self.shared.change(|local| give_up(local, [&part]));
+            Err(too_long(cause))
+        })?;
+        Ok(Pinned { region: self, frame: part.frame, mode, bytes, len: part.len as usize })
     }
 
     fn unpin(&self, frame: Frame, mode: Mode) {
-        let mut local = self.shared.lock();
-        local.residency.release(frame, mode);
-        self.shared.wake(&local);
-        self.shared.after(local);
+        self.shared.change(|local| local.residency.release(frame, mode));
     }
+}
 
-    /// Errors: an access has waited for too long, since `until` was set.
-    fn in_time(&self, until: &mut Option<Nanos>) -> Result<(), RegionError> {
-        let now = clock::now();
-        match now > *until.get_or_insert(now + PATIENCE) {
-            true => Err(RegionError::Held(PATIENCE.0 / 1_000_000_000)),
-            false => Ok(()),
+/// Parts of an access that wait.
+type Window = [Option<Part>; WINDOW];
+
+/// Copies what has arrived of parts that had to wait. Those behind them are asked for in the meantime.
+#[cold]
+fn copy_late(
+    local: &mut Local,
+    window: &mut Window,
+    parts: &mut impl Iterator<Item = Part>,
+    bytes: &mut Bytes<'_>,
+) -> Look<Result<(), RegionError>> {
+    loop {
+        let (mut any, mut waits) = (false, None);
+        for place in window.iter_mut() {
+            let Some(mut part) = place.take().or_else(|| parts.next()) else { continue };
+            match local.try_copy(&mut part, bytes) {
+                Tried::Done => any = true,
+                Tried::Waits(cause) => {
+                    *place = Some(part);
+                    waits = Some(waits.map_or(cause, |other| cause.min(other)));
+                }
+                Tried::Lost => {
+                    give_up(local, window.iter().flatten());
+                    return Look::Done(Err(lost(local)));
+                }
+            }
         }
-    }
-
-    fn still_there(&self, local: &Local) -> Result<(), RegionError> {
-        if local.residency.has_failed() { Err(self.lost(local)) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn lost(&self, local: &Local) -> RegionError {
-        RegionError::Lost(local.lost.clone().unwrap_or_default())
+        match waits {
+            _ if any => {}
+            Some(cause) => return Look::Waits(cause),
+            None => return Look::Done(Ok(())),
+        }
     }
 }
 
@@ -387,4 +371,24 @@ fn give_up<'p>(local: &mut Local, parts: impl IntoIterator<Item = &'p Part>) {
     for part in parts.into_iter().filter(|part| part.is_claimed) {
         local.residency.give_up(part.block);
     }
+}
+
+#[cold]
+fn lost(local: &Local) -> RegionError {
+    RegionError::Lost(local.lost.clone().unwrap_or_default())
+}
+
+#[cold]
+fn too_long(cause: Cause) -> RegionError {
+    let s = PATIENCE.0 / 1_000_000_000;
+    match cause {
+        Cause::View(_) => RegionError::Held(s),
+        Cause::Remote => RegionError::Crowded(s),
+    }
+}
+
+/// Bytes of the blocks of views, of those of accesses that wait, and of prefetched ones. They depend on neither policy nor block, so
+/// that all policies have the same local memory.
+fn aside_bytes(local_bytes: u64) -> u64 {
+    (local_bytes / 64).clamp(16 << 10, 256 << 10).min(local_bytes / 16)
 }

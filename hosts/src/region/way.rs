@@ -7,7 +7,8 @@ use p4rack_wire::Nanos;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How long remote memory may answer nothing while it is asked. Most ways report a loss sooner.
-const PATIENCE: Nanos = Nanos::from_secs(10);
+const PATIENCE: Nanos = Nanos::from_secs(PATIENCE_S);
+const PATIENCE_S: u64 = 10;
 
 /// A way and what is under way on it.
 pub(super) struct Transport {
@@ -17,6 +18,10 @@ pub(super) struct Transport {
     operations: Window<Part>,
     /// Since when something is asked and nothing has succeeded.
     unanswered: Option<Nanos>,
+    /// Why the last request failed that failed since.
+    last_failure: Option<Status>,
+    /// The way's [losses](Remote::losses) when it was taken over.
+    losses: u64,
 }
 
 /// A request that was taken.
@@ -34,14 +39,26 @@ struct Part {
     bytes: usize,
 }
 
+/// The failure of a request that counts: one for good before an unknown result, and this before one that was not carried out.
+fn worse(before: Option<Status>, after: Option<Status>) -> Option<Status> {
+    let rank = |status: &Status| match status {
+        Status::Busy | Status::Full => 0,
+        Status::Unknown => 1,
+        _ => 2,
+    };
+    [after, before].into_iter().flatten().max_by_key(rank)
+}
+
 pub(super) fn lock(local: &Mutex<Local>) -> MutexGuard<'_, Local> {
     local.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Transport {
     pub fn new(remote: Box<dyn Remote>, block_bytes: u32) -> Transport {
-        let (requests, operations) = (Window::default(), Window::default());
-        Transport { remote, block_bytes: block_bytes.into(), requests, operations, unanswered: None }
+        let (requests, operations, losses) = (Window::default(), Window::default(), remote.losses());
+        let (unanswered, last_failure) = (None, None);
+        let block_bytes = block_bytes.into();
+        Transport { remote, block_bytes, requests, operations, unanswered, last_failure, losses }
     }
 
     /// Submits what is asked for, then waits for ends, at most `wait`. A loss is noted in `local`.
@@ -56,14 +73,15 @@ impl Transport {
         });
         let now = self.remote.now();
         let is_late = self.unanswered.is_some_and(|since| now > since + PATIENCE);
-        let why = match polled {
-            Err(error) => Some(error.to_string()),
-            Ok(()) if is_late => Some(format!("no answer for {} s", PATIENCE.0 / 1_000_000_000)),
-            Ok(()) => None,
+        let why = match (polled, self.last_failure) {
+            (Err(error), _) => error.to_string(),
+            (Ok(()), Some(status)) if is_late => {
+                format!("no success for {PATIENCE_S} s; the last failure: {status}")
+            }
+            (Ok(()), None) if is_late => format!("no answer for {PATIENCE_S} s"),
+            (Ok(()), _) => return,
         };
-        if let Some(why) = why {
-            lock(local).lose(why);
-        }
+        lock(local).lose(why);
     }
 
     /// Submits requests as long as the way takes them. Returns whether there were any.
@@ -138,12 +156,14 @@ impl Transport {
                 // The other end answers what was not asked for.
                 _ => Some(Status::BadOperation),
             };
-            // What can't be repeated counts most.
-            taken.failed = match (taken.failed, failed) {
-                (Some(status), _) if !status.is_passing() => Some(status),
-                (before, after) => after.or(before),
-            };
+            taken.failed = worse(taken.failed, failed);
         })?;
+        // Before a request ends: what has arrived may be of the new memory.
+        if self.remote.losses() > self.losses {
+            return Err(RemoteError::Broken(
+                "the memory's host has started again, without its content".into(),
+            ));
+        }
         if ended {
             let over: Vec<u64> = self
                 .requests
@@ -162,7 +182,10 @@ impl Transport {
         let Some(Taken { request, failed, .. }) = self.requests.take(number) else { return };
         local.under_way -= 1;
         match (request, failed) {
-            (_, None) => self.unanswered = (local.under_way > 0).then(|| self.remote.now()),
+            (_, None) => {
+                self.unanswered = (local.under_way > 0).then(|| self.remote.now());
+                self.last_failure = None;
+            }
             (Request::Fetch { .. }, Some(status)) if status.is_passing() => {}
             // It was not carried out, as a repeated write-back with an unknown result might be, after a newer one.
             (Request::WriteBack { .. }, Some(Status::Busy | Status::Full)) => {}
@@ -173,6 +196,7 @@ impl Transport {
                 return local.lose(format!("a write of block {block} failed: {status}"));
             }
         }
+        self.last_failure = failed.or(self.last_failure);
         match (request, failed) {
             (request, Some(_)) => local.residency.refuse(request),
             (Request::Fetch { first, count }, None) => local.residency.fetched(first, count),

@@ -51,12 +51,14 @@ fn status(done: Result<(), RegionError>) -> Status {
         Ok(()) => Status::Ok,
         Err(RegionError::OutOfBounds { .. }) => Status::OutOfBounds,
         Err(RegionError::Lost(_)) => Status::Gone,
-        Err(RegionError::Held(_) | RegionError::Guards(_)) => Status::Busy,
+        Err(RegionError::Held(_) | RegionError::Crowded(_) | RegionError::Guards(_)) => Status::Busy,
         Err(RegionError::Length { .. } | RegionError::Empty) => Status::BadLength,
         Err(
             RegionError::Policy { .. }
             | RegionError::Block(_)
             | RegionError::Room(_)
+            | RegionError::Long { .. }
+            | RegionError::Thread(_)
             | RegionError::Way { .. },
         ) => Status::BadArgument,
     }

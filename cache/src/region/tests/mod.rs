@@ -6,7 +6,7 @@ mod world;
 
 use super::plant::Plant;
 use super::{Found, Limits, Mode, Request, Residency, Room};
-use crate::{Actions, Block, Build, POLICIES, Policy, Served, find};
+use crate::{Action, Actions, Block, Build, POLICIES, Policy, Served, find};
 use p4rack_wire::SplitMix;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -96,12 +96,47 @@ fn planted_mistakes_are_seen() {
         (Plant::PromotionCleans, "another content"),
         (Plant::PrefetchIsUse, "more uses"),
         (Plant::EvictionCleans, "another content"),
-        (Plant::EvictionIgnoresGuards, "under a guard"),
+        (Plant::EvictionIgnoresGuards, "pins, and"),
+        (Plant::ReleaseLeaks, "is lost"),
+        (Plant::ReleaseIsSilent, "nothing woke it"),
+        (Plant::ClaimIsSilent, "nothing woke it"),
     ] {
         let runs = |seed| ["runs", "unimem"].map(|name| run(name, seed, setting(seed), Some(plant)));
         let whys: Vec<_> = (0..60).flat_map(runs).filter_map(Result::err).collect();
         assert!(whys.iter().any(|why| why.contains(found)), "{plant:?}: {:?}", whys.first());
     }
+}
+
+/// A policy that asks for what a test says: at an access to a block, for its first line that is left.
+struct Script(Vec<(Block, Vec<Action>)>);
+
+impl Policy for Script {
+    fn access(&mut self, block: Block, _: bool, actions: &mut Actions) -> Served {
+        actions.clear();
+        if let Some(line) = self.0.iter().position(|(at, _)| *at == block) {
+            self.0.remove(line).1.into_iter().for_each(|action| actions.push(action));
+        }
+        Served::Remote
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// A region of 64 blocks, 16 of them local, whose policy asks for this.
+fn scripted<const N: usize>(script: [(Block, Vec<Action>); N]) -> Residency {
+    let mut residency = region("lru", 64, 16, LIMITS);
+    residency.policy = Box::new(Script(script.into()));
+    residency
+}
+
+fn fetch(first: Block, count: u32) -> Action {
+    Action::Fetch { first, count, ahead: false }
+}
+
+fn evict(block: Block) -> Action {
+    Action::Evict { block, dirty: false }
 }
 
 /// Carries out all requests, in order.
@@ -174,8 +209,7 @@ fn guards_keep_their_blocks_and_have_a_limit() {
     let frame = residency.frame_of(0).expect("is pinned");
     let Found::Here(again) = residency.access(0, Mode::Read) else { panic!("readers share") };
     assert!(again == frame && !residency.pin(frame, Mode::Read), "more guards than may be");
-    assert_eq!(residency.access(0, Mode::Write), Found::Wait, "a writer waits for readers");
-    residency.give_up(0);
+    assert_eq!(residency.access(0, Mode::Write), Found::Held, "a writer waits for readers");
     for block in 3..60 {
         use_block(&mut residency, block, Mode::Write);
     }
@@ -198,6 +232,132 @@ fn the_oldest_unused_prefetched_blocks_make_room() {
     // All are on their way: there is nothing to drop.
     assert_eq!(residency.prefetch(40, 1), 0);
     assert_eq!(residency.prefetch(63, 100), 0);
+}
+
+/// A fetch of several blocks brings a prefetched one to the policy before it is used.
+#[test]
+fn a_prefetched_block_counts_with_its_first_use() {
+    let mut residency = scripted([(10, vec![fetch(10, 4)]), (13, vec![evict(11), evict(12)])]);
+    assert_eq!(residency.prefetch(10, 3), 3);
+    settle(&mut residency);
+    let used = |residency: &Residency| {
+        let counters = residency.counters();
+        (counters.prefetched_used, counters.prefetched_unused)
+    };
+    use_block(&mut residency, 10, Mode::Read);
+    assert_eq!(used(&residency), (1, 0));
+    use_block(&mut residency, 11, Mode::Read);
+    use_block(&mut residency, 11, Mode::Read);
+    assert_eq!(used(&residency), (2, 0), "once");
+    use_block(&mut residency, 13, Mode::Read);
+    assert_eq!(used(&residency), (2, 1), "the policy drops the third one unused");
+    assert_eq!(residency.check(), Ok(()));
+}
+
+/// Its claims go to the frame that the turn gives it.
+#[test]
+fn a_block_that_a_turn_waits_for_is_not_prefetched() {
+    let all = LIMITS.frames() + 16;
+    let drops = (0..12).map(evict).chain([fetch(40, 12)]).collect();
+    let mut residency = scripted([(0, vec![fetch(0, 16)]), (16, vec![fetch(16, all - 16 - 8)]), (40, drops)]);
+    use_block(&mut residency, 0, Mode::Read);
+    for block in 0..12 {
+        use_block(&mut residency, block, Mode::Write);
+    }
+    assert_eq!(residency.access(16, Mode::Read), Found::Wait);
+    residency.give_up(16);
+    // Eight frames are free, and twelve blocks leave.
+    assert_eq!(residency.access(40, Mode::Read), Found::Wait);
+    assert_eq!((residency.frame_of(40), residency.prefetch(40, 1)), (None, 0));
+    settle(&mut residency);
+    assert!(matches!(residency.claimed(40, Mode::Read), Found::Here(_)));
+}
+
+#[test]
+fn accesses_that_a_guard_holds_up_leave_the_claims_to_others() {
+    let mut residency = region("lru", 64, 16, LIMITS);
+    use_block(&mut residency, 1, Mode::Read);
+    let Found::Here(frame) = residency.access(1, Mode::Write) else { panic!("block 1 is not there") };
+    assert!(residency.pin(frame, Mode::Write));
+    for _ in 0..2 * LIMITS.claims {
+        assert_eq!(residency.access(1, Mode::Read), Found::Held);
+    }
+    // Claims on a block that a guard takes as soon as it is here are void.
+    for _ in 0..LIMITS.claims {
+        assert_eq!(residency.access(2, Mode::Read), Found::Wait);
+    }
+    settle(&mut residency);
+    let Found::Here(other) = residency.claimed(2, Mode::Write) else { panic!("block 2 is not there") };
+    assert!(residency.keep(other, Mode::Write));
+    for _ in 1..LIMITS.claims {
+        assert_eq!(residency.claimed(2, Mode::Read), Found::Held);
+    }
+    use_block(&mut residency, 3, Mode::Read);
+    residency.release(frame, Mode::Write);
+    assert_eq!(residency.access(1, Mode::Read), Found::Here(frame));
+}
+
+#[test]
+fn a_block_that_the_policy_drops_as_it_is_used_is_read_and_freed() {
+    for (mode, claims) in [(Mode::Read, 0), (Mode::Write, 0), (Mode::Read, LIMITS.claims)] {
+        let mut residency = scripted([(7, vec![fetch(7, 1)]), (7, vec![evict(7)])]);
+        use_block(&mut residency, 7, Mode::Read);
+        residency.claims = claims.into();
+        let found = residency.access(7, mode);
+        residency.claims -= u32::from(claims);
+        match (mode, claims) {
+            (Mode::Read, 0) => {
+                assert_eq!(found, Found::Wait);
+                assert!(residency.take_changed(), "the access itself goes on");
+                let Found::Here(frame) = residency.claimed(7, mode) else { panic!("the frame is gone") };
+                residency.unpin(frame, mode);
+            }
+            (Mode::Read, _) => assert_eq!(found, Found::Later),
+            (Mode::Write, _) => {
+                assert!(matches!(found, Found::Here(_)));
+                assert!(matches!(settle(&mut residency)[..], [Request::WriteBack { block: 7, .. }]));
+            }
+        }
+        assert_eq!((residency.frame_of(7), residency.check()), (None, Ok(())), "{mode:?}");
+    }
+}
+
+/// Frames that are asked for don't make room for each other.
+#[test]
+fn a_fetch_keeps_the_prefetched_blocks_that_it_asks_for() {
+    let extra = LIMITS.frames();
+    let drops = (0..16).map(evict).chain([fetch(16, extra - 4)]).collect();
+    let mut residency = scripted([(0, vec![fetch(0, 16)]), (16, drops), (40, vec![fetch(40, 8)])]);
+    use_block(&mut residency, 0, Mode::Read);
+    for block in 0..16 {
+        use_block(&mut residency, block, Mode::Write);
+    }
+    assert_eq!(residency.prefetch(40, 4), 4);
+    let fetches = residency.next_request();
+    assert_eq!(fetches, Some(Request::Fetch { first: 40, count: 4 }));
+    residency.fetched(40, 4);
+    // All frames are in use: 16 blocks leave, and the write-backs do not end.
+    assert_eq!(residency.access(16, Mode::Read), Found::Wait);
+    residency.give_up(16);
+    assert!(matches!(residency.access(40, Mode::Read), Found::Here(_)));
+    assert!((40..44).all(|block| residency.frame_of(block).is_some()), "dropped to be fetched again");
+    settle(&mut residency);
+    assert_eq!(residency.counters().prefetched_unused, 0);
+}
+
+/// Where all of remote memory fits, no policy drops a block.
+#[test]
+fn each_block_is_fetched_once_where_all_are_local() {
+    for definition in online() {
+        let mut residency = region(definition.name, 256, 256, LIMITS);
+        let mut random = SplitMix(3);
+        for _ in 0..20_000 {
+            let mode = if random.next().is_multiple_of(4) { Mode::Write } else { Mode::Read };
+            use_block(&mut residency, random.between(0, 255) as u32, mode);
+        }
+        let counters = residency.counters();
+        assert_eq!((counters.fetched, counters.evicted), (256, 0), "{}", definition.name);
+    }
 }
 
 #[test]

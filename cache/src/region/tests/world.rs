@@ -70,6 +70,8 @@ pub struct World {
     remote: Vec<u64>,
     local: Vec<u64>,
     threads: Vec<Doing>,
+    /// Whether each thread's wait may be over: something has changed since it last asked.
+    woken: Vec<bool>,
     under_way: Vec<UnderWay>,
     serial: u64,
     /// Of each block before the flush that runs: what has to be in remote memory when it ends, or something newer.
@@ -89,6 +91,7 @@ impl World {
             plain: vec![0; blocks],
             remote: vec![0; blocks],
             threads: vec![Doing::Nothing; setting.threads],
+            woken: vec![true; setting.threads],
             under_way: Vec::new(),
             serial: 0,
             flushing: None,
@@ -132,7 +135,7 @@ impl World {
         match choose(8) {
             0..4 => {
                 let thread = choose(self.threads.len() as u64) as usize;
-                self.threads[thread] = self.turn(self.threads[thread], choose, begins)?;
+                self.take_turn(thread, choose, begins)?;
             }
             4 => self.submit(choose)?,
             5 if self.setting.dies && begins && choose(400) == 0 => {
@@ -141,7 +144,26 @@ impl World {
             }
             _ => self.deliver(choose)?,
         }
+        if self.residency.take_changed() {
+            self.woken.fill(true);
+        }
         self.check()
+    }
+
+    /// A thread that waits asks without need too, and must not be served: a real one sleeps until it is woken.
+    fn take_turn(&mut self, thread: usize, choose: Choose<'_>, begins: bool) -> Result<(), String> {
+        let doing = self.threads[thread];
+        let served = |world: &World| {
+            let flushed = matches!(doing, Doing::Flushes) && world.flushing.is_none();
+            (world.reads, world.residency.counters().from_remote, flushed)
+        };
+        let (before, is_woken) = (served(self), std::mem::take(&mut self.woken[thread]));
+        self.threads[thread] = self.turn(doing, choose, begins)?;
+        let waits = matches!(doing, Doing::Asks(_) | Doing::Claims(_) | Doing::Flushes);
+        match waits && !is_woken && served(self) != before {
+            true => Err(format!("thread {thread} goes on, and nothing woke it: {doing:?}")),
+            false => Ok(()),
+        }
     }
 
     /// A thread's next step.
@@ -167,7 +189,7 @@ impl World {
                     Ok(Doing::Nothing)
                 }
                 Found::Wait => Ok(doing),
-                Found::Later => Ok(Doing::Asks(want)),
+                Found::Later | Found::Held => Ok(Doing::Asks(want)),
                 Found::Failed => self.failed(),
             },
             Doing::Holds { block, frame, mode, value, left } => {
@@ -232,6 +254,8 @@ impl World {
     fn begin_flush(&mut self) {
         self.flushing = Some(self.plain.clone());
         self.residency.begin_flush();
+        // It may have nothing to wait for.
+        self.woken.fill(true);
     }
 
     fn access(&mut self, want: Want) -> Result<Doing, String> {
@@ -245,7 +269,7 @@ impl World {
                 Ok(if is_held { self.hold(frame, want) } else { Doing::Nothing })
             }
             Found::Wait => Ok(Doing::Claims(want)),
-            Found::Later => Ok(Doing::Asks(want)),
+            Found::Later | Found::Held => Ok(Doing::Asks(want)),
             Found::Failed => self.failed(),
         }
     }
