@@ -7,7 +7,8 @@
  *
  * Reads and writes use local memory; a policy decides which blocks stay there. Writes reach remote memory when their block leaves, and by
  * p4rack_region_flush. Nothing else may use the same remote bytes. If remote memory is lost, every later call returns
- * P4RACK_MEMORY_GONE, and writes that were not flushed are gone. docs/unimem.md says more.
+ * P4RACK_MEMORY_GONE, and writes that were not flushed are gone. A call that other threads hold up for 20 s returns P4RACK_MEMORY_BUSY.
+ * docs/unimem.md says more.
  *
  * Any number of threads may use a region at the same time. Each block's part of a read or write takes effect in one step.
  */
@@ -27,7 +28,7 @@ typedef struct p4rack_region p4rack_region;
 
 /* How a region uses local memory. */
 typedef struct p4rack_region_config {
-    uint64_t local_bytes; /* of blocks and all tables; never more */
+    uint64_t local_bytes; /* of blocks and all tables, never more; the buffers of the way come on top */
     const char *policy;   /* as `p4rack cache policies` lists them; NULL: "runs" */
     uint32_t block_bytes; /* a power of two from 64 to 4096; 0: the policy's */
 } p4rack_region_config;
