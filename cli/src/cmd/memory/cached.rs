@@ -53,6 +53,8 @@ struct Outcome {
     statistics: Statistics,
     latencies: Histogram,
     flush_us: f64,
+    /// Accesses all of whose bytes were local.
+    hits: u64,
     /// Reads of other bytes than were written.
     wrong: u64,
 }
@@ -119,6 +121,11 @@ fn make(region: &RemoteRegion, trace: &Trace) -> Result<Outcome, region::RegionE
     let length = trace.bytes as usize;
     let (mut plain, mut known) = (vec![0u8; length], vec![false; length]);
     let (mut latencies, mut wrong, mut buffer) = (Histogram::new(), 0, Vec::new());
+    let waits = || {
+        let counters = region.counters();
+        counters.from_remote + counters.joined
+    };
+    let (mut hits, mut before) = (0, waits());
     for (nth, access) in trace.accesses.iter().enumerate() {
         let start = access.address as usize;
         let place = start..(start + access.bytes as usize).min(length);
@@ -137,17 +144,19 @@ fn make(region: &RemoteRegion, trace: &Trace) -> Result<Outcome, region::RegionE
             here.copy_from_slice(&buffer);
         }
         known[place].fill(true);
+        let after = waits();
+        hits += u64::from(after == before);
+        before = after;
     }
     let begun = clock::now();
     region.flush()?;
     let flush_us = (clock::now() - begun).0 as f64 / 1e3;
-    Ok(Outcome { statistics: region.statistics(), latencies, flush_us, wrong })
+    Ok(Outcome { statistics: region.statistics(), latencies, flush_us, hits, wrong })
 }
 
-/// Share of accesses to blocks that were local.
-fn hit_rate(statistics: &Statistics) -> f64 {
-    let counters = &statistics.counters;
-    (counters.from_host + counters.from_device) as f64 / counters.accesses().max(1) as f64
+/// Share of accesses that waited for no block. Its blocks don't count: an access has more of them if they are small.
+fn hit_rate(outcome: &Outcome, trace: &Trace) -> f64 {
+    outcome.hits as f64 / trace.accesses.len() as f64
 }
 
 fn moved(statistics: &Statistics) -> [u64; 2] {
@@ -167,7 +176,7 @@ fn figures(outcome: &Outcome, trace: &Trace, policy: &str, way: &str) -> Value {
         "local_bytes": statistics.local_bytes,
         "tables_bytes": statistics.tables_bytes,
         "block_bytes": statistics.block_bytes,
-        "hit_rate": hit_rate(statistics),
+        "hit_rate": hit_rate(outcome, trace),
         "from_host": counters.from_host,
         "from_device": counters.from_device,
         "from_remote": counters.from_remote + counters.joined,
@@ -191,8 +200,8 @@ fn table(outcome: &Outcome, trace: &Trace, policy: &str, way: &str) -> String {
     row("local memory, with tables", text::bytes(statistics.local_bytes));
     row("tables", text::bytes(statistics.tables_bytes));
     row("blocks", text::bytes(statistics.block_bytes.into()));
-    row("hit rate", format!("{:.2} %", 100.0 * hit_rate(statistics)));
-    row("of them in whole pages", text::count(statistics.counters.from_host));
+    row("hit rate", format!("{:.2} %", 100.0 * hit_rate(outcome, trace)));
+    row("uses of blocks in whole pages", text::count(statistics.counters.from_host));
     row("fetched", text::bytes(fetched));
     row("written back", text::bytes(written));
     for (what, quantile) in [("access, p50", 0.5), ("access, p99", 0.99), ("access, p99.9", 0.999)] {
