@@ -92,8 +92,11 @@ impl Residency {
         !(self.fetches.is_empty() && self.write_backs.is_empty())
     }
 
-    /// A block whose write-back [`Residency::begin_flush`] has asked for and a guard that writes holds up.
+    /// A block that the flush waits for while a guard writes it, if nothing but such blocks may be left.
     pub fn held_flush(&self) -> Option<Block> {
+        if self.unflushed > self.guards {
+            return None;
+        }
         let is_held = |frame: &u32| {
             let state = self.frames.state(*frame);
             state.is(State::FLUSH) && state.is(State::EXCLUSIVE)

@@ -241,7 +241,6 @@ impl RemoteRegion {
             }
             match local.residency.is_flushed() {
                 true => Look::Done(Ok(())),
-                false if local.is_busy() => Look::Waits(Cause::Remote),
                 false => Look::Waits(local.residency.held_flush().map_or(Cause::Remote, Cause::View)),
             }
         });
