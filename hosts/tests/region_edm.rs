@@ -104,7 +104,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The node connects again by itself, and its bytes are zeros then: the region must not pass them on.
+/// The client connects again, and the bytes there are zeros then: the region must not pass them on.
 #[test]
 fn a_memory_node_that_starts_again_loses_the_region() {
     let (Ok(client), Ok(switch)) = (NetNs::create(), NetNs::create()) else {
