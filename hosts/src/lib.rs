@@ -8,6 +8,7 @@ pub mod cowbird;
 pub mod memory;
 mod metrics;
 pub mod outlet;
+pub mod paging;
 pub mod region;
 pub mod remote;
 pub mod report;

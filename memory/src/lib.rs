@@ -1,9 +1,10 @@
 //! Remote memory for programs, as a rack's description defines it: the hosts with memory, and the configuration of EDM's nodes on
 //! them. [`clio`] has Clio's interface, [`region`] regions with a cache in local memory. [`c`] has the same for C, and Cowbird's
-//! client; the headers in `include/` declare them.
+//! client; the headers in `include/` declare them. [`mapping`] has regions as ordinary memory.
 
 pub mod c;
 pub mod clio;
+pub mod mapping;
 mod open;
 pub mod region;
 

@@ -8,6 +8,7 @@ use p4rack_fabric::roce::Config;
 use p4rack_hosts::clio::ClioError;
 use p4rack_hosts::clio::Patience;
 use p4rack_hosts::memory::{EdmPortError, NotHere};
+use p4rack_hosts::paging::MappingError;
 use p4rack_hosts::region::RegionError;
 use p4rack_hosts::remote::{self, Held, Own, Place, Region, Remote, RemoteError, Shape, UnderWay};
 use p4rack_hosts::roce::setup::Server;
@@ -80,6 +81,9 @@ pub enum OpenError {
     /// A cached region can't be made of it.
     #[error(transparent)]
     Region(#[from] RegionError),
+    /// A mapping can't be made of it.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
 }
 
 impl OpenError {
