@@ -61,12 +61,19 @@ pub enum MappingError {
         bytes: u64,
     },
     /// This processor's faults don't say whether they write.
-    #[error("faults: in_thread on this processor; expected by_thread, as only x86-64 names the kind of a fault")]
+    #[error(
+        "faults: in_thread on this processor; expected by_thread, as only x86-64 names the kind of a fault"
+    )]
     Processor,
     /// As many mappings of [`Faults::InThread`](super::Faults) as a process may have.
-    #[error("{0} mappings serve faults in the thread, the limit of a process: drop one first, or use by_thread")]
+    #[error(
+        "{0} mappings serve faults in the thread, the limit of a process: drop one first, or use by_thread"
+    )]
     Mappings(usize),
-    /// The region failed: remote memory is lost.
+    /// No page moves any more.
+    #[error("the mapping is lost: {0}")]
+    Lost(String),
+    /// The region failed.
     #[error(transparent)]
     Region(#[from] RegionError),
 }

@@ -1,86 +1,276 @@
 //! Ordinary memory whose pages come from a region of remote memory, by userfaultfd.
+//!
+//! ```text
+//!  program ── loads, stores ──▶ range ── fault ──▶ SIGBUS in the thread, or a thread of the mapping
+//!                                 ▲                        │
+//!                                 │ operations             ▼
+//!                               Memory ◀──── Inner ◀──▶ Pages      which page is where: no memory, no I/O
+//!                                              │
+//!                                              ▼
+//!                                         RemoteRegion             blocks of 512 B, behind pages of 4 KB
+//! ```
+//!
+//! - **A page** is filled with what of it the region has: blocks that are local, and one fetch of all others. A page without content is
+//!   filled with zeros, without the region.
+//! - **Writes** are found by protection. The first one to a page saves its *twin*; when the page leaves, only the pieces of 512 B are
+//!   written to the region that differ from the twin.
+//! - **Leaving.** Pages leave in batches, by a thread of the mapping before room is short, or else by the thread that needs room.
+//!   [`pages`] has the order of the steps, and what stays.
+//! - **Memory.** Pages in place, twins, pages on the shelf and tables never exceed `pages_bytes`. The region's bytes are its own.
+//! - **A loss** of the region ends the mapping. Pages in place stay as they are; the first access that needs the region ends in SIGBUS,
+//!   after a message on standard error. There is no other answer to a load.
+//!
+//! What a program must not do with the range: map, protect, lock or advise it ([`Mapping::discard`] is for dropping); have the kernel
+//! use its pages behind the page table (O_DIRECT, io_uring, RDMA); keep thread stacks or its allocator's own data there; share it with
+//! a child, which does not have it.
 
 mod config;
 mod error;
+mod inner;
+mod memory;
+mod pages;
+#[cfg(test)]
+mod plant;
+mod signal;
 mod statistics;
+mod table;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod twin;
+mod uffd;
 
 pub use config::{Faults, MappingConfig, PAGE_BYTES, split};
 pub use error::MappingError;
+pub use signal::with_signals_blocked;
 pub use statistics::{MappingStatistics, PageCounters};
+pub use uffd::check_privileges;
 
 use crate::region::RemoteRegion;
+use inner::{Batch, Inner};
+use memory::Memory;
+use p4rack_netdev::wait::Waker;
+use pages::{BATCH, Pages, Step};
+use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use table::ENTRIES_MAX;
+use thread::Queue;
+use uffd::Uffd;
 
-/// A range of ordinary memory. See the [module](self).
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Fewest pages in memory.
+const PAGES_MIN: u64 = 64;
+/// Pages that are discarded before other threads have a turn.
+const TURN: u64 = 1_024;
+
+/// A range of ordinary memory behind which lies a region of remote memory. See the [module](self).
+///
+/// Dropping it writes nothing back, and unmaps the range.
 pub struct Mapping {
-    region: Box<dyn Deref<Target = RemoteRegion> + Send + Sync>,
-    start: NonNull<u8>,
-    bytes: u64,
+    inner: Arc<Inner>,
+    served: Option<signal::Served>,
+    threads: Vec<JoinHandle<()>>,
+    end: Waker,
+    limit_bytes: u64,
+    tables_bytes: u64,
+    pages: u32,
 }
 
-impl Mapping {
-    /// A mapping of a region that nothing else uses.
-    pub fn new(
-        region: impl Deref<Target = RemoteRegion> + Send + Sync + 'static,
-        config: &MappingConfig,
-    ) -> Result<Mapping, MappingError> {
-        let bytes = region.region_bytes() / PAGE_BYTES as u64 * PAGE_BYTES as u64;
-        let _ = config;
-        Ok(Mapping { region: Box::new(region), start: NonNull::dangling(), bytes })
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mapping").field("pages", &self.pages).finish_non_exhaustive()
     }
+}
 
-    /// Start of the range, at a page's boundary.
-    pub fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-
-    /// Bytes of the range: the region's whole pages.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Drops the content of whole pages without writing it back; they read as zeros from then on.
-    pub fn discard(&self, at: u64, bytes: u64) -> Result<(), MappingError> {
-        let _ = (at, bytes);
-        Ok(())
-    }
-
-    /// Waits until all writes to the range that returned before are in remote memory.
-    pub fn flush(&self) -> Result<(), MappingError> {
-        Ok(self.region.flush()?)
-    }
-
-    /// Sizes, and what has happened so far.
-    pub fn statistics(&self) -> MappingStatistics {
-        MappingStatistics {
-            bytes: self.bytes,
-            limit_bytes: 0,
-            local_bytes: 0,
-            local_bytes_max: 0,
-            tables_bytes: 0,
-            in_place: 0,
-            on_shelf: 0,
-            pages: PageCounters::default(),
-            region: self.region.statistics(),
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        self.served = None;
+        self.end.wake();
+        self.inner.close();
+        for thread in self.threads.drain(..) {
+            // A thread that has panicked has ended too.
+            let _ = thread.join();
         }
     }
 }
 
-// SAFETY: the range belongs to the process, not to a thread.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
+impl Mapping {
+    /// A mapping of a region that nothing else uses. Open the region under [`with_signals_blocked`].
+    ///
+    /// Errors: too little memory for pages, more than the tables can name; the process may not use userfaultfd.
+    pub fn new(
+        region: impl Deref<Target = RemoteRegion> + Send + Sync + 'static,
+        config: &MappingConfig,
+    ) -> Result<Mapping, MappingError> {
+        if config.threads == 0 {
+            return Err(MappingError::NoThread);
+        }
+        let region_bytes = region.region_bytes();
+        let most = u64::from(u32::MAX) * PAGE;
+        if region_bytes > most {
+            return Err(MappingError::TooLarge { what: "bytes of the region", given: region_bytes, most });
+        }
+        let pages = (region_bytes / PAGE) as u32;
+        if pages == 0 {
+            return Err(MappingError::NoPage(region_bytes));
+        }
+        let (capacity, tables_bytes) = room(pages, config.pages_bytes, region_bytes)?;
+        let by_signal = config.faults == Faults::InThread;
+        let memory = Memory::new(Uffd::open(by_signal)?, pages, capacity)?;
+        let content = if config.starts_zeroed { 0 } else { u8::MAX };
+        let inner = Inner::new(memory, Box::new(region), Pages::new(pages, capacity, content));
+        let end = Waker::new().map_err(|source| MappingError::System { what: "making a waker", source })?;
+        let mut mapping = Mapping {
+            inner: Arc::new(inner),
+            served: None,
+            threads: Vec::new(),
+            end,
+            limit_bytes: config.pages_bytes,
+            tables_bytes,
+            pages,
+        };
+        with_signals_blocked(|| mapping.start_threads(config))?;
+        Ok(mapping)
+    }
 
-/// Errors: the process may not serve faults by threads. Says what is missing and what to do.
-pub fn check_privileges() -> Result<(), MappingError> {
-    Ok(())
+    fn start_threads(&mut self, config: &MappingConfig) -> Result<(), MappingError> {
+        let failed = |source| MappingError::System { what: "starting a thread", source };
+        let inner = Arc::clone(&self.inner);
+        let reclaimer = std::thread::Builder::new().name("far-reclaim".to_owned());
+        self.threads.push(reclaimer.spawn(move || inner.reclaim()).map_err(failed)?);
+        if config.faults == Faults::InThread {
+            self.served = Some(signal::Served::new(&self.inner)?);
+            return Ok(());
+        }
+        let queue = Arc::new(Mutex::new(Queue::default()));
+        for _ in 0..config.threads {
+            let (inner, queue) = (Arc::clone(&self.inner), Arc::clone(&queue));
+            let end = self.end.try_clone().map_err(failed)?;
+            let serve = move || {
+                if let Err(error) = thread::serve(&inner, &queue, &end) {
+                    inner.lose(&mut inner.lock(), &format!("a thread that serves faults has ended: {error}"));
+                }
+            };
+            let thread = std::thread::Builder::new().name("far-faults".to_owned());
+            self.threads.push(thread.spawn(serve).map_err(failed)?);
+        }
+        Ok(())
+    }
+
+    /// Start of the range, at a page's boundary.
+    pub fn start(&self) -> NonNull<u8> {
+        self.inner.memory.start()
+    }
+
+    /// Bytes of the range: the region's whole pages.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.pages) * PAGE
+    }
+
+    /// Drops the content of whole pages without writing it back; they read as zeros from then on. Threads that use them at the same time
+    /// may see either. Errors: not whole pages of the range; the mapping is lost.
+    pub fn discard(&self, at: u64, bytes: u64) -> Result<(), MappingError> {
+        let end = at.saturating_add(bytes);
+        if !at.is_multiple_of(PAGE) || !bytes.is_multiple_of(PAGE) || end > self.bytes() {
+            return Err(MappingError::Unaligned { at, end, bytes: self.bytes() });
+        }
+        with_signals_blocked(|| {
+            let (mut batch, mut count): (Batch, usize) = ([None; BATCH], 0);
+            let mut locked = self.inner.lock();
+            let mut page = at / PAGE;
+            while page < end / PAGE {
+                match locked.pages.discard(page as u32) {
+                    Step::Work(work) => {
+                        batch[count] = Some(work);
+                        count += 1;
+                    }
+                    Step::Ready => {}
+                    Step::Lost => return Err(self.inner.lost(&locked)),
+                    // Others may wait for the pages of the batch.
+                    Step::Wait | Step::Room | Step::Release(_) if count > 0 => {
+                        locked = self.inner.carry_out(locked, &mut batch);
+                        count = 0;
+                        continue;
+                    }
+                    Step::Wait | Step::Room | Step::Release(_) => {
+                        locked = self.inner.wait(locked);
+                        continue;
+                    }
+                }
+                page += 1;
+                if count == BATCH || page.is_multiple_of(TURN) {
+                    locked = self.inner.carry_out(locked, &mut batch);
+                    count = 0;
+                    drop(locked);
+                    locked = self.inner.lock();
+                }
+            }
+            drop(self.inner.carry_out(locked, &mut batch));
+            Ok(())
+        })
+    }
+
+    /// Waits until all writes to the range that returned before are in remote memory. Errors: the mapping is lost.
+    pub fn flush(&self) -> Result<(), MappingError> {
+        with_signals_blocked(|| {
+            let mut locked = self.inner.lock();
+            let mut entry = 0;
+            while let Some(step) = locked.pages.clean(entry) {
+                match step {
+                    Step::Work(work) => locked = self.inner.carry_out_one(locked, work),
+                    Step::Ready => {}
+                    Step::Lost => return Err(self.inner.lost(&locked)),
+                    Step::Wait | Step::Room | Step::Release(_) => {
+                        locked = self.inner.wait(locked);
+                        continue;
+                    }
+                }
+                entry += 1;
+            }
+            drop(locked);
+            Ok(self.inner.region().flush()?)
+        })
+    }
+
+    /// Sizes, and what has happened so far.
+    pub fn statistics(&self) -> MappingStatistics {
+        with_signals_blocked(|| {
+            let region = self.inner.region().statistics();
+            let locked = self.inner.lock();
+            let (in_memory, most) = locked.pages.in_memory();
+            let (in_place, on_shelf) = locked.pages.pages();
+            MappingStatistics {
+                bytes: self.bytes(),
+                limit_bytes: self.limit_bytes,
+                local_bytes: u64::from(in_memory) * PAGE + self.tables_bytes,
+                local_bytes_max: u64::from(most) * PAGE + self.tables_bytes,
+                tables_bytes: self.tables_bytes,
+                in_place: in_place.into(),
+                on_shelf: on_shelf.into(),
+                pages: locked.pages.counters,
+                region,
+            }
+        })
+    }
 }
 
-/// Runs `opens` with all signals blocked in this thread, and so in threads that it starts.
-///
-/// Open the region of a mapping within it. A handler of the program that ran on a thread of the region, and used the range, could wait for
-/// its own thread.
-pub fn with_signals_blocked<T>(opens: impl FnOnce() -> T) -> T {
-    opens()
+/// Pages that fit into memory beside their tables, and bytes of the tables.
+fn room(pages: u32, pages_bytes: u64, region_bytes: u64) -> Result<(u32, u64), MappingError> {
+    let (a_page, an_entry) = Pages::BYTES_EACH;
+    let fixed = u64::from(pages) * a_page + size_of::<Inner>() as u64;
+    let fits = pages_bytes.saturating_sub(fixed) / (PAGE + an_entry);
+    if fits < PAGES_MIN {
+        let least = fixed + PAGES_MIN * (PAGE + an_entry);
+        return Err(MappingError::TooSmall { given: pages_bytes, least, region_bytes });
+    }
+    // All pages, each with a twin, beside the shelf.
+    let fits = fits.min(u64::from(pages) * 5 / 2 + PAGES_MIN);
+    if fits > ENTRIES_MAX {
+        let most = fixed + ENTRIES_MAX * (PAGE + an_entry);
+        return Err(MappingError::TooLarge { what: "pages_bytes", given: pages_bytes, most });
+    }
+    Ok((fits as u32, fixed + fits * an_entry))
 }

@@ -1,0 +1,348 @@
+//! What threads share: pages behind a lock, their memory, the region; and how works are carried out.
+
+use super::config::PAGE_BYTES;
+use super::error::MappingError;
+use super::memory::Memory;
+use super::pages::{BATCH, Bytes, Op, Pages, Step, Work};
+use super::signal;
+use super::table::{Buffer, Page};
+use super::twin::{self, Changed, PageBytes};
+use crate::region::RemoteRegion;
+use crate::remote::Piece;
+use std::io;
+use std::ops::Deref;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Works that are carried out together.
+pub(super) type Batch = [Option<Work>; BATCH];
+
+/// What is behind the lock.
+pub(super) struct Locked {
+    pub pages: Pages,
+    /// Threads that wait for a change.
+    sleepers: u32,
+    /// Whether the reclaimer waits until room is short.
+    reclaimer_rests: bool,
+    is_closing: bool,
+    lost: Option<String>,
+}
+
+/// See the [module](self).
+///
+/// No thread touches the range while it holds a lock of this value or of the region, and none of their threads run handlers of signals
+/// that the program has. So a thread that faults holds none of them, and may take them in its handler.
+pub(super) struct Inner {
+    pub memory: Memory,
+    region: Box<dyn Deref<Target = RemoteRegion> + Send + Sync>,
+    block_bytes: u32,
+    locked: Mutex<Locked>,
+    changed: Condvar,
+    short: Condvar,
+}
+
+impl Inner {
+    pub fn new(
+        memory: Memory,
+        region: Box<dyn Deref<Target = RemoteRegion> + Send + Sync>,
+        pages: Pages,
+    ) -> Inner {
+        let block_bytes = region.statistics().block_bytes;
+        let locked = Locked { pages, sleepers: 0, reclaimer_rests: false, is_closing: false, lost: None };
+        let (changed, short) = (Condvar::new(), Condvar::new());
+        Inner { memory, region, block_bytes, locked: Mutex::new(locked), changed, short }
+    }
+
+    pub fn region(&self) -> &RemoteRegion {
+        &self.region
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Locked> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change.
+    pub fn wait<'a>(&self, mut locked: MutexGuard<'a, Locked>) -> MutexGuard<'a, Locked> {
+        locked.sleepers += 1;
+        let mut locked = self.changed.wait(locked).unwrap_or_else(PoisonError::into_inner);
+        locked.sleepers -= 1;
+        locked
+    }
+
+    /// Gives back the memory of a free buffer.
+    pub fn release(&self, locked: &mut Locked, buffer: Buffer) {
+        match self.memory.release(buffer) {
+            Ok(()) => locked.pages.released(buffer),
+            Err(error) => self.lose(locked, &format!("giving back memory: {error}")),
+        }
+    }
+
+    /// The reclaimer's thread, until [`Inner::close`]: has pages leave before faults need their room.
+    pub fn reclaim(&self) {
+        let mut locked = self.lock();
+        while !locked.is_closing {
+            if locked.pages.is_short() {
+                locked = self.make_room(locked);
+                continue;
+            }
+            locked.reclaimer_rests = true;
+            locked = self.short.wait(locked).unwrap_or_else(PoisonError::into_inner);
+            locked.reclaimer_rests = false;
+        }
+    }
+
+    /// Ends the reclaimer.
+    pub fn close(&self) {
+        self.lock().is_closing = true;
+        self.short.notify_one();
+        self.changed.notify_all();
+    }
+
+    /// Has pages leave, or waits for those that other threads have leave.
+    pub fn make_room<'a>(&'a self, mut locked: MutexGuard<'a, Locked>) -> MutexGuard<'a, Locked> {
+        let mut any = false;
+        // Out of the shelf, then onto it.
+        for next in [Pages::evict, Pages::shelve] {
+            let mut batch: Batch = [None; BATCH];
+            for place in &mut batch {
+                *place = next(&mut locked.pages);
+                if place.is_none() {
+                    break;
+                }
+                any = true;
+            }
+            locked = self.carry_out(locked, &mut batch);
+        }
+        if any || locked.is_closing || locked.pages.is_lost() { locked } else { self.wait(locked) }
+    }
+
+    /// Carries out works without the lock, each operation for all of them before the next. Leaves the batch empty.
+    pub fn carry_out<'a>(
+        &'a self,
+        locked: MutexGuard<'a, Locked>,
+        batch: &mut Batch,
+    ) -> MutexGuard<'a, Locked> {
+        if batch[0].is_none() {
+            return locked;
+        }
+        drop(locked);
+        let mut changed = [Changed::default(); BATCH];
+        let mut done = Ok(());
+        for number in 0..3 {
+            done = done.and_then(|()| self.operations(batch, number, &mut changed));
+        }
+        let mut locked = self.lock();
+        match done {
+            Ok(()) => {
+                for (work, changed) in batch.iter().flatten().zip(changed) {
+                    locked.pages.done(work, changed);
+                }
+            }
+            Err(error) => self.lose(&mut locked, &error.to_string()),
+        }
+        batch.fill(None);
+        self.changed_now(&locked);
+        locked
+    }
+
+    /// A work on its own.
+    pub fn carry_out_one<'a>(&'a self, locked: MutexGuard<'a, Locked>, work: Work) -> MutexGuard<'a, Locked> {
+        drop(locked);
+        let mut ops = work.ops.iter().flatten();
+        let done = ops.try_fold(Changed::default(), |changed, op| {
+            Ok::<_, MappingError>(self.operation(&work, *op)?.unwrap_or(changed))
+        });
+        let mut locked = self.lock();
+        match done {
+            Ok(changed) => locked.pages.done(&work, changed),
+            Err(error) => self.lose(&mut locked, &error.to_string()),
+        }
+        self.changed_now(&locked);
+        locked
+    }
+
+    fn changed_now(&self, locked: &Locked) {
+        if locked.sleepers > 0 {
+            self.changed.notify_all();
+        }
+        if locked.reclaimer_rests && locked.pages.is_short() {
+            self.short.notify_one();
+        }
+    }
+
+    /// The operation of this number of all works.
+    fn operations(
+        &self,
+        batch: &Batch,
+        number: usize,
+        changed: &mut [Changed; BATCH],
+    ) -> Result<(), MappingError> {
+        let (mut protected, mut dropped) = (Few::default(), Few::default());
+        for (work, changed) in batch.iter().flatten().zip(changed) {
+            match work.ops[number] {
+                Some(Op::Protect) => protected.push(work.page),
+                Some(Op::Drop) => dropped.push(work.page),
+                Some(op) => *changed = self.operation(work, op)?.unwrap_or(*changed),
+                None => {}
+            }
+        }
+        let protect = |(first, count)| self.memory.protect(first, count);
+        protected.runs().try_for_each(protect).map_err(failed("protecting pages"))?;
+        self.memory.drop_pages(dropped.as_slice()).map_err(failed("dropping pages"))
+    }
+
+    /// An operation on a page, of the thread that has its work. See [`super::memory`] for why buffers and pages in place are its own.
+    /// Returns what it wrote to the region.
+    fn operation(&self, work: &Work, op: Op) -> Result<Option<Changed>, MappingError> {
+        let page = work.page;
+        match op {
+            Op::Protect => self.memory.protect(page, 1).map_err(failed("protecting a page"))?,
+            Op::Unprotect => self.memory.unprotect(page).map_err(failed("ending a page's protection"))?,
+            Op::Drop => self.memory.drop_pages(&[page]).map_err(failed("dropping a page"))?,
+            Op::Save(buffer) => {
+                // SAFETY: the page is in place and protected, and the buffer this work's.
+                let (from, to) = unsafe { (self.memory.placed(page), self.memory.buffer(buffer)) };
+                to.copy_from_slice(from);
+            }
+            Op::Fetch(buffer) => {
+                // SAFETY: the buffer is this work's.
+                self.fetch(work, unsafe { self.memory.buffer(buffer) })?;
+            }
+            Op::FetchInPlace => {
+                let mut bytes = [0; PAGE_BYTES];
+                self.fetch(work, &mut bytes)?;
+                self.memory.fill(page, &bytes, true).map_err(failed("filling a page"))?;
+            }
+            Op::Fill { from, protected } => {
+                let filled = self.memory.fill(page, self.bytes(work, from), protected);
+                filled.map_err(failed("filling a page"))?;
+            }
+            Op::WriteBack { now, twin } => {
+                let (now, twin) = (self.bytes(work, now), self.bytes(work, twin));
+                let changed = twin::changed(now, twin, self.block_bytes);
+                for (start, bytes) in twin::runs(changed.pieces) {
+                    let at = u64::from(page) * PAGE_BYTES as u64 + start as u64;
+                    self.region.write(at, &now[start..start + bytes])?;
+                }
+                return Ok(Some(changed));
+            }
+        }
+        Ok(None)
+    }
+
+    fn bytes(&self, work: &Work, from: Bytes) -> &PageBytes {
+        match from {
+            // SAFETY: the buffer is this work's.
+            Bytes::Buffer(buffer) => unsafe { self.memory.buffer(buffer) },
+            // SAFETY: the page is in place and protected.
+            Bytes::Place => unsafe { self.memory.placed(work.page) },
+            Bytes::Zeros => Memory::zeros(),
+        }
+    }
+
+    /// The page as the region has it. Its missing blocks are fetched together.
+    fn fetch(&self, work: &Work, into: &mut PageBytes) -> Result<(), MappingError> {
+        let at = u64::from(work.page) * PAGE_BYTES as u64;
+        if work.content == u8::MAX {
+            return Ok(self.region.read(at, into)?);
+        }
+        let mut pieces = [Piece { at: 0, bytes: 0 }; 4];
+        let (mut count, mut total) = (0, 0);
+        for (piece, (start, bytes)) in pieces.iter_mut().zip(twin::runs(work.content)) {
+            *piece = Piece { at: at + start as u64, bytes: bytes as u32 };
+            (count, total) = (count + 1, total + bytes);
+        }
+        self.region.gather(&pieces[..count], &mut into[..total])?;
+        twin::spread(into, work.content);
+        Ok(())
+    }
+
+    /// Remote memory is lost, or the kernel refuses what it has to do. Says so once.
+    pub fn lose(&self, locked: &mut Locked, why: &str) {
+        if locked.lost.is_none() {
+            signal::say(&format!(
+                "p4rack: a mapping of remote memory is lost: {why}. Accesses to its absent pages end in SIGBUS.\n"
+            ));
+            locked.lost = Some(why.to_owned());
+        }
+        locked.pages.lose();
+    }
+
+    /// Why the mapping is lost.
+    pub fn lost(&self, locked: &Locked) -> MappingError {
+        MappingError::Lost(locked.lost.clone().unwrap_or_default())
+    }
+
+    /// Serves a fault. `waits` is called before this thread waits for others or for the region. Returns whether nothing had to be done:
+    /// then a thread that waits for the page may have to be woken. Errors: the mapping is lost.
+    pub fn serve(&self, page: Page, writes: bool, mut waits: impl FnMut()) -> Result<bool, MappingError> {
+        let mut locked = self.lock();
+        match writes {
+            true => locked.pages.counters.write_faults += 1,
+            false => locked.pages.counters.read_faults += 1,
+        }
+        loop {
+            match locked.pages.fault(page, writes) {
+                Step::Ready => return Ok(true),
+                Step::Wait => {
+                    waits();
+                    locked.pages.counters.joined += 1;
+                    locked = self.wait(locked);
+                }
+                Step::Room => {
+                    waits();
+                    locked = self.make_room(locked);
+                }
+                Step::Release(buffer) => self.release(&mut locked, buffer),
+                Step::Work(work) => {
+                    if work.ops.iter().flatten().any(|op| matches!(op, Op::Fetch(_) | Op::FetchInPlace)) {
+                        waits();
+                    }
+                    locked = self.carry_out_one(locked, work);
+                    return if locked.pages.is_lost() { Err(self.lost(&locked)) } else { Ok(false) };
+                }
+                Step::Lost => return Err(self.lost(&locked)),
+            }
+        }
+    }
+}
+
+fn failed(what: &'static str) -> impl FnOnce(io::Error) -> MappingError {
+    move |source| MappingError::System { what, source }
+}
+
+/// Numbers of up to [`BATCH`] pages.
+#[derive(Default)]
+struct Few {
+    pages: [Page; BATCH],
+    count: usize,
+}
+
+impl Few {
+    fn push(&mut self, page: Page) {
+        self.pages[self.count] = page;
+        self.count += 1;
+    }
+
+    fn as_slice(&self) -> &[Page] {
+        &self.pages[..self.count]
+    }
+
+    /// Runs of neighbours: the first page of each, and how many.
+    fn runs(&mut self) -> impl Iterator<Item = (Page, u32)> + '_ {
+        let pages = &mut self.pages[..self.count];
+        pages.sort_unstable();
+        pages.chunk_by(|one, next| one + 1 == *next).map(|run| (run[0], run.len() as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_protected_with_one_call() {
+        let mut few = Few::default();
+        [9, 3, 4, 8, 1, 5].into_iter().for_each(|page| few.push(page));
+        assert_eq!(few.runs().collect::<Vec<_>>(), [(1, 1), (3, 3), (8, 2)]);
+    }
+}

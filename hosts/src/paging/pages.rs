@@ -1,0 +1,526 @@
+//! Which pages are in place, and what moves: without memory, I/O or threads. The driver carries out what is asked for, under a lock of
+//! its own around each call.
+//!
+//! ```text
+//!                 fault                      fault that writes
+//!  absent ───────────────────▶ clean ───────────────────────────▶ dirty, with its twin
+//!    ▲                           │ oldest page in place             │ protect
+//!    │ write back what differs   ▼ copy, drop                       ▼ copy, drop
+//!    └──────────────────────── on the shelf ────────────────────────┘     a fault puts it back in place
+//! ```
+//!
+//! **Replacement** is a segmented FIFO, as VMS's page lists: a processor's loads leave no trace that a program may read cheaply, so
+//! pages leave in the order in which they came, but to a *shelf*, an eighth of the memory, from where they leave for good. A page
+//! in use comes back from the shelf at the price of a fault and a copy. So each page is a sample of its own use, and pages in use stay.
+//!
+//! **Steps.** One thread at a time works on a page; its state is [`State::Moving`] meanwhile, and other faults on it wait. The thread
+//! carries out the operations of a [`Work`] in their order, then calls [`Pages::done`]. The orders are what keeps writes:
+//!
+//! - The twin is saved before the page becomes writable.
+//! - A page is protected before it is copied or compared, and dropped after that. A write in between faults, waits, and finds the page
+//!   absent, on the shelf, or clean.
+//!
+//! **Memory.** Pages in place, and buffers (twins, pages on the shelf, free ones whose memory is still there) are never more than the
+//! capacity. Of it the shelf's share is held back, so that a page can always go there.
+
+use super::statistics::PageCounters;
+use super::table::{Buffer, Entry, List, NONE, Page, State, Table, Twin};
+use super::twin::{Changed, PIECE_BYTES};
+
+/// Whether a test has planted this mistake; never outside of tests.
+#[cfg(test)]
+macro_rules! planted {
+    ($pages:expr, $plant:ident) => {
+        $pages.plant == Some(super::plant::Plant::$plant)
+    };
+}
+#[cfg(not(test))]
+macro_rules! planted {
+    ($pages:expr, $plant:ident) => {
+        false
+    };
+}
+
+/// The shelf's share of the capacity.
+const SHELF: u32 = 8;
+/// Most pages that leave together.
+pub const BATCH: usize = 32;
+
+/// Where bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bytes {
+    /// Nowhere: zeros.
+    Zeros,
+    /// In a buffer.
+    Buffer(Buffer),
+    /// In place.
+    Place,
+}
+
+/// An operation on a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Writes fault from now on.
+    Protect,
+    /// Writes fault no longer.
+    Unprotect,
+    /// Copies the page in place.
+    Save(Buffer),
+    /// Reads the pieces with content from the region into a buffer; the others are zeros.
+    Fetch(Buffer),
+    /// The same in place, in one step, protected.
+    FetchInPlace,
+    /// Puts the page in place, in one step.
+    Fill {
+        /// Its content.
+        from: Bytes,
+        /// Whether writes fault.
+        protected: bool,
+    },
+    /// Takes the page out of its place.
+    Drop,
+    /// Writes to the region what differs from the twin.
+    WriteBack {
+        /// The page.
+        now: Bytes,
+        /// Its twin.
+        twin: Bytes,
+    },
+}
+
+/// What [`Pages::done`] makes of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    InPlace,
+    Shelf,
+    Evicted,
+    Cleaned,
+    Discarded,
+}
+
+/// Operations on a page, which one thread carries out in their order.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Work {
+    pub page: Page,
+    /// The pieces that the region has.
+    pub content: u8,
+    pub ops: [Option<Op>; 3],
+    entry: Entry,
+    end: End,
+}
+
+/// Answer to a fault, or to another request for a page.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub enum Step {
+    /// Nothing has to be done: the access may be repeated.
+    Ready,
+    /// Another thread works on the page: ask again after a change.
+    Wait,
+    /// Pages have to leave first: see [`Pages::evict`] and [`Pages::shelve`], then ask again.
+    Room,
+    /// The memory of a free buffer has to be given back: call [`Pages::released`], then ask again.
+    Release(Buffer),
+    /// Carry it out.
+    Work(Work),
+    /// Remote memory is lost.
+    Lost,
+}
+
+/// See the [module](self).
+pub struct Pages {
+    table: Table,
+    capacity: u32,
+    /// Pages in place that are not moving, by arrival.
+    placed: List,
+    shelf: List,
+    /// Pages in place, or on their way there or from there.
+    in_place: u32,
+    /// Buffers of pages on the shelf, or on their way there or from there into the region.
+    on_shelf: u32,
+    /// Of the pages in place, those on their way to the shelf.
+    shelving: u32,
+    /// Of the pages on the shelf, those on their way into the region.
+    leaving: u32,
+    /// Buffers with memory, also free ones.
+    backed: u32,
+    backed_free: Vec<Buffer>,
+    unbacked: Vec<Buffer>,
+    most: u32,
+    lost: bool,
+    pub counters: PageCounters,
+    #[cfg(test)]
+    pub plant: Option<super::plant::Plant>,
+}
+
+impl Pages {
+    /// Absent pages, of which and of whose copies `capacity` may be in memory. `content`: the pieces that the region has of each.
+    pub fn new(pages: u32, capacity: u32, content: u8) -> Pages {
+        Pages {
+            table: Table::new(pages, capacity, content),
+            capacity,
+            placed: List::EMPTY,
+            shelf: List::EMPTY,
+            in_place: 0,
+            on_shelf: 0,
+            shelving: 0,
+            leaving: 0,
+            backed: 0,
+            backed_free: Vec::with_capacity(capacity as usize),
+            unbacked: (0..capacity).rev().collect(),
+            most: 0,
+            lost: false,
+            counters: PageCounters::default(),
+            #[cfg(test)]
+            plant: None,
+        }
+    }
+
+    /// Bytes of the tables for one page, and for one page of the capacity.
+    pub const BYTES_EACH: (u64, u64) =
+        (Table::BYTES_EACH.0, Table::BYTES_EACH.1 + 2 * size_of::<Buffer>() as u64);
+
+    /// Pages and buffers in memory: now, and the most so far.
+    pub fn in_memory(&self) -> (u32, u32) {
+        (self.in_place + self.backed, self.most)
+    }
+
+    /// Pages in place, and on the shelf.
+    pub fn pages(&self) -> (u32, u32) {
+        (self.in_place, self.on_shelf)
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Remote memory is lost: no page moves from now on.
+    pub fn lose(&mut self) {
+        self.lost = true;
+    }
+
+    fn shelf_capacity(&self) -> u32 {
+        self.capacity / SHELF
+    }
+
+    /// Pages that leave together.
+    fn batch(&self) -> u32 {
+        (self.shelf_capacity() / 2).clamp(1, BATCH as u32)
+    }
+
+    fn free(&self) -> u32 {
+        let used = self.backed - self.backed_free.len() as u32;
+        let held_back = self.shelf_capacity() - self.on_shelf;
+        self.capacity.saturating_sub(self.in_place + used + held_back)
+    }
+
+    /// Whether pages should leave before the next faults need it.
+    pub fn is_short(&self) -> bool {
+        self.free() < self.batch() && !self.lost
+    }
+
+    /// A fault on a page.
+    pub fn fault(&mut self, page: Page, writes: bool) -> Step {
+        if self.lost {
+            return Step::Lost;
+        }
+        let Some(entry) = self.table.find(page) else { return self.fill(page, writes) };
+        match self.table.place(entry).state {
+            State::Moving if planted!(self, TwoFetches) => self.fill(page, writes),
+            State::Moving => Step::Wait,
+            State::Dirty => Step::Ready,
+            State::Clean if !writes => Step::Ready,
+            State::Clean => self.make_twin(entry),
+            State::Shelved => self.restore(entry, writes),
+        }
+    }
+
+    fn fill(&mut self, page: Page, writes: bool) -> Step {
+        let content = self.table.content(page);
+        let has_twin = writes && content != 0;
+        if let Some(step) = self.lacks(1, has_twin.into()) {
+            return step;
+        }
+        let Some(entry) = self.table.insert(page) else { return Step::Room };
+        self.in_place += 1;
+        let (twin, ops) = match (content, writes) {
+            (0, _) => {
+                let fill = Op::Fill { from: Bytes::Zeros, protected: !writes };
+                (if writes { Twin::Zeros } else { Twin::None }, [Some(fill), None, None])
+            }
+            (_, true) => {
+                let buffer = self.take_buffer();
+                let fill = Op::Fill { from: Bytes::Buffer(buffer), protected: false };
+                (Twin::In(buffer), [Some(Op::Fetch(buffer)), Some(fill), None])
+            }
+            (_, false) => (Twin::None, [Some(Op::FetchInPlace), None, None]),
+        };
+        self.count_memory();
+        self.table.place_mut(entry).twin = twin;
+        match content {
+            0 => self.counters.zeroed += 1,
+            _ => self.counters.filled += 1,
+        }
+        self.work(entry, ops, End::InPlace)
+    }
+
+    fn make_twin(&mut self, entry: Entry) -> Step {
+        let is_zeros = self.table.content(self.table.place(entry).page) == 0;
+        if let Some(step) = self.lacks(0, (!is_zeros).into()) {
+            return step;
+        }
+        self.table.unlink(&mut self.placed, entry);
+        self.counters.twins += 1;
+        let (twin, save) = match is_zeros {
+            true => (Twin::Zeros, None),
+            false => {
+                let buffer = self.take_buffer();
+                (Twin::In(buffer), Some(Op::Save(buffer)))
+            }
+        };
+        self.count_memory();
+        self.table.place_mut(entry).twin = twin;
+        let mut ops = [save, Some(Op::Unprotect), None];
+        if planted!(self, TwinTooLate) {
+            ops.swap(0, 1);
+        }
+        self.work(entry, ops, End::InPlace)
+    }
+
+    fn restore(&mut self, entry: Entry, writes: bool) -> Step {
+        let place = *self.table.place(entry);
+        let becomes_twin = writes && place.twin == Twin::None;
+        // A place, and the share of the shelf, which is held back for another page.
+        if self.free() < 2 {
+            return Step::Room;
+        }
+        if let Some(step) = self.lacks_memory(1, 0) {
+            return step;
+        }
+        self.table.unlink(&mut self.shelf, entry);
+        (self.in_place, self.on_shelf) = (self.in_place + 1, self.on_shelf - 1);
+        self.count_memory();
+        self.counters.restored += 1;
+        if becomes_twin {
+            self.table.place_mut(entry).twin = Twin::In(place.buffer);
+        }
+        let protected = !writes && place.twin == Twin::None;
+        let ops = [Some(Op::Fill { from: Bytes::Buffer(place.buffer), protected }), None, None];
+        self.work(entry, ops, End::InPlace)
+    }
+
+    /// The next dirty page that has to leave the shelf, so that a batch has room there. Drops clean ones.
+    pub fn evict(&mut self) -> Option<Work> {
+        while !self.lost && self.shelf_capacity() - self.on_shelf + self.leaving < self.batch() {
+            let entry = self.shelf.tail()?;
+            self.table.unlink(&mut self.shelf, entry);
+            let place = *self.table.place(entry);
+            if place.twin != Twin::None {
+                self.leaving += 1;
+                return Some(self.write_back(entry, End::Evicted));
+            }
+            self.forget(entry);
+            self.counters.evicted += 1;
+        }
+        None
+    }
+
+    /// The next page that has to leave its place for the shelf.
+    pub fn shelve(&mut self) -> Option<Work> {
+        let is_wanted =
+            self.free() + self.shelving < 2 * self.batch() && self.on_shelf < self.shelf_capacity();
+        let entry = self.placed.tail().filter(|_| is_wanted && !self.lost)?;
+        self.table.unlink(&mut self.placed, entry);
+        let buffer = self.take_buffer();
+        self.on_shelf += 1;
+        self.shelving += 1;
+        self.count_memory();
+        let place = self.table.place_mut(entry);
+        place.buffer = buffer;
+        let is_dirty = place.state == State::Dirty && !planted!(self, ShelvedWritable);
+        let ops = [is_dirty.then_some(Op::Protect), Some(Op::Save(buffer)), Some(Op::Drop)];
+        Some(self.start(entry, ops, End::Shelf))
+    }
+
+    /// What a flush has to do for an entry, in the order of their numbers. `None`: there are no more entries.
+    pub fn clean(&mut self, entry: Entry) -> Option<Step> {
+        if entry >= self.table.entries() {
+            return None;
+        }
+        let place = *self.table.place(entry);
+        Some(match place.state {
+            _ if self.lost => Step::Lost,
+            _ if !self.table.is_used(entry) => Step::Ready,
+            State::Moving => Step::Wait,
+            State::Clean => Step::Ready,
+            State::Shelved if place.twin == Twin::None => Step::Ready,
+            State::Shelved => {
+                self.table.unlink(&mut self.shelf, entry);
+                Step::Work(self.write_back(entry, End::Cleaned))
+            }
+            State::Dirty => {
+                self.table.unlink(&mut self.placed, entry);
+                Step::Work(self.write_back(entry, End::Cleaned))
+            }
+        })
+    }
+
+    /// Drops a page's content.
+    pub fn discard(&mut self, page: Page) -> Step {
+        if self.lost {
+            return Step::Lost;
+        }
+        let had_content = self.table.content(page) != 0;
+        let Some(entry) = self.table.find(page) else {
+            self.table.clear_content(page);
+            self.counters.discarded += u64::from(had_content);
+            return Step::Ready;
+        };
+        match self.table.place(entry).state {
+            State::Moving => Step::Wait,
+            State::Shelved => {
+                self.table.unlink(&mut self.shelf, entry);
+                self.forget(entry);
+                self.table.clear_content(page);
+                self.counters.discarded += 1;
+                Step::Ready
+            }
+            State::Clean | State::Dirty => {
+                self.table.unlink(&mut self.placed, entry);
+                self.work(entry, [Some(Op::Drop), None, None], End::Discarded)
+            }
+        }
+    }
+
+    /// The memory of a buffer was given back.
+    pub fn released(&mut self, buffer: Buffer) {
+        self.backed -= 1;
+        self.unbacked.push(buffer);
+    }
+
+    /// All operations of a work are done. `changed`: what was written to the region.
+    pub fn done(&mut self, work: &Work, changed: Changed) {
+        let entry = work.entry;
+        self.counters.changed_lines += u64::from(changed.lines);
+        self.counters.written_back_bytes += u64::from(changed.pieces.count_ones()) * PIECE_BYTES as u64;
+        self.table.add_content(work.page, changed.pieces);
+        match work.end {
+            End::InPlace => {
+                let place = self.table.place_mut(entry);
+                place.state = if place.twin == Twin::None { State::Clean } else { State::Dirty };
+                let buffer = std::mem::replace(&mut place.buffer, NONE);
+                let is_twin = place.twin == Twin::In(buffer);
+                if buffer != NONE && !is_twin {
+                    self.backed_free.push(buffer);
+                }
+                self.table.push(&mut self.placed, entry);
+            }
+            End::Shelf => {
+                self.in_place -= 1;
+                self.shelving -= 1;
+                self.counters.shelved += 1;
+                self.table.place_mut(entry).state = State::Shelved;
+                self.table.push(&mut self.shelf, entry);
+            }
+            End::Evicted => {
+                self.forget(entry);
+                self.leaving -= 1;
+                self.counters.evicted += 1;
+                self.counters.evicted_dirty += 1;
+            }
+            End::Cleaned => {
+                self.drop_twin(entry);
+                match self.table.place(entry).buffer {
+                    NONE => {
+                        self.table.place_mut(entry).state = State::Clean;
+                        self.table.push(&mut self.placed, entry);
+                    }
+                    _ => {
+                        self.table.place_mut(entry).state = State::Shelved;
+                        self.table.push(&mut self.shelf, entry);
+                    }
+                }
+            }
+            End::Discarded => {
+                self.in_place -= 1;
+                self.drop_twin(entry);
+                self.table.remove(entry);
+                self.table.clear_content(work.page);
+                self.counters.discarded += 1;
+            }
+        }
+    }
+
+    fn write_back(&mut self, entry: Entry, end: End) -> Work {
+        let place = *self.table.place(entry);
+        let twin = match place.twin {
+            Twin::In(buffer) => Bytes::Buffer(buffer),
+            Twin::None | Twin::Zeros => Bytes::Zeros,
+        };
+        let ops = match place.buffer {
+            NONE => {
+                let mut ops = [Some(Op::Protect), Some(Op::WriteBack { now: Bytes::Place, twin }), None];
+                if planted!(self, WriteDuringWriteBackLost) {
+                    ops.swap(0, 1);
+                }
+                ops
+            }
+            buffer => [Some(Op::WriteBack { now: Bytes::Buffer(buffer), twin }), None, None],
+        };
+        self.start(entry, ops, end)
+    }
+
+    fn start(&mut self, entry: Entry, ops: [Option<Op>; 3], end: End) -> Work {
+        let place = self.table.place_mut(entry);
+        place.state = State::Moving;
+        let page = place.page;
+        Work { page, content: self.table.content(page), ops, entry, end }
+    }
+
+    fn work(&mut self, entry: Entry, ops: [Option<Op>; 3], end: End) -> Step {
+        Step::Work(self.start(entry, ops, end))
+    }
+
+    /// Frees an entry that was on the shelf, with its buffers.
+    fn forget(&mut self, entry: Entry) {
+        self.drop_twin(entry);
+        self.backed_free.push(self.table.place(entry).buffer);
+        self.on_shelf -= 1;
+        self.table.remove(entry);
+    }
+
+    fn drop_twin(&mut self, entry: Entry) {
+        if let Twin::In(buffer) = std::mem::take(&mut self.table.place_mut(entry).twin) {
+            self.backed_free.push(buffer);
+        }
+    }
+
+    /// What has to be done before there is memory for pages and buffers; `None`: there is.
+    fn lacks(&mut self, places: u32, buffers: u32) -> Option<Step> {
+        if self.free() < places + buffers {
+            return Some(Step::Room);
+        }
+        self.lacks_memory(places, buffers)
+    }
+
+    fn lacks_memory(&mut self, places: u32, buffers: u32) -> Option<Step> {
+        let fresh = buffers.saturating_sub(self.backed_free.len() as u32);
+        if self.in_place + places + self.backed + fresh <= self.capacity {
+            return None;
+        }
+        self.backed_free.pop().map(Step::Release)
+    }
+
+    /// A buffer, after [`Pages::lacks`] has said that there is one, or of the shelf's share.
+    fn take_buffer(&mut self) -> Buffer {
+        self.backed_free.pop().unwrap_or_else(|| {
+            self.backed += 1;
+            self.unbacked.pop().unwrap_or(NONE)
+        })
+    }
+
+    fn count_memory(&mut self) {
+        self.most = self.most.max(self.in_place + self.backed);
+    }
+}

@@ -1,0 +1,178 @@
+//! Faults as SIGBUS in the thread that faults, and signals kept from threads that must not run the program's handlers.
+//!
+//! **Safety of the handler.** It runs in a thread that touched an absent or protected page of a range. It takes locks and may allocate,
+//! which a handler may do only if the thread can't hold those locks. It doesn't: see [`Inner`] for the mapping's and the region's; and
+//! the allocator's are free because an allocator whose own data are in a range is excluded by [`Mapping`](super::Mapping). While the
+//! handler runs, all other signals are blocked, so no other handler can fault on top of it.
+
+use super::error::MappingError;
+use super::inner::Inner;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Mappings whose faults arrive as signals, of a process.
+const MAPPINGS: usize = 16;
+static SERVED: [AtomicPtr<Inner>; MAPPINGS] = [const { AtomicPtr::new(ptr::null_mut()) }; MAPPINGS];
+/// What SIGBUS did before.
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// A mapping's place in the handler.
+pub(super) struct Served {
+    place: &'static AtomicPtr<Inner>,
+    /// Keeps the pointer valid.
+    _inner: Arc<Inner>,
+}
+
+impl Served {
+    /// Has the handler serve the faults of a mapping.
+    pub fn new(inner: &Arc<Inner>) -> Result<Served, MappingError> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(MappingError::Processor);
+        }
+        install()?;
+        let pointer = Arc::as_ptr(inner).cast_mut();
+        let is_ours = |place: &&AtomicPtr<Inner>| {
+            place.compare_exchange(ptr::null_mut(), pointer, Ordering::Release, Ordering::Relaxed).is_ok()
+        };
+        let place = SERVED.iter().find(is_ours).ok_or(MappingError::Mappings(MAPPINGS))?;
+        Ok(Served { place, _inner: Arc::clone(inner) })
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.place.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// Installs the handler once.
+fn install() -> Result<(), MappingError> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if PREVIOUS.get().is_some() {
+        return Ok(());
+    }
+    let what = "installing a handler of SIGBUS";
+    let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the kernel fills `previous`, of which zeroes are a value too.
+    let previous = unsafe {
+        if libc::sigaction(libc::SIGBUS, ptr::null(), previous.as_mut_ptr()) != 0 {
+            return Err(MappingError::last(what));
+        }
+        previous.assume_init()
+    };
+    // The handler reads it.
+    let _ = PREVIOUS.set(previous);
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: `action` is live and exclusive, zeroes are a value of it, and the handler has the type that SA_SIGINFO asks for.
+    let installed = unsafe {
+        let action = action.as_mut_ptr();
+        (*action).sa_sigaction = handle as *const () as libc::sighandler_t;
+        (*action).sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigfillset(&mut (*action).sa_mask);
+        libc::sigaction(libc::SIGBUS, action, ptr::null_mut())
+    };
+    if installed == 0 { Ok(()) } else { Err(MappingError::last(what)) }
+}
+
+/// The handler of SIGBUS.
+///
+/// # Safety
+/// The kernel calls it.
+unsafe extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: errno is this thread's; `info` and `context` are the kernel's, live until the handler returns. A mapping's pointer is valid
+    // while it is in `SERVED`; a program whose threads touch a range while its mapping is dropped uses memory after its end.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let address = (*info).si_addr() as u64;
+        // Others are sent by a program, and have no address.
+        let is_fault = (*info).si_code > 0;
+        for place in SERVED.iter().filter(|_| is_fault) {
+            let Some(inner) = place.load(Ordering::Acquire).as_ref() else { continue };
+            let Some(page) = inner.memory.page_at(address) else { continue };
+            if inner.serve(page, writes(context), || {}).is_ok() {
+                *libc::__errno_location() = errno;
+                return;
+            }
+        }
+        *libc::__errno_location() = errno;
+        pass_on(signal, info, context);
+    }
+}
+
+/// Whether the access that faulted writes.
+///
+/// # Safety
+/// The context is a handler's.
+#[cfg(target_arch = "x86_64")]
+unsafe fn writes(context: *mut libc::c_void) -> bool {
+    const WRITES: i64 = 1 << 1;
+    let context = context.cast::<libc::ucontext_t>();
+    // SAFETY: by the caller's promise.
+    unsafe { (*context).uc_mcontext.gregs[libc::REG_ERR as usize] & WRITES != 0 }
+}
+
+/// The same elsewhere: nothing installs the handler there.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn writes(_: *mut libc::c_void) -> bool {
+    true
+}
+
+/// Does what SIGBUS did before.
+///
+/// # Safety
+/// As [`handle`].
+unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let Some(previous) = PREVIOUS.get() else { return };
+    // SAFETY: a handler has the type that its flags say; zeroes are the default action.
+    unsafe {
+        match previous.sa_sigaction {
+            // The access is repeated, and ends the process.
+            libc::SIG_DFL | libc::SIG_IGN => {
+                let action = MaybeUninit::<libc::sigaction>::zeroed();
+                libc::sigaction(signal, action.as_ptr(), ptr::null_mut());
+            }
+            handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+                type Handler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+                std::mem::transmute::<libc::sighandler_t, Handler>(handler)(signal, info, context);
+            }
+            handler => {
+                type Handler = unsafe extern "C" fn(libc::c_int);
+                std::mem::transmute::<libc::sighandler_t, Handler>(handler)(signal);
+            }
+        }
+    }
+}
+
+/// Writes to standard error past its lock, which the thread may hold that faults.
+pub(super) fn say(text: &str) {
+    // SAFETY: pointer and length describe `text`. There is nobody to report a failure to.
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+}
+
+/// Runs `f` with all signals blocked in this thread, and so in threads that it starts; but not those of its own faults.
+///
+/// Open the region of a mapping within it. A handler of the program that ran on a thread of the region, and touched the range, could wait
+/// for its own thread.
+pub fn with_signals_blocked<T>(f: impl FnOnce() -> T) -> T {
+    struct Before(libc::sigset_t);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            // SAFETY: the set is the kernel's.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
+        }
+    }
+    let (mut all, mut before) = (MaybeUninit::<libc::sigset_t>::zeroed(), MaybeUninit::zeroed());
+    // SAFETY: `all` is initialised before it is read, and the kernel fills `before`; zeroes are a value of it too.
+    let _before = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        for fault in [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE] {
+            libc::sigdelset(all.as_mut_ptr(), fault);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+        Before(before.assume_init())
+    };
+    f()
+}

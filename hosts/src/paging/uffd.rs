@@ -1,0 +1,236 @@
+//! Userfaultfd: the kernel's interface, as far as a mapping needs it, over `libc`.
+//!
+//! The crate `userfaultfd` has most of it, but generates its constants when it is built, with libclang, and lacks faults by signal and
+//! poison.
+
+use super::error::MappingError;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+const DEVICE: &str = "/dev/userfaultfd";
+const SYSCTL: &str = "/proc/sys/vm/unprivileged_userfaultfd";
+
+const TYPE: u32 = 0xaa;
+const API: u64 = 0xaa;
+const NEW: libc::Ioctl = libc::_IO(TYPE, 0x00);
+const HANDSHAKE: libc::Ioctl = libc::_IOWR::<[u64; 3]>(TYPE, 0x3f);
+const REGISTER: libc::Ioctl = libc::_IOWR::<[u64; 4]>(TYPE, 0x00);
+const UNREGISTER: libc::Ioctl = libc::_IOR::<[u64; 2]>(TYPE, 0x01);
+const WAKE: libc::Ioctl = libc::_IOR::<[u64; 2]>(TYPE, 0x02);
+const COPY: libc::Ioctl = libc::_IOWR::<[u64; 5]>(TYPE, 0x03);
+const WRITEPROTECT: libc::Ioctl = libc::_IOWR::<[u64; 3]>(TYPE, 0x06);
+const POISON: libc::Ioctl = libc::_IOWR::<[u64; 4]>(TYPE, 0x08);
+
+const MODE_MISSING: u64 = 1;
+const MODE_WRITEPROTECT: u64 = 1 << 1;
+const COPY_PROTECTED: u64 = 1 << 1;
+const USER_MODE_ONLY: libc::c_int = 1;
+
+const FEATURE_WRITEPROTECT: u64 = 1;
+const FEATURE_SIGBUS: u64 = 1 << 7;
+const FEATURE_POISON: u64 = 1 << 14;
+
+const EVENT_FAULT: u8 = 0x12;
+const FAULT_WRITES: u64 = 1;
+
+/// Most messages of one read.
+pub const MESSAGES: usize = 16;
+
+/// A fault that a thread waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fault {
+    pub address: u64,
+    pub writes: bool,
+}
+
+/// A descriptor of userfaultfd.
+pub struct Uffd {
+    fd: OwnedFd,
+    can_poison: bool,
+}
+
+/// Errors: the process may not serve faults by threads. Says what is missing and what to do.
+pub fn check_privileges() -> Result<(), MappingError> {
+    open_privileged(Path::new(DEVICE), Path::new(SYSCTL), system_call).map(drop)
+}
+
+fn system_call(flags: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: it takes no pointers.
+    owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
+}
+
+fn owned(returned: libc::c_long) -> io::Result<OwnedFd> {
+    if returned < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just returned it.
+    Ok(unsafe { OwnedFd::from_raw_fd(returned as libc::c_int) })
+}
+
+/// A descriptor that serves the kernel's accesses too: by the device, or by the system call.
+fn open_privileged(
+    device: &Path,
+    sysctl: &Path,
+    system_call: impl Fn(libc::c_int) -> io::Result<OwnedFd>,
+) -> Result<OwnedFd, MappingError> {
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let by_device = OpenOptions::new().read(true).write(true).open(device).and_then(|device| {
+        // SAFETY: it takes no pointers.
+        owned(unsafe { libc::ioctl(device.as_raw_fd(), NEW, flags) }.into())
+    });
+    let Err(device_error) = by_device else { return by_device.map_err(|_| MappingError::last("opening it")) };
+    system_call(flags).map_err(|error| {
+        if error.raw_os_error() == Some(libc::ENOSYS) {
+            return unsupported("the kernel has none".to_owned());
+        }
+        let setting = std::fs::read_to_string(sysctl).unwrap_or_else(|error| format!("unreadable: {error}"));
+        let why = format!(
+            "{}: {device_error}; system call: {error}; vm.unprivileged_userfaultfd is {}, and the process has no CAP_SYS_PTRACE",
+            device.display(),
+            setting.trim(),
+        );
+        let help = "run it as root, or give the user the device (`sudo setfacl -m u:$USER:rw /dev/userfaultfd`), or allow it to all (`sudo sysctl vm.unprivileged_userfaultfd=1`)";
+        MappingError::Userfaultfd { what: "opening it", why, help }
+    })
+}
+
+fn unsupported(why: String) -> MappingError {
+    let help = "use Linux 5.11 or later with CONFIG_USERFAULTFD";
+    MappingError::Userfaultfd { what: "asking the kernel for it", why, help }
+}
+
+impl Uffd {
+    /// Faults arrive as messages, or as SIGBUS in the thread that faults.
+    pub fn open(by_signal: bool) -> Result<Uffd, MappingError> {
+        let open = || match by_signal {
+            true => {
+                let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
+                system_call(flags).map_err(|error| unsupported(error.to_string()))
+            }
+            false => open_privileged(Path::new(DEVICE), Path::new(SYSCTL), system_call),
+        };
+        // The first handshake of a descriptor asks what there is; the next one needs another descriptor.
+        let asked = Uffd { fd: open()?, can_poison: false };
+        let mut api = [API, 0, 0];
+        asked.call(HANDSHAKE, &mut api).map_err(|error| unsupported(error.to_string()))?;
+        let wanted = FEATURE_WRITEPROTECT | if by_signal { FEATURE_SIGBUS } else { 0 };
+        if api[1] & wanted != wanted {
+            return Err(unsupported(format!("it has the features {:#x}, without {wanted:#x}", api[1])));
+        }
+        let poison = api[1] & FEATURE_POISON;
+        let uffd = Uffd { fd: open()?, can_poison: poison != 0 };
+        let mut api = [API, wanted | poison, 0];
+        uffd.call(HANDSHAKE, &mut api).map_err(|error| unsupported(error.to_string()))?;
+        Ok(uffd)
+    }
+
+    /// Whether [`Uffd::poison`] may be called.
+    pub fn can_poison(&self) -> bool {
+        self.can_poison
+    }
+
+    /// An ioctl that takes a struct of 64-bit words; repeated while the address space changes.
+    fn call<const N: usize>(&self, request: libc::Ioctl, words: &mut [u64; N]) -> io::Result<()> {
+        loop {
+            // SAFETY: all requests of this module take a struct of as many words as their constants say, which the type of `words`
+            // repeats. What they do to the process's memory is the caller's concern, and only `copy` writes any.
+            if unsafe { libc::ioctl(self.fd.as_raw_fd(), request, words.as_mut_ptr()) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() != Some(libc::EAGAIN) {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Absent pages of a range fault from now on, and protected ones when they are written.
+    pub fn register(&self, start: u64, bytes: u64) -> io::Result<()> {
+        self.call(REGISTER, &mut [start, bytes, MODE_MISSING | MODE_WRITEPROTECT, 0])
+    }
+
+    /// Ends it, and wakes all threads that wait.
+    pub fn unregister(&self, start: u64, bytes: u64) -> io::Result<()> {
+        self.call(UNREGISTER, &mut [start, bytes])
+    }
+
+    /// Wakes the threads that wait for a range.
+    pub fn wake(&self, start: u64, bytes: u64) -> io::Result<()> {
+        self.call(WAKE, &mut [start, bytes])
+    }
+
+    /// Protects a range, or ends its protection and wakes the threads that wait for it.
+    pub fn protect(&self, start: u64, bytes: u64, protects: bool) -> io::Result<()> {
+        self.call(WRITEPROTECT, &mut [start, bytes, protects.into()])
+    }
+
+    /// Puts bytes in place of an absent page of a registered range, in one step, and wakes the threads that wait for it.
+    pub fn copy(&self, to: u64, from: &[u8], protects: bool) -> io::Result<()> {
+        let mode = if protects { COPY_PROTECTED } else { 0 };
+        self.call(COPY, &mut [to, from.as_ptr() as u64, from.len() as u64, mode, 0])
+    }
+
+    /// Makes accesses to an absent page end in SIGBUS, and wakes the threads that wait for it.
+    pub fn poison(&self, start: u64, bytes: u64) -> io::Result<()> {
+        self.call(POISON, &mut [start, bytes, 0, 0])
+    }
+
+    /// Faults that have arrived.
+    pub fn faults(&self, into: &mut [Fault; MESSAGES]) -> io::Result<usize> {
+        let mut messages = [[0u64; 4]; MESSAGES];
+        // SAFETY: pointer and length describe `messages`.
+        let read =
+            unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), size_of_val(&messages)) };
+        if read < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+                _ => Err(error),
+            };
+        }
+        let mut count = 0;
+        for [event, flags, address, _] in messages.iter().take(read as usize / size_of::<[u64; 4]>()) {
+            if event.to_ne_bytes()[0] == EVENT_FAULT {
+                into[count] = Fault { address: *address, writes: flags & FAULT_WRITES != 0 };
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl AsFd for Uffd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let sysctl = folder.path().join("unprivileged_userfaultfd");
+        std::fs::write(&sysctl, "0\n").unwrap();
+        let refused = |code| {
+            let refuses = move |_| Err(io::Error::from_raw_os_error(code));
+            open_privileged(&folder.path().join("absent"), &sysctl, refuses).unwrap_err().to_string()
+        };
+        let why = refused(libc::EPERM);
+        for part in [
+            "absent: No such file",
+            "system call: Operation not permitted",
+            "vm.unprivileged_userfaultfd is 0, and the process has no CAP_SYS_PTRACE",
+            "setfacl -m u:$USER:rw /dev/userfaultfd",
+            "sysctl vm.unprivileged_userfaultfd=1",
+        ] {
+            assert!(why.contains(part), "{why}");
+        }
+        let why = refused(libc::ENOSYS);
+        assert!(why.contains("the kernel has none; use Linux 5.11 or later"), "{why}");
+    }
+}

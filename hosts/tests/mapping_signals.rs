@@ -1,0 +1,206 @@
+//! A mapping in a process of its own: what ends in SIGBUS, and what a child and a process without privileges get.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/range.rs"]
+mod range;
+
+use p4rack_hosts::paging::{Faults, Mapping, MappingConfig};
+use p4rack_hosts::region::{RegionConfig, RemoteRegion};
+use p4rack_hosts::remote::{Abilities, Local, Operation, Outcome, Remote, RemoteError, Status};
+use p4rack_wire::Nanos;
+use range::{Range, may_map};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const BYTES: u64 = 4 << 20;
+/// Names what a process of these tests does.
+const ROLE: &str = "P4RACK_MAPPING_ROLE";
+
+/// Memory that is lost at some time.
+struct Dying {
+    local: Local,
+    is_dead: Arc<AtomicBool>,
+}
+
+impl Remote for Dying {
+    fn abilities(&self) -> &Abilities {
+        self.local.abilities()
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        match self.is_dead.load(Ordering::Relaxed) {
+            true => Err(Status::Gone),
+            false => self.local.submit(tag, operation),
+        }
+    }
+
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        self.local.poll(until, ended)
+    }
+}
+
+fn config(faults: Faults) -> MappingConfig {
+    MappingConfig { faults, ..MappingConfig::new(1 << 20) }
+}
+
+fn map(faults: Faults) -> (Mapping, Arc<AtomicBool>) {
+    let is_dead = Arc::new(AtomicBool::new(false));
+    let remote = Dying { local: Local::new(BYTES), is_dead: Arc::clone(&is_dead) };
+    let region = RemoteRegion::new(Box::new(remote), &RegionConfig::new(256 << 10)).unwrap();
+    (Mapping::new(Arc::new(region), &config(faults)).unwrap(), is_dead)
+}
+
+/// Runs a test of this file again, in a process with a role.
+fn process(test: &str, role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
+    command
+}
+
+/// The role of this process.
+fn role() -> Option<Faults> {
+    match std::env::var(ROLE).as_deref() {
+        Ok("thread") => Some(Faults::InThread),
+        Ok(_) => Some(Faults::ByThread),
+        Err(_) => None,
+    }
+}
+
+fn roles() -> impl Iterator<Item = &'static str> {
+    ["thread", "threads"].into_iter().filter(|role| *role == "thread" || may_map())
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn an_access_that_needs_lost_memory_ends_in_sigbus_with_the_reason() {
+    if let Some(faults) = role() {
+        let (mapping, is_dead) = map(faults);
+        let range = Range::of(&mapping);
+        (0..BYTES / 4_096).for_each(|page| range.write(page * 512, page));
+        is_dead.store(true, Ordering::Relaxed);
+        // Pages in place stay.
+        assert_eq!(range.read(BYTES / 8 - 512), BYTES / 4_096 - 1);
+        eprintln!("the last page is there");
+        (0..BYTES / 4_096).for_each(|page| assert_eq!(range.read(page * 512), page));
+        return;
+    }
+    for role in roles() {
+        let test = "an_access_that_needs_lost_memory_ends_in_sigbus_with_the_reason";
+        let output = process(test, role).output().unwrap();
+        assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{role}: {output:?}");
+        let why =
+            "p4rack: a mapping of remote memory is lost: remote memory is lost, and the region with it: a ";
+        let said = said(&output);
+        assert!(said.contains("the last page is there") && said.contains(why), "{role}: {said}");
+        assert_eq!(said.matches("p4rack: ").count(), 1, "{role}: once: {said}");
+    }
+}
+
+#[test]
+fn a_child_does_not_have_the_range() {
+    let test = "a_child_does_not_have_the_range";
+    if let Some(faults) = role() {
+        let (mapping, _) = map(faults);
+        let range = Range::of(&mapping);
+        range.write(0, 7);
+        // SAFETY: the child only touches memory and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            range.read(0);
+            // SAFETY: it ends the process.
+            unsafe { libc::_exit(0) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is live; the child is this process's.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV, "{status:#x}");
+        assert_eq!(range.read(0), 7);
+        // A program that the process runs is not affected.
+        assert!(Command::new("true").status().unwrap().success());
+        return;
+    }
+    for role in roles() {
+        let output = process(test, role).output().unwrap();
+        assert!(output.status.success(), "{role}: {output:?}");
+    }
+}
+
+#[test]
+fn a_process_without_privileges_is_told_what_to_do_and_may_serve_faults_in_the_thread() {
+    let test = "a_process_without_privileges_is_told_what_to_do_and_may_serve_faults_in_the_thread";
+    if role().is_some() {
+        let region = RemoteRegion::new(Box::new(Local::new(BYTES)), &RegionConfig::new(256 << 10)).unwrap();
+        let by_thread = Mapping::new(Arc::new(region), &config(Faults::ByThread)).map(drop);
+        eprintln!("by thread: {}", by_thread.map_or_else(|error| error.to_string(), |()| "yes".to_owned()));
+        let (mapping, _) = map(Faults::InThread);
+        Range::of(&mapping).write(9, 9);
+        eprintln!("in the thread: {}", Range::of(&mapping).read(9));
+        return;
+    }
+    let setting = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
+    // SAFETY: it takes no pointers.
+    if unsafe { libc::geteuid() } != 0 || setting.trim() != "0" {
+        return;
+    }
+    // A copy that others may run.
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    Command::new("chmod").args(["-R", "a+rx"]).arg(folder.path()).status().unwrap();
+    let mut command = Command::new(&copy);
+    command.args([test, "--exact", "--nocapture"]).env(ROLE, "thread").uid(65_534).gid(65_534);
+    let output = command.output().unwrap();
+    let said = said(&output);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        said.contains("by thread: userfaultfd: opening it: /dev/userfaultfd: Permission denied"),
+        "{said}"
+    );
+    assert!(
+        said.contains("sudo sysctl vm.unprivileged_userfaultfd=1") && said.contains("in the thread: 9"),
+        "{said}"
+    );
+}
+
+#[test]
+fn sigbus_of_other_memory_goes_where_it_went_before() {
+    let test = "sigbus_of_other_memory_goes_where_it_went_before";
+    if role().is_some() {
+        let (mapping, _) = map(Faults::InThread);
+        Range::of(&mapping).write(0, 1);
+        // SAFETY: it takes no pointers; the process ends.
+        unsafe { libc::raise(libc::SIGBUS) };
+        return;
+    }
+    let output = process(test, "thread").output().unwrap();
+    assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{output:?}");
+}
+
+#[test]
+fn the_handler_serves_many_mappings_and_no_more_than_its_limit() {
+    let one = || {
+        let region = RemoteRegion::new(Box::new(Local::new(1 << 20)), &RegionConfig::new(256 << 10)).unwrap();
+        Mapping::new(Arc::new(region), &config(Faults::InThread))
+    };
+    let mut all = Vec::new();
+    // Tests beside this one have some too.
+    let refused = loop {
+        match one() {
+            Ok(mapping) => all.push(mapping),
+            Err(error) => break error,
+        }
+        assert!(all.len() <= 16);
+    };
+    assert!(refused.to_string().starts_with("16 mappings serve faults in the thread"), "{refused}");
+    for (number, mapping) in all.iter().enumerate() {
+        Range::of(mapping).write(5, number as u64 + 1);
+        assert_eq!(Range::of(mapping).read(5), number as u64 + 1);
+    }
+    all.clear();
+}
