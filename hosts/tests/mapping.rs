@@ -238,6 +238,8 @@ fn bad_sizes_are_refused_with_what_was_expected() {
     assert_eq!(none, "a region of 4000 bytes; expected at least 4096");
     let threads = refused(BYTES, MappingConfig { threads: 0, ..config(Faults::ByThread) });
     assert_eq!(threads, "threads: 0; expected 1 or more");
+    let batch = refused(BYTES, MappingConfig { batch_pages: 33, ..config(Faults::InThread) });
+    assert_eq!(batch, "batch_pages: 33; expected 1 to 32");
 }
 
 #[test]

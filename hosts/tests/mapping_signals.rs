@@ -10,6 +10,7 @@ use p4rack_hosts::region::{RegionConfig, RemoteRegion};
 use p4rack_hosts::remote::{Abilities, Local, Operation, Outcome, Remote, RemoteError, Status};
 use p4rack_wire::Nanos;
 use range::{Range, may_map};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -174,12 +175,19 @@ fn sigbus_of_other_memory_goes_where_it_went_before() {
     if role().is_some() {
         let (mapping, _) = map(Faults::InThread);
         Range::of(&mapping).write(0, 1);
-        // SAFETY: it takes no pointers; the process ends.
-        unsafe { libc::raise(libc::SIGBUS) };
-        return;
+        let file = tempfile::tempfile().unwrap();
+        let (access, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
+        // SAFETY: a new mapping, whose only access is behind the file's end, which is a fault on purpose.
+        unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), 4_096, access, flags, file.as_raw_fd(), 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            start.cast::<u8>().read_volatile();
+        }
+        unreachable!("the file has no bytes");
     }
     let output = process(test, "thread").output().unwrap();
     assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{output:?}");
+    assert!(!said(&output).contains("panicked"), "{output:?}");
 }
 
 #[test]

@@ -26,12 +26,20 @@ pub struct MappingConfig {
     pub starts_zeroed: bool,
     /// Threads that serve faults, at least 1; of [`Faults::ByThread`].
     pub threads: u16,
+    /// Most pages that leave together, 1 to 32.
+    pub batch_pages: u16,
 }
 
 impl MappingConfig {
     /// A range that begins with the region's content, and whose faults threads serve.
     pub fn new(pages_bytes: u64) -> MappingConfig {
-        MappingConfig { faults: Faults::ByThread, pages_bytes, starts_zeroed: false, threads: 4 }
+        MappingConfig {
+            faults: Faults::ByThread,
+            pages_bytes,
+            starts_zeroed: false,
+            threads: 4,
+            batch_pages: 32,
+        }
     }
 }
 

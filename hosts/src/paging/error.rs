@@ -50,6 +50,9 @@ pub enum MappingError {
     /// No thread serves faults.
     #[error("threads: 0; expected 1 or more")]
     NoThread,
+    /// Pages that leave together.
+    #[error("batch_pages: {0}; expected 1 to 32")]
+    Batch(u16),
     /// Not whole pages of the range.
     #[error("bytes {at} to {end} of a range of {bytes}; expected whole pages of 4096 bytes")]
     Unaligned {

@@ -4,13 +4,15 @@ use super::config::PAGE_BYTES;
 use super::error::MappingError;
 use super::memory::Memory;
 use super::pages::{BATCH, Bytes, Op, Pages, Step, Work};
-use super::signal;
 use super::table::{Buffer, Page};
 use super::twin::{self, Changed, PageBytes};
 use crate::region::RemoteRegion;
 use crate::remote::Piece;
-use std::io;
+use p4rack_netdev::clock;
+use std::fs::File;
+use std::io::{self, Write};
 use std::ops::Deref;
+use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Works that are carried out together.
@@ -110,7 +112,9 @@ impl Inner {
                 }
                 any = true;
             }
+            let began = clock::now();
             locked = self.carry_out(locked, &mut batch);
+            locked.pages.counters.leaving_ns += (clock::now() - began).0;
         }
         if any || locked.is_closing || locked.pages.is_lost() { locked } else { self.wait(locked) }
     }
@@ -259,7 +263,7 @@ impl Inner {
     /// Remote memory is lost, or the kernel refuses what it has to do. Says so once.
     pub fn lose(&self, locked: &mut Locked, why: &str) {
         if locked.lost.is_none() {
-            signal::say(&format!(
+            say(&format!(
                 "p4rack: a mapping of remote memory is lost: {why}. Accesses to its absent pages end in SIGBUS.\n"
             ));
             locked.lost = Some(why.to_owned());
@@ -303,6 +307,14 @@ impl Inner {
                 Step::Lost => return Err(self.lost(&locked)),
             }
         }
+    }
+}
+
+/// Writes to standard error without its lock, which the thread that faults may hold.
+fn say(text: &str) {
+    if let Ok(fd) = io::stderr().as_fd().try_clone_to_owned() {
+        // There is no other place to report to.
+        let _ = File::from(fd).write_all(text.as_bytes());
     }
 }
 

@@ -108,6 +108,9 @@ impl Mapping {
         if config.threads == 0 {
             return Err(MappingError::NoThread);
         }
+        if !(1..=BATCH as u16).contains(&config.batch_pages) {
+            return Err(MappingError::Batch(config.batch_pages));
+        }
         let region_bytes = region.region_bytes();
         let most = u64::from(u32::MAX) * PAGE;
         if region_bytes > most {
@@ -121,7 +124,8 @@ impl Mapping {
         let by_signal = config.faults == Faults::InThread;
         let memory = Memory::new(Uffd::open(by_signal)?, pages, capacity)?;
         let content = if config.starts_zeroed { 0 } else { u8::MAX };
-        let inner = Inner::new(memory, Box::new(region), Pages::new(pages, capacity, content));
+        let inner =
+            Inner::new(memory, Box::new(region), Pages::new(pages, capacity, config.batch_pages, content));
         let end = Waker::new().map_err(|source| MappingError::System { what: "making a waker", source })?;
         let mut mapping = Mapping {
             inner: Arc::new(inner),

@@ -132,6 +132,8 @@ pub enum Step {
 pub struct Pages {
     table: Table,
     capacity: u32,
+    /// Most pages that leave together: no more than half of the shelf.
+    batch: u32,
     /// Pages in place that are not moving, by arrival.
     placed: List,
     shelf: List,
@@ -155,11 +157,13 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Absent pages, of which and of whose copies `capacity` may be in memory. `content`: the pieces that the region has of each.
-    pub fn new(pages: u32, capacity: u32, content: u8) -> Pages {
+    /// Absent pages, of which and of whose copies `capacity` may be in memory. Up to `batch` leave together. `content`: the pieces that
+    /// the region has of each.
+    pub fn new(pages: u32, capacity: u32, batch: u16, content: u8) -> Pages {
         Pages {
             table: Table::new(pages, capacity, content),
             capacity,
+            batch: u32::from(batch).clamp(1, BATCH as u32).min((capacity / SHELF / 2).max(1)),
             placed: List::EMPTY,
             shelf: List::EMPTY,
             in_place: 0,
@@ -204,11 +208,6 @@ impl Pages {
         self.capacity / SHELF
     }
 
-    /// Pages that leave together.
-    fn batch(&self) -> u32 {
-        (self.shelf_capacity() / 2).clamp(1, BATCH as u32)
-    }
-
     fn free(&self) -> u32 {
         let used = self.backed - self.backed_free.len() as u32;
         let held_back = self.shelf_capacity() - self.on_shelf;
@@ -217,7 +216,7 @@ impl Pages {
 
     /// Whether pages should leave before the next faults need it.
     pub fn is_short(&self) -> bool {
-        self.free() < self.batch() && !self.lost
+        self.free() < self.batch && !self.lost
     }
 
     /// A fault on a page.
@@ -312,7 +311,7 @@ impl Pages {
 
     /// The next dirty page that has to leave the shelf, so that a batch has room there. Drops clean ones.
     pub fn evict(&mut self) -> Option<Work> {
-        while !self.lost && self.shelf_capacity() - self.on_shelf + self.leaving < self.batch() {
+        while !self.lost && self.shelf_capacity() - self.on_shelf + self.leaving < self.batch {
             let entry = self.shelf.tail()?;
             self.table.unlink(&mut self.shelf, entry);
             let place = *self.table.place(entry);
@@ -328,8 +327,7 @@ impl Pages {
 
     /// The next page that has to leave its place for the shelf.
     pub fn shelve(&mut self) -> Option<Work> {
-        let is_wanted =
-            self.free() + self.shelving < 2 * self.batch() && self.on_shelf < self.shelf_capacity();
+        let is_wanted = self.free() + self.shelving < 2 * self.batch && self.on_shelf < self.shelf_capacity();
         let entry = self.placed.tail().filter(|_| is_wanted && !self.lost)?;
         self.table.unlink(&mut self.placed, entry);
         let buffer = self.take_buffer();

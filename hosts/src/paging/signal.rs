@@ -129,10 +129,12 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     // SAFETY: a handler has the type that its flags say; zeroes are the default action.
     unsafe {
         match previous.sa_sigaction {
-            // The access is repeated, and ends the process.
+            libc::SIG_IGN if (*info).si_code <= 0 => {}
+            // The signal is blocked until the handler returns, and ends the process then.
             libc::SIG_DFL | libc::SIG_IGN => {
                 let action = MaybeUninit::<libc::sigaction>::zeroed();
                 libc::sigaction(signal, action.as_ptr(), ptr::null_mut());
+                libc::raise(signal);
             }
             handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
                 type Handler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -144,12 +146,6 @@ unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
             }
         }
     }
-}
-
-/// Writes to standard error past its lock, which the thread may hold that faults.
-pub(super) fn say(text: &str) {
-    // SAFETY: pointer and length describe `text`. There is nobody to report a failure to.
-    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
 }
 
 /// Runs `f` with all signals blocked in this thread, and so in threads that it starts; but not those of its own faults.

@@ -55,15 +55,10 @@ pub struct Place {
 pub struct List {
     head: Entry,
     tail: Entry,
-    len: u32,
 }
 
 impl List {
-    pub const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
-
-    pub fn len(&self) -> u32 {
-        self.len
-    }
+    pub const EMPTY: List = List { head: NONE, tail: NONE };
 
     /// The oldest entry.
     pub fn tail(&self) -> Option<Entry> {
@@ -155,7 +150,6 @@ impl Table {
             head => self.places[head as usize].previous = entry,
         }
         list.head = entry;
-        list.len += 1;
     }
 
     /// Takes an entry out of its list.
@@ -169,7 +163,6 @@ impl Table {
             NONE => list.tail = previous,
             after => self.places[after as usize].previous = previous,
         }
-        list.len -= 1;
     }
 }
 
@@ -203,6 +196,6 @@ mod tests {
             table.unlink(&mut list, entry);
             seen.push(entry);
         }
-        assert_eq!((seen, list.len()), (vec![entries[0], entries[2]], 0));
+        assert_eq!(seen, [entries[0], entries[2]]);
     }
 }

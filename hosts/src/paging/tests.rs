@@ -61,7 +61,7 @@ struct World {
 
 impl World {
     fn new(capacity: u32, zeroed: bool, plant: Option<Plant>) -> World {
-        let mut pages = Pages::new(PAGES, capacity, if zeroed { 0 } else { 0xff });
+        let mut pages = Pages::new(PAGES, capacity, 32, if zeroed { 0 } else { 0xff });
         pages.plant = plant;
         let region: Vec<Page> =
             (0..PAGES).map(|page| if zeroed { GARBAGE } else { [page.into(); 2] }).collect();
