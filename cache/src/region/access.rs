@@ -21,6 +21,26 @@ impl Residency {
         self.unready(frame, block, mode)
     }
 
+    /// An access that writes all bytes of a block. If the block is absent, it needs no fetch.
+    pub fn overwrite(&mut self, block: Block) -> Found {
+        if self.frames.find(block).is_some() || self.turn.is_some() {
+            return self.access(block, Mode::Write);
+        }
+        self.overwritten = Some(block);
+        let found = self.access(block, Mode::Write);
+        self.overwritten = None;
+        match self.frames.find(block) {
+            Some(frame) if found == Found::Wait && self.frames.state(frame).is(State::ARRIVED) => {
+                self.claims -= 1;
+                let state = self.frames.state_mut(frame);
+                state.drop_claim();
+                state.set(State::DIRTY);
+                Found::Here(frame)
+            }
+            _ => found,
+        }
+    }
+
     /// An access to a block that is here and admits it.
     #[inline]
     fn hit(&mut self, frame: Frame, mode: Mode) -> Found {

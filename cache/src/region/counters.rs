@@ -7,8 +7,10 @@ pub struct Counters {
     pub from_host: u64,
     /// Accesses to other local blocks.
     pub from_device: u64,
-    /// Accesses that began a fetch.
+    /// Accesses to blocks that were absent.
     pub from_remote: u64,
+    /// Of them, those that wrote all of the block, and needed no fetch.
+    pub overwritten: u64,
     /// Accesses that waited for a fetch under way.
     pub joined: u64,
     /// Accesses to blocks that were leaving and stayed.

@@ -109,6 +109,7 @@ impl Residency {
             failed: false,
             has_changed: false,
             counters: Counters::default(),
+            overwritten: None,
             #[cfg(test)]
             plant: None,
         })

@@ -119,6 +119,8 @@ pub struct Residency {
     /// See [`Residency::take_changed`].
     has_changed: bool,
     counters: Counters,
+    /// The block of an access that writes all of it, during the access.
+    overwritten: Option<Block>,
     #[cfg(test)]
     plant: Option<plant::Plant>,
 }

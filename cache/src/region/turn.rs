@@ -91,6 +91,13 @@ impl Residency {
                     }
                     frame
                 }
+                // Its bytes are about to be written.
+                None if self.overwritten == Some(block) => {
+                    self.request(run);
+                    run = block + 1..block + 1;
+                    self.counters.overwritten += 1;
+                    self.frames.insert(block, State::KEPT | State::ARRIVED)
+                }
                 None => {
                     run.end = block + 1;
                     self.frames.insert(block, State::KEPT)

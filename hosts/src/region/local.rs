@@ -82,7 +82,9 @@ impl Local {
     pub fn try_copy(&mut self, part: &mut Part, bytes: &mut Bytes<'_>) -> Tried {
         let mode = bytes.mode();
         let is_claimed = part.is_claimed;
+        let is_whole = part.len as usize == self.block_bytes;
         let found = match is_claimed {
+            false if is_whole && mode == Mode::Write => self.residency.overwrite(part.block),
             false => self.residency.access(part.block, mode),
             true => self.residency.claimed(part.block, mode),
         };

@@ -163,6 +163,20 @@ fn use_block(residency: &mut Residency, block: Block, mode: Mode) {
 }
 
 #[test]
+fn a_block_that_is_written_as_a_whole_is_not_fetched() {
+    let mut residency = region("lru", 64, 16, LIMITS);
+    let Found::Here(frame) = residency.overwrite(7) else { panic!("it needs nothing") };
+    assert_eq!((residency.next_request(), residency.access(7, Mode::Read)), (None, Found::Here(frame)));
+    residency.begin_flush();
+    assert_eq!(settle(&mut residency), [Request::WriteBack { block: 7, frame }]);
+    // A block on its way here is waited for, as its bytes would land on those written.
+    assert_eq!((residency.access(8, Mode::Read), residency.overwrite(8)), (Found::Wait, Found::Wait));
+    assert_eq!(settle(&mut residency), [Request::Fetch { first: 8, count: 1 }]);
+    let counters = residency.counters();
+    assert_eq!((counters.overwritten, counters.from_remote, counters.joined), (1, 2, 1));
+}
+
+#[test]
 fn accesses_that_wait_for_one_block_share_its_fetch() {
     let mut residency = region("lru", 64, 16, LIMITS);
     for _ in 0..3 {
