@@ -223,9 +223,9 @@ impl Inner {
             Op::WriteBack { now, twin } => {
                 let (now, twin) = (self.bytes(work, now), self.bytes(work, twin));
                 let changed = twin::changed(now, twin, self.block_bytes);
-                for (start, bytes) in twin::runs(changed.pieces) {
-                    let at = u64::from(page) * PAGE_BYTES as u64 + start as u64;
-                    self.region.write(at, &now[start..start + bytes])?;
+                for block in twin::blocks(changed.pieces, self.block_bytes) {
+                    let at = u64::from(page) * PAGE_BYTES as u64 + block.start as u64;
+                    self.region.write(at, &now[block])?;
                 }
                 return Ok(Some(changed));
             }
@@ -269,6 +269,7 @@ impl Inner {
             locked.lost = Some(why.to_owned());
         }
         locked.pages.lose();
+        self.changed.notify_all();
     }
 
     /// Why the mapping is lost.

@@ -36,10 +36,11 @@ impl Fresh {
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
         let start = NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED);
         let fresh = Fresh { start: start.ok_or_else(|| MappingError::last(what))?, bytes };
-        // A huge page would be in place as a whole; a child would write pages that the mapping does not see.
-        for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTFORK] {
-            fresh.advise(0, bytes, advice).map_err(|source| MappingError::System { what, source })?;
-        }
+        // A huge page would be in place as a whole. A kernel without them refuses to be asked for none.
+        let _ = fresh.advise(0, bytes, libc::MADV_NOHUGEPAGE);
+        // A child would write pages that the mapping does not see.
+        let kept = fresh.advise(0, bytes, libc::MADV_DONTFORK);
+        kept.map_err(|source| MappingError::System { what, source })?;
         Ok(fresh)
     }
 

@@ -1,6 +1,7 @@
 //! What of a page differs from its twin, and copies by pieces.
 
 use super::config::PAGE_BYTES;
+use std::ops::Range;
 
 /// Bytes of a piece: the unit of write-backs and of what has content.
 pub const PIECE_BYTES: usize = 512;
@@ -52,6 +53,16 @@ pub fn runs(pieces: u8) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
+/// The bytes of a page's changed pieces, in pieces or the larger blocks of the region, the last one first: a policy that fetches the
+/// blocks behind a block then finds them there.
+pub fn blocks(pieces: u8, block_bytes: u32) -> impl Iterator<Item = Range<usize>> {
+    let bytes = PIECE_BYTES.max(block_bytes as usize);
+    let starts = (0..PAGE_BYTES).step_by(bytes).rev();
+    starts
+        .filter(move |start| pieces >> (start / PIECE_BYTES) & 1 == 1)
+        .map(move |start| start..start + bytes)
+}
+
 /// Moves pieces that lie at a page's start, one behind the other, to their places, and fills the others with zeros.
 pub fn spread(page: &mut PageBytes, pieces: u8) {
     let mut from = pieces.count_ones() as usize;
@@ -84,6 +95,16 @@ mod tests {
             assert_eq!(changed(&now, &twin, 1_024).pieces, pair, "byte {at}");
             assert_eq!(changed(&now, &twin, 4_096).pieces, 0xff, "byte {at}");
         }
+    }
+
+    #[test]
+    fn blocks_come_from_the_last_to_the_first() {
+        assert_eq!(blocks(0b1000_0011, 512).collect::<Vec<_>>(), [3_584..4_096, 512..1_024, 0..512]);
+        assert_eq!(blocks(0b1100_0000, 1_024).collect::<Vec<_>>(), [3_072..4_096]);
+        assert_eq!(
+            (blocks(0xff, 4_096).count(), blocks(0xff, 64).count(), blocks(0, 512).count()),
+            (1, 8, 0)
+        );
     }
 
     #[test]

@@ -51,9 +51,9 @@ pub struct Uffd {
     can_poison: bool,
 }
 
-/// Errors: the process may not serve faults by threads. Says what is missing and what to do.
+/// Errors: the process may not serve faults by threads, or the kernel can't. Says what is missing and what to do.
 pub fn check_privileges() -> Result<(), MappingError> {
-    open_privileged(Path::new(DEVICE), Path::new(SYSCTL), system_call).map(drop)
+    Uffd::open(false).map(drop)
 }
 
 fn system_call(flags: libc::c_int) -> io::Result<OwnedFd> {
@@ -80,7 +80,10 @@ fn open_privileged(
         // SAFETY: it takes no pointers.
         owned(unsafe { libc::ioctl(device.as_raw_fd(), NEW, flags) }.into())
     });
-    let Err(device_error) = by_device else { return by_device.map_err(|_| MappingError::last("opening it")) };
+    let device_error = match by_device {
+        Ok(fd) => return Ok(fd),
+        Err(error) => error,
+    };
     system_call(flags).map_err(|error| {
         if error.raw_os_error() == Some(libc::ENOSYS) {
             return unsupported("the kernel has none".to_owned());
