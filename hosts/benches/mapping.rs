@@ -128,14 +128,14 @@ fn measure_leaving(region: &Arc<RemoteRegion>, batch_pages: u16) {
                 }
             }
             let pages = mapping.statistics().pages;
-            let per_page =
-                (pages.leaving_ns - before.leaving_ns) as f64 / (pages.shelved - before.shelved) as f64;
+            let cpu_ns = pages.leaving_cpu_ns - before.leaving_cpu_ns;
+            let per_page = cpu_ns as f64 / (pages.shelved - before.shelved) as f64;
             best[usize::from(writes)] = best[usize::from(writes)].min(per_page);
         }
     }
     let [clean, dirty] = best.map(|ns| ns / 1e3);
     println!(
-        "a page leaves, of at most {batch_pages} together: {clean:.1} µs clean (goal {goal_us} µs), {dirty:.1} µs with a block written back"
+        "processor time for a page that leaves, of at most {batch_pages} together: {clean:.1} µs clean (goal {goal_us} µs), {dirty:.1} µs with a block written back"
     );
 }
 

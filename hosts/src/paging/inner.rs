@@ -112,9 +112,11 @@ impl Inner {
                 }
                 any = true;
             }
-            let began = clock::now();
-            locked = self.carry_out(locked, &mut batch);
-            locked.pages.counters.leaving_ns += (clock::now() - began).0;
+            if batch[0].is_some() {
+                let began = clock::thread_cpu();
+                locked = self.carry_out(locked, &mut batch);
+                locked.pages.counters.leaving_cpu_ns += (clock::thread_cpu() - began).0;
+            }
         }
         if any || locked.is_closing || locked.pages.is_lost() { locked } else { self.wait(locked) }
     }

@@ -25,8 +25,8 @@ pub struct PageCounters {
     pub evicted: u64,
     /// Of them, dirty ones.
     pub evicted_dirty: u64,
-    /// Time in which threads had pages leave, for the shelf or the region, in ns.
-    pub leaving_ns: u64,
+    /// Processor time of threads while they had pages leave, for the shelf or the region.
+    pub leaving_cpu_ns: u64,
     /// Lines of 64 B that differed from their twin when a page was written back.
     pub changed_lines: u64,
     /// Bytes written to the region.
