@@ -35,6 +35,8 @@ impl Residency {
                 let state = self.frames.state_mut(frame);
                 state.drop_claim();
                 state.set(State::DIRTY);
+                // The policy may have dropped it again.
+                self.settle(frame);
                 Found::Here(frame)
             }
             _ => found,

@@ -261,11 +261,15 @@ impl World {
     fn access(&mut self, want: Want) -> Result<Doing, String> {
         self.accesses[want.block as usize] += 1;
         let was_lost = self.residency.has_failed();
-        let found = match want.mode {
-            // These blocks are written as a whole.
-            Mode::Write if want.block.is_multiple_of(3) => self.residency.overwrite(want.block),
-            mode => self.residency.access(want.block, mode),
+        // Some blocks are written as a whole: then it does not matter what is in the frame.
+        let is_whole = want.mode == Mode::Write && want.block.is_multiple_of(3);
+        let found = match is_whole {
+            true => self.residency.overwrite(want.block),
+            false => self.residency.access(want.block, want.mode),
         };
+        if let (Found::Here(frame), true) = (found, is_whole) {
+            self.local[frame as usize] = self.plain[want.block as usize];
+        }
         match found {
             Found::Here(_) if was_lost => Err("an access to lost memory succeeds".into()),
             Found::Here(frame) => {
