@@ -78,7 +78,7 @@ pub struct Memory {
     process: Option<OwnedFd>,
 }
 
-// SAFETY: the pages belong to the process, not to a thread, and stay until the value is dropped; see the module for who uses which.
+// SAFETY: the pages belong to the process, not to a thread, and stay until the value is dropped; see the module for the user of each.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}

@@ -15,7 +15,7 @@
 //! - **Writes** are found by protection. The first one to a page saves its *twin*; when the page leaves, only the pieces of 512 B are
 //!   written to the region that differ from the twin.
 //! - **Leaving.** Pages leave in batches, by a thread of the mapping before room is short, or else by the thread that needs room.
-//!   [`pages`] has the order of the steps, and what stays.
+//!   `pages.rs` has the order of the steps, and what stays.
 //! - **Memory.** Pages in place, twins, pages on the shelf and tables never exceed `pages_bytes`. The region's bytes are its own.
 //! - **A loss** of the region ends the mapping. Pages in place stay as they are; the first access that needs the region ends in SIGBUS,
 //!   after a message on standard error. There is no other answer to a load.

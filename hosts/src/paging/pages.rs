@@ -13,7 +13,7 @@
 //! pages leave in the order in which they came, but to a *shelf*, an eighth of the memory, from where they leave for good. A page
 //! in use comes back from the shelf at the price of a fault and a copy. So each page is a sample of its own use, and pages in use stay.
 //!
-//! **Steps.** One thread at a time works on a page; its state is [`State::Moving`] meanwhile, and other faults on it wait. The thread
+//! **Steps.** One thread at a time works on a page; its state is [`State::Moving`], and other faults on it wait. The thread
 //! carries out the operations of a [`Work`] in their order, then calls [`Pages::done`]. The orders are what keeps writes:
 //!
 //! - The twin is saved before the page becomes writable.
