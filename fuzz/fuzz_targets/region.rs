@@ -24,6 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         steps: choices.len() as u32 / 2,
         slow: u64::from(slow % 9),
         dies: slow & 128 != 0,
+        overwrites: true,
     };
     let residency = Residency::new(definition, (setting.blocks, 512), room, limits).expect("the policy fits");
     // Behind the input, numbers that let everything come to rest.

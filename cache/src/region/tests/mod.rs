@@ -74,7 +74,7 @@ impl Policy for Never {
 
 /// Remote memory is fast or slow, and dies in some runs.
 fn setting(seed: u64) -> Setting {
-    Setting { blocks: 120, threads: 5, steps: 3_000, slow: seed % 10, dies: seed % 4 == 3 }
+    Setting { blocks: 120, threads: 5, steps: 3_000, slow: seed % 10, dies: seed % 4 == 3, overwrites: true }
 }
 
 #[test]
@@ -101,6 +101,7 @@ fn planted_mistakes_are_seen() {
         (Plant::ReleaseIsSilent, "nothing woke it"),
         (Plant::ClaimIsSilent, "nothing woke it"),
     ] {
+        let setting = |seed| Setting { overwrites: false, ..setting(seed) };
         let runs = |seed| ["runs", "unimem"].map(|name| run(name, seed, setting(seed), Some(plant)));
         let whys: Vec<_> = (0..60).flat_map(runs).filter_map(Result::err).collect();
         assert!(whys.iter().any(|why| why.contains(found)), "{plant:?}: {:?}", whys.first());

@@ -23,6 +23,8 @@ pub struct Setting {
     pub slow: u64,
     /// Whether remote memory may die.
     pub dies: bool,
+    /// Whether some writes are of whole blocks.
+    pub overwrites: bool,
 }
 
 /// What a thread does.
@@ -262,7 +264,7 @@ impl World {
         self.accesses[want.block as usize] += 1;
         let was_lost = self.residency.has_failed();
         // Some blocks are written as a whole: then it does not matter what is in the frame.
-        let is_whole = want.mode == Mode::Write && want.block.is_multiple_of(3);
+        let is_whole = self.setting.overwrites && want.mode == Mode::Write && want.block.is_multiple_of(3);
         let found = match is_whole {
             true => self.residency.overwrite(want.block),
             false => self.residency.access(want.block, want.mode),
