@@ -1,9 +1,11 @@
 //! Remote memory for programs, as a rack's description defines it: the hosts with memory, and the configuration of EDM's nodes on
 //! them. [`clio`] has Clio's interface, [`region`] regions with a cache in local memory. [`c`] has the same for C, and Cowbird's
-//! client; the headers in `include/` declare them. [`mapping`] has regions as ordinary memory.
+//! client; the headers in `include/` declare them. [`mapping`] has regions as ordinary memory,
+//! [`far`] what programs with far memory need of it.
 
 pub mod c;
 pub mod clio;
+pub mod far;
 pub mod mapping;
 mod open;
 pub mod region;
