@@ -1,0 +1,260 @@
+//! Far memory of this process: a mapping of remote memory, and which of its pages are in use.
+
+use crate::extents::Extents;
+use crate::threads::Inside;
+use p4rack_memory::far::{FarMemory, Figures, Full, PAGE_BYTES};
+use p4rack_memory::mapping::Mapping;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Where far memory lies: read by every call that frees something. An empty range until it is open.
+static START: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Allocations of this size or more go far; `usize::MAX` until far memory is open, and in a forked child.
+static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Whether this process was forked: it has none of the parent's far memory.
+static FORKED: AtomicBool = AtomicBool::new(false);
+static FAR: OnceLock<Far> = OnceLock::new();
+
+/// Far memory.
+pub struct Far {
+    memory: FarMemory,
+    start: usize,
+    extents: Mutex<Extents>,
+    /// For each page, the pages of the heap object that begins there; 0: none does. Every `free` of another allocator's object in
+    /// far memory looks here, so there is no lock.
+    objects: Box<[AtomicU32]>,
+    full: Full,
+    counts: Counts,
+}
+
+/// What the program asked for; see [`Figures`].
+#[derive(Debug, Default)]
+struct Counts {
+    objects: AtomicU64,
+    mappings: AtomicU64,
+    refused: AtomicU64,
+    near: AtomicU64,
+}
+
+/// What an allocation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `malloc` and its relatives.
+    Object,
+    /// `mmap`.
+    Mapping,
+}
+
+/// Why an allocation is not in far memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotFar {
+    /// It belongs in near memory.
+    Near,
+    /// Far memory is full, and the program is refused.
+    Refused,
+}
+
+/// Publishes far memory: from here on the program uses it.
+pub fn publish(memory: FarMemory, min_bytes: usize, full: Full) {
+    let mapping: &Mapping = &memory;
+    let start = mapping.start().as_ptr() as usize;
+    let pages = u32::try_from(mapping.bytes() / PAGE_BYTES).unwrap_or(u32::MAX);
+    let extents = Mutex::new(Extents::new(pages, start as u64 / PAGE_BYTES));
+    // Zeroed without being touched: most pages begin no object.
+    let objects = Box::<[AtomicU32]>::new_zeroed_slice(pages as usize);
+    // SAFETY: an atomic number may be all zeros.
+    let objects = unsafe { objects.assume_init() };
+    FAR.get_or_init(|| Far { memory, start, extents, objects, full, counts: Counts::default() });
+    START.store(start, Ordering::Relaxed);
+    BYTES.store(pages as usize * PAGE_BYTES as usize, Ordering::Relaxed);
+    MIN_BYTES.store(min_bytes, Ordering::Release);
+}
+
+/// Leaves far memory to the parent process: called in a forked child.
+pub fn leave() {
+    FORKED.store(true, Ordering::Relaxed);
+    MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
+}
+
+/// Whether this process was forked from the one with far memory.
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// The figures of far memory, without process and time; `None` before it is open.
+pub fn figures() -> Option<Figures> {
+    FAR.get().map(Far::figures)
+}
+
+/// Whether an allocation of this size may go far.
+#[inline]
+pub fn is_large(bytes: usize) -> bool {
+    bytes >= MIN_BYTES.load(Ordering::Relaxed)
+}
+
+/// Whether an address lies in far memory.
+#[inline]
+pub fn is_far(at: usize) -> bool {
+    at.wrapping_sub(START.load(Ordering::Relaxed)) < BYTES.load(Ordering::Relaxed)
+}
+
+/// Far memory, if a heap object of the library begins at this address. Other allocators' objects may lie in far memory too.
+#[inline]
+pub fn owner(at: usize) -> Option<&'static Far> {
+    if !is_far(at) || !(at as u64).is_multiple_of(PAGE_BYTES) {
+        return None;
+    }
+    FAR.get().filter(|far| far.object_bytes(at).is_some())
+}
+
+/// The part of a range that lies in far memory; empty if none does.
+pub fn part(at: usize, bytes: usize) -> Range<usize> {
+    let start = START.load(Ordering::Relaxed);
+    let end = start + BYTES.load(Ordering::Relaxed);
+    let (from, to) = (at.max(start), at.saturating_add(bytes).min(end));
+    if from < to { from..to } else { at..at }
+}
+
+/// Far memory for a call of the program, and the guard of that call. `None`: the call belongs elsewhere.
+pub fn for_program() -> Option<(&'static Far, Inside)> {
+    if is_forked() {
+        return None;
+    }
+    let far = FAR.get()?;
+    Some((far, Inside::enter()?))
+}
+
+/// Allocates, if this is for far memory: bytes of zeros, page by page. The alignment is a power of two.
+#[cold]
+pub fn allocate(bytes: usize, align: usize, kind: Kind) -> Result<usize, NotFar> {
+    let Some((far, _inside)) = for_program() else { return Err(NotFar::Near) };
+    let place = far.take(bytes, align, kind);
+    place.ok_or_else(|| {
+        let (counter, why) = match far.full {
+            Full::Refuse => (&far.counts.refused, NotFar::Refused),
+            Full::Near => (&far.counts.near, NotFar::Near),
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        why
+    })
+}
+
+/// Pages that hold this many bytes; `None`: more than any far memory has.
+fn pages(bytes: usize) -> Option<u32> {
+    u32::try_from((bytes as u64).div_ceil(PAGE_BYTES)).ok()
+}
+
+impl Far {
+    fn figures(&self) -> Figures {
+        let (now, most) = self.extents().in_use();
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Figures {
+            in_use_bytes: u64::from(now) * PAGE_BYTES,
+            in_use_max_bytes: u64::from(most) * PAGE_BYTES,
+            objects: load(&self.counts.objects),
+            mappings: load(&self.counts.mappings),
+            refused: load(&self.counts.refused),
+            near: load(&self.counts.near),
+            ..Figures::of(&self.memory.statistics())
+        }
+    }
+
+    fn extents(&self) -> MutexGuard<'_, Extents> {
+        self.extents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn address(&self, page: u32) -> usize {
+        self.start + page as usize * PAGE_BYTES as usize
+    }
+
+    /// The page at an address of far memory; `None`: the address is not a page's.
+    fn page(&self, at: usize) -> Option<u32> {
+        let offset = (at - self.start) as u64;
+        offset.is_multiple_of(PAGE_BYTES).then_some((offset / PAGE_BYTES) as u32)
+    }
+
+    fn take(&self, bytes: usize, align: usize, kind: Kind) -> Option<usize> {
+        let (pages, align) = (pages(bytes)?, pages(align)?);
+        let start = self.extents().take(pages, align)?;
+        if kind == Kind::Object {
+            self.object(start).store(pages, Ordering::Relaxed);
+        }
+        let counter = if kind == Kind::Object { &self.counts.objects } else { &self.counts.mappings };
+        counter.fetch_add(1, Ordering::Relaxed);
+        Some(self.address(start))
+    }
+
+    /// Takes free pages at an address, for a mapping.
+    pub fn take_at(&self, at: usize, bytes: usize) -> bool {
+        let (Some(start), Some(pages)) = (self.page(at), pages(bytes)) else { return false };
+        let end = start.checked_add(pages);
+        end.is_some_and(|end| self.extents().take_at(start..end))
+    }
+
+    fn object(&self, page: u32) -> &AtomicU32 {
+        &self.objects[page as usize]
+    }
+
+    /// Bytes of the heap object that begins at an address of far memory; `None`: none does.
+    pub fn object_bytes(&self, at: usize) -> Option<usize> {
+        let pages = self.object(self.page(at)?).load(Ordering::Relaxed);
+        (pages > 0).then_some(pages as usize * PAGE_BYTES as usize)
+    }
+
+    /// Frees the heap object at an address. Returns whether there was one.
+    pub fn free(&self, at: usize) -> bool {
+        let Some(start) = self.page(at) else { return false };
+        let pages = self.object(start).swap(0, Ordering::Relaxed);
+        self.release_pages(&mut self.extents(), start..start + pages);
+        pages > 0
+    }
+
+    /// Changes the length of the heap object at an address in place. Returns whether that was possible.
+    pub fn resize(&self, at: usize, bytes: usize) -> bool {
+        let (Some(start), Some(pages)) = (self.page(at), pages(bytes)) else { return false };
+        let old = self.object(start).load(Ordering::Relaxed);
+        let mut extents = self.extents();
+        if pages > old && !extents.take_at(start + old..start.saturating_add(pages)) {
+            return false;
+        }
+        self.object(start).store(pages, Ordering::Relaxed);
+        self.release_pages(&mut extents, start + pages..start + old.max(pages));
+        true
+    }
+
+    /// Frees pages of mappings, which lie in far memory.
+    pub fn release(&self, range: Range<usize>) {
+        let pages = self.whole_pages(range);
+        self.release_pages(&mut self.extents(), pages);
+    }
+
+    /// Drops the content of pages: the next access reads zeros. They stay in use.
+    pub fn discard(&self, range: Range<usize>) {
+        self.drop_content(self.whole_pages(range));
+    }
+
+    /// Pages of a range that begins at a page; its last page counts whole, as the kernel counts.
+    fn whole_pages(&self, range: Range<usize>) -> Range<u32> {
+        let page_bytes = PAGE_BYTES as usize;
+        let (from, to) = (range.start - self.start, range.end - self.start);
+        (from / page_bytes) as u32..to.div_ceil(page_bytes) as u32
+    }
+
+    /// The lock is held for as long: a page must not be taken again before its content is gone.
+    fn release_pages(&self, extents: &mut Extents, range: Range<u32>) {
+        extents.release(range, |used| self.drop_content(used));
+    }
+
+    fn drop_content(&self, pages: Range<u32>) {
+        let (at, bytes) = (u64::from(pages.start) * PAGE_BYTES, pages.len() as u64 * PAGE_BYTES);
+        if bytes > 0
+            && let Err(error) = self.memory.discard(at, bytes)
+        {
+            // Old bytes where the program expects zeros would be worse than its end.
+            crate::say("dropping freed pages: ", &error.to_string());
+            std::process::abort();
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! A library for `LD_PRELOAD` that puts an unmodified program's large allocations in remote memory; `p4rack far run` starts programs with
+//! it. docs/far.md explains it.
+//!
+//! ```text
+//!  program ─ malloc, mmap, … ─▶ heap, maps ─┬─ large ─▶ Far: extents over a mapping ─ faults ─▶ region ─▶ way
+//!                                           └─ small ─▶ the next allocator, the kernel
+//! ```
+//!
+//! - **What is far** lies in one range of addresses, so a freed pointer is told apart by a comparison.
+//! - **The library's own memory** is near: its Rust code allocates with the C library's allocator by names that are not interposed, and its
+//!   threads' mappings are the kernel's ([`threads`]).
+//! - **No lock** of the program's allocator is needed to serve a fault, so that allocator's own tables may be far.
+
+mod extents;
+mod far;
+mod global;
+mod heap;
+mod maps;
+mod near;
+mod start;
+mod threads;
+
+#[global_allocator]
+static OWN: global::Own = global::Own;
+
+/// Writes a line to standard error without allocating.
+fn say(what: &str, more: &str) {
+    for part in ["p4rack far: ", what, more, "\n"] {
+        // SAFETY: the bytes are readable. A message that can't be written is lost.
+        unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
+    }
+}

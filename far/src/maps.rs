@@ -1,0 +1,211 @@
+//! The calls for mappings as programs make them. Large, private, anonymous memory goes far; what the kernel does with the pages of
+//! far memory is done by its mapping here, and never by the kernel, which would tear a hole in it.
+
+use crate::far::{self, Kind, NotFar};
+use crate::near;
+use libc::{c_int, c_void, off_t, size_t};
+use p4rack_memory::far::PAGE_BYTES;
+use std::ops::Range;
+
+/// Flags of memory that may go far, beside those without a meaning for it.
+const PRIVATE: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+const NO_MATTER: c_int = libc::MAP_NORESERVE | libc::MAP_POPULATE;
+/// Access that far memory has.
+const ACCESS: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+fn fail(error: c_int) -> c_int {
+    // SAFETY: the C library gives each thread its own `errno`.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
+
+fn not_mapped(error: c_int) -> *mut c_void {
+    fail(error);
+    libc::MAP_FAILED
+}
+
+/// `mmap`. An address without `MAP_FIXED` is a wish: such memory goes far only if the wish lies there.
+///
+/// # Safety
+/// As in C.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mmap(
+    at: *mut c_void,
+    bytes: size_t,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    let far_part = far::part(at as usize, bytes);
+    if flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0 {
+        if !far_part.is_empty() {
+            return over_far(at as usize, bytes, far_part, flags);
+        }
+    } else if far::is_large(bytes)
+        && flags & !NO_MATTER == PRIVATE
+        && protection == ACCESS
+        && let Some(mapped) = anonymous(at as usize, bytes)
+    {
+        return mapped;
+    }
+    // SAFETY: the caller's promise; the place is not in far memory.
+    unsafe { near::mmap(at, bytes, protection, flags, file, offset) }
+}
+
+/// `mmap64`: the same, where offsets have 64 bits anyway.
+///
+/// # Safety
+/// As in C.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mmap64(
+    at: *mut c_void,
+    bytes: size_t,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { mmap(at, bytes, protection, flags, file, offset) }
+}
+
+/// Memory for the program: far, refused, or (`None`) near.
+fn anonymous(at: usize, bytes: usize) -> Option<*mut c_void> {
+    if at != 0 {
+        let (far, _inside) = far::is_far(at).then(far::for_program)??;
+        return far.take_at(at, bytes).then_some(at as *mut c_void);
+    }
+    match far::allocate(bytes, 1, Kind::Mapping) {
+        Ok(at) => Some(at as *mut c_void),
+        Err(NotFar::Refused) => Some(not_mapped(libc::ENOMEM)),
+        Err(NotFar::Near) => None,
+    }
+}
+
+/// A new mapping over pages of far memory: anonymous ones become zeros, all others are refused.
+fn over_far(at: usize, bytes: usize, part: Range<usize>, flags: c_int) -> *mut c_void {
+    let is_replaced = part.len() == bytes && flags & PRIVATE == PRIVATE && flags & libc::MAP_FIXED != 0;
+    let Some((far, _inside)) = is_replaced.then(far::for_program).flatten() else {
+        return not_mapped(libc::EINVAL);
+    };
+    far.discard(part);
+    at as *mut c_void
+}
+
+/// `munmap`.
+///
+/// # Safety
+/// As in C.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: size_t) -> c_int {
+    // SAFETY: the caller's promise, for the parts that are near.
+    let kernel = |at, bytes| unsafe { near::munmap(at, bytes) };
+    apart(at as usize, bytes, |far, part| far.release(part), kernel)
+}
+
+/// `madvise`: pages that aren't needed are dropped; all other advice has no effect on far memory.
+///
+/// # Safety
+/// As in C.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: size_t, advice: c_int) -> c_int {
+    let drops = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE | libc::MADV_REMOVE);
+    let far_part = |far: &far::Far, part| {
+        if drops {
+            far.discard(part);
+        }
+    };
+    // SAFETY: the caller's promise, for the parts that are near.
+    let kernel = |at, bytes| unsafe { near::madvise(at, bytes, advice) };
+    apart(at as usize, bytes, far_part, kernel)
+}
+
+/// Does a call's work for the part of a range in far memory, and gives the parts before and behind it to the kernel. A call that is not
+/// the program's goes to the kernel whole.
+fn apart(
+    at: usize,
+    bytes: usize,
+    far_part: impl FnOnce(&far::Far, Range<usize>),
+    kernel: impl Fn(usize, usize) -> c_int,
+) -> c_int {
+    let part = far::part(at, bytes);
+    if part.is_empty() {
+        return kernel(at, bytes);
+    }
+    match far::for_program() {
+        Some((far, _inside)) => far_part(far, part.clone()),
+        // A child has no far memory: there is nothing to do.
+        None if far::is_forked() => {}
+        None => return kernel(at, bytes),
+    }
+    let end = at.saturating_add(bytes);
+    for (from, to) in [(at, part.start), (part.end, end)] {
+        if from < to && kernel(from, to - from) != 0 {
+            return -1;
+        }
+    }
+    0
+}
+
+/// `mprotect`: far memory is readable and writable, and stays so.
+///
+/// # Safety
+/// As in C.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mprotect(at: *mut c_void, bytes: size_t, protection: c_int) -> c_int {
+    let part = far::part(at as usize, bytes);
+    if part.is_empty() || far::for_program().is_none() {
+        // SAFETY: the caller's promise.
+        return unsafe { near::mprotect(at as usize, bytes, protection) };
+    }
+    match protection == ACCESS && part.len() == bytes {
+        true => 0,
+        false => fail(libc::EACCES),
+    }
+}
+
+/// `mremap`. A mapping in far memory shrinks and grows in place, or moves within far memory.
+///
+/// # Safety
+/// As in C.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn mremap(
+    at: *mut c_void,
+    bytes: size_t,
+    new: size_t,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    let is_to_far = flags & libc::MREMAP_FIXED != 0 && !far::part(to as usize, new).is_empty();
+    if far::part(at as usize, bytes.max(1)).is_empty() && !is_to_far {
+        // SAFETY: the caller's promise; neither place is in far memory.
+        return unsafe { near::mremap(at, bytes, new, flags, to) };
+    }
+    let whole = |bytes: usize| bytes.checked_next_multiple_of(PAGE_BYTES as usize);
+    let (Some(bytes), Some(new)) = (whole(bytes), whole(new)) else { return not_mapped(libc::EINVAL) };
+    let part = far::part(at as usize, bytes);
+    if is_to_far || part.len() != bytes || new == 0 || flags & !libc::MREMAP_MAYMOVE != 0 {
+        return not_mapped(libc::EINVAL);
+    }
+    let Some((far, inside)) = far::for_program() else { return not_mapped(libc::EFAULT) };
+    if new <= bytes {
+        far.release(part.start + new..part.end);
+        return at;
+    }
+    if far.take_at(part.end, new - bytes) {
+        return at;
+    }
+    // The copy faults as the program's access.
+    drop(inside);
+    if flags & libc::MREMAP_MAYMOVE == 0 {
+        return not_mapped(libc::ENOMEM);
+    }
+    let Ok(moved) = far::allocate(new, 1, Kind::Mapping) else { return not_mapped(libc::ENOMEM) };
+    // SAFETY: both mappings have these bytes, and they do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), moved as *mut u8, bytes) };
+    if let Some((far, _inside)) = far::for_program() {
+        far.release(part);
+    }
+    moved as *mut c_void
+}
