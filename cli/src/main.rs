@@ -89,6 +89,8 @@ enum Command {
     Trace(cmd::trace::Args),
     /// Caches of remote memory: run policies on a trace and compare what they cost
     Cache(cmd::cache::Args),
+    /// Run unmodified programs whose large allocations lie in remote memory, and watch them
+    Far(cmd::far::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' state machines under one clock
     Sim(cmd::sim::Args),
     /// Check what is installed and what is missing, and how to get it
@@ -179,6 +181,7 @@ fn run(command: Command) -> ExitCode {
         Command::Balloon(args) => cmd::balloon::run(args),
         Command::Trace(args) => cmd::trace::run(args),
         Command::Cache(args) => cmd::cache::run(args),
+        Command::Far(args) => cmd::far::run(args),
         Command::Sim(args) => cmd::sim::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Mininet(args) => cmd::mininet::run(args),

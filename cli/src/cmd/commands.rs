@@ -13,6 +13,7 @@ const PAGES: &[(&str, &str)] = &[
     ("doctor", "operator.md"),
     ("down", "up.md"),
     ("exec", "up.md"),
+    ("far", "far.md"),
     ("gateway", "bfruntime.md"),
     ("generate", "rack.md"),
     ("generator", "p4.md"),

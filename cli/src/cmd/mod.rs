@@ -21,6 +21,7 @@ pub mod cowbird;
 pub mod deploy;
 pub mod doctor;
 pub mod entity;
+pub mod far;
 mod finding;
 pub mod gateway;
 pub mod generate;

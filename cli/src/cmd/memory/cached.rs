@@ -37,7 +37,7 @@ pub struct Cache {
 }
 
 /// Names of the policies that do not know the future.
-fn online() -> impl Iterator<Item = &'static str> {
+pub(in crate::cmd) fn online() -> impl Iterator<Item = &'static str> {
     let all = POLICIES.iter().chain(PARTS).filter(|one| matches!(one.build, Build::Online(_)));
     all.map(|one| one.name)
 }

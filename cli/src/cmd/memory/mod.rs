@@ -10,6 +10,7 @@ use super::adapter::Tls;
 use super::connect::kept_rack_hint;
 use super::values::{Bytes, hex, opcode};
 use super::way::ways;
+pub(super) use cached::online;
 use p4rack_codegen::rack::units::parse_bytes;
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::{Arch, Scheme};
@@ -89,10 +90,10 @@ struct Here {
 }
 
 #[derive(clap::Args, Debug)]
-struct SchemeArgs {
+pub(super) struct SchemeArgs {
     /// How the memory is reached [default: the scheme's mode of EDM, or Clio]
     #[arg(long, value_parser = ways())]
-    way: Option<Way>,
+    pub(super) way: Option<Way>,
     #[arg(long, help = crate::cmd::schemes::help("the way's, or as described"))]
     scheme: Option<Scheme>,
     /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
@@ -123,18 +124,18 @@ struct There {
 
 /// What offers the memory, where a way has a service of its own for that.
 #[derive(clap::Args, Debug)]
-struct Services {
+pub(super) struct Services {
     /// Address of the server of bytes, or of the pool's set-up service, HOST:PORT [default: the host with the memory]
     #[arg(long, value_name = "ADDR")]
-    memory: Option<String>,
+    pub(super) memory: Option<String>,
     /// Cowbird: address of the engine's set-up service, HOST:PORT
     #[arg(long, value_name = "ADDR")]
-    engine: Option<String>,
+    pub(super) engine: Option<String>,
     /// Bytes to reserve in a pool for this command, e.g. "1 MiB", instead of using what it offers to all
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    reserve: Option<u64>,
+    pub(super) reserve: Option<u64>,
     #[command(flatten)]
-    tls: Tls,
+    pub(super) tls: Tls,
 }
 
 #[derive(clap::Args, Debug)]
@@ -213,7 +214,7 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 /// The rack under the scheme that runs.
-fn described(path: &Path, args: &SchemeArgs) -> Result<Rack, String> {
+pub(super) fn described(path: &Path, args: &SchemeArgs) -> Result<Rack, String> {
     let rack = Rack::load(path).map_err(in_words)?;
     let rack = rack.on(args.arch.unwrap_or(rack.switch.arch));
     let own = rack.scheme();
@@ -225,12 +226,12 @@ fn described(path: &Path, args: &SchemeArgs) -> Result<Rack, String> {
     rack.under(scheme).map_err(in_words)
 }
 
-fn in_words(error: impl std::fmt::Display) -> String {
+pub(super) fn in_words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
 /// Why an end of a way did not open; in the wrong place with the command for the right one, if a rack that was left running has it.
-fn not_opened(error: &impl std::fmt::Display, not_here: Option<&NotHere>) -> String {
+pub(super) fn not_opened(error: &impl std::fmt::Display, not_here: Option<&NotHere>) -> String {
     let hint = not_here.and_then(|place| kept_rack_hint(&place.host));
     hint.map_or_else(|| error.to_string(), |hint| format!("{error}\n{hint}"))
 }

@@ -1,0 +1,41 @@
+//! `p4rack far`: programs whose large allocations lie in remote memory.
+
+mod library;
+mod program;
+mod report;
+mod run;
+mod source;
+mod top;
+mod view;
+
+use std::process::ExitCode;
+
+/// Arguments of `p4rack far`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Run a program whose large allocations lie in remote memory
+    ///
+    /// The program is not changed: a library is loaded with it. It needs userfaultfd, a program that is dynamically linked, and one process:
+    /// what the program forks or executes has no far memory. Signals are passed on, and its exit status is the command's.
+    Run(Box<run::Args>),
+    /// Watch programs with far memory: faults, where pages come from, bytes both ways, local memory
+    Top(top::Args),
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> ExitCode {
+    let done = match args.command {
+        Command::Run(args) => run::run(*args),
+        Command::Top(args) => top::run(&args).map(|()| ExitCode::SUCCESS),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
