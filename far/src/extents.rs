@@ -52,7 +52,7 @@ impl Extents {
         self.free.splice(nth..=nth, left);
     }
 
-    /// Frees what is in use of a range, which is given to `each` in pieces first.
+    /// Frees the used pieces of a range. Each piece is given to `each` first.
     pub fn release(&mut self, range: Range<u32>, mut each: impl FnMut(Range<u32>)) {
         if range.is_empty() {
             return;
@@ -97,7 +97,7 @@ mod tests {
             (pieces, extents.free.clone())
         };
         assert_eq!(released(3..7), (vec![3..7], vec![3..7, 12..16]));
-        // Frees what is in use, and only that.
+        // Free pieces of a range are left out.
         assert_eq!(released(2..9), (vec![2..3, 7..9], vec![2..9, 12..16]));
         assert_eq!(released(0..16), (vec![0..2, 9..12], vec![0..16]));
         assert_eq!(extents.in_use(), (0, 12));

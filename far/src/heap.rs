@@ -76,7 +76,7 @@ pub unsafe extern "C" fn realloc(object: *mut c_void, bytes: size_t) -> *mut c_v
         return unsafe { realloc_far(object, bytes) };
     }
     if near::is_early(object) {
-        // Its length is not known: what is copied beyond it is other early bytes, and zeros.
+        // Its length is not known: bytes behind it are copied too.
         // SAFETY: the copy ends at the end of the early buffer.
         return unsafe { moved(object, near::early_bytes(object).min(bytes), malloc(bytes)) };
     }

@@ -19,7 +19,7 @@ pub type FarMemory = Box<dyn Deref<Target = Mapping> + Send + Sync>;
 /// Why there is no far memory.
 #[derive(Debug, thiserror::Error)]
 pub enum FarError {
-    /// A setting is wrong: its name, and what is expected.
+    /// A setting is wrong: its name, and the expected value.
     #[error("{0}")]
     Setting(String),
     /// The memory can't be opened.

@@ -1,4 +1,4 @@
-//! What the command tells the library.
+//! Settings that the command passes to the library.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

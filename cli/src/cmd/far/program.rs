@@ -32,7 +32,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// File name of what is executed.
+    /// Name of the executed file.
     pub fn title(&self) -> String {
         self.file.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
