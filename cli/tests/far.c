@@ -47,6 +47,15 @@ static int is_zero(const unsigned char *memory, size_t bytes) {
 }
 
 static void heap(void) {
+    // An object with another one right behind it has to move.
+    unsigned char *moves = malloc(MIB), *behind = malloc(MIB);
+    check(moves && behind, "two objects");
+    fill(moves, MIB, 11);
+    fill(behind, MIB, 12);
+    moves = realloc(moves, 3 * MIB);
+    check(moves && is_filled(moves, MIB, 11) && is_filled(behind, MIB, 12), "an object moves");
+    free(moves);
+    free(behind);
     unsigned char *zeros = calloc(3, MIB);
     check(zeros && is_zero(zeros, 3 * MIB), "calloc gives zeros");
     fill(zeros, 3 * MIB, 1);
@@ -89,6 +98,15 @@ static void maps(void) {
     check(munmap(map + 3 * MIB, MIB) == 0, "a part is unmapped");
     map = mremap(map, 3 * MIB, 6 * MIB, MREMAP_MAYMOVE);
     check(map != MAP_FAILED && is_filled(map, MIB, 5) && is_zero(map + 3 * MIB, 3 * MIB), "mremap");
+    // The same for mappings.
+    unsigned char *behind = mmap(map + 6 * MIB, MIB, access, flags, -1, 0);
+    check(behind != MAP_FAILED, "a mapping with a wish");
+    fill(behind, MIB, 13);
+    fill(map, 6 * MIB, 14);
+    map = mremap(map, 6 * MIB, 7 * MIB, MREMAP_MAYMOVE);
+    check(map != MAP_FAILED && is_filled(map, 6 * MIB, 14) && is_filled(behind, MIB, 13), "a mapping moves");
+    check(mremap(map, 7 * MIB, 6 * MIB, 0) == map && is_filled(map, 6 * MIB, 14), "a mapping shrinks");
+    munmap(behind, MIB);
     // What does not go far works as ever.
     check(mmap(map, MIB, access, flags | MAP_FIXED, -1, 0) == map && is_zero(map, MIB), "a new mapping in place");
     check(munmap(map, 6 * MIB) == 0, "munmap");

@@ -186,7 +186,14 @@ impl Far {
         Some(self.address(start))
     }
 
-    /// Takes free pages at an address, for a mapping.
+    /// Takes free pages at an address for a new mapping.
+    pub fn map_at(&self, at: usize, bytes: usize) -> bool {
+        let is_taken = self.take_at(at, bytes);
+        self.counts.mappings.fetch_add(is_taken.into(), Ordering::Relaxed);
+        is_taken
+    }
+
+    /// Takes free pages at an address, by which a mapping grows.
     pub fn take_at(&self, at: usize, bytes: usize) -> bool {
         let (Some(start), Some(pages)) = (self.page(at), pages(bytes)) else { return false };
         let end = start.checked_add(pages);

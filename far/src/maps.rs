@@ -74,7 +74,7 @@ pub unsafe extern "C" fn mmap64(
 fn anonymous(at: usize, bytes: usize) -> Option<*mut c_void> {
     if at != 0 {
         let (far, _inside) = far::is_far(at).then(far::for_program)??;
-        return far.take_at(at, bytes).then_some(at as *mut c_void);
+        return far.map_at(at, bytes).then_some(at as *mut c_void);
     }
     match far::allocate(bytes, 1, Kind::Mapping) {
         Ok(at) => Some(at as *mut c_void),
