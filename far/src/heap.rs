@@ -27,7 +27,7 @@ fn large(bytes: usize, align: usize) -> Option<*mut c_void> {
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(bytes: size_t) -> *mut c_void {
     if far::is_large(bytes)
         && let Some(object) = large(bytes, ALIGN)
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn malloc(bytes: size_t) -> *mut c_void {
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: size_t, bytes: size_t) -> *mut c_void {
     let Some(whole) = count.checked_mul(bytes) else { return refused() };
     // Free pages of far memory read as zeros.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn calloc(count: size_t, bytes: size_t) -> *mut c_void {
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(object: *mut c_void, bytes: size_t) -> *mut c_void {
     if object.is_null() {
         // SAFETY: any size is permitted.
@@ -137,7 +137,7 @@ unsafe fn moved(old: *const c_void, bytes: usize, new: *mut c_void) -> *mut c_vo
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(object: *mut c_void) {
     if far::is_far(object as usize) && (far::is_forked() || far::owner(object as usize).is_some()) {
         return free_far(object as usize);
@@ -163,7 +163,7 @@ fn free_far(at: usize) {
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_memalign(into: *mut *mut c_void, align: size_t, bytes: size_t) -> c_int {
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
         return libc::EINVAL;
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn posix_memalign(into: *mut *mut c_void, align: size_t, b
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn aligned_alloc(align: size_t, bytes: size_t) -> *mut c_void {
     // SAFETY: the next allocator's arguments are the caller's.
     unsafe { aligned(align, bytes, |next| (next.aligned_alloc)(align, bytes)) }
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn aligned_alloc(align: size_t, bytes: size_t) -> *mut c_v
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: size_t, bytes: size_t) -> *mut c_void {
     // SAFETY: the next allocator's arguments are the caller's.
     unsafe { aligned(align, bytes, |next| (next.memalign)(align, bytes)) }
@@ -221,7 +221,7 @@ fn aligned(align: usize, bytes: usize, near: impl FnOnce(&near::Heap) -> *mut c_
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(object: *mut c_void) -> size_t {
     if object.is_null() {
         return 0;

@@ -28,7 +28,7 @@ fn not_mapped(error: c_int) -> *mut c_void {
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn mmap(
     at: *mut c_void,
     bytes: size_t,
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn mmap(
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn mmap64(
     at: *mut c_void,
     bytes: size_t,
@@ -97,7 +97,7 @@ fn over_far(at: usize, bytes: usize, part: Range<usize>, flags: c_int) -> *mut c
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: size_t) -> c_int {
     // SAFETY: the caller's promise, for the parts that are near.
     let kernel = |at, bytes| unsafe { near::munmap(at, bytes) };
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: size_t) -> c_int {
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: size_t, advice: c_int) -> c_int {
     let drops = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE | libc::MADV_REMOVE);
     let far_part = |far: &far::Far, part| {
@@ -152,7 +152,7 @@ fn apart(
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn mprotect(at: *mut c_void, bytes: size_t, protection: c_int) -> c_int {
     let part = far::part(at as usize, bytes);
     if part.is_empty() || far::for_program().is_none() {
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn mprotect(at: *mut c_void, bytes: size_t, protection: c_
 ///
 /// # Safety
 /// As in C.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn mremap(
     at: *mut c_void,
     bytes: size_t,

@@ -12,12 +12,10 @@ const EVERY: Duration = Duration::from_millis(100);
 
 static WRITER: OnceLock<Writer> = OnceLock::new();
 
-#[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
-#[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static END: extern "C" fn() = end;
@@ -82,7 +80,6 @@ extern "C" fn leave() {
 }
 
 /// Writes the last figures when the program ends in order.
-#[cfg(not(test))]
 extern "C" fn end() {
     if !far::is_forked() {
         write();
