@@ -5,7 +5,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::balloon::{
     Access, Ask, Balloon, Config, EXTENT_BYTES_MIN, Extent, Lent, Memory, Node, Received, Reply, Request,
-    Sent, Session,
+    Sent, Session, Term,
 };
 use p4rack_wire::{Nanos, SplitMix};
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ struct Rig {
 
 impl Rig {
     fn new() -> Rig {
-        let service = Balloon::new(Config::new(NODES), 1, Nanos::ZERO);
+        let service = Balloon::new(Config::new(NODES), Term { number: 1, service: 1 }, Nanos::ZERO);
         let nodes = (0..NODES).map(|number| Node::new(number.into(), NODE_BYTES, 1 << 16)).collect();
         let mut rig = Rig { service: service.unwrap_or_else(|error| panic!("{error}")), nodes, number: 0 };
         rig.settle();

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::balloon::{
     Access, Answer, Ask, Balloon, Command, Config, EXTENT_BYTES_MIN, Epoch, Extent, Memory, Node, Order, Place,
-    Received, Report, Reported, Request, Sent, Session, Told, Why,
+    Received, Report, Reported, Request, Sent, Session, Term, Told, Why,
 };
 use p4rack_wire::Nanos;
 use std::collections::HashSet;
@@ -25,12 +25,17 @@ struct Near {
     number: u8,
 }
 
+/// Two services have each number.
+fn term(of: u8) -> Term {
+    Term { number: (of % 8 / 2).into(), service: (of % 2).into() }
+}
+
 impl Near {
     fn extent(self) -> Extent {
         Extent {
             place: Place { node: (self.node % 3).into(), start: u64::from(self.unit % 10) * EXTENT_BYTES_MIN },
             bytes: (EXTENT_BYTES_MIN / 2) << (self.power % 6),
-            epoch: Epoch { term: (self.term % 4).into(), number: self.number.into() },
+            epoch: Epoch { term: term(self.term), number: self.number.into() },
         }
     }
 }
@@ -77,22 +82,23 @@ impl Memory for Keys {
 }
 
 fn told(what: u8, extent: Extent) -> Told {
-    match what % 9 {
+    match what % 10 {
         0 => Told::Stale(extent.epoch.term),
         1 => Told::OtherInstance,
         2 => Told::Alive,
         3 => Told::Granted(extent, Access::new(&[2]).unwrap()),
-        4 => Told::NotGranted(extent, [Why::Late, Why::Taken, Why::Full][usize::from(what / 9 % 3)]),
+        4 => Told::NotGranted(extent, [Why::Late, Why::Taken, Why::Full][usize::from(what / 10 % 3)]),
         5 => Told::Fenced(extent),
         6 => Told::Zeroed(extent),
         7 => Told::Zeroing(extent),
+        8 => Told::OtherNumber { nonce: extent.epoch.number, node: extent.place.node },
         _ => Told::Refused(extent),
     }
 }
 
 fuzz_target!(|steps: Vec<Step>| {
     let config = Config { extents_max: 12, holders_max: 2, numbers_max: 3, replies_max: 5, ..Config::new(NODES) };
-    let mut service = Balloon::new(config, 2, Nanos::ZERO).unwrap();
+    let mut service = Balloon::new(config, term(4), Nanos::ZERO).unwrap();
     let node = |instance| (Node::new(instance, UNITS * EXTENT_BYTES_MIN, 6), Keys::default());
     let mut nodes = [node(1), node(2)];
     let (mut now, mut callers, mut instances) = (Nanos::ZERO, 0, 2);
@@ -150,20 +156,20 @@ fuzz_target!(|steps: Vec<Step>| {
             Step::Command { node, instance, what, near } => {
                 let extent = near.extent();
                 let order = match what % 5 {
-                    0 => Order::Join { nonce: near.number.into() },
+                    0 => Order::Join { nonce: near.number.into(), node: extent.place.node },
                     1 => Order::Probe,
                     2 => Order::Grant { extent, session: Session { holder: 1, instance: 1 }, number: 1 },
                     3 => Order::Fence(extent),
                     _ => Order::Zero(extent),
                 };
-                let command = Command { term: near.term.into(), instance: instance.into(), order };
+                let command = Command { term: term(near.term), instance: instance.into(), order };
                 let (node, keys) = &mut nodes[usize::from(node % 2)];
                 node.handle(&command, keys);
             }
             Step::Report { node, instance, nonce, extents } => {
                 let reported = |near: Near| {
                     let Extent { place, bytes, epoch } = near.extent();
-                    let session = Session { holder: (near.node % 3).into(), instance: epoch.term };
+                    let session = Session { holder: (near.node % 3).into(), instance: epoch.term.number };
                     let lent = (near.power < 200).then(|| (session, epoch.number, Access::new(&[3]).unwrap()));
                     Reported { start: place.start, bytes, epoch, lent }
                 };
@@ -194,7 +200,7 @@ fuzz_target!(|steps: Vec<Step>| {
             }
         }
         assert!(service.next_call(Nanos::ZERO).is_none_or(|at| at > now), "it has done what is due");
-        if !service.is_superseded() {
+        if service.end().is_none() {
             for facts in service.nodes() {
                 let sum = facts.free_bytes + facts.lent_bytes + facts.fencing_bytes + facts.zeroing_bytes;
                 assert_eq!(sum, facts.bytes, "{facts:?}");

@@ -35,10 +35,14 @@ pub struct Config {
     pub silent_probes: u32,
     /// Times that a grant is sent before its node is given up, and another one is asked.
     pub grants_max: u32,
+    /// Times that a request is granted anew, at another place or in another epoch, before it is refused.
+    pub moves_max: u32,
     /// Longest time for which a service that starts waits for the nodes' reports.
     pub grace: Nanos,
     /// Maximum extents, those that are being cleaned included.
     pub extents_max: usize,
+    /// Maximum extents of one compute node: the reply to Renew has all of them.
+    pub held_max: usize,
     /// Maximum compute nodes.
     pub holders_max: usize,
     /// Numbers of past Reserves that are remembered of each compute node.
@@ -61,8 +65,10 @@ impl Config {
             probe: Nanos::from_secs(1),
             silent_probes: 3,
             grants_max: 5,
+            moves_max: 8,
             grace: Nanos::from_secs(10),
             extents_max: 65_536,
+            held_max: 4_096,
             holders_max: 1_024,
             numbers_max: 256,
             replies_max: 4_096,
@@ -79,6 +85,7 @@ impl Config {
             ("silent_probes", self.silent_probes == 0),
             ("grants_max", self.grants_max == 0),
             ("extents_max", self.extents_max == 0),
+            ("held_max", self.held_max == 0),
             ("holders_max", self.holders_max == 0),
             ("numbers_max", self.numbers_max == 0),
             ("replies_max", self.replies_max == 0),

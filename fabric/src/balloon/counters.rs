@@ -41,6 +41,10 @@ counters! {
         late,
         /// Commands that a node has refused.
         node_refusals,
+        /// Joins that a node has refused: it has another number.
+        same_nodes,
+        /// Sessions that nodes reported, and that go on.
+        adopted,
         /// Answers that no node gives.
         nonsense,
         /// Instances of nodes that joined.

@@ -1,6 +1,6 @@
 //! What compute nodes, the service and memory nodes say to each other. How it is carried is the driver's business.
 
-use super::{Epoch, Extent, Session};
+use super::{Epoch, Extent, Session, Term};
 use p4rack_wire::Nanos;
 use std::fmt;
 
@@ -99,6 +99,8 @@ pub enum Refusal {
     Starting,
     /// Another service has joined the nodes.
     Superseded,
+    /// The service has ended: two of its nodes are the same.
+    SameNode,
     /// It has too many extents or compute nodes.
     Full,
     /// The session has ended, or was never begun.
@@ -115,6 +117,8 @@ pub enum Refusal {
     Quota,
     /// No node has that many bytes in a row.
     NoRoom,
+    /// The nodes with room do not answer, or refuse.
+    NoNode,
     /// The session has no such extent.
     NotHeld,
     /// The extent is in use.
@@ -126,8 +130,12 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Refusal::Starting => "the service has just started and waits for its memory nodes: ask again",
             Refusal::Superseded => "another service has taken over the memory nodes: ask that one",
+            Refusal::SameNode => {
+                "the service has ended, since two of its memory nodes are the same: name each once"
+            }
             Refusal::Full => {
-                "the service has as many extents, or compute nodes, as it may have: return some first"
+                "the service or the compute node has as many extents as it may have, or the service as many \
+                 compute nodes: return some first"
             }
             Refusal::NoSession => {
                 "the session has ended: its lease was not renewed, or it was never opened; open another one"
@@ -140,6 +148,7 @@ impl fmt::Display for Refusal {
             Refusal::NoRoom => {
                 "no memory node has a free range of that many bytes that is not kept for others"
             }
+            Refusal::NoNode => "the memory nodes that have room do not answer, or refuse: ask again later",
             Refusal::NotHeld => "the session holds no such extent",
             Refusal::Online => "the extent is online: take it offline first",
         })
@@ -152,7 +161,7 @@ impl std::error::Error for Refusal {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Of the service.
-    pub term: u64,
+    pub term: Term,
     /// The node's instance that it is for; any for [`Join`](Order::Join).
     pub instance: u64,
     /// What to do.
@@ -166,6 +175,8 @@ pub enum Order {
     Join {
         /// Of this question. The answer has the same.
         nonce: u64,
+        /// Number of the node at this service.
+        node: u16,
     },
     /// Say that you are there.
     Probe,
@@ -199,8 +210,15 @@ pub enum Told {
     /// It has joined.
     Joined(Report),
     /// Its term is larger than the command's.
-    Stale(u64),
-    /// The command is for another instance.
+    Stale(Term),
+    /// It has joined this service under another number.
+    OtherNumber {
+        /// Of the question.
+        nonce: u64,
+        /// The number under which it has joined.
+        node: u16,
+    },
+    /// The command is for another instance, or of a service that the node has not joined.
     OtherInstance,
     /// It is there.
     Alive,

@@ -22,9 +22,10 @@
 //!   zeroed, and only then it is free. A node that does not answer keeps the extent out of use.
 //! - **Every grant and every fence has an [`Epoch`]** of its own, larger than all before. A node refuses a command whose epoch is smaller
 //!   than what it knows of these bytes, so commands may be lost, late, repeated and reordered.
-//! - **The service keeps nothing.** When it starts, it joins the nodes, which report what they have lent and to whom. Its *term* is larger
-//!   than that of the services before it, whose commands no node takes any more.
+//! - **The service keeps nothing.** When it starts, it joins the nodes, which report what they have lent and to whom. Its [`Term`] is larger
+//!   than that of the services before it, whose commands no node takes any more. A service that learns of a larger term has ended.
 //! - **A memory node that starts anew** is another instance. Its extents are lost, and their holders learn so when they renew.
+//! - **A memory node has one number** in a term. Joined under a second one, it refuses: its bytes would be lent twice.
 //! - **Requests may be repeated.** A Reserve has a number, and the same number gives the same extent.
 
 /// Whether a test has planted this bug; never outside of tests.
@@ -59,7 +60,7 @@ pub use message::{
     Told, Why,
 };
 pub use node::{Memory, Node};
-pub use service::{Balloon, ExtentFacts, HolderFacts, NodeFacts, Received, Sent, State};
+pub use service::{Balloon, End, ExtentFacts, HolderFacts, NodeFacts, Received, Sent, State};
 
 use std::fmt;
 
@@ -70,11 +71,26 @@ pub const EXTENT_BYTES_MAX: u64 = 1 << 30;
 /// Maximum bytes that a node has.
 pub const NODE_BYTES_MAX: u64 = 1 << 50;
 
+/// Orders the services of a pool: first by number, then by service. No two services have the same term, even if their clocks agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term {
+    /// Larger than those of the services before, such as the time of the start.
+    pub number: u64,
+    /// Identity of the service: random, drawn at its start.
+    pub service: u64,
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:x}", self.number, self.service)
+    }
+}
+
 /// Orders all grants and fences of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch {
     /// Of the service that gave it.
-    pub term: u64,
+    pub term: Term,
     /// Among those of this service.
     pub number: u64,
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Access, Answer, Command, EXTENT_BYTES_MIN, Epoch, Extent, NODE_BYTES_MAX, Order, Place, Report, Reported,
-    Session, Told, Why, is_extent,
+    Session, Term, Told, Why, is_extent,
 };
 use std::collections::BTreeMap;
 
@@ -44,7 +44,10 @@ pub struct Node {
     instance: u64,
     bytes: u64,
     extents_max: usize,
-    term: u64,
+    /// Of the service that it has joined.
+    term: Term,
+    /// Its number at this service; `None` before the first one.
+    number: Option<u16>,
     floor: Epoch,
     extents: BTreeMap<u64, Held>,
     #[cfg(test)]
@@ -60,7 +63,8 @@ impl Node {
             instance,
             bytes: bytes - bytes % EXTENT_BYTES_MIN,
             extents_max,
-            term: 0,
+            term: Term::default(),
+            number: None,
             floor: Epoch::default(),
             extents: BTreeMap::new(),
             #[cfg(test)]
@@ -72,6 +76,11 @@ impl Node {
     pub fn counts(&self) -> [usize; 2] {
         let lent = self.extents.values().filter(|held| held.lent.is_some()).count();
         [lent, self.extents.len() - lent]
+    }
+
+    #[cfg(test)]
+    pub(super) fn term(&self) -> Term {
+        self.term
     }
 
     /// Bytes of the node's part of the pool.
@@ -89,19 +98,28 @@ impl Node {
         if command.term < self.term {
             return Told::Stale(self.term);
         }
-        if let Order::Join { nonce } = command.order {
-            self.term = command.term;
-            return Told::Joined(self.report(nonce));
+        if let Order::Join { nonce, node } = command.order {
+            return self.join(command.term, nonce, node);
         }
-        if command.instance != self.instance {
+        if command.instance != self.instance || command.term != self.term {
             return Told::OtherInstance;
         }
-        self.term = command.term;
         match &command.order {
             Order::Join { .. } | Order::Probe => Told::Alive,
             Order::Grant { extent, session, number } => self.grant(extent, *session, *number, memory),
             Order::Fence(extent) => self.fence(extent, memory),
             Order::Zero(extent) => self.zero(extent, memory),
+        }
+    }
+
+    /// Follows a service, under one number.
+    fn join(&mut self, term: Term, nonce: u64, number: u16) -> Told {
+        match self.number.filter(|_| term == self.term) {
+            Some(node) if node != number => Told::OtherNumber { nonce, node },
+            _ => {
+                (self.term, self.number) = (term, Some(number));
+                Told::Joined(self.report(nonce))
+            }
         }
     }
 
@@ -149,7 +167,9 @@ impl Node {
                 None => Told::NotGranted(*extent, Why::Full),
             },
             Found::Same => match self.extents.get(&extent.place.start) {
-                Some(Held { epoch, lent: Some((_, _, access)), .. }) if *epoch == extent.epoch => {
+                Some(Held { epoch, lent: Some((to, of, access)), .. })
+                    if (*epoch, *to, *of) == (extent.epoch, session, number) =>
+                {
                     Told::Granted(*extent, access.clone())
                 }
                 Some(held) if held.epoch > extent.epoch => Told::NotGranted(*extent, Why::Late),

@@ -13,6 +13,8 @@ pub(super) enum Plant {
     ZeroForgotten,
     /// A free range is merged with the neighbour behind it although that is in use.
     MergeInUse,
+    /// All services have the same identity, so two whose clocks agree have the same term.
+    SameIdentity,
     /// Renewals of a session that has ended count for the next one.
     DeadRenews,
 }

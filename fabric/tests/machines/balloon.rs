@@ -4,7 +4,7 @@ use super::driver::Rig;
 use p4rack_fabric::Machine;
 use p4rack_fabric::balloon::{
     Access, Answer, Ask, Balloon, Config, EXTENT_BYTES_MIN, Extent, Memory, Node, Received, Request, Sent,
-    Session,
+    Session, Term,
 };
 use p4rack_wire::Nanos;
 
@@ -38,7 +38,7 @@ impl Service {
         let us = Nanos::from_micros;
         let (lease, retry, probe, grace) = (us(40), us(3), us(10), us(20));
         let config = Config { lease, retry, probe, grace, grants_max: 2, ..Config::new(NODES) };
-        let machine = Balloon::new(config, 1, Nanos::ZERO).unwrap();
+        let machine = Balloon::new(config, Term { number: 1, service: 1 }, Nanos::ZERO).unwrap();
         let node = |instance: u16| Node::new(instance.into(), 8 * EXTENT_BYTES_MIN, 5);
         Service { machine, nodes: (0..NODES).map(node).collect(), callers: 0, lent: Vec::new() }
     }

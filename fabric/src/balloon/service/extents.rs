@@ -37,8 +37,24 @@ pub(super) struct Record {
     pub caller: Option<u64>,
     /// When its command is sent again.
     pub due: Option<Nanos>,
+    /// How often its command was due, whether or not its node had joined.
+    pub tries: u32,
     /// How often its command was sent.
     pub sent: u32,
+    /// How often the request was granted before, at other places or in other epochs.
+    pub moves: u32,
+}
+
+/// A request that needs a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub session: Session,
+    pub number: u64,
+    pub bytes: u64,
+    /// The request that waits for the grant.
+    pub caller: Option<u64>,
+    /// How often it was granted before.
+    pub moves: u32,
 }
 
 impl Record {
@@ -57,6 +73,13 @@ impl Record {
         }
     }
 
+    /// The request behind a grant, which is granted once more.
+    fn wanted(&self) -> Option<Wanted> {
+        let Record { session, number, bytes, caller, moves, .. } = *self;
+        (self.state == State::Granting).then_some(())?;
+        Some(Wanted { session: session?, number, bytes, caller, moves: moves.saturating_add(1) })
+    }
+
     pub fn lent(&self, place: Place) -> Option<Lent> {
         let access = self.access.clone().filter(|_| self.state == State::Lent)?;
         Some(Lent { extent: self.extent(place), number: self.number, is_online: self.is_online, access })
@@ -71,8 +94,20 @@ impl Balloon {
             if let Some(due) = record.due.replace(now) {
                 self.due.remove(&(due, place));
             }
-            record.sent = 0;
+            (record.tries, record.sent) = (0, 0);
             self.due.insert((now, place));
+        }
+    }
+
+    /// Its node is zeroing an extent: asks again after the shortest pause, since nothing is lost.
+    pub(super) fn ask_soon(&mut self, place: Place) {
+        let at = self.now.saturating_add(self.config.retry);
+        if let Some(record) = self.records.get_mut(&place) {
+            if let Some(due) = record.due.replace(at) {
+                self.due.remove(&(due, place));
+            }
+            record.tries = 0;
+            self.due.insert((at, place));
         }
     }
 
@@ -92,9 +127,11 @@ impl Balloon {
         })
     }
 
-    /// Begins to grant an extent to a session, and counts it as held. Returns whether there was room.
-    pub(super) fn grant(&mut self, session: Session, number: u64, bytes: u64, caller: Option<u64>) -> bool {
-        let Some(place) = self.take(bytes) else { return false };
+    /// Begins to grant an extent to a session, and counts it as held. Errors: why that session may not have it, or has no room.
+    pub(super) fn grant(&mut self, wanted: Wanted) -> Result<(), Refusal> {
+        let Wanted { session, number, bytes, caller, moves } = wanted;
+        self.check_room(session.holder, bytes)?;
+        let place = self.take(bytes).ok_or(Refusal::NoRoom)?;
         let epoch = self.next_epoch();
         let record = Record {
             bytes,
@@ -106,12 +143,14 @@ impl Balloon {
             access: None,
             caller,
             due: None,
+            tries: 0,
             sent: 0,
+            moves,
         };
         self.records.insert(place, record);
         self.attach(session.holder, number, place, bytes);
         self.schedule(place);
-        true
+        Ok(())
     }
 
     /// The node has given access.
@@ -127,43 +166,42 @@ impl Balloon {
 
     /// Grants the same extent under another epoch: the last one came too late.
     pub(super) fn grant_again(&mut self, place: Place) {
-        let epoch = self.next_epoch();
-        if let Some(record) = self.records.get_mut(&place) {
-            record.epoch = epoch;
-            self.schedule(place);
+        let (epoch, moves_max) = (self.next_epoch(), self.config.moves_max);
+        let Some(record) = self.records.get_mut(&place) else { return };
+        if record.moves >= moves_max {
+            return self.regrant(place);
         }
+        record.moves += 1;
+        record.epoch = epoch;
+        self.schedule(place);
     }
 
     /// Gives up a grant that its node refuses or does not answer, and looks for another place.
     pub(super) fn regrant(&mut self, place: Place) {
         let Some(record) = self.records.get_mut(&place) else { return };
-        let (session, number, bytes, caller) =
-            (record.session, record.number, record.bytes, record.caller.take());
+        let Some(wanted) = record.wanted() else { return };
+        record.caller = None;
         self.counters.regranted += 1;
         self.detach(place, false);
         self.fence(place);
-        self.place_anew(session, number, bytes, caller);
+        self.place_anew(wanted);
     }
 
-    /// Looks for another place for a grant that has lost its first one.
-    pub(super) fn place_anew(
-        &mut self,
-        session: Option<Session>,
-        number: u64,
-        bytes: u64,
-        caller: Option<u64>,
-    ) {
-        let has_room = self.records.len() < self.config.extents_max;
-        let is_placed = has_room && session.is_some_and(|session| self.grant(session, number, bytes, caller));
-        if let Some(caller) = caller.filter(|_| !is_placed) {
-            self.refuse(caller, Refusal::NoRoom);
+    /// Looks for another place for a grant that has lost its last one.
+    fn place_anew(&mut self, wanted: Wanted) {
+        let placed = match wanted.moves > self.config.moves_max {
+            true => Err(Refusal::NoNode),
+            false => self.grant(wanted),
+        };
+        if let (Err(refusal), Some(caller)) = (placed, wanted.caller) {
+            self.refuse(caller, refusal);
         }
     }
 
-    /// Gives up a grant that was sent often enough. Returns whether it did.
+    /// Gives up a grant that was due often enough. Returns whether it did.
     pub(super) fn give_up(&mut self, place: Place) -> bool {
         let most = self.config.grants_max;
-        let is_given_up = |record: &Record| record.state == State::Granting && record.sent >= most;
+        let is_given_up = |record: &Record| record.state == State::Granting && record.tries >= most;
         if !self.records.get(&place).is_some_and(is_given_up) {
             return false;
         }
@@ -227,10 +265,8 @@ impl Balloon {
                 Some(State::Granting) => self.detach(place, false),
                 _ => {}
             }
-            granting.extend(self.records.remove(&place).filter(|record| record.state == State::Granting));
+            granting.extend(self.records.remove(&place).and_then(|record| record.wanted()));
         }
-        for record in granting {
-            self.place_anew(record.session, record.number, record.bytes, record.caller);
-        }
+        granting.into_iter().for_each(|wanted| self.place_anew(wanted));
     }
 }

@@ -1,8 +1,9 @@
 //! What the service shows of itself.
 
 use super::{Balloon, State};
-use crate::balloon::{Extent, Quota, Session};
+use crate::balloon::{Extent, Place, Quota, Session};
 use p4rack_wire::Nanos;
+use std::ops::Bound;
 
 /// A memory node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct NodeFacts {
     pub number: u16,
     /// Whether it has joined, and answers.
     pub is_there: bool,
+    /// The node's number if it has joined under another one: it is left out under this one.
+    pub same_as: Option<u16>,
     /// Its bytes of the pool.
     pub bytes: u64,
     /// Bytes that are free.
@@ -63,6 +66,7 @@ impl Balloon {
         let facts = |(number, node): (usize, &super::MemoryNode)| NodeFacts {
             number: number as u16,
             is_there: node.instance.is_some() && node.unanswered <= self.config.silent_probes,
+            same_as: node.same_as,
             bytes: node.bytes,
             free_bytes: node.free.bytes(),
             longest_bytes: node.free.longest_bytes(),
@@ -99,7 +103,13 @@ impl Balloon {
 
     /// The extents that are not free, by node and start.
     pub fn extents(&self) -> impl Iterator<Item = ExtentFacts> {
-        self.records.iter().map(|(place, record)| ExtentFacts {
+        self.extents_after(None)
+    }
+
+    /// Those of them behind a place.
+    pub fn extents_after(&self, after: Option<Place>) -> impl Iterator<Item = ExtentFacts> {
+        let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.records.range((first, Bound::Unbounded)).map(|(place, record)| ExtentFacts {
             extent: record.extent(*place),
             state: record.state,
             session: record.session,

@@ -1,7 +1,7 @@
 //! Compute nodes: their sessions, leases, quotas and requests.
 
 use super::Balloon;
-use super::extents::{Record, State};
+use super::extents::{Record, State, Wanted};
 use crate::balloon::{Ask, Extent, Place, Quota, Refusal, Reply, Request, Session, is_extent};
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -202,20 +202,22 @@ impl Balloon {
         if entry.spent.contains(&number) || number < entry.floor {
             return Err(Refusal::Number);
         }
-        let held_bytes = entry.held_bytes;
-        if held_bytes.saturating_add(bytes) > self.quota(session.holder).limit_bytes {
+        self.grant(Wanted { session, number, bytes, caller: Some(caller), moves: 0 }).map(|()| None)
+    }
+
+    /// Whether a compute node may have that many bytes more, beside what is kept for others. Errors: why not.
+    pub(super) fn check_room(&self, holder: u32, bytes: u64) -> Result<(), Refusal> {
+        let entry = self.holders.get(&holder).ok_or(Refusal::NoSession)?;
+        if entry.held_bytes.saturating_add(bytes) > self.quota(holder).limit_bytes {
             return Err(Refusal::Quota);
         }
-        if self.records.len() >= self.config.extents_max {
+        if self.records.len() >= self.config.extents_max || entry.places.len() >= self.config.held_max {
             return Err(Refusal::Full);
         }
-        let for_others = self.promised_bytes.saturating_sub(self.promised_to(session.holder, held_bytes));
-        if for_others > 0 && self.usable_bytes() < bytes.saturating_add(for_others) {
-            return Err(Refusal::NoRoom);
-        }
-        match self.grant(session, number, bytes, Some(caller)) {
-            true => Ok(None),
-            false => Err(Refusal::NoRoom),
+        let for_others = self.promised_bytes.saturating_sub(self.promised_to(holder, entry.held_bytes));
+        match for_others > 0 && self.usable_bytes() < bytes.saturating_add(for_others) {
+            true => Err(Refusal::NoRoom),
+            false => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ mod nodes;
 pub use extents::State;
 pub use facts::{ExtentFacts, HolderFacts, NodeFacts};
 
-use super::{Answer, Command, Config, Counters, Epoch, Order, Place, Refusal, Reply, Request};
+use super::{Answer, Command, Config, Counters, Epoch, Order, Place, Refusal, Reply, Request, Term};
 use crate::common::ConfigError;
 use crate::machine::Machine;
 use extents::Record;
@@ -38,21 +38,38 @@ pub enum Sent {
     Command(u16, Command),
 }
 
+/// Why a service has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Another service, with this larger term, has joined a node.
+    Superseded(Term),
+    /// Two numbers are the same memory node.
+    SameNode(u16, u16),
+}
+
+impl End {
+    fn refusal(self) -> Refusal {
+        match self {
+            End::Superseded(_) => Refusal::Superseded,
+            End::SameNode(..) => Refusal::SameNode,
+        }
+    }
+}
+
 /// Whether the service serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// It waits for nodes, until this time.
     Starting(Nanos),
     Serving,
-    /// Another service has a larger term.
-    Superseded,
+    Ended(End),
 }
 
 /// The service. Its link brings requests and answers, and takes replies and commands.
 #[derive(Clone, Debug)]
 pub struct Balloon {
     config: Config,
-    term: u64,
+    term: Term,
     /// Of the last epoch.
     number: u64,
     phase: Phase,
@@ -78,8 +95,8 @@ pub struct Balloon {
 
 impl Balloon {
     /// A service that starts at `now`. Its term should be larger than those of the services before it; if a node knows a larger one, the
-    /// service takes one beyond. Two services never start with the same term. Errors: the configuration is invalid.
-    pub fn new(config: Config, term: u64, now: Nanos) -> Result<Balloon, ConfigError> {
+    /// service takes one beyond. Errors: the configuration is invalid.
+    pub fn new(config: Config, term: Term, now: Nanos) -> Result<Balloon, ConfigError> {
         config.check()?;
         let quotas = config.quotas.values().map(|quota| quota.reserved_bytes);
         Ok(Balloon {
@@ -118,20 +135,23 @@ impl Balloon {
         self.phase == Phase::Serving
     }
 
-    /// Whether another service has taken over. This one has no more to do.
-    pub fn is_superseded(&self) -> bool {
-        self.phase == Phase::Superseded
+    /// Why it has ended; `None` while it starts or serves. One that has ended refuses all requests and sends no commands.
+    pub fn end(&self) -> Option<End> {
+        match self.phase {
+            Phase::Ended(end) => Some(end),
+            Phase::Starting(_) | Phase::Serving => None,
+        }
     }
 
-    #[cfg(test)]
-    pub(super) fn term(&self) -> u64 {
+    /// Its term.
+    pub fn term(&self) -> Term {
         self.term
     }
 
-    /// The instance of a node that has joined.
+    /// The instance of a node whose report is known.
     #[cfg(test)]
     pub(super) fn joined(&self, node: u16) -> Option<u64> {
-        self.nodes[usize::from(node)].instance
+        self.nodes[usize::from(node)].joined
     }
 
     /// Free ranges of a node: start and bytes.
@@ -154,9 +174,9 @@ impl Balloon {
         self.reply(caller, Reply::Refused(refusal));
     }
 
-    /// Another service has taken over: no command of this one is taken any more.
-    fn step_down(&mut self) {
-        self.phase = Phase::Superseded;
+    /// Ends the service. What is lent stays lent.
+    fn stop(&mut self, end: End) {
+        self.phase = Phase::Ended(end);
         self.calls.clear();
         self.due.clear();
         self.leases.clear();
@@ -165,19 +185,19 @@ impl Balloon {
         self.holders.clear();
         self.former.clear();
         for caller in waiting {
-            self.refuse(caller, Refusal::Superseded);
+            self.refuse(caller, end.refusal());
         }
     }
 
-    /// The next command for an extent that is due. Those for nodes that have not joined are put off. Grants that were sent often enough
-    /// are given up, which may add a reply.
+    /// The next command for an extent that is due. Those for nodes that have not joined are put off. Grants that were due often enough are
+    /// given up, which may add a reply.
     fn poll_extents(&mut self) -> Option<Sent> {
         while let Some((at, place)) = self.due.first().copied()
             && at <= self.now
         {
             self.due.remove(&(at, place));
             let Some(record) = self.records.get_mut(&place) else { continue };
-            let wait_ns = self.config.retry.0.saturating_mul(1 << record.sent.min(BACKOFF));
+            let wait_ns = self.config.retry.0.saturating_mul(1 << record.tries.min(BACKOFF));
             let later = self.now.saturating_add(Nanos(wait_ns));
             self.due.insert((later, place));
             record.due = Some(later);
@@ -186,6 +206,9 @@ impl Balloon {
                     Some(reply) => return Some(reply),
                     None => continue,
                 }
+            }
+            if let Some(record) = self.records.get_mut(&place) {
+                record.tries = record.tries.saturating_add(1);
             }
             let instance = self.nodes[usize::from(place.node)].instance;
             let Some(record) = self.records.get_mut(&place) else { continue };
@@ -209,14 +232,15 @@ impl Balloon {
         let (at, number) = self.calls.first().copied().filter(|(at, _)| *at <= now)?;
         self.calls.remove(&(at, number));
         let node = &mut self.nodes[usize::from(number)];
-        let wait = if node.instance.is_some() { self.config.probe } else { self.config.retry };
+        let is_settled = node.instance.is_some() || node.same_as.is_some();
+        let wait = if is_settled { self.config.probe } else { self.config.retry };
         self.calls.insert((now.saturating_add(wait), number));
         node.unanswered = node.unanswered.saturating_add(1);
         let order = match node.instance {
             Some(_) => Order::Probe,
             None => {
                 node.nonce += 1;
-                Order::Join { nonce: node.nonce }
+                Order::Join { nonce: node.nonce, node: number }
             }
         };
         self.counters.commands += 1;
@@ -241,13 +265,13 @@ impl Machine for Balloon {
                 }
                 match self.phase {
                     Phase::Starting(_) => self.refuse(caller, Refusal::Starting),
-                    Phase::Superseded => self.refuse(caller, Refusal::Superseded),
+                    Phase::Ended(end) => self.refuse(caller, end.refusal()),
                     Phase::Serving => self.serve(caller, request),
                 }
             }
             Received::Answer(node, answer) => {
                 self.counters.answers += 1;
-                if self.phase != Phase::Superseded && usize::from(node) < self.nodes.len() {
+                if self.end().is_none() && usize::from(node) < self.nodes.len() {
                     self.handle_answer(node, answer);
                 }
             }
@@ -281,7 +305,7 @@ impl Machine for Balloon {
     fn next_timeout(&self) -> Option<Nanos> {
         let start = match self.phase {
             Phase::Starting(until) => Some(until),
-            Phase::Serving | Phase::Superseded => None,
+            Phase::Serving | Phase::Ended(_) => None,
         };
         let firsts = [self.calls.first().map(|first| first.0), self.due.first().map(|first| first.0)];
         let lease = self.leases.first().map(|first| first.0);

@@ -1,10 +1,11 @@
 //! Memory nodes: joining, their answers, and what they report.
 
 use super::extents::{Record, State};
-use super::{Balloon, Phase};
+use super::{Balloon, End, Phase};
 use crate::balloon::free::Free;
 use crate::balloon::{
-    Answer, EXTENT_BYTES_MIN, Extent, NODE_BYTES_MAX, Place, Report, Reported, Session, Told, Why, is_extent,
+    Answer, EXTENT_BYTES_MIN, Extent, NODE_BYTES_MAX, Place, Report, Reported, Session, Term, Told, Why,
+    is_extent,
 };
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
@@ -15,9 +16,11 @@ pub(super) struct MemoryNode {
     /// The instance that takes its commands; `None`: it is being joined.
     pub instance: Option<u64>,
     /// The instance that has joined last: its extents are known.
-    joined: Option<u64>,
+    pub joined: Option<u64>,
     /// Of the last question to join.
     pub nonce: u64,
+    /// The number under which the node has joined already: it is not joined under this one.
+    pub same_as: Option<u16>,
     pub bytes: u64,
     pub free: Free,
     /// Commands of `Balloon::calls` since its last answer.
@@ -34,7 +37,7 @@ impl MemoryNode {
 }
 
 /// Whether a node may report this: extents that don't overlap, inside of its memory, with epochs of earlier services.
-fn is_plausible(report: &Report, term: u64) -> bool {
+fn is_plausible(report: &Report, term: Term) -> bool {
     let mut end = 0;
     let fits = |reported: &Reported| {
         let is_placed = reported.start >= end && reported.start.is_multiple_of(EXTENT_BYTES_MIN);
@@ -63,6 +66,7 @@ impl Balloon {
         match answer.told {
             Told::Joined(report) => return self.handle_report(number, answer.instance, report),
             Told::Stale(term) => return self.handle_stale(term),
+            Told::OtherNumber { nonce, node } => return self.handle_other_number(number, nonce, node),
             _ => {}
         }
         let node = &mut self.nodes[usize::from(number)];
@@ -92,7 +96,10 @@ impl Balloon {
             Told::Fenced(extent) if self.awaits(number, &extent, State::Fencing) => self.fenced(extent.place),
             Told::Zeroed(extent) if self.awaits(number, &extent, State::Zeroing) => self.free(extent.place),
             Told::Refused(_) => self.counters.node_refusals += 1,
-            Told::Alive | Told::Zeroing(_) => {}
+            Told::Zeroing(extent) if self.awaits(number, &extent, State::Zeroing) => {
+                self.ask_soon(extent.place);
+            }
+            Told::Alive => {}
             _ => self.counters.late += 1,
         }
     }
@@ -119,15 +126,30 @@ impl Balloon {
     }
 
     /// A node knows a larger term.
-    fn handle_stale(&mut self, term: u64) {
+    fn handle_stale(&mut self, term: Term) {
         if term <= self.term {
             self.counters.late += 1;
-        } else if matches!(self.phase, Phase::Starting(_)) && term < u64::MAX {
+        } else if matches!(self.phase, Phase::Starting(_)) && term.number < u64::MAX {
             // An earlier service's: no epoch was given in this term yet.
-            self.term = term + 1;
+            self.term.number = term.number + 1;
             (0..self.config.nodes).for_each(|number| self.join_anew(number));
         } else {
-            self.step_down();
+            self.stop(End::Superseded(term));
+        }
+    }
+
+    /// A node has joined under another number. One that is named twice by mistake is found at the start; later, the way to a node may lead
+    /// to another one for a while, and the others are served on.
+    fn handle_other_number(&mut self, number: u16, nonce: u64, other: u16) {
+        let node = &mut self.nodes[usize::from(number)];
+        if nonce != node.nonce || node.instance.is_some() {
+            self.counters.late += 1;
+            return;
+        }
+        node.same_as = Some(other);
+        self.counters.same_nodes += 1;
+        if matches!(self.phase, Phase::Starting(_)) {
+            self.stop(End::SameNode(other.min(number), other.max(number)));
         }
     }
 
@@ -138,7 +160,7 @@ impl Balloon {
             self.counters.late += 1;
             return;
         }
-        node.unanswered = 0;
+        (node.unanswered, node.same_as) = (0, None);
         if node.joined == Some(instance) {
             // It has not started anew: what is known of it holds.
             node.instance = Some(instance);
@@ -160,8 +182,11 @@ impl Balloon {
         let places = self.find(number, report);
         match self.phase {
             Phase::Starting(_) if self.nodes.iter().all(|node| node.instance.is_some()) => self.begin(),
-            Phase::Serving => places.into_iter().for_each(|place| self.settle(place)),
-            Phase::Starting(_) | Phase::Superseded => {}
+            Phase::Serving => {
+                self.adopt(&places);
+                self.settle_all(places);
+            }
+            Phase::Starting(_) | Phase::Ended(_) => {}
         }
     }
 
@@ -185,7 +210,9 @@ impl Balloon {
                 access,
                 caller: None,
                 due: None,
+                tries: 0,
                 sent: 0,
+                moves: 0,
             };
             self.records.insert(place, record);
             self.counters.found += 1;
@@ -197,17 +224,34 @@ impl Balloon {
     /// Begins to serve. The compute nodes that hold extents get a lease each.
     pub(super) fn begin(&mut self) {
         self.phase = Phase::Serving;
+        let found: Vec<Place> = self.records.keys().copied().collect();
+        self.adopt(&found);
+        self.settle_all(found);
+    }
+
+    /// Begins the sessions that hold extents which were found, unless the compute node has one, or a later one has ended. An earlier
+    /// session of the compute node ends. A session for which there is no room loses its extents.
+    fn adopt(&mut self, found: &[Place]) {
         let mut latest: BTreeMap<u32, u64> = BTreeMap::new();
-        for Session { holder, instance } in self.records.values().filter_map(|record| record.session) {
+        let sessions = found.iter().filter_map(|place| self.records.get(place)?.session);
+        for Session { holder, instance } in sessions {
             let entry = latest.entry(holder).or_default();
             *entry = instance.max(*entry);
         }
         for (holder, instance) in latest {
-            // One for which there is no room loses its extents.
-            self.begin_session(Session { holder, instance });
+            let known = self.holders.get(&holder).map(|entry| entry.instance);
+            if known.is_some_and(|known| known >= instance) {
+                continue;
+            }
+            self.end_session(holder);
+            self.counters.adopted += u64::from(self.begin_session(Session { holder, instance }));
         }
-        // Of two extents for the same request, the later one was told to its holder.
-        let mut found: Vec<_> = self.records.iter().map(|(place, record)| (record.epoch, *place)).collect();
+    }
+
+    /// Of two extents for the same request, the later one was told to its holder.
+    fn settle_all(&mut self, found: Vec<Place>) {
+        let epoch = |place: Place| Some((self.records.get(&place)?.epoch, place));
+        let mut found: Vec<_> = found.into_iter().filter_map(epoch).collect();
         found.sort_unstable();
         found.into_iter().rev().for_each(|(_, place)| self.settle(place));
     }

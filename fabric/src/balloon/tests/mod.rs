@@ -4,6 +4,7 @@ mod dram;
 mod faults;
 mod model;
 mod rules;
+mod services;
 mod world;
 
 use super::*;
@@ -12,6 +13,33 @@ use dram::Dram;
 use p4rack_wire::Nanos;
 
 const UNIT: u64 = EXTENT_BYTES_MIN;
+
+fn config() -> Config {
+    Config::new(1)
+}
+
+const A: Session = Session { holder: 1, instance: 10 };
+const B: Session = Session { holder: 2, instance: 5 };
+
+/// A rig whose sessions `A` and `B` are open.
+fn open(config: Config, units: &[u64]) -> Rig {
+    let mut rig = Rig::new(config, units);
+    for session in [A, B] {
+        assert_eq!(rig.ask(session, Ask::Open), Reply::Opened(Nanos::from_secs(10)));
+    }
+    rig
+}
+
+fn refused(rig: &mut Rig, session: Session, ask: Ask) -> Refusal {
+    match rig.ask(session, ask) {
+        Reply::Refused(refusal) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn reserve(number: u64, units: u64) -> Ask {
+    Ask::Reserve { number, bytes: units * UNIT }
+}
 
 /// A service and nodes that answer without delay.
 struct Rig {
@@ -24,6 +52,11 @@ struct Rig {
     silent: Vec<u16>,
 }
 
+/// A term of the service that most tests have.
+fn term(number: u64) -> Term {
+    Term { number, service: 1 }
+}
+
 fn session(holder: u32, instance: u64) -> Session {
     Session { holder, instance }
 }
@@ -31,7 +64,7 @@ fn session(holder: u32, instance: u64) -> Session {
 impl Rig {
     /// Nodes with that many units, which have joined.
     fn new(config: Config, units: &[u64]) -> Rig {
-        let service = Balloon::new(config, 1, Nanos::ZERO).unwrap();
+        let service = Balloon::new(config, term(1), Nanos::ZERO).unwrap();
         let node = |(number, units): (usize, &u64)| {
             (Node::new(100 + number as u64, units * UNIT, 64), Dram::new(*units, 0, 100 + number as u64))
         };
@@ -60,10 +93,17 @@ impl Rig {
 
     /// Sends a request without looking for its reply. Returns its number.
     fn send(&mut self, session: Session, ask: Ask) -> u64 {
+        let caller = self.send_before(session, ask, |_| {});
+        self.settle();
+        caller
+    }
+
+    /// The same; `then` happens before the service has sent anything.
+    fn send_before(&mut self, session: Session, ask: Ask, then: impl FnOnce(&mut Rig)) -> u64 {
         self.callers += 1;
         let request = Received::Request(self.callers, Request { session, ask });
         self.service.handle_link(request, self.now, self.now);
-        self.settle();
+        then(self);
         self.callers
     }
 

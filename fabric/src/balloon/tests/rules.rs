@@ -2,33 +2,6 @@
 
 use super::*;
 
-fn config() -> Config {
-    Config::new(1)
-}
-
-const A: Session = Session { holder: 1, instance: 10 };
-const B: Session = Session { holder: 2, instance: 5 };
-
-/// A rig whose sessions `A` and `B` are open.
-fn open(config: Config, units: &[u64]) -> Rig {
-    let mut rig = Rig::new(config, units);
-    for session in [A, B] {
-        assert_eq!(rig.ask(session, Ask::Open), Reply::Opened(Nanos::from_secs(10)));
-    }
-    rig
-}
-
-fn refused(rig: &mut Rig, session: Session, ask: Ask) -> Refusal {
-    match rig.ask(session, ask) {
-        Reply::Refused(refusal) => refusal,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn reserve(number: u64, units: u64) -> Ask {
-    Ask::Reserve { number, bytes: units * UNIT }
-}
-
 #[test]
 fn an_extent_goes_round() {
     let mut rig = open(config(), &[8]);
@@ -130,105 +103,82 @@ fn a_silent_node_keeps_its_extents_out_of_use_and_another_is_asked() {
 }
 
 #[test]
+fn a_grant_for_a_node_that_does_not_come_back_is_given_up() {
+    let mut rig = open(config(), &[4]);
+    // It starts anew, says so, and is silent from then on.
+    let answer = Answer { instance: 999, told: Told::OtherInstance };
+    let caller = rig.send_before(A, reserve(1, 1), |rig| {
+        rig.service.handle_link(Received::Answer(0, answer), rig.now, rig.now);
+        rig.silent.push(0);
+    });
+    for _ in 0..3 {
+        rig.wait(Nanos::from_secs(5));
+        rig.ask(A, Ask::Renew);
+    }
+    assert_eq!(rig.reply(caller), Some(Reply::Refused(Refusal::NoRoom)));
+}
+
+#[test]
+fn a_request_that_all_nodes_refuse_is_refused_in_the_end() {
+    for why in [Why::Late, Why::Full] {
+        let moves_max = 3;
+        // A node that refuses is asked again a probe later.
+        let config = Config { moves_max, probe: Nanos(1), ..Config::new(2) };
+        let mut rig = open(config, &[64, 64]);
+        let caller = rig.send_before(A, reserve(1, 1), |_| {});
+        let mut grants = 0;
+        for _ in 0..1_000 {
+            rig.now += Nanos::from_millis(1);
+            while let Some(sent) = rig.service.poll_link(rig.now, &mut ()) {
+                match sent {
+                    Sent::Command(to, Command { order: Order::Grant { extent, .. }, instance, .. }) => {
+                        grants += 1;
+                        rig.now += Nanos(2);
+                        let answer = Answer { instance, told: Told::NotGranted(extent, why) };
+                        rig.service.handle_link(Received::Answer(to, answer), rig.now, rig.now);
+                    }
+                    Sent::Command(..) => {}
+                    Sent::Reply(to, reply) => rig.replies.push((to, reply)),
+                }
+            }
+        }
+        assert!(grants <= 1 + moves_max, "{why:?}: {grants} grants");
+        assert_eq!(rig.reply(caller), Some(Reply::Refused(Refusal::NoNode)), "{why:?}");
+    }
+}
+
+#[test]
+fn what_is_kept_for_a_compute_node_is_kept_from_a_grant_that_moves() {
+    let quota = Quota { reserved_bytes: 4 * UNIT, limit_bytes: 8 * UNIT };
+    let mut rig = open(Config { quotas: [(2, quota)].into(), ..Config::new(2) }, &[4, 4]);
+    rig.silent.push(0);
+    let caller = rig.send(A, reserve(1, 4));
+    rig.wait(Nanos::from_secs(9));
+    assert_eq!(rig.reply(caller), Some(Reply::Refused(Refusal::NoRoom)), "the other node is kept for B");
+    assert_eq!(rig.ask(B, Ask::Renew), Reply::Renewed(Nanos::from_secs(10), vec![]));
+    assert_eq!(rig.reserve(B, 1, 4).extent.place.node, 1);
+}
+
+#[test]
+fn an_extent_that_is_being_zeroed_is_asked_for_without_growing_pauses() {
+    let mut rig = open(config(), &[4]);
+    rig.nodes[0].1 = Dram::new(4, 20, 100);
+    let lent = rig.reserve(A, 1, 4);
+    assert_eq!(rig.ask(A, Ask::Return(lent.extent)), Reply::Done);
+    rig.wait(Nanos(rig.service.config().retry.0 * 21));
+    assert_eq!(rig.free_bytes(), 4 * UNIT);
+}
+
+#[test]
 fn a_grant_that_a_node_refuses_goes_elsewhere() {
     let mut rig = open(Config::new(2), &[4, 4]);
     rig.nodes[0].0 = Node::new(100, 4 * UNIT, 0);
+    let join = Command { term: term(1), instance: 0, order: Order::Join { nonce: 0, node: 0 } };
+    let (node, dram) = &mut rig.nodes[0];
+    node.handle(&join, dram);
     let lent = rig.reserve(A, 1, 2);
     assert_eq!((lent.extent.place.node, rig.service.counters().regranted), (1, 1));
     assert_eq!(rig.free_bytes(), 6 * UNIT);
-}
-
-#[test]
-fn a_service_that_starts_anew_learns_what_is_lent_from_the_nodes() {
-    let mut rig = open(Config::new(2), &[4, 4]);
-    let lents = [rig.reserve(A, 1, 4), rig.reserve(A, 2, 2), rig.reserve(B, 1, 1)];
-    rig.ask(A, Ask::Online(lents[0].extent));
-    // A later instance of B opens, and its first one's extent is about to be fenced.
-    rig.silent = vec![0, 1];
-    rig.ask(session(2, 6), Ask::Open);
-    rig.service = Balloon::new(Config::new(2), 1, rig.now).unwrap();
-    rig.settle();
-    assert_eq!(refused(&mut rig, A, Ask::Renew), Refusal::Starting);
-    rig.silent.clear();
-    rig.wait(Nanos::from_secs(1));
-    assert!(!rig.service.is_serving(), "the first term was the earlier service's");
-    let mut rig = Rig { service: Balloon::new(Config::new(2), 7, rig.now).unwrap(), ..rig };
-    rig.settle();
-    assert!(rig.service.is_serving());
-    let Reply::Renewed(_, all) = rig.ask(A, Ask::Renew) else { panic!("the session goes on") };
-    let as_online = |lent: &Lent| Lent { is_online: true, ..lent.clone() };
-    assert_eq!(all, lents[..2].iter().map(as_online).collect::<Vec<_>>());
-    assert_eq!(rig.reserve(A, 1, 4), as_online(&lents[0]), "copies of earlier requests, too");
-    assert_eq!(rig.free_bytes(), UNIT);
-    rig.ask(A, Ask::Offline(lents[0].extent));
-    assert_eq!(rig.ask(A, Ask::Return(lents[0].extent)), Reply::Done);
-    // The compute node that says nothing any more loses its extent a lease later.
-    rig.wait(Nanos::from_secs(8));
-    rig.ask(A, Ask::Renew);
-    rig.wait(Nanos::from_secs(3));
-    assert_eq!(rig.free_bytes(), 6 * UNIT);
-}
-
-#[test]
-fn terms_grow_and_a_service_steps_down() {
-    let mut rig = open(config(), &[4]);
-    rig.reserve(A, 1, 1);
-    let mut first = rig.service.clone();
-    rig.service = Balloon::new(config(), 9, rig.now).unwrap();
-    rig.settle();
-    assert!(rig.service.is_serving());
-    // The first one does not know yet, and ends a session.
-    std::mem::swap(&mut first, &mut rig.service);
-    rig.ask(A, Ask::Close);
-    assert!(rig.service.is_superseded() && rig.nodes[0].0.counts() == [1, 0], "no node has followed it");
-    assert_eq!(refused(&mut rig, A, Ask::Open), Refusal::Superseded);
-    // One that starts with a small term takes one beyond.
-    rig.service = Balloon::new(config(), 3, rig.now).unwrap();
-    rig.wait(Nanos::from_secs(1));
-    assert!(rig.service.is_serving());
-    assert_eq!(rig.reserve(A, 2, 1).extent.epoch.term, 10);
-}
-
-#[test]
-fn of_two_extents_for_a_request_the_later_one_stays() {
-    let mut rig = open(Config::new(2), &[4, 4]);
-    // The first grant is executed, and its answer is lost.
-    let grant = |start: u64, node, number| Order::Grant {
-        extent: Extent { place: Place { node, start }, bytes: UNIT, epoch: Epoch { term: 1, number } },
-        session: A,
-        number: 7,
-    };
-    for (node, number) in [(0, 100), (1, 102)] {
-        let order = grant(0, node, number);
-        let (of, dram) = &mut rig.nodes[usize::from(node)];
-        let command = Command { term: 1, instance: 100 + u64::from(node), order };
-        assert!(matches!(of.handle(&command, dram).told, Told::Granted(..)));
-    }
-    rig.service = Balloon::new(Config::new(2), 2, rig.now).unwrap();
-    rig.settle();
-    let lent = rig.reserve(A, 7, 1);
-    assert_eq!((lent.extent.place.node, lent.extent.epoch.number), (1, 102));
-    assert_eq!(rig.free_bytes(), 7 * UNIT);
-}
-
-#[test]
-fn a_service_that_takes_a_larger_term_joins_all_nodes_in_it() {
-    let mut rig = Rig::new(Config::new(2), &[4, 4]);
-    let join = |term| Command { term, instance: 0, order: Order::Join { nonce: 0 } };
-    // One node knows the earlier service, the other one has started anew.
-    rig.nodes[0] = (Node::new(900, 4 * UNIT, 64), Dram::new(4, 0, 900));
-    let (node, dram) = &mut rig.nodes[1];
-    node.handle(&join(10), dram);
-    rig.service = Balloon::new(Config::new(2), 5, rig.now).unwrap();
-    rig.settle();
-    assert!(rig.service.is_serving());
-    for (node, dram) in &mut rig.nodes {
-        assert_eq!(
-            node.handle(&join(10), dram).told,
-            Told::Stale(11),
-            "the earlier service has no node left"
-        );
-    }
 }
 
 #[test]
@@ -250,14 +200,16 @@ fn a_node_takes_no_command_that_is_too_late() {
     let at = |start: u64, units: u64, number: u64| Extent {
         place: Place { node: 0, start: start * UNIT },
         bytes: units * UNIT,
-        epoch: Epoch { term: 2, number },
+        epoch: Epoch { term: term(2), number },
     };
-    let mut told = |term, order| node.handle(&Command { term, instance: 7, order }, &mut dram).told;
+    let mut told = |of, order| node.handle(&Command { term: term(of), instance: 7, order }, &mut dram).told;
     let grant = |extent| Order::Grant { extent, session: A, number: 1 };
-    assert!(matches!(told(2, Order::Join { nonce: 1 }), Told::Joined(report) if report.extents.is_empty()));
+    assert!(
+        matches!(told(2, Order::Join { nonce: 1, node: 0 }), Told::Joined(report) if report.extents.is_empty())
+    );
     assert!(matches!(told(2, grant(at(0, 2, 1))), Told::Granted(..)));
     assert!(matches!(told(2, grant(at(0, 2, 1))), Told::Granted(..)), "a copy");
-    assert_eq!(told(1, Order::Fence(at(0, 2, 9))), Told::Stale(2));
+    assert_eq!(told(1, Order::Fence(at(0, 2, 9))), Told::Stale(term(2)));
     for other in [at(0, 1, 5), at(1, 1, 5), at(0, 4, 5), at(0, 2, 5)] {
         assert_eq!(told(2, grant(other)), Told::NotGranted(other, Why::Taken));
     }
@@ -279,17 +231,24 @@ fn a_node_takes_no_command_that_is_too_late() {
     for outside in [at(4, 1, 9), at(3, 2, 9), at(0, 3, 9), at(u64::MAX / UNIT, 2, 9)] {
         assert_eq!(told(2, grant(outside)), Told::NotGranted(outside, Why::Full));
     }
-    let other = node.handle(&Command { term: 2, instance: 8, order: grant(at(0, 1, 9)) }, &mut dram);
-    assert_eq!(other, Answer { instance: 7, told: Told::OtherInstance });
+    // Of another request, in the same epoch.
+    assert!(matches!(told(2, grant(at(0, 1, 9))), Told::Granted(..)));
+    let other = Order::Grant { extent: at(0, 1, 9), session: B, number: 1 };
+    assert_eq!(told(2, other), Told::NotGranted(at(0, 1, 9), Why::Taken));
+    for (instance, of) in [(8, 2), (7, 3)] {
+        let command = Command { term: term(of), instance, order: grant(at(1, 1, 10)) };
+        let answer = node.handle(&command, &mut dram);
+        assert_eq!(answer, Answer { instance: 7, told: Told::OtherInstance }, "nor one that is not for it");
+    }
 }
 
 #[test]
 fn reports_that_no_node_gives_are_not_believed() {
-    let mut service = Balloon::new(config(), 5, Nanos::ZERO).unwrap();
-    let reported = |start: u64, bytes: u64, term| Reported {
+    let mut service = Balloon::new(config(), term(5), Nanos::ZERO).unwrap();
+    let reported = |start: u64, bytes: u64, of| Reported {
         start,
         bytes,
-        epoch: Epoch { term, number: 1 },
+        epoch: Epoch { term: term(of), number: 1 },
         lent: None,
     };
     let mut nonsense = 0;
@@ -304,7 +263,7 @@ fn reports_that_no_node_gives_are_not_believed() {
         (4 * UNIT, vec![reported(0, 2 * UNIT, 1), reported(UNIT, UNIT, 1)]),
     ] {
         let now = Nanos::from_secs(1 + nonsense);
-        let Some(Sent::Command(0, Command { order: Order::Join { nonce }, .. })) =
+        let Some(Sent::Command(0, Command { order: Order::Join { nonce, .. }, .. })) =
             service.poll_link(now, &mut ())
         else {
             panic!("it asks again")
@@ -333,6 +292,11 @@ fn what_finds_no_room_is_refused_or_dropped_and_counted() {
     rig.reserve(A, 8, 1);
     rig.reserve(A, 9, 1);
     assert_eq!(refused(&mut rig, A, reserve(10, 1)), Refusal::Full);
+    rig.service = Balloon::new(Config { held_max: 1, ..Config::new(1) }, term(2), rig.now).unwrap();
+    rig.settle();
+    assert_eq!(refused(&mut rig, A, reserve(11, 1)), Refusal::Full, "a compute node has its own limit");
+    rig.service = Balloon::new(Config { replies_max: 3, ..Config::new(1) }, term(3), rig.now).unwrap();
+    rig.settle();
     for caller in 1_000..1_005 {
         let request = Received::Request(caller, Request { session: A, ask: Ask::Renew });
         rig.service.handle_link(request, rig.now, rig.now);
@@ -344,7 +308,7 @@ fn what_finds_no_room_is_refused_or_dropped_and_counted() {
 
 #[test]
 fn a_configuration_without_sense_is_refused() {
-    let fails = |config: Config| Balloon::new(config, 1, Nanos::ZERO).unwrap_err().to_string();
+    let fails = |config: Config| Balloon::new(config, term(1), Nanos::ZERO).unwrap_err().to_string();
     assert!(fails(Config::new(0)).contains("balloon nodes: is 0"));
     assert!(fails(Config { lease: Nanos::ZERO, ..config() }).contains("lease"));
     let quota = Quota { reserved_bytes: 2, limit_bytes: 1 };

@@ -93,7 +93,16 @@ pub struct World {
 
 /// The stamp of an extent's owner.
 fn stamp(extent: &Extent) -> u64 {
-    extent.epoch.term << 32 | extent.epoch.number
+    let Epoch { term, number } = extent.epoch;
+    term.number << 48 | term.service << 24 | number
+}
+
+/// Where a key reaches bytes of a node that the service takes for free.
+fn unknown(service: &Balloon, number: u16, dram: &Dram) -> Option<u64> {
+    let free = service.free_of(number);
+    let is_free = |start: u64, end: u64| free.iter().any(|(from, bytes)| *from < end && start < from + bytes);
+    let keys = dram.keys.values().map(|(start, end)| (start * UNIT, end * UNIT));
+    keys.into_iter().find(|(start, end)| is_free(*start, *end)).map(|(start, _)| start)
 }
 
 impl World {
@@ -155,8 +164,18 @@ impl World {
 
     fn start_service(&mut self) {
         self.starts += 1;
-        // Sometimes it does not know how large the last term was; no two terms are the same.
-        let term = 10 * self.starts - if self.starts > 1 && self.chance(250) { 15 } else { 0 };
+        // Sometimes its clock is behind: it starts with the number of the service before, or a smaller one.
+        let number = match self.below(8) {
+            0 => 10 * (self.starts - 1),
+            1 => (10 * self.starts).saturating_sub(15),
+            _ => 10 * self.starts,
+        };
+        // Which of two services with the same number comes first is open.
+        let service = match self.plant {
+            Some(Plant::SameIdentity) => 0,
+            _ => self.below(1 << 8) << 8 | self.starts,
+        };
+        let term = Term { number: number.max(1), service };
         let mut service = Balloon::new(World::config(), term, self.now).unwrap();
         service.plant = self.plant;
         self.services.push((self.starts, service));
@@ -397,7 +416,7 @@ impl World {
             }
             _ => {}
         }
-        let ended = |service: &Balloon| service.is_superseded();
+        let ended = |service: &Balloon| service.end().is_some();
         self.seen.superseded += self.services.iter().filter(|(_, service)| ended(service)).count() as u64;
         let present = if self.service_back_at.is_none() { self.services.last().map(|of| of.0) } else { None };
         self.services.retain(|(id, service)| !ended(service) || Some(*id) == present);
@@ -462,24 +481,15 @@ impl World {
         self.holders[nth].under_way = Some((ask, self.now));
     }
 
-    /// Looks for keys that the service does not know of.
+    /// Looks for keys that a service does not know of, at the nodes that follow it and whose reports it has.
     fn look(&mut self) {
-        let Some((_, service)) = self.services.last() else { return };
-        // With a smaller term than one that only seems to be dead, at nodes that have all started anew since: it will step down. Until then
-        // the nodes give each byte to one of the two.
-        if self.services.iter().any(|(_, other)| other.term() > service.term()) {
-            return;
-        }
-        for (number, node) in self.nodes.iter().enumerate() {
-            let number = number as u16;
-            let Some((_, dram)) = &node.up else { continue };
-            if service.joined(number) != Some(node.instance) || service.is_superseded() {
-                continue;
-            }
-            for (start, end) in dram.keys.values() {
-                let (start, end) = (start * UNIT, end * UNIT);
-                let is_free = |(from, bytes): &(u64, u64)| *from < end && start < from + bytes;
-                if service.free_of(number).iter().any(is_free) {
+        for (_, service) in self.services.iter().filter(|(_, service)| service.end().is_none()) {
+            for (number, node) in self.nodes.iter().enumerate() {
+                let MemoryNode { up: Some((node, dram)), instance, .. } = node else { continue };
+                if node.term() == service.term()
+                    && service.joined(number as u16) == Some(*instance)
+                    && let Some(start) = unknown(service, number as u16, dram)
+                {
                     let problem =
                         format!("node {number}: {start:#x} is free, and its former owner has a key");
                     self.problem = Some(problem);
