@@ -5,42 +5,52 @@
 #[path = "common/board.rs"]
 mod board;
 
-use board::with_board;
+use board::{key, with_board};
 use p4rack_fabric::balloon::{Config, Lent};
-use p4rack_hosts::balloon::service::{Service, serve};
-use p4rack_hosts::balloon::{LeaseError, Tenancy, list, release};
+use p4rack_hosts::balloon::service::{Service, ServiceError, serve};
+use p4rack_hosts::balloon::{Key, LeaseError, Listed, Phase, Tenancy, list, release};
 use p4rack_hosts::clio::{AskError, Patience, Session};
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
+use p4rack_p4rt::p4rack::balloon::v1::node_client::NodeClient;
+use p4rack_p4rt::p4rack::balloon::v1::{Command, Join, Term, command};
 use p4rack_wire::Nanos;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Long enough for a machine that other tests keep busy.
 const LIMIT: Duration = Duration::from_secs(60);
 const EXTENT: u64 = 2 << 20;
-/// Time and tries after which an operation without an answer is given up.
+/// Time and tries after which an operation without an answer is given up. What has to succeed is tried again.
 const SHORT: Patience =
     Patience { timeout: Nanos::from_millis(20), retries: 3, target_delay: Nanos::from_millis(20) };
 
+type Serving = JoinHandle<Result<(), ServiceError>>;
+
 struct Rig {
     runtime: Runtime,
-    serving: JoinHandle<()>,
+    serving: Serving,
     nodes: Vec<Server>,
     server: Server,
 }
 
+fn config(nodes: usize, lease: Nanos) -> Config {
+    Config { lease, retry: Nanos::from_millis(50), ..Config::new(nodes as u16) }
+}
+
 /// Starts a service for boards.
-fn start(runtime: &Runtime, nodes: Vec<Server>, lease: Nanos) -> (JoinHandle<()>, Server) {
+fn start(runtime: &Runtime, nodes: Vec<Server>, key: &Key, config: Config) -> (Serving, Server) {
     runtime.block_on(async {
-        let config = Config { lease, retry: Nanos::from_millis(50), ..Config::new(nodes.len() as u16) };
-        let service = Service::start(nodes, config).unwrap();
+        let service = Service::start(nodes, key, config).unwrap();
         let listener = pool::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
         let server = Server { addr: listener.local_addr().unwrap().to_string(), tls: None };
-        (tokio::spawn(async move { serve(listener, service, None).await.unwrap() }), server)
+        (tokio::spawn(async move { serve(listener, service, None).await }), server)
     })
 }
 
@@ -48,8 +58,22 @@ impl Rig {
     fn new(nodes: Vec<Server>, lease: Nanos) -> Rig {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let (serving, server) = start(&runtime, nodes.clone(), lease);
+        let (serving, server) = start(&runtime, nodes.clone(), &key(), config(nodes.len(), lease));
         Rig { runtime, serving, nodes, server }
+    }
+
+    /// Starts another service for the same boards, and goes on with that one. Returns the earlier one.
+    fn start_anew(&mut self, lease: Nanos) -> Serving {
+        let config = config(self.nodes.len(), lease);
+        let (serving, server) = start(&self.runtime, self.nodes.clone(), &key(), config);
+        self.server = server;
+        std::mem::replace(&mut self.serving, serving)
+    }
+
+    /// Why a service ends.
+    fn end(&self, serving: Serving) -> String {
+        let ended = self.runtime.block_on(async { tokio::time::timeout(LIMIT, serving).await });
+        ended.expect("it ends in time").unwrap().unwrap_err().to_string()
     }
 
     fn open(&self, holder: u32) -> Tenancy {
@@ -62,17 +86,36 @@ impl Rig {
         (lent, session)
     }
 
-    /// Waits until that many bytes are free.
-    fn until_free(&self, bytes: u64) {
+    /// Waits until the service lists something.
+    fn until(&self, mut is_so: impl FnMut(&Listed) -> bool) {
         let end = clock::now() + Nanos(LIMIT.as_nanos() as u64);
         loop {
             let listed = self.runtime.block_on(list(&self.server)).unwrap();
-            let free: u64 = listed.nodes.iter().map(|node| node.free_bytes).sum();
-            if listed.is_serving && free == bytes {
+            if is_so(&listed) {
                 return;
             }
-            assert!(clock::now() < end, "{free} bytes are free: {listed:?}");
+            assert!(clock::now() < end, "{listed:?}");
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until that many bytes are free.
+    fn until_free(&self, bytes: u64) {
+        self.until(|listed| {
+            let free: u64 = listed.nodes.iter().map(|node| node.facts.free_bytes).sum();
+            listed.phase == Phase::Serving && free == bytes
+        });
+    }
+}
+
+/// The words at both ends of an extent, after `word` was written there, however busy the machine is.
+fn words(session: &mut Session, word: Option<u64>) -> [u64; 2] {
+    let end = clock::now() + Nanos(LIMIT.as_nanos() as u64);
+    loop {
+        match ends(session, word) {
+            Ok(words) => return words,
+            Err(AskError::Unknown) if clock::now() < end => {}
+            Err(error) => panic!("{error}"),
         }
     }
 }
@@ -96,8 +139,8 @@ fn an_extent_is_fenced_and_zeroed_before_another_gets_it() {
         let rig = Rig::new(vec![place.memory.clone().unwrap()], Nanos::from_secs(60));
         let (mut one, mut other) = (rig.open(1), rig.open(2));
         let (lent, mut session) = rig.reserve(&mut one);
-        assert_eq!(ends(&mut session, None).unwrap(), [0, 0]);
-        assert_eq!(ends(&mut session, Some(77)).unwrap(), [77, 77]);
+        assert_eq!(words(&mut session, None), [0, 0]);
+        assert_eq!(words(&mut session, Some(77)), [77, 77]);
         rig.runtime.block_on(one.online(lent.extent)).unwrap();
         let refused = rig.runtime.block_on(one.give_back(lent.extent)).unwrap_err().to_string();
         assert!(refused.contains("offline first"), "{refused}");
@@ -110,12 +153,12 @@ fn an_extent_is_fenced_and_zeroed_before_another_gets_it() {
         let late = ends(&mut session, Some(78)).unwrap_err();
         assert!(matches!(late, AskError::Unknown | AskError::Failed(_)), "{late}");
         for (_, mut session) in again {
-            assert_eq!(ends(&mut session, None).unwrap(), [0, 0], "no word of the former holder");
+            assert_eq!(words(&mut session, None), [0, 0], "no word of the former holder");
         }
         let full = rig.runtime.block_on(other.reserve(EXTENT)).unwrap_err().to_string();
         assert!(full.contains("no memory node has a free range"), "{full}");
         assert_eq!(rig.runtime.block_on(release(&rig.server, 2)).unwrap(), 2);
-        assert!(matches!(rig.runtime.block_on(other.renew()), Err(LeaseError::Ended)));
+        assert!(matches!(rig.runtime.block_on(other.renew()), Err(LeaseError::Ended(_))));
         rig.until_free(2 * EXTENT);
     });
 }
@@ -123,15 +166,16 @@ fn an_extent_is_fenced_and_zeroed_before_another_gets_it() {
 #[test]
 fn what_a_dead_compute_node_held_comes_back_with_its_lease() {
     with_board(EXTENT, |place| {
-        let rig = Rig::new(vec![place.memory.clone().unwrap()], Nanos::from_secs(2));
+        // Long enough for a busy machine to reserve and write.
+        let rig = Rig::new(vec![place.memory.clone().unwrap()], Nanos::from_secs(20));
         let mut dead = rig.open(1);
         let (_, mut session) = rig.reserve(&mut dead);
-        assert_eq!(ends(&mut session, Some(5)).unwrap(), [5, 5]);
+        assert_eq!(words(&mut session, Some(5)), [5, 5]);
         drop(dead);
         rig.until_free(EXTENT);
         assert!(ends(&mut session, Some(6)).is_err(), "it is fenced");
         let mut next = rig.open(2);
-        assert_eq!(ends(&mut rig.reserve(&mut next).1, None).unwrap(), [0, 0]);
+        assert_eq!(words(&mut rig.reserve(&mut next).1, None), [0, 0]);
     });
 }
 
@@ -146,10 +190,9 @@ fn a_service_that_starts_anew_knows_what_is_lent_and_the_bytes_stay() {
             let at: Vec<u16> = all.iter().map(|(lent, _)| lent.extent.place.node).collect();
             assert_eq!(at, [0, 0, 1], "first fit");
             for (nth, (_, session)) in all.iter_mut().enumerate() {
-                ends(session, Some(nth as u64 + 1)).unwrap();
+                words(session, Some(nth as u64 + 1));
             }
-            rig.serving.abort();
-            (rig.serving, rig.server) = start(&rig.runtime, rig.nodes.clone(), Nanos::from_secs(60));
+            rig.start_anew(Nanos::from_secs(60)).abort();
             rig.until_free(0);
             // The same session, at the next service.
             tenancy.ask_at(rig.server.clone());
@@ -157,10 +200,123 @@ fn a_service_that_starts_anew_knows_what_is_lent_and_the_bytes_stay() {
             let extents: Vec<_> = held.iter().map(|(lent, _)| lent.extent).collect();
             assert_eq!(extents, all.iter().map(|(lent, _)| lent.extent).collect::<Vec<_>>());
             for (nth, (_, session)) in all.iter_mut().enumerate() {
-                assert_eq!(ends(session, None).unwrap(), [nth as u64 + 1; 2]);
+                assert_eq!(words(session, None), [nth as u64 + 1; 2]);
             }
             rig.runtime.block_on(tenancy.close()).unwrap();
             rig.until_free(3 * EXTENT);
         });
+    });
+}
+
+#[test]
+fn a_superseded_service_says_so_and_ends() {
+    with_board(EXTENT, |place| {
+        let mut rig = Rig::new(vec![place.memory.clone().unwrap()], Nanos::from_secs(60));
+        rig.until_free(EXTENT);
+        let first = rig.start_anew(Nanos::from_secs(60));
+        rig.until_free(EXTENT);
+        let said = rig.end(first);
+        assert!(said.contains("superseded: the service of term"), "{said}");
+        rig.open(1);
+    });
+}
+
+#[test]
+fn a_board_that_is_named_twice_is_refused() {
+    with_board(EXTENT, |place| {
+        let board = place.memory.clone().unwrap();
+        // Two names of one address.
+        let port = board.addr.rsplit_once(':').unwrap().1;
+        let again = Server { addr: format!("localhost:{port}"), tls: None };
+        let mut rig = Rig::new(vec![board.clone()], Nanos::from_secs(60));
+        let mut tenancy = rig.open(1);
+        let (_, mut session) = rig.reserve(&mut tenancy);
+        words(&mut session, Some(9));
+        rig.nodes.push(again);
+        rig.start_anew(Nanos::from_secs(60)).abort();
+        let serving = std::mem::replace(&mut rig.serving, rig.runtime.spawn(async { Ok(()) }));
+        let said = rig.end(serving);
+        assert!(said.contains("are the same memory node") && said.contains("localhost"), "{said}");
+        assert_eq!(words(&mut session, None), [9, 9], "what is lent stays");
+    });
+}
+
+#[test]
+fn a_board_takes_commands_only_with_its_key() {
+    with_board(EXTENT, |place| {
+        let board = place.memory.clone().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let refused = runtime.block_on(async {
+            let mut client = NodeClient::connect(format!("http://{}", board.addr)).await.unwrap();
+            let term = Some(Term { number: u64::MAX, service: 1 });
+            let order = Some(command::Order::Join(Join { nonce: 1, node: 0 }));
+            client.execute(Command { term, instance: 0, order }).await.unwrap_err()
+        });
+        assert_eq!(refused.code(), tonic::Code::Unauthenticated);
+        let mut rig = Rig::new(vec![board.clone()], Nanos::from_secs(60));
+        rig.until_free(EXTENT);
+        let other = Key::new(&[8; 32]).unwrap();
+        let (serving, server) = start(&rig.runtime, vec![board], &other, config(1, Nanos::from_secs(60)));
+        rig.server = server;
+        rig.until(|listed| {
+            let failure = listed.nodes[0].failure.as_deref();
+            failure.is_some_and(|why| why.contains("the key is another one"))
+        });
+        serving.abort();
+    });
+}
+
+/// Carries bytes while the gate is open.
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    gate: &watch::Receiver<bool>,
+) {
+    let (mut bytes, mut gate) = ([0; 4_096], gate.clone());
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        if gate.wait_for(|is_open| *is_open).await.is_err() || to.write_all(&bytes[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Listens before a board. While the gate is shut, nothing passes.
+async fn forward(listener: TcpListener, board: String, gate: watch::Receiver<bool>) {
+    while let Ok((mut near, _)) = listener.accept().await {
+        let (board, gate) = (board.clone(), gate.clone());
+        tokio::spawn(async move {
+            let Ok(mut far) = TcpStream::connect(board).await else { return };
+            let ((near_in, near_out), (far_in, far_out)) = (near.split(), far.split());
+            tokio::select! {
+                () = carry(near_in, far_out, &gate) => {}
+                () = carry(far_in, near_out, &gate) => {}
+            }
+        });
+    }
+}
+
+#[test]
+fn a_lease_is_renewed_while_a_reservation_waits() {
+    with_board(EXTENT, |place| {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let addr = listener.local_addr().unwrap().to_string();
+        let (gate, open) = watch::channel(true);
+        runtime.spawn(forward(listener, place.memory.clone().unwrap().addr, open));
+        let nodes = vec![Server { addr, tls: None }];
+        // The grant is not given up while the node is silent.
+        let config = Config { grants_max: u32::MAX, ..config(1, Nanos::from_secs(15)) };
+        let (serving, server) = start(&runtime, nodes.clone(), &key(), config);
+        let rig = Rig { runtime, serving, nodes, server };
+        rig.until_free(EXTENT);
+        let mut tenancy = rig.open(1);
+        gate.send_replace(false);
+        let reserving = rig.runtime.spawn(async move { tenancy.reserve(EXTENT).await.map(|_| tenancy) });
+        // Open, Reserve, Renew and Reserve.
+        rig.until(|listed| listed.counters.iter().any(|(name, value)| name == "requests" && *value >= 4));
+        gate.send_replace(true);
+        let mut tenancy = rig.runtime.block_on(reserving).unwrap().unwrap();
+        assert_eq!(rig.runtime.block_on(tenancy.renew()).unwrap().len(), 1);
     });
 }

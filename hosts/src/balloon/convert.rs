@@ -2,7 +2,7 @@
 
 use p4rack_fabric::balloon::{
     Access, Answer, Ask, Command, Epoch, Extent, Lent, Order, Place, Reply, Report, Reported, Request,
-    Session, Told, Why,
+    Session, Term, Told, Why,
 };
 use p4rack_p4rt::p4rack::balloon::v1::{self, answer, ask_request, command, not_granted};
 use p4rack_wire::Nanos;
@@ -12,17 +12,32 @@ pub(super) type Wrong = String;
 
 pub(super) fn extent_of(field: &str, extent: Option<v1::Extent>) -> Result<Extent, Wrong> {
     let v1::Extent { node, start, bytes, epoch } = extent.ok_or_else(|| format!("{field} is missing"))?;
-    let node = u16::try_from(node).map_err(|_| format!("{field}.node is {node}; expected 16 bits"))?;
+    let node = node_of(&format!("{field}.node"), node)?;
     let v1::Epoch { term, number } = epoch.ok_or_else(|| format!("{field}.epoch is missing"))?;
+    let term = term_of(&format!("{field}.epoch.term"), term)?;
     Ok(Extent { place: Place { node, start }, bytes, epoch: Epoch { term, number } })
 }
 
-pub(super) fn extent(extent: Extent) -> v1::Extent {
-    let Extent { place: Place { node, start }, bytes, epoch: Epoch { term, number } } = extent;
-    v1::Extent { node: node.into(), start, bytes, epoch: Some(v1::Epoch { term, number }) }
+pub(super) fn node_of(field: &str, node: u32) -> Result<u16, Wrong> {
+    u16::try_from(node).map_err(|_| format!("{field} is {node}; expected 16 bits"))
 }
 
-fn session_of(field: &str, session: Option<v1::Session>) -> Result<Session, Wrong> {
+fn term_of(field: &str, term: Option<v1::Term>) -> Result<Term, Wrong> {
+    let v1::Term { number, service } = term.ok_or_else(|| format!("{field} is missing"))?;
+    Ok(Term { number, service })
+}
+
+fn term(term: Term) -> v1::Term {
+    v1::Term { number: term.number, service: term.service }
+}
+
+pub(super) fn extent(extent: Extent) -> v1::Extent {
+    let Extent { place: Place { node, start }, bytes, epoch } = extent;
+    let epoch = v1::Epoch { term: Some(term(epoch.term)), number: epoch.number };
+    v1::Extent { node: node.into(), start, bytes, epoch: Some(epoch) }
+}
+
+pub(super) fn session_of(field: &str, session: Option<v1::Session>) -> Result<Session, Wrong> {
     let v1::Session { holder, instance } = session.ok_or_else(|| format!("{field} is missing"))?;
     Ok(Session { holder, instance })
 }
@@ -87,7 +102,7 @@ pub(super) fn response(
 
 pub(super) fn command(command: &Command) -> v1::Command {
     let order = match &command.order {
-        Order::Join { nonce } => command::Order::Join(v1::Join { nonce: *nonce }),
+        Order::Join { nonce, node } => command::Order::Join(v1::Join { nonce: *nonce, node: (*node).into() }),
         Order::Probe => command::Order::Probe(v1::Nothing {}),
         Order::Grant { extent: of, session: to, number } => command::Order::Grant(v1::Grant {
             extent: Some(extent(*of)),
@@ -97,12 +112,14 @@ pub(super) fn command(command: &Command) -> v1::Command {
         Order::Fence(of) => command::Order::Fence(extent(*of)),
         Order::Zero(of) => command::Order::Zero(extent(*of)),
     };
-    v1::Command { term: command.term, instance: command.instance, order: Some(order) }
+    v1::Command { term: Some(term(command.term)), instance: command.instance, order: Some(order) }
 }
 
 pub(super) fn command_of(command: v1::Command) -> Result<Command, Wrong> {
     let order = match command.order.ok_or("order is missing")? {
-        command::Order::Join(v1::Join { nonce }) => Order::Join { nonce },
+        command::Order::Join(v1::Join { nonce, node }) => {
+            Order::Join { nonce, node: node_of("join.node", node)? }
+        }
         command::Order::Probe(_) => Order::Probe,
         command::Order::Grant(v1::Grant { extent, session, number }) => Order::Grant {
             extent: extent_of("grant.extent", extent)?,
@@ -112,7 +129,7 @@ pub(super) fn command_of(command: v1::Command) -> Result<Command, Wrong> {
         command::Order::Fence(of) => Order::Fence(extent_of("fence", Some(of))?),
         command::Order::Zero(of) => Order::Zero(extent_of("zero", Some(of))?),
     };
-    Ok(Command { term: command.term, instance: command.instance, order })
+    Ok(Command { term: term_of("term", command.term)?, instance: command.instance, order })
 }
 
 pub(super) fn answer(answer: Answer) -> v1::Answer {
@@ -122,7 +139,10 @@ pub(super) fn answer(answer: Answer) -> v1::Answer {
             bytes: report.bytes,
             extents: report.extents.into_iter().map(reported).collect(),
         }),
-        Told::Stale(term) => answer::Told::Stale(term),
+        Told::Stale(larger) => answer::Told::Stale(term(larger)),
+        Told::OtherNumber { nonce, node } => {
+            answer::Told::OtherNumber(v1::OtherNumber { nonce, node: node.into() })
+        }
         Told::OtherInstance => answer::Told::OtherInstance(v1::Nothing {}),
         Told::Alive => answer::Told::Alive(v1::Nothing {}),
         Told::Granted(of, access) => {
@@ -176,17 +196,22 @@ pub(super) fn answer_of(answer: v1::Answer) -> Result<Answer, Wrong> {
             bytes: report.bytes,
             extents: report.extents.into_iter().map(reported_of).collect::<Result<_, _>>()?,
         }),
-        answer::Told::Stale(term) => Told::Stale(term),
+        answer::Told::Stale(larger) => Told::Stale(term_of("stale", Some(larger))?),
+        answer::Told::OtherNumber(v1::OtherNumber { nonce, node }) => {
+            Told::OtherNumber { nonce, node: node_of("other_number.node", node)? }
+        }
         answer::Told::OtherInstance(_) => Told::OtherInstance,
         answer::Told::Alive(_) => Told::Alive,
         answer::Told::Granted(of) => {
             Told::Granted(extent_of("granted.extent", of.extent)?, access_of("granted.access", &of.access)?)
         }
         answer::Told::NotGranted(of) => {
-            let why = match of.why() {
-                not_granted::Why::Late => Why::Late,
-                not_granted::Why::Taken => Why::Taken,
-                not_granted::Why::Full => Why::Full,
+            let why = match not_granted::Why::try_from(of.why) {
+                Ok(not_granted::Why::Late) => Why::Late,
+                Ok(not_granted::Why::Taken) => Why::Taken,
+                Ok(not_granted::Why::Full) => Why::Full,
+                Ok(not_granted::Why::Unspecified) => return Err("not_granted.why is missing".to_owned()),
+                Err(_) => return Err(format!("not_granted.why is {}; expected 1 to 3", of.why)),
             };
             Told::NotGranted(extent_of("not_granted.extent", of.extent)?, why)
         }
@@ -202,12 +227,18 @@ pub(super) fn answer_of(answer: v1::Answer) -> Result<Answer, Wrong> {
 pub(super) fn lent_of(lent: v1::Lent) -> Result<(Lent, String), Wrong> {
     let extent = extent_of("lent.extent", lent.extent)?;
     let access = access_of("lent.access", &lent.access)?;
-    Ok((Lent { extent, number: lent.number, is_online: lent.is_online, access }, lent.addr))
+    match lent.addr.is_empty() {
+        true => Err("lent.addr is missing".to_owned()),
+        false => Ok((Lent { extent, number: lent.number, is_online: lent.is_online, access }, lent.addr)),
+    }
 }
 
-/// A lease, as a compute node is told.
-pub(super) fn lease_of(response: &v1::AskResponse) -> Nanos {
-    Nanos(response.lease_ns)
+/// The lease in the response to a request to open or to renew.
+pub(super) fn lease_of(response: &v1::AskResponse) -> Result<Nanos, Wrong> {
+    match response.lease_ns {
+        0 => Err("lease_ns is missing".to_owned()),
+        lease_ns => Ok(Nanos(lease_ns)),
+    }
 }
 
 #[cfg(test)]
@@ -215,7 +246,7 @@ mod tests {
     use super::*;
 
     fn some() -> Extent {
-        let epoch = Epoch { term: 3, number: 4 };
+        let epoch = Epoch { term: Term { number: 3, service: 9 }, number: 4 };
         Extent { place: Place { node: 5, start: 4 << 20 }, bytes: 2 << 20, epoch }
     }
 
@@ -236,10 +267,14 @@ mod tests {
             assert_eq!(request_of(request(&asked)), Ok(asked));
         }
         let grant = Order::Grant { extent: some(), session: to, number: 8 };
-        for order in
-            [Order::Join { nonce: 2 }, Order::Probe, grant, Order::Fence(some()), Order::Zero(some())]
-        {
-            let given = Command { term: 1, instance: 2, order };
+        for order in [
+            Order::Join { nonce: 2, node: 5 },
+            Order::Probe,
+            grant,
+            Order::Fence(some()),
+            Order::Zero(some()),
+        ] {
+            let given = Command { term: some().epoch.term, instance: 2, order };
             assert_eq!(command_of(command(&given)), Ok(given));
         }
         let lent = Some((to, 8, access.clone()));
@@ -247,7 +282,8 @@ mod tests {
             [lent, None].map(|lent| Reported { start: 0, bytes: 2 << 20, epoch: some().epoch, lent });
         let told = [
             Told::Joined(Report { nonce: 2, bytes: 8 << 20, extents: extents.to_vec() }),
-            Told::Stale(7),
+            Told::Stale(some().epoch.term),
+            Told::OtherNumber { nonce: 2, node: 5 },
             Told::OtherInstance,
             Told::Alive,
             Told::Granted(some(), access),
@@ -273,5 +309,23 @@ mod tests {
         let ageless = v1::Extent { epoch: None, ..extent(some()) };
         assert!(extent_of("fence", Some(ageless)).is_err_and(|wrong| wrong.contains("fence.epoch")));
         assert!(access_of("access", &[0; 600]).is_err());
+        let termless = v1::Epoch { term: None, number: 1 };
+        let termless = v1::Extent { epoch: Some(termless), ..extent(some()) };
+        assert!(extent_of("fence", Some(termless)).is_err_and(|wrong| wrong.contains("fence.epoch.term")));
+    }
+
+    #[test]
+    fn a_missing_value_is_an_error() {
+        for (why, wrong) in [(0, "not_granted.why is missing"), (9, "not_granted.why is 9")] {
+            let told = answer::Told::NotGranted(v1::NotGranted { extent: Some(extent(some())), why });
+            let answered = answer_of(v1::Answer { instance: 1, told: Some(told) });
+            assert!(answered.as_ref().is_err_and(|said| said.contains(wrong)), "{answered:?}");
+        }
+        assert_eq!(lease_of(&v1::AskResponse::default()), Err("lease_ns is missing".to_owned()));
+        let access = Access::new(&[7]).expect("it is short");
+        let lent = Lent { extent: some(), number: 1, is_online: false, access };
+        let response = response(Reply::Reserved(lent), |_| String::new()).expect("it is no refusal");
+        let lent = response.lent.into_iter().next().expect("it has the extent");
+        assert_eq!(lent_of(lent), Err("lent.addr is missing".to_owned()));
     }
 }

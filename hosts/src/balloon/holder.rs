@@ -1,14 +1,15 @@
 //! A compute node's side: its session, its lease, and the extents that it holds.
 
 use super::convert;
+use super::listing::{self, Listed};
 use crate::clio::{ClioError, Patience, Session as Client};
 use crate::roce::SetupError;
 use crate::roce::setup::Server;
-use p4rack_fabric::balloon::{Ask, Extent, Lent, Refusal, Request, Session};
+use p4rack_fabric::balloon::{Ask, Extent, Lent, Place, Refusal, Request, Session};
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::balloon::v1::balloon_client::BalloonClient;
-use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, ListRequest, ListResponse, Process};
+use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, ListResponse, Process};
 use p4rack_wire::Nanos;
 use prost::Message as _;
 use std::time::Duration;
@@ -27,9 +28,58 @@ pub enum LeaseError {
     /// The board of an extent can't be reached, or refuses.
     #[error(transparent)]
     Board(#[from] ClioError),
-    /// The lease has ended: another session may have the extents.
-    #[error("the lease has ended, and with it all that was held")]
-    Ended,
+    /// The session has ended, as the service says: another session may have the extents.
+    #[error("all that was held is lost: {0}")]
+    Ended(String),
+}
+
+/// Why one try of a request has failed.
+enum Failure {
+    Refused(Status),
+    Unreached(SetupError),
+    /// No reply came in time.
+    Silent,
+}
+
+impl Failure {
+    /// Whether the same request may succeed later. Copies have no second effect, so what fails on the way is repeated; a verdict of the
+    /// service is not.
+    fn may_pass(&self) -> bool {
+        let Failure::Refused(status) = self else { return true };
+        match status.code() {
+            // The service starts, or a later copy of the request waits for the reply; or nothing listens.
+            Code::Unavailable
+            // The service is superseded: the next one may listen at the same address.
+            | Code::Aborted
+            // The connection broke, or something on the way gave up: HTTP/2 and tonic have no other codes for that.
+            | Code::Cancelled
+            | Code::DeadlineExceeded
+            | Code::Internal
+            | Code::Unknown => true,
+            // What the service has decided, and what it does not understand.
+            Code::Ok
+            | Code::InvalidArgument
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::ResourceExhausted
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::Unimplemented
+            | Code::DataLoss
+            | Code::Unauthenticated => false,
+        }
+    }
+
+    fn error(self, server: &Server) -> SetupError {
+        match self {
+            Failure::Refused(status) => server.refused(&status),
+            Failure::Unreached(error) => error,
+            Failure::Silent => {
+                SetupError::Connect { addr: server.addr.clone(), reason: "no reply in time".to_owned() }
+            }
+        }
+    }
 }
 
 /// A refusal as gRPC has it.
@@ -37,12 +87,14 @@ pub(super) fn status(refusal: Refusal) -> Status {
     let said = refusal.to_string();
     match refusal {
         Refusal::Starting | Refusal::Repeated => Status::unavailable(said),
-        Refusal::Superseded => Status::aborted(said),
+        Refusal::Superseded | Refusal::SameNode => Status::aborted(said),
         Refusal::NoSession | Refusal::OldInstance => Status::failed_precondition(said),
         Refusal::Bytes | Refusal::Number | Refusal::NotHeld | Refusal::Online => {
             Status::invalid_argument(said)
         }
-        Refusal::Full | Refusal::Quota | Refusal::NoRoom => Status::resource_exhausted(said),
+        Refusal::Full | Refusal::Quota | Refusal::NoRoom | Refusal::NoNode => {
+            Status::resource_exhausted(said)
+        }
     }
 }
 
@@ -55,6 +107,8 @@ pub struct Tenancy {
     lease: Nanos,
     /// When the lease ends at the latest, by the clock of this host.
     until: Nanos,
+    /// When a request that waits for its reply renews the lease.
+    renew_at: Nanos,
     number: u64,
 }
 
@@ -63,13 +117,11 @@ impl Tenancy {
     /// it is asked again, for at most `patience`.
     pub async fn open(server: Server, holder: u32, patience: Duration) -> Result<Tenancy, LeaseError> {
         let session = Session { holder, instance: clock::wall_ns() };
-        let (lease, until) = (Nanos::ZERO, Nanos::ZERO);
-        let mut tenancy = Tenancy { server, client: None, session, lease, until, number: 0 };
-        let end = clock::now() + Nanos(patience.as_nanos() as u64);
-        tenancy.until = end;
-        let asked_at = clock::now();
-        let response = tenancy.ask(Ask::Open).await?;
-        tenancy.extend(&response, asked_at);
+        let patience = Nanos(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+        let until = clock::now().saturating_add(patience);
+        let (lease, renew_at) = (Nanos::ZERO, Nanos::MAX);
+        let mut tenancy = Tenancy { server, client: None, session, lease, until, renew_at, number: 0 };
+        tenancy.ask_for_lease(Ask::Open).await?;
         Ok(tenancy)
     }
 
@@ -88,49 +140,89 @@ impl Tenancy {
         (self.server, self.client) = (server, None);
     }
 
-    fn extend(&mut self, response: &AskResponse, asked_at: Nanos) {
-        self.lease = convert::lease_of(response);
-        // The service counts from a later time.
-        self.until = asked_at.saturating_add(self.lease);
-    }
-
-    /// Asks, and asks again as long as the lease lasts while the service starts or can't be reached: copies have no second effect.
-    async fn ask(&mut self, ask: Ask) -> Result<AskResponse, LeaseError> {
+    /// Asks to open or to renew, until the service has replied or the lease has ended.
+    async fn ask_for_lease(&mut self, ask: Ask) -> Result<AskResponse, LeaseError> {
+        let is_open = ask == Ask::Open;
         let request = convert::request(&Request { session: self.session, ask });
         loop {
-            let failed = match self.try_once(&request).await {
-                Ok(response) => return Ok(response),
-                Err(failed) => failed,
-            };
-            match failed {
-                Ok(status) if status.code() == Code::FailedPrecondition => return Err(LeaseError::Ended),
-                Ok(status) if status.code() != Code::Unavailable => {
-                    return Err(self.server.refused(&status).into());
+            let asked_at = clock::now();
+            let failure = match self.try_until(&request, self.until).await {
+                Ok(response) => {
+                    self.lease = self.sense(convert::lease_of(&response))?;
+                    // The service counts from a later time.
+                    self.until = asked_at.saturating_add(self.lease);
+                    self.renew_at = asked_at.saturating_add(Nanos(self.lease.0 / 3));
+                    return Ok(response);
                 }
-                Ok(status) if clock::now() >= self.until => return Err(self.server.refused(&status).into()),
-                Err(error) if clock::now() >= self.until => return Err(error.into()),
-                Ok(_) | Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(failure) => failure,
+            };
+            match failure {
+                Failure::Refused(status) if status.code() == Code::FailedPrecondition && !is_open => {
+                    return Err(LeaseError::Ended(status.message().to_owned()));
+                }
+                failure if !failure.may_pass() || clock::now() >= self.until => {
+                    return Err(failure.error(&self.server).into());
+                }
+                _ => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
-    async fn try_once(&mut self, request: &AskRequest) -> Result<AskResponse, Result<Status, SetupError>> {
-        // After an error, the next try connects anew.
-        let mut client = match self.client.take() {
-            Some(client) => client,
-            None => BalloonClient::new(self.server.channel().await.map_err(Err)?),
+    /// Asks, and repeats the request as long as the lease lasts while the service starts or can't be reached. While the reply is not there,
+    /// the lease is renewed, and the request repeated: the same number gets the same extent.
+    async fn ask(&mut self, ask: Ask) -> Result<AskResponse, LeaseError> {
+        let request = convert::request(&Request { session: self.session, ask });
+        // A way that fails although renewals succeed is given up, too.
+        let end = self.until;
+        loop {
+            if clock::now() >= self.renew_at {
+                self.ask_for_lease(Ask::Renew).await?;
+            }
+            let failure = match self.try_until(&request, self.renew_at).await {
+                Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            };
+            match failure {
+                Failure::Refused(status) if status.code() == Code::FailedPrecondition => {
+                    return Err(LeaseError::Ended(status.message().to_owned()));
+                }
+                Failure::Silent => {}
+                failure if !failure.may_pass() || clock::now() >= end => {
+                    return Err(failure.error(&self.server).into());
+                }
+                _ => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Sends a request once, and waits for the reply until `end`.
+    async fn try_until(&mut self, request: &AskRequest, end: Nanos) -> Result<AskResponse, Failure> {
+        let left = Duration::from_nanos(end.saturating_sub(clock::now()).0).max(PAUSE);
+        let tried = tokio::time::timeout(left, self.try_once(request)).await;
+        let tried = tried.unwrap_or(Err(Failure::Silent));
+        if tried.as_ref().is_err_and(Failure::may_pass) {
+            // The next try connects anew.
+            self.client = None;
+        }
+        tried
+    }
+
+    async fn try_once(&mut self, request: &AskRequest) -> Result<AskResponse, Failure> {
+        let mut client = match &self.client {
+            Some(client) => client.clone(),
+            None => {
+                let channel = self.server.channel().await.map_err(Failure::Unreached)?;
+                self.client.insert(BalloonClient::new(channel)).clone()
+            }
         };
-        let response = client.ask(*request).await.map_err(Ok)?;
-        self.client = Some(client);
+        let response = client.ask(*request).await.map_err(Failure::Refused)?;
         Ok(response.into_inner())
     }
 
     /// Holds for another lease what is held. Returns all of it, each with the set-up service of its memory node; extents that are missing
-    /// are lost. Errors: the lease has ended, or the service can't be reached.
+    /// are lost. Errors: the session has ended, or the service can't be reached.
     pub async fn renew(&mut self) -> Result<Vec<(Lent, String)>, LeaseError> {
-        let asked_at = clock::now();
-        let response = self.ask(Ask::Renew).await?;
-        self.extend(&response, asked_at);
+        let response = self.ask_for_lease(Ask::Renew).await?;
         response.lent.into_iter().map(|lent| self.sense(convert::lent_of(lent))).collect()
     }
 
@@ -183,24 +275,60 @@ impl Tenancy {
     }
 }
 
-/// The pool, its extents and their holders. Errors: the service can't be reached.
-pub async fn list(server: &Server) -> Result<ListResponse, SetupError> {
-    let listed = BalloonClient::new(server.channel().await?).list(ListRequest {}).await;
+/// The pool, its extents and their holders. Errors: the service can't be reached, or answers nonsense.
+pub async fn list(server: &Server) -> Result<Listed, SetupError> {
+    let mut client = BalloonClient::new(server.channel().await?);
+    let mut page = page(server, &mut client, None).await?;
+    let mut has_more = page.has_more;
+    let mut listed = Listed::of(page).map_err(|wrong| server.nonsense(wrong))?;
+    while has_more {
+        page = self::page(server, &mut client, listed.last()).await?;
+        has_more = page.has_more && !page.extents.is_empty();
+        listed.add(page).map_err(|wrong| server.nonsense(wrong))?;
+    }
+    Ok(listed)
+}
+
+async fn page(
+    server: &Server,
+    client: &mut BalloonClient<Channel>,
+    after: Option<Place>,
+) -> Result<ListResponse, SetupError> {
+    let listed = client.list(listing::request(after)).await;
     listed.map(tonic::Response::into_inner).map_err(|status| server.refused(&status))
 }
 
 /// Ends the session of a compute node, as its operator does: what it holds is fenced. Returns how many extents it held. Errors: the
 /// service can't be reached, or the compute node has no session.
-pub async fn release(server: &Server, holder: u32) -> Result<u64, SetupError> {
+pub async fn release(server: &Server, holder: u32) -> Result<usize, SetupError> {
     let listed = list(server).await?;
-    let found = listed.holders.iter().find(|of| of.session.is_some_and(|of| of.holder == holder));
-    let no_session = || SetupError::Refused {
+    let found = listed.holders.iter().find(|facts| facts.session.holder == holder);
+    let found = found.ok_or_else(|| SetupError::Refused {
         addr: server.addr.clone(),
         reason: format!("compute node {holder} has no session"),
-    };
-    let found = found.ok_or_else(no_session)?;
-    let instance = found.session.map(|of| of.instance).unwrap_or_default();
-    let request = convert::request(&Request { session: Session { holder, instance }, ask: Ask::Close });
+    })?;
+    let request = convert::request(&Request { session: found.session, ask: Ask::Close });
     let closed = BalloonClient::new(server.channel().await?).ask(request).await;
     closed.map(|_| found.extents).map_err(|status| server.refused(&status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_on_the_way_is_repeated_and_verdicts_are_not() {
+        let may_pass = |status| Failure::Refused(status).may_pass();
+        for refusal in [Refusal::Starting, Refusal::Repeated, Refusal::Superseded] {
+            assert!(may_pass(status(refusal)), "{refusal:?}");
+        }
+        for code in [Code::Cancelled, Code::Unknown, Code::Internal, Code::DeadlineExceeded] {
+            assert!(may_pass(Status::new(code, "the connection broke")), "{code:?}");
+        }
+        for refusal in [Refusal::NoSession, Refusal::Bytes, Refusal::Quota, Refusal::NoRoom, Refusal::NoNode]
+        {
+            assert!(!may_pass(status(refusal)), "{refusal:?}");
+        }
+        assert!(Failure::Silent.may_pass());
+    }
 }

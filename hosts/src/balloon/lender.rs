@@ -1,6 +1,7 @@
 //! A board of Clio as a memory node of a balloon.
 
 use super::convert;
+use super::key::Key;
 use crate::clio::server::{Host, Offer};
 use crate::clio::service::Service as Board;
 use crate::commands::Handle;
@@ -19,12 +20,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status};
 
+/// Extents that a board lends at most: its report of all of them is one message.
+const EXTENTS_MAX: usize = 16_384;
+
 /// The board's part of a pool.
 struct Lender {
     handle: Handle<Host>,
     /// Only the board's thread takes the lock, so it is always free.
     state: Arc<Mutex<State>>,
     desk: Desk,
+    /// The service proves with it that it is the pool's.
+    key: Key,
 }
 
 struct State {
@@ -67,17 +73,18 @@ impl Memory for OnBoard<'_> {
 
 impl Lender {
     /// Lends the memory that clients of the board may reserve.
-    fn new(board: &Board) -> Lender {
+    fn new(board: &Board, key: Key) -> Lender {
         let (handle, Offer { reserve_bytes_max, processes_max, .. }) = board.board();
-        let extents_max = usize::try_from(processes_max).unwrap_or(usize::MAX);
+        let extents_max = usize::try_from(processes_max).map_or(EXTENTS_MAX, |max| max.min(EXTENTS_MAX));
         // Another instance whenever the board starts.
         let node = Node::new(clock::wall_ns(), reserve_bytes_max, extents_max);
         let state = State { node, processes: BTreeMap::new() };
-        Lender { handle, state: Arc::new(Mutex::new(state)), desk: board.desk() }
+        Lender { handle, state: Arc::new(Mutex::new(state)), desk: board.desk(), key }
     }
 
-    async fn executed(&self, command: Command) -> Result<Answer, Status> {
-        let command = convert::command_of(command).map_err(Status::invalid_argument)?;
+    async fn executed(&self, request: Request<Command>) -> Result<Answer, Status> {
+        self.key.check(request.metadata())?;
+        let command = convert::command_of(request.into_inner()).map_err(Status::invalid_argument)?;
         let state = self.state.clone();
         let work = move |host: &mut Host| {
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,18 +99,19 @@ impl Lender {
 #[tonic::async_trait]
 impl Service for Lender {
     async fn execute(&self, request: Request<Command>) -> Result<Response<Answer>, Status> {
-        let executed = self.executed(request.into_inner()).await;
+        let executed = self.executed(request).await;
         self.desk.note(executed).map(Response::new)
     }
 }
 
-/// Serves a board's set-up, and the board as a balloon's memory node, until the future is dropped.
+/// Serves a board's set-up, and the board as a balloon's memory node for services that have the key, until the future is dropped.
 pub async fn serve_board(
     listener: TcpListener,
     board: Board,
+    key: Key,
     tls: Option<&ServerTls>,
 ) -> Result<(), SetupError> {
-    let lender = Lender::new(&board);
+    let lender = Lender::new(&board, key);
     let incoming = board.desk().incoming(listener, tls)?;
     let router = Desk::server().add_service(ClioServer::new(board)).add_service(NodeServer::new(lender));
     Ok(router.serve_with_incoming(incoming).await?)

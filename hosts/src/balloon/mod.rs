@@ -11,8 +11,12 @@
 
 mod convert;
 mod holder;
+mod key;
 mod lender;
+mod listing;
 pub mod service;
 
 pub use holder::{LeaseError, Tenancy, list, release};
+pub use key::{Key, KeyError};
 pub use lender::serve_board;
+pub use listing::{Listed, ListedNode, Phase};

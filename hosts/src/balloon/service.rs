@@ -1,24 +1,24 @@
 //! The service: a task owns the machine, one more for each memory node carries its commands.
 
 use super::convert;
-use crate::roce::setup::Server;
+use super::key::Key;
+use super::listing::{self, Driven};
+use crate::roce::setup::{Server, Token};
 use crate::roce::{Desk, SetupError};
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::balloon::{self, Balloon, Command, Config, ExtentFacts, Received, Reply, Sent, State};
+use p4rack_fabric::balloon::{self, Balloon, Command, Config, End, Place, Received, Reply, Sent, Term};
 use p4rack_fabric::common::ConfigError;
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::balloon::v1::balloon_server::{Balloon as Rpc, BalloonServer};
 use p4rack_p4rt::p4rack::balloon::v1::node_client::NodeClient;
-use p4rack_p4rt::p4rack::balloon::v1::{
-    AskRequest, AskResponse, Count, ExtentFacts as Extents, HolderFacts, ListRequest, ListResponse, NodeFacts,
-};
+use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, ListRequest, ListResponse};
 use p4rack_p4rt::transport::tls::ServerTls;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
@@ -31,10 +31,37 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time that the machine is left alone.
 const TURN: Nanos = Nanos::from_secs(1);
 
+/// Memory nodes at most: a list of them is one message.
+pub const NODES_MAX: usize = 1_024;
+/// Characters of a failure that are kept.
+const FAILURE_MAX: usize = 200;
+
+/// Why a service can't start, or has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The parameters are invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There are too many memory nodes.
+    #[error("{0} memory nodes; expected at most {NODES_MAX}")]
+    Nodes(usize),
+    /// The system has no random numbers.
+    #[error("drawing the identity of the service from /dev/urandom: {0}")]
+    Random(std::io::Error),
+    /// It can't be reached.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// It has ended, for this reason.
+    #[error("{0}")]
+    Ended(String),
+}
+
 enum Input {
     Request(balloon::Request, oneshot::Sender<Reply>),
     Answer(u16, balloon::Answer),
-    List(oneshot::Sender<ListResponse>),
+    /// Why a memory node has not answered, and how many commands are lost with that.
+    Failed(u16, String, u64),
+    List(Option<Place>, oneshot::Sender<ListResponse>),
 }
 
 /// The service's gRPC side.
@@ -43,6 +70,8 @@ pub struct Service {
     inputs: mpsc::Sender<Input>,
     addrs: Arc<[String]>,
     desk: Desk,
+    /// Why it has ended.
+    end: watch::Receiver<Option<String>>,
 }
 
 /// What drives the machine.
@@ -53,24 +82,38 @@ struct Driver {
     callers: u64,
     nodes: Vec<mpsc::Sender<Command>>,
     addrs: Arc<[String]>,
+    /// Why the last command of a memory node has had no answer; empty: it has.
+    failures: Vec<String>,
+    end: watch::Sender<Option<String>>,
     /// Commands that found no room on their way.
     dropped: u64,
+    /// Commands that have had no answer.
+    failed: u64,
+    /// Replies whose callers were gone.
+    unheard: u64,
 }
 
 impl Service {
-    /// A service that lends extents of the memory nodes at these set-up services. It has to be made inside of a runtime, where it runs
-    /// until the service is dropped. Errors: the parameters are invalid.
-    pub fn start(nodes: Vec<Server>, config: Config) -> Result<Service, ConfigError> {
-        // A later service has a larger term.
-        let machine = Balloon::new(config, clock::wall_ns(), clock::now())?;
+    /// A service that lends extents of the memory nodes at these set-up services, which have its key. It has to be made inside of a
+    /// runtime, where it runs until the service is dropped. Errors: the parameters are invalid.
+    pub fn start(nodes: Vec<Server>, key: &Key, config: Config) -> Result<Service, ServiceError> {
+        if nodes.len() > NODES_MAX {
+            return Err(ServiceError::Nodes(nodes.len()));
+        }
+        // A later service has a larger number; of two with the same one, the random identity decides.
+        let identity = Token::draw().map_err(ServiceError::Random)?;
+        let service = identity.bytes().iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte));
+        let term = Term { number: clock::wall_ns(), service };
+        let machine = Balloon::new(config, term, clock::now())?;
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
         let addrs: Arc<[String]> = nodes.iter().map(|node| node.addr.clone()).collect();
         let mut ways = Vec::new();
         for (number, server) in nodes.into_iter().enumerate() {
             let (way, commands) = mpsc::channel(COMMANDS_MAX);
             ways.push(way);
-            tokio::spawn(carry(number as u16, server, commands, sender.downgrade()));
+            tokio::spawn(carry(number as u16, server, key.clone(), commands, sender.downgrade()));
         }
+        let (told, end) = watch::channel(None);
         let driver = Driver {
             machine,
             inputs,
@@ -78,10 +121,14 @@ impl Service {
             callers: 0,
             nodes: ways,
             addrs: addrs.clone(),
+            failures: vec![String::new(); addrs.len()],
+            end: told,
             dropped: 0,
+            failed: 0,
+            unheard: 0,
         };
         tokio::spawn(driver.run());
-        Ok(Service { inputs: sender, addrs, desk: Desk::default() })
+        Ok(Service { inputs: sender, addrs, desk: Desk::default(), end })
     }
 
     /// Its entrance and counters.
@@ -101,26 +148,28 @@ impl Service {
 async fn carry(
     number: u16,
     server: Server,
+    key: Key,
     mut commands: mpsc::Receiver<Command>,
     inputs: mpsc::WeakSender<Input>,
 ) {
     let mut client: Option<NodeClient<Channel>> = None;
     while let Some(command) = commands.recv().await {
-        let carried = tokio::time::timeout(PATIENCE, execute(&server, &mut client, &command)).await;
-        let answer = match carried {
-            Ok(Ok(answer)) => answer,
-            failed => {
-                let why =
-                    failed.map_or_else(|_| "no answer".to_owned(), |failed| failed.err().unwrap_or_default());
+        let carried = tokio::time::timeout(PATIENCE, execute(&server, &key, &mut client, &command)).await;
+        let input = match carried.unwrap_or_else(|_| Err(format!("no answer in {PATIENCE:?}"))) {
+            Ok(answer) => Input::Answer(number, answer),
+            Err(why) => {
                 tracing::debug!(node = number, addr = server.addr, why, "a command is lost");
                 client = None;
+                let mut lost = 1;
                 // What waits is as old, and will be sent again.
-                while commands.try_recv().is_ok() {}
-                continue;
+                while commands.try_recv().is_ok() {
+                    lost += 1;
+                }
+                Input::Failed(number, why.chars().take(FAILURE_MAX).collect(), lost)
             }
         };
         let Some(inputs) = inputs.upgrade() else { return };
-        if inputs.send(Input::Answer(number, answer)).await.is_err() {
+        if inputs.send(input).await.is_err() {
             return;
         }
     }
@@ -128,6 +177,7 @@ async fn carry(
 
 async fn execute(
     server: &Server,
+    key: &Key,
     client: &mut Option<NodeClient<Channel>>,
     command: &Command,
 ) -> Result<balloon::Answer, String> {
@@ -136,7 +186,9 @@ async fn execute(
         None => NodeClient::new(server.channel().await.map_err(|error| error.to_string())?),
     };
     let connected = client.insert(connected);
-    let answer = connected.execute(convert::command(command)).await.map_err(|status| status.to_string())?;
+    let mut request = Request::new(convert::command(command));
+    key.prove(request.metadata_mut());
+    let answer = connected.execute(request).await.map_err(|status| status.message().to_owned())?;
     convert::answer_of(answer.into_inner())
 }
 
@@ -165,15 +217,24 @@ impl Driver {
         match input {
             Input::Request(request, told) => {
                 self.callers += 1;
-                self.waiting.insert(self.callers, told);
+                let dropped = self.machine.counters().overflows;
                 self.machine.handle_link(Received::Request(self.callers, request), now, now);
+                // A request that is dropped has no reply. Its caller learns that from the end of its channel.
+                if self.machine.counters().overflows == dropped {
+                    self.waiting.insert(self.callers, told);
+                }
                 self.turn();
             }
             Input::Answer(node, answer) => {
+                self.failures[usize::from(node)].clear();
                 self.machine.handle_link(Received::Answer(node, answer), now, now);
             }
+            Input::Failed(node, why, lost) => {
+                self.failures[usize::from(node)] = why;
+                self.failed += lost;
+            }
             // A dropped receiver discards the result.
-            Input::List(told) => drop(told.send(self.listed())),
+            Input::List(after, told) => drop(told.send(self.listed(after))),
         }
     }
 
@@ -183,10 +244,8 @@ impl Driver {
         while let Some(sent) = self.machine.poll_link(now, &mut ()) {
             match sent {
                 Sent::Reply(caller, reply) => {
-                    // A dropped receiver discards the result.
-                    if let Some(told) = self.waiting.remove(&caller) {
-                        drop(told.send(reply));
-                    }
+                    let told = self.waiting.remove(&caller).map(|told| told.send(reply));
+                    self.unheard += u64::from(told != Some(Ok(())));
                 }
                 Sent::Command(node, command) => {
                     let way = self.nodes.get(usize::from(node));
@@ -195,51 +254,33 @@ impl Driver {
                 }
             }
         }
+        if let Some(end) = self.machine.end().filter(|_| self.end.borrow().is_none()) {
+            self.end.send_replace(Some(self.reason(end)));
+        }
     }
 
-    fn listed(&self) -> ListResponse {
-        let node = |facts: balloon::NodeFacts| NodeFacts {
-            number: facts.number.into(),
-            addr: self.addrs.get(usize::from(facts.number)).cloned().unwrap_or_default(),
-            is_there: facts.is_there,
-            bytes: facts.bytes,
-            free_bytes: facts.free_bytes,
-            longest_bytes: facts.longest_bytes,
-            ranges: facts.ranges as u64,
-            lent_bytes: facts.lent_bytes,
-            fencing_bytes: facts.fencing_bytes,
-            zeroing_bytes: facts.zeroing_bytes,
-        };
-        let holder = |facts: balloon::HolderFacts| HolderFacts {
-            session: Some(convert::session(facts.session)),
-            left_ns: facts.left.0,
-            held_bytes: facts.held_bytes,
-            extents: facts.extents as u64,
-            reserved_bytes: facts.quota.reserved_bytes,
-            limit_bytes: facts.quota.limit_bytes,
-        };
-        let extent = |facts: ExtentFacts| Extents {
-            extent: Some(convert::extent(facts.extent)),
-            state: match facts.state {
-                State::Found => "found",
-                State::Granting => "granting",
-                State::Lent => "lent",
-                State::Fencing => "fencing",
-                State::Zeroing => "zeroing",
+    /// Why the service has ended, and what to do.
+    fn reason(&self, end: End) -> String {
+        match end {
+            End::Superseded(term) => format!(
+                "superseded: the service of term {term} has taken over the memory nodes; a pool has one service, so compute nodes \
+                 ask that one"
+            ),
+            End::SameNode(first, second) => {
+                let [one, other] = [first, second].map(|number| self.addrs[usize::from(number)].as_str());
+                format!("{one} and {other} are the same memory node: name each node once")
             }
-            .to_owned(),
-            session: facts.session.map(convert::session),
-            is_online: facts.is_online,
-            sent: facts.sent,
-        };
-        let counters = self.machine.counters().iter().chain([("dropped", self.dropped)]);
-        ListResponse {
-            is_serving: self.machine.is_serving(),
-            nodes: self.machine.nodes().into_iter().map(node).collect(),
-            holders: self.machine.holders().into_iter().map(holder).collect(),
-            extents: self.machine.extents().map(extent).collect(),
-            counters: counters.map(|(name, value)| Count { name: name.to_owned(), value }).collect(),
         }
+    }
+
+    fn listed(&self, after: Option<Place>) -> ListResponse {
+        let driven = Driven {
+            addrs: &self.addrs,
+            failures: &self.failures,
+            end: self.end.borrow().clone(),
+            counts: [("dropped", self.dropped), ("failed", self.failed), ("unheard", self.unheard)],
+        };
+        listing::page(&self.machine, driven, after)
     }
 }
 
@@ -255,18 +296,27 @@ impl Rpc for Service {
         self.desk.note(asked.await).map(Response::new)
     }
 
-    async fn list(&self, _: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        self.desk.note(self.put(Input::List).await).map(Response::new)
+    async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        let listed = async {
+            let after = listing::after_of(request.into_inner()).map_err(Status::invalid_argument)?;
+            self.put(|told| Input::List(after, told)).await
+        };
+        self.desk.note(listed.await).map(Response::new)
     }
 }
 
-/// Serves until the future is dropped.
+/// Serves until the future is dropped, or the service has ended. Errors: why it has ended.
 pub async fn serve(
     listener: TcpListener,
     service: Service,
     tls: Option<&ServerTls>,
-) -> Result<(), SetupError> {
+) -> Result<(), ServiceError> {
     let incoming = service.desk().incoming(listener, tls)?;
+    let mut end = service.end.clone();
+    let ended = async move { end.wait_for(Option::is_some).await.ok()?.clone() };
     let router = Desk::server().add_service(BalloonServer::new(service));
-    Ok(router.serve_with_incoming(incoming).await?)
+    tokio::select! {
+        served = router.serve_with_incoming(incoming) => Ok(served.map_err(SetupError::from)?),
+        Some(why) = ended => Err(ServiceError::Ended(why)),
+    }
 }

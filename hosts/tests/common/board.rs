@@ -3,7 +3,7 @@
 use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_fabric::roce;
 use p4rack_hosts::Handle;
-use p4rack_hosts::balloon::serve_board;
+use p4rack_hosts::balloon::{Key, serve_board};
 use p4rack_hosts::clio::server::{Host, Server as Board};
 use p4rack_hosts::clio::service::Service;
 use p4rack_hosts::remote::Place;
@@ -21,6 +21,11 @@ impl Drop for Wakes<'_> {
     fn drop(&mut self) {
         self.0.wake();
     }
+}
+
+/// The key of the board.
+pub fn key() -> Key {
+    Key::new(&[7; 32]).unwrap()
 }
 
 /// Runs a test beside a board with `bytes` bytes, and half as many for its store; it is given the place of a client that joins the process
@@ -49,7 +54,7 @@ pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Pla
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(pool::bind(any)).unwrap();
     let memory = Server { addr: listener.local_addr().unwrap().to_string(), tls: None };
-    runtime.spawn(serve_board(listener, service, None));
+    runtime.spawn(serve_board(listener, service, key(), None));
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while !board.ready(ends) {
