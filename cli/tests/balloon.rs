@@ -7,10 +7,20 @@ mod common;
 use common::switch::Running;
 use common::{p4rack, stderr, stdout, wait_until};
 use serde_json::Value;
-use std::process::{Command, Output};
+use std::io::Read as _;
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// A key file, which goes with its folder.
+fn key() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool.key");
+    std::fs::write(&path, [7; 32]).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
 
 /// Starts a server; the address at which it listens.
 fn start(words: &[&str]) -> (Running, String) {
@@ -21,8 +31,8 @@ fn start(words: &[&str]) -> (Running, String) {
     (running, ready["listens"].as_str().unwrap().to_owned())
 }
 
-fn board(bytes: &str) -> (Running, String) {
-    start(&["clio", "serve", "--lend", "--store", "0", "--udp-addr", "127.0.0.1:0", "--bytes", bytes])
+fn board(bytes: &str, key: &str) -> (Running, String) {
+    start(&["clio", "serve", "--lend", key, "--store", "0", "--udp-addr", "127.0.0.1:0", "--bytes", bytes])
 }
 
 /// Ends a process with SIGTERM, and waits for it.
@@ -60,13 +70,22 @@ impl Pool {
     }
 }
 
+/// Waits for a process to end. Returns its exit code, and what it says.
+fn until_end(mut running: Running) -> (Option<i32>, String) {
+    assert!(wait_until(LIMIT, || running.0.try_wait().unwrap().is_some()), "it does not end");
+    let mut said = String::new();
+    running.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    (running.0.wait().unwrap().code(), said)
+}
+
 #[test]
 fn extents_are_lent_listed_and_come_back() {
-    let (_first, one) = board("4 MiB");
-    let (_second, two) = board("8 MiB");
-    let words =
-        ["balloon", "serve", "--lease", "3", "--quota", "9=2 MiB:4 MiB", "--node", &one, "--node", &two];
-    let (service, addr) = start(&words);
+    let (_folder, key) = key();
+    let (_first, one) = board("4 MiB", &key);
+    let (_second, two) = board("8 MiB", &key);
+    // Long enough for a busy machine to renew, or to start another service.
+    let serve = ["balloon", "serve", "--lease", "20", "--key", &key, "--node", &one, "--node", &two];
+    let (service, addr) = start(&[&serve[..], &["--quota", "9=4 MiB:4 MiB"]].concat());
     let pool = Pool(addr);
     assert!(wait_until(LIMIT, || pool.free_bytes() == 12 << 20));
     let (kept, first) = pool.hold("1", "4 MiB");
@@ -80,21 +99,24 @@ fn extents_are_lent_listed_and_come_back() {
     assert!(shown.contains(&one) && shown.contains("4 MiB"), "{shown}");
     let shown = stdout(&pool.run(&["list"]));
     assert!(shown.contains("lent") && shown.contains("0x0"), "{shown}");
-    // 2 of the 6 MiB that are left are kept for compute node 9.
-    let refused = stderr(&pool.run(&["reserve", "8 MiB", "--holder", "3"]));
+    // 4 of the 6 MiB that are left are kept for compute node 9, which may have no more.
+    let refused = stderr(&pool.run(&["reserve", "4 MiB", "--holder", "3"]));
     assert!(refused.contains("no memory node has a free range"), "{refused}");
+    // A refusal leaves no session behind.
+    let refused = stderr(&pool.run(&["release", "3"]));
+    assert!(refused.contains("no session"), "{refused}");
+    let (nine, kept_for_it) = pool.hold("9", "4 MiB");
+    assert_eq!(kept_for_it["node"], 1);
     let refused = stderr(&pool.run(&["reserve", "3 MiB", "--holder", "3"]));
     assert!(refused.contains("a power of two"), "{refused}");
-    let refused = stderr(&pool.run(&["release", "5"]));
-    assert!(refused.contains("no session"), "{refused}");
+    end(nine);
     killed.kill();
     assert!(wait_until(LIMIT, || pool.free_bytes() == 8 << 20));
     // The service goes, what is lent stays, and the next one learns it.
     let at = pool.0.clone();
     end(service);
-    let words = ["balloon", "serve", "--lease", "3", "--json", "--node", &one, "--node", &two];
     let mut command = p4rack();
-    let mut next = Running::start(command.args(words).args(["--grpc-server-addr", &at]));
+    let mut next = Running::start(command.args(serve).args(["--json", "--grpc-server-addr", &at]));
     next.until("ready");
     assert!(wait_until(LIMIT, || pool.json("show")["serving"] == true));
     assert_eq!(pool.json("list")["extents"][0]["holder"], 1);
@@ -103,17 +125,52 @@ fn extents_are_lent_listed_and_come_back() {
     let (mut other, _) = pool.hold("4", "2 MiB");
     assert!(stdout(&pool.run(&["release", "4"])).contains("held 1 extents"));
     // It learns that it has lost everything.
+    assert!(wait_until(LIMIT, || other.0.try_wait().unwrap().is_some()));
     assert_eq!(other.0.wait().unwrap().code(), Some(1));
     assert!(wait_until(LIMIT, || pool.free_bytes() == 12 << 20));
 }
 
 #[test]
+fn a_service_that_is_superseded_or_has_a_board_twice_ends() {
+    let (_folder, key) = key();
+    let (_board, addr) = board("4 MiB", &key);
+    let serve = |nodes: &[&str]| {
+        let mut command = p4rack();
+        command.args(["balloon", "serve", "--grpc-server-addr", "127.0.0.1:0", "--key", &key]);
+        nodes.iter().for_each(|node| drop(command.args(["--node", node])));
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    let (code, said) = until_end(serve(&[&addr, &addr]));
+    assert!(code == Some(1) && said.contains("name each node once"), "{code:?}: {said}");
+    let mut first = serve(&[&addr]);
+    first.until("ready");
+    let (_next, next) = start(&["balloon", "serve", "--key", &key, "--node", &addr]);
+    assert!(wait_until(LIMIT, || Pool(next.clone()).json("show")["serving"] == true));
+    let (code, said) = until_end(first);
+    assert!(code == Some(1) && said.contains("superseded: the service of term"), "{code:?}: {said}");
+}
+
+#[test]
 fn what_is_missing_is_said() {
+    let (_folder, key) = key();
     let said = stderr(&Pool("127.0.0.1:1".to_owned()).run(&["show"]));
     assert!(said.contains("p4rack balloon serve"), "{said}");
-    let output = p4rack().args(["balloon", "serve"]).output().unwrap();
-    assert!(!output.status.success() && stderr(&output).contains("--node"), "{}", stderr(&output));
-    let words = ["balloon", "serve", "--node", "127.0.0.1:1", "--quota", "1=4 MiB:2 MiB"];
-    let said = stderr(&p4rack().args(words).args(["--grpc-server-addr", "127.0.0.1:0"]).output().unwrap());
-    assert!(said.contains("raise the limit"), "{said}");
+    let serve = |words: &[&str]| {
+        let output =
+            p4rack().args(["balloon", "serve", "--grpc-server-addr", "127.0.0.1:0"]).args(words).output();
+        let output = output.unwrap();
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    assert!(serve(&["--key", &key]).contains("--node"));
+    assert!(serve(&["--node", "127.0.0.1:1"]).contains("--key"));
+    let at = ["--node", "127.0.0.1:1", "--key"];
+    assert!(serve(&[&at[..], &["/no/such/file"]].concat()).contains("makes a key"));
+    for (quotas, wanted) in [
+        (["--quota", "1=4 MiB:2 MiB", "--quota", "2=0 B:2 MiB"], "raise the limit"),
+        (["--quota", "1=0 B:2 MiB", "--quota", "1=0 B:4 MiB"], "has two"),
+    ] {
+        let said = serve(&[&at[..], &[&key], &quotas].concat());
+        assert!(said.contains(wanted), "{said}");
+    }
 }

@@ -27,34 +27,40 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<(), String> {
     let events = Events::new(args.service.json);
-    let done = runtime()?.block_on(async {
-        let mut tenancy = Tenancy::open(args.service.server(), args.holder, Duration::from_secs(30)).await?;
-        for _ in 0..args.count {
-            let (lent, addr) = tenancy.reserve(args.bytes).await?;
-            tell(events, &lent, &addr);
+    runtime()?.block_on(async {
+        let open = Tenancy::open(args.service.server(), args.holder, Duration::from_secs(30));
+        let mut tenancy = open.await.map_err(Service::said)?;
+        let held = tokio::select! {
+            lost = hold(&mut tenancy, &args, events) => lost.map_err(Service::said),
+            ended = ended() => ended,
+        };
+        // Nothing stays lent until the lease ends, whatever has ended this.
+        let closed = tenancy.close().await.map_err(Service::said);
+        held.and(closed)
+    })
+}
+
+/// Reserves the extents, and renews their lease until the future is dropped. Errors: they could not be had, or are lost.
+async fn hold(tenancy: &mut Tenancy, args: &Args, events: Events) -> Result<(), LeaseError> {
+    for _ in 0..args.count {
+        let (lent, addr) = tenancy.reserve(args.bytes).await?;
+        tell(events, &lent, &addr);
+    }
+    let third = Duration::from_nanos(tenancy.lease().0 / 3);
+    let mut held = args.count as usize;
+    loop {
+        tokio::time::sleep(third).await;
+        let left = tenancy.renew().await?.len();
+        if left < held {
+            let lost = held - left;
+            events.report(
+                "lost",
+                json!({ "extents": lost }),
+                format_args!("lost {lost} extents with their memory node"),
+            );
+            held = left;
         }
-        let third = Duration::from_nanos(tenancy.lease().0 / 3);
-        let mut held = args.count as usize;
-        let end = ended();
-        tokio::pin!(end);
-        loop {
-            tokio::select! {
-                _ = &mut end => break,
-                () = tokio::time::sleep(third) => {}
-            }
-            let left = tenancy.renew().await?.len();
-            if left < held {
-                events.report(
-                    "lost",
-                    json!({ "extents": held - left }),
-                    format_args!("lost {} extents with their memory node", held - left),
-                );
-                held = left;
-            }
-        }
-        tenancy.close().await
-    });
-    done.map_err(|error: LeaseError| Service::said(error))
+    }
 }
 
 fn tell(events: Events, lent: &Lent, addr: &str) {

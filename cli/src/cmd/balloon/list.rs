@@ -3,10 +3,9 @@
 use super::Service;
 use crate::cmd::adapter::{runtime, text};
 use p4rack_codegen::rack::units::show_size;
-use p4rack_hosts::balloon;
+use p4rack_fabric::balloon::{ExtentFacts, HolderFacts, NodeFacts, State};
+use p4rack_hosts::balloon::{self, Listed, ListedNode, Phase};
 use p4rack_lab::rows::Rows;
-use p4rack_p4rt::p4rack::balloon::v1::{Epoch, Extent, ExtentFacts, ListResponse, NodeFacts};
-use p4rack_wire::Nanos;
 use serde_json::{Value, json};
 
 #[derive(clap::Args, Debug)]
@@ -15,16 +14,20 @@ pub(super) struct Args {
     service: Service,
 }
 
-fn listed(args: &Args) -> Result<ListResponse, String> {
+fn listed(args: &Args) -> Result<Listed, String> {
     runtime()?.block_on(balloon::list(&args.service.server())).map_err(Service::said)
 }
 
-/// Share of the free bytes that lies outside of the longest free range, in percent.
-fn fragmentation_percent(node: &NodeFacts) -> f64 {
-    match node.free_bytes {
-        0 => 0.0,
-        free => 100.0 * (free - node.longest_bytes.min(free)) as f64 / free as f64,
-    }
+/// Share of the free bytes that lies outside of the longest free range, in percent; `None` if no byte is free.
+fn fragmentation_percent(node: &NodeFacts) -> Option<f64> {
+    let outside = node.free_bytes.saturating_sub(node.longest_bytes) as f64;
+    (node.free_bytes > 0).then(|| 100.0 * outside / node.free_bytes as f64)
+}
+
+/// What is wrong with a memory node, if something is.
+fn problem(node: &ListedNode) -> Option<String> {
+    let same = node.facts.same_as.map(|other| format!("it is memory node {other}, too: name each once"));
+    same.or_else(|| node.failure.clone())
 }
 
 /// Prints the pool.
@@ -34,32 +37,38 @@ pub(super) fn show(args: &Args) -> Result<(), String> {
         println!("{}", serde_json::to_string_pretty(&pool(&listed)).map_err(text)?);
         return Ok(());
     }
-    if !listed.is_serving {
-        println!("the service has just started, and waits for its memory nodes");
+    match &listed.phase {
+        Phase::Starting => println!("the service has just started, and waits for its memory nodes"),
+        Phase::Serving => {}
+        Phase::Ended(why) => println!("the service has ended: {why}"),
     }
     let head =
         ["node", "board", "answers", "bytes", "free", "longest", "ranges", "lent", "fenced", "zeroing"];
     let mut rows = Rows::new(&head);
-    for node in &listed.nodes {
-        let mut row = vec![node.number.to_string(), node.addr.clone()];
-        row.push(if node.is_there { "yes" } else { "no" }.to_owned());
-        row.extend([node.bytes, node.free_bytes, node.longest_bytes].map(show_size));
-        row.push(node.ranges.to_string());
-        row.extend([node.lent_bytes, node.fencing_bytes, node.zeroing_bytes].map(show_size));
+    for ListedNode { facts, addr, .. } in &listed.nodes {
+        let mut row = vec![facts.number.to_string(), addr.clone()];
+        row.push(if facts.is_there { "yes" } else { "no" }.to_owned());
+        row.extend([facts.bytes, facts.free_bytes, facts.longest_bytes].map(show_size));
+        row.push(facts.ranges.to_string());
+        row.extend([facts.lent_bytes, facts.fencing_bytes, facts.zeroing_bytes].map(show_size));
         rows.push(row);
     }
     print!("{}", rows.text());
+    for node in &listed.nodes {
+        if let Some(problem) = problem(node) {
+            println!("memory node {}: {problem}", node.facts.number);
+        }
+    }
     let mut rows = Rows::new(&["holder", "extents", "held", "kept", "limit", "lease ends in"]);
-    for holder in &listed.holders {
-        let limit =
-            if holder.limit_bytes == u64::MAX { "–".to_owned() } else { show_size(holder.limit_bytes) };
+    for facts in &listed.holders {
+        let limit = facts.quota.limit_bytes;
         rows.push(vec![
-            holder.session.map(|of| of.holder).unwrap_or_default().to_string(),
-            holder.extents.to_string(),
-            show_size(holder.held_bytes),
-            show_size(holder.reserved_bytes),
-            limit,
-            Nanos(holder.left_ns).to_string(),
+            facts.session.holder.to_string(),
+            facts.extents.to_string(),
+            show_size(facts.held_bytes),
+            show_size(facts.quota.reserved_bytes),
+            if limit == u64::MAX { "–".to_owned() } else { show_size(limit) },
+            facts.left.to_string(),
         ]);
     }
     if !rows.is_empty() {
@@ -68,67 +77,75 @@ pub(super) fn show(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-fn pool(listed: &ListResponse) -> Value {
-    let node = |node: &NodeFacts| {
+fn pool(listed: &Listed) -> Value {
+    let node = |node: &ListedNode| {
+        let facts = &node.facts;
         json!({
-            "node": node.number,
+            "node": facts.number,
             "board": node.addr,
-            "answers": node.is_there,
-            "bytes": node.bytes,
-            "free_bytes": node.free_bytes,
-            "longest_free_bytes": node.longest_bytes,
-            "free_ranges": node.ranges,
-            "fragmentation_percent": fragmentation_percent(node),
-            "lent_bytes": node.lent_bytes,
-            "fenced_bytes": node.fencing_bytes,
-            "zeroing_bytes": node.zeroing_bytes,
+            "answers": facts.is_there,
+            "problem": problem(node),
+            "bytes": facts.bytes,
+            "free_bytes": facts.free_bytes,
+            "longest_free_bytes": facts.longest_bytes,
+            "free_ranges": facts.ranges,
+            "fragmentation_percent": fragmentation_percent(facts),
+            "lent_bytes": facts.lent_bytes,
+            "fenced_bytes": facts.fencing_bytes,
+            "zeroing_bytes": facts.zeroing_bytes,
         })
     };
-    let holders: Vec<Value> = listed
-        .holders
-        .iter()
-        .map(|holder| {
-            json!({
-                "holder": holder.session.map(|of| of.holder),
-                "instance": holder.session.map(|of| of.instance),
-                "extents": holder.extents,
-                "held_bytes": holder.held_bytes,
-                "reserved_bytes": holder.reserved_bytes,
-                "limit_bytes": (holder.limit_bytes < u64::MAX).then_some(holder.limit_bytes),
-                "lease_left_ns": holder.left_ns,
-            })
+    let holder = |facts: &HolderFacts| {
+        let limit = facts.quota.limit_bytes;
+        json!({
+            "holder": facts.session.holder,
+            "instance": facts.session.instance,
+            "extents": facts.extents,
+            "held_bytes": facts.held_bytes,
+            "reserved_bytes": facts.quota.reserved_bytes,
+            "limit_bytes": (limit < u64::MAX).then_some(limit),
+            "lease_left_ns": facts.left.0,
         })
-        .collect();
+    };
     let counters: serde_json::Map<String, Value> =
-        listed.counters.iter().map(|count| (count.name.clone(), count.value.into())).collect();
+        listed.counters.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
+    let end = match &listed.phase {
+        Phase::Ended(why) => Some(why),
+        Phase::Starting | Phase::Serving => None,
+    };
     json!({
-        "serving": listed.is_serving,
+        "serving": listed.phase == Phase::Serving,
+        "ended": end,
         "nodes": listed.nodes.iter().map(node).collect::<Vec<_>>(),
-        "holders": holders,
+        "holders": listed.holders.iter().map(holder).collect::<Vec<_>>(),
         "counters": counters,
     })
+}
+
+fn name(state: State) -> &'static str {
+    match state {
+        State::Found => "found",
+        State::Granting => "granting",
+        State::Lent => "lent",
+        State::Fencing => "fencing",
+        State::Zeroing => "zeroing",
+    }
 }
 
 /// Prints the extents.
 pub(super) fn list(args: &Args) -> Result<(), String> {
     let listed = listed(args)?;
-    let facts = |of: &ExtentFacts| {
-        let Extent { node, start, bytes, epoch } = of.extent.unwrap_or_default();
-        let Epoch { term, number } = epoch.unwrap_or_default();
-        (node, start, bytes, format!("{term}.{number}"))
-    };
     if args.service.json {
-        let extent = |of: &ExtentFacts| {
-            let (node, start, bytes, epoch) = facts(of);
+        let extent = |facts: &ExtentFacts| {
             json!({
-                "node": node,
-                "start": start,
-                "bytes": bytes,
-                "epoch": epoch,
-                "state": of.state,
-                "holder": of.session.map(|of| of.holder),
-                "online": of.is_online,
-                "sent": of.sent,
+                "node": facts.extent.place.node,
+                "start": facts.extent.place.start,
+                "bytes": facts.extent.bytes,
+                "epoch": facts.extent.epoch.to_string(),
+                "state": name(facts.state),
+                "holder": facts.session.map(|of| of.holder),
+                "online": facts.is_online,
+                "sent": facts.sent,
             })
         };
         let extents: Vec<Value> = listed.extents.iter().map(extent).collect();
@@ -136,12 +153,17 @@ pub(super) fn list(args: &Args) -> Result<(), String> {
         return Ok(());
     }
     let mut rows = Rows::new(&["node", "start", "bytes", "state", "holder", "online"]);
-    for of in &listed.extents {
-        let (node, start, bytes, _) = facts(of);
-        let holder = of.session.map_or_else(|| "–".to_owned(), |of| of.holder.to_string());
-        let online = if of.is_online { "yes" } else { "no" }.to_owned();
-        let (node, start) = (node.to_string(), format!("{start:#x}"));
-        rows.push(vec![node, start, show_size(bytes), of.state.clone(), holder, online]);
+    for facts in &listed.extents {
+        let holder = facts.session.map_or_else(|| "–".to_owned(), |of| of.holder.to_string());
+        let place = facts.extent.place;
+        rows.push(vec![
+            place.node.to_string(),
+            format!("{:#x}", place.start),
+            show_size(facts.extent.bytes),
+            name(facts.state).to_owned(),
+            holder,
+            if facts.is_online { "yes" } else { "no" }.to_owned(),
+        ]);
     }
     print!("{}", rows.text());
     Ok(())

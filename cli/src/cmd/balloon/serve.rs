@@ -5,17 +5,23 @@ use crate::cmd::adapter::{GrpcServer, Tls, runtime, text};
 use crate::output::Events;
 use p4rack_codegen::rack::units::parse_bytes;
 use p4rack_fabric::balloon::{Config, Quota};
+use p4rack_hosts::balloon::Key;
 use p4rack_hosts::balloon::service::{Service, serve};
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_wire::Nanos;
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// Set-up service of a board that lends, HOST:PORT; for several, the option is repeated, always in the same order
     #[arg(long = "node", value_name = "ADDR", required = true)]
     nodes: Vec<String>,
+    /// Key file of the boards: 16 bytes or more, the same as for `p4rack clio serve --lend`
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
     /// Time after which a compute node that does not renew loses its extents
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = crate::numbers::within::<u64>(1..=86_400))]
     lease: u64,
@@ -41,6 +47,17 @@ fn quota(text: &str) -> Result<(u32, Quota), String> {
     Ok((crate::numbers::number(holder.trim())?, quota))
 }
 
+/// Quotas by compute node. Errors: one has two.
+fn by_holder(quotas: Vec<(u32, Quota)>) -> Result<BTreeMap<u32, Quota>, String> {
+    let mut by_holder = BTreeMap::new();
+    for (holder, quota) in quotas {
+        if by_holder.insert(holder, quota).is_some() {
+            return Err(format!("--quota: compute node {holder} has two; write one"));
+        }
+    }
+    Ok(by_holder)
+}
+
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<(), String> {
     let (at, tls) = args.setup.check(AT, "can take and give back extents in the name of any compute node")?;
@@ -48,16 +65,17 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let config = Config {
         lease: Nanos::from_secs(args.lease),
         grace: Nanos::from_secs(args.lease),
-        quotas: args.quotas.into_iter().collect(),
+        quotas: by_holder(args.quotas)?,
         quota: Quota { reserved_bytes: 0, limit_bytes: args.limit.unwrap_or(u64::MAX) },
         ..Config::new(nodes)
     };
+    let key = Key::read(&args.key).map_err(|error| format!("--key: {error}"))?;
     let servers = args.nodes.into_iter().map(|addr| Server { addr, tls: args.boards.files() }).collect();
     let events = Events::new(args.json);
     runtime()?.block_on(async {
         let listener = pool::bind(at).await.map_err(text)?;
         let bound = listener.local_addr().map_err(text)?;
-        let service = Service::start(servers, config).map_err(text)?;
+        let service = Service::start(servers, &key, config).map_err(text)?;
         events.report(
             "ready",
             json!({ "listens": bound.to_string(), "nodes": nodes }),
@@ -81,5 +99,7 @@ mod tests {
         for wrong in ["3", "3=1 MiB", "x=1 MiB:2 MiB", "3=1:2 parsecs"] {
             assert!(quota(wrong).is_err(), "{wrong}");
         }
+        let twice = by_holder(vec![(3, wanted), (4, wanted), (3, wanted)]);
+        assert!(twice.is_err_and(|wrong| wrong.contains("compute node 3 has two")));
     }
 }

@@ -5,7 +5,7 @@ use crate::output::Events;
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::clio::board::Config;
-use p4rack_hosts::balloon::serve_board;
+use p4rack_hosts::balloon::{Key, serve_board};
 use p4rack_hosts::clio::server::{BoardError, Server};
 use p4rack_hosts::clio::service::{self, Service};
 use p4rack_hosts::outlet::{Counts, Outlet};
@@ -18,6 +18,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::clio::UDP_PORT;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 /// Longest time between two looks at the set-up service of a board.
 const TURN: Nanos = Nanos::from_millis(100);
@@ -39,9 +40,9 @@ pub(super) struct Args {
     /// Lose this many packets of a thousand on purpose, in both directions
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
     lose_per_mille: u16,
-    /// Also lend the memory in extents, as a memory node of `p4rack balloon serve`
-    #[arg(long)]
-    lend: bool,
+    /// Also lend the memory in extents, as a memory node of a `p4rack balloon serve` with the same key file: 16 bytes or more, random
+    #[arg(long, value_name = "FILE")]
+    lend: Option<PathBuf>,
     #[command(flatten)]
     setup: GrpcServer,
     #[command(flatten)]
@@ -59,6 +60,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     if args.bytes == 0 {
         return Err("--bytes: 0 bytes are no memory; write at least \"1 B\"".to_owned());
     }
+    let lend = args.lend.as_deref().map(Key::read).transpose().map_err(|error| format!("--lend: {error}"))?;
     let board = Clio::new(Vec::new(), args.bytes).board(args.bytes);
     let loss = Loss { per_mille: args.lose_per_mille, seed: clock::wall_ns() };
     let offered = Offered {
@@ -70,7 +72,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         at,
         tls,
         loss,
-        lends: args.lend,
+        lend,
     };
     serve(offered, args.telling.open()?, Events::new(args.json), &json!({}), "")
 }
@@ -90,8 +92,8 @@ pub(in crate::cmd) struct Offered {
     pub(in crate::cmd) tls: Option<ServerTls>,
     /// Packets that it loses on purpose.
     pub(in crate::cmd) loss: Loss,
-    /// Whether the memory is also lent in extents.
-    pub(in crate::cmd) lends: bool,
+    /// Key of the services to which the memory is lent in extents, too.
+    pub(in crate::cmd) lend: Option<Key>,
 }
 
 /// Serves a board until a signal ends it. `fields` of the event "ready" and `name` are the caller's.
@@ -102,7 +104,7 @@ pub(in crate::cmd) fn serve(
     fields: &Value,
     name: &str,
 ) -> Result<(), String> {
-    let Offered { board, bytes, store_bytes, sizes, udp, at, tls, loss, lends } = offered;
+    let Offered { board, bytes, store_bytes, sizes, udp, at, tls, loss, lend } = offered;
     let signals = Signals::take().map_err(text)?;
     let mut server = Server::open(udp, board, store_bytes).map_err(|error| match error {
         BoardError::Config(_) => format!("{sizes}: {error}"),
@@ -118,9 +120,9 @@ pub(in crate::cmd) fn serve(
     let listener = runtime.block_on(pool::bind(at)).map_err(text)?;
     let bound = listener.local_addr().map_err(text)?;
     let mut serving = runtime.spawn(async move {
-        match lends {
-            true => serve_board(listener, service, tls.as_ref()).await,
-            false => service::serve(listener, service, tls.as_ref()).await,
+        match lend {
+            Some(key) => serve_board(listener, service, key, tls.as_ref()).await,
+            None => service::serve(listener, service, tls.as_ref()).await,
         }
     });
     let mut ready = fields.clone();

@@ -154,7 +154,7 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
         at,
         tls,
         loss: Loss::default(),
-        lends: false,
+        lend: None,
     };
     serve(offered, outlet, Events::new(args.json), &json!({ "host": name, "way": way }), name)
         .map_err(|error| format!("{error}; does this run on {name}?"))
