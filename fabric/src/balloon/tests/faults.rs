@@ -80,7 +80,7 @@ fn planted_mistakes_are_found() {
         (Plant::FreeBeforeFence, DEATHS, "has a key"),
         (Plant::NoEpochAtNode, ALL, "has a key"),
         (Plant::NoEpochInReturn, CALM, "was not returned"),
-        (Plant::SameIdentity, ALL, "has a key"),
+        (Plant::SameIdentity, ALL, "not everything is free"),
         (Plant::ZeroForgotten, DEATHS, "reads"),
         (Plant::MergeInUse, CALM, "has a key"),
         (Plant::DeadRenews, DEATHS, "words of a dead session"),

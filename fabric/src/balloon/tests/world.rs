@@ -55,8 +55,8 @@ struct Holder {
     renew_at: Nanos,
     /// The newest renewal: its number, and when it was sent.
     renewal: (u64, Nanos),
-    /// By number of the request: the extent, and the service that has granted it.
-    replies: BTreeMap<u64, (Extent, u64)>,
+    /// The first extent, by number of the request.
+    replies: BTreeMap<u64, Extent>,
 }
 
 /// What has happened.
@@ -305,7 +305,7 @@ impl World {
 
     fn reply(&mut self, caller: u64, reply: Reply) {
         let Some((nth, session, ask)) = self.callers.get(&caller).cloned() else { return };
-        let (now, starts) = (self.now, self.starts);
+        let now = self.now;
         let is_calm =
             self.faults.lost == 0 && self.faults.holder_crashes == 0 && self.faults.node_crashes == 0;
         let holder = &mut self.holders[nth];
@@ -316,8 +316,9 @@ impl World {
         match reply {
             Reply::Opened(_) => holder.is_open = true,
             Reply::Reserved(lent) => {
-                let (first, by) = *holder.replies.entry(lent.number).or_insert((lent.extent, starts));
-                if first != lent.extent && by == starts {
+                let first = *holder.replies.entry(lent.number).or_insert(lent.extent);
+                // A later service grants again what was lost before it started.
+                if first != lent.extent && first.epoch.term == lent.extent.epoch.term {
                     self.problem = Some(format!("a repeated request got {:?} and {first:?}", lent.extent));
                 } else if is_awaited {
                     holder.under_way = None;
