@@ -274,7 +274,8 @@ async fn carry(
 ) {
     let (mut bytes, mut gate) = ([0; 4_096], gate.clone());
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
-        if gate.wait_for(|is_open| *is_open).await.is_err() || to.write_all(&bytes[..count]).await.is_err() {
+        let is_open = gate.wait_for(|is_open| *is_open).await.is_ok();
+        if !is_open || to.write_all(&bytes[..count]).await.is_err() {
             return;
         }
     }
