@@ -137,7 +137,9 @@ fn a_service_that_is_superseded_or_has_a_board_twice_ends() {
     let serve = |nodes: &[&str]| {
         let mut command = p4rack();
         command.args(["balloon", "serve", "--grpc-server-addr", "127.0.0.1:0", "--key", &key]);
-        nodes.iter().for_each(|node| drop(command.args(["--node", node])));
+        for node in nodes {
+            command.args(["--node", node]);
+        }
         Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     };
     let (code, said) = until_end(serve(&[&addr, &addr]));
