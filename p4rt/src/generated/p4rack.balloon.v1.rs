@@ -11,7 +11,7 @@ pub struct Term {
 /// Orders all grants and fences: first by term, then by number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Epoch {
-    #[prost(message, optional, tag = "1")]
+    #[prost(message, optional, tag = "3")]
     pub term: ::core::option::Option<Term>,
     #[prost(uint64, tag = "2")]
     pub number: u64,
@@ -134,7 +134,7 @@ pub struct Grant {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Command {
-    #[prost(message, optional, tag = "1")]
+    #[prost(message, optional, tag = "8")]
     pub term: ::core::option::Option<Term>,
     /// the memory node's
     #[prost(uint64, tag = "2")]
@@ -193,7 +193,7 @@ pub struct Granted {
 pub struct NotGranted {
     #[prost(message, optional, tag = "1")]
     pub extent: ::core::option::Option<Extent>,
-    #[prost(enumeration = "not_granted::Why", tag = "2")]
+    #[prost(enumeration = "not_granted::Why", tag = "3")]
     pub why: i32,
 }
 /// Nested message and enum types in `NotGranted`.
@@ -257,7 +257,7 @@ pub struct OtherNumber {
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub instance: u64,
-    #[prost(oneof = "answer::Told", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "answer::Told", tags = "2, 13, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub told: ::core::option::Option<answer::Told>,
 }
 /// Nested message and enum types in `Answer`.
@@ -267,7 +267,7 @@ pub mod answer {
         #[prost(message, tag = "2")]
         Joined(super::Report),
         /// a larger term
-        #[prost(message, tag = "3")]
+        #[prost(message, tag = "13")]
         Stale(super::Term),
         #[prost(message, tag = "4")]
         OtherInstance(super::Nothing),
@@ -306,6 +306,27 @@ pub struct ListRequest {
     #[prost(message, optional, tag = "1")]
     pub after: ::core::option::Option<Place>,
 }
+/// The memory of a node that has joined.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MemoryFacts {
+    #[prost(uint64, tag = "1")]
+    pub bytes: u64,
+    #[prost(uint64, tag = "2")]
+    pub free_bytes: u64,
+    /// of the longest free range
+    #[prost(uint64, tag = "3")]
+    pub longest_bytes: u64,
+    /// free ranges
+    #[prost(uint64, tag = "4")]
+    pub ranges: u64,
+    #[prost(uint64, tag = "5")]
+    pub lent_bytes: u64,
+    /// out of use until the node has answered
+    #[prost(uint64, tag = "6")]
+    pub fencing_bytes: u64,
+    #[prost(uint64, tag = "7")]
+    pub zeroing_bytes: u64,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NodeFacts {
     #[prost(uint32, tag = "1")]
@@ -315,29 +336,15 @@ pub struct NodeFacts {
     /// it has joined and answers
     #[prost(bool, tag = "3")]
     pub is_there: bool,
-    #[prost(uint64, tag = "4")]
-    pub bytes: u64,
-    #[prost(uint64, tag = "5")]
-    pub free_bytes: u64,
-    /// of the longest free range
-    #[prost(uint64, tag = "6")]
-    pub longest_bytes: u64,
-    /// free ranges
-    #[prost(uint64, tag = "7")]
-    pub ranges: u64,
-    #[prost(uint64, tag = "8")]
-    pub lent_bytes: u64,
-    /// out of use until the node has answered
-    #[prost(uint64, tag = "9")]
-    pub fencing_bytes: u64,
-    #[prost(uint64, tag = "10")]
-    pub zeroing_bytes: u64,
     /// its number if it has joined under another one, under which it is used
     #[prost(uint32, optional, tag = "11")]
     pub same_as: ::core::option::Option<u32>,
     /// why the last command has had no answer; empty: it has
     #[prost(string, tag = "12")]
     pub failure: ::prost::alloc::string::String,
+    /// none: it has not joined yet
+    #[prost(message, optional, tag = "13")]
+    pub memory: ::core::option::Option<MemoryFacts>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HolderFacts {
@@ -360,7 +367,7 @@ pub struct HolderFacts {
 pub struct ExtentFacts {
     #[prost(message, optional, tag = "1")]
     pub extent: ::core::option::Option<Extent>,
-    #[prost(enumeration = "extent_facts::State", tag = "2")]
+    #[prost(enumeration = "extent_facts::State", tag = "6")]
     pub state: i32,
     /// none: it is not known
     #[prost(message, optional, tag = "3")]
@@ -431,7 +438,7 @@ pub struct Count {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListResponse {
-    #[prost(enumeration = "list_response::Phase", tag = "1")]
+    #[prost(enumeration = "list_response::Phase", tag = "8")]
     pub phase: i32,
     #[prost(message, repeated, tag = "2")]
     pub nodes: ::prost::alloc::vec::Vec<NodeFacts>,
