@@ -60,7 +60,7 @@ pub use message::{
     Told, Why,
 };
 pub use node::{Memory, Node};
-pub use service::{Balloon, End, ExtentFacts, HolderFacts, NodeFacts, Received, Sent, State};
+pub use service::{Balloon, End, ExtentFacts, HolderFacts, MemoryFacts, NodeFacts, Received, Sent, State};
 
 use std::fmt;
 

@@ -188,10 +188,14 @@ impl Balloon {
     }
 
     /// Looks for another place for a grant that has lost its last one.
-    fn place_anew(&mut self, wanted: Wanted) {
-        let placed = match wanted.moves > self.config.moves_max {
-            true => Err(Refusal::NoNode),
-            false => self.grant(wanted),
+    pub(super) fn place_anew(&mut self, wanted: Wanted) {
+        let placed = if wanted.moves > self.config.moves_max {
+            Err(Refusal::NoNode)
+        } else if !self.is_current(wanted.session, wanted.number) {
+            // A node's report has ended the session, or has an extent for this request: a copy of the request learns which.
+            Err(Refusal::Repeated)
+        } else {
+            self.grant(wanted)
         };
         if let (Err(refusal), Some(caller)) = (placed, wanted.caller) {
             self.refuse(caller, refusal);
@@ -250,8 +254,8 @@ impl Balloon {
         self.nodes[usize::from(place.node)].free.give(place.start, bytes);
     }
 
-    /// Removes all extents of a node whose memory is gone.
-    pub(super) fn lose(&mut self, node: u16) {
+    /// Removes all extents of a node whose memory is gone. Returns the requests whose grants went with it: they need another place.
+    pub(super) fn lose(&mut self, node: u16) -> Vec<Wanted> {
         let all = Place { node, start: 0 }..=Place { node, start: u64::MAX };
         let places: Vec<Place> = self.records.range(all).map(|(place, _)| *place).collect();
         let mut granting = Vec::new();
@@ -267,6 +271,6 @@ impl Balloon {
             }
             granting.extend(self.records.remove(&place).and_then(|record| record.wanted()));
         }
-        granting.into_iter().for_each(|wanted| self.place_anew(wanted));
+        granting
     }
 }

@@ -14,6 +14,13 @@ pub struct NodeFacts {
     pub is_there: bool,
     /// The node's number if it has joined under another one: it is left out under this one.
     pub same_as: Option<u16>,
+    /// Its memory; `None`: it has not joined yet.
+    pub memory: Option<MemoryFacts>,
+}
+
+/// The memory of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryFacts {
     /// Its bytes of the pool.
     pub bytes: u64,
     /// Bytes that are free.
@@ -67,21 +74,21 @@ impl Balloon {
             number: number as u16,
             is_there: node.instance.is_some() && node.unanswered <= self.config.silent_probes,
             same_as: node.same_as,
-            bytes: node.bytes,
-            free_bytes: node.free.bytes(),
-            longest_bytes: node.free.longest_bytes(),
-            ranges: node.free.ranges(),
-            lent_bytes: 0,
-            fencing_bytes: 0,
-            zeroing_bytes: 0,
+            memory: node.joined.map(|_| MemoryFacts {
+                bytes: node.bytes,
+                free_bytes: node.free.bytes(),
+                longest_bytes: node.free.longest_bytes(),
+                ranges: node.free.ranges(),
+                ..MemoryFacts::default()
+            }),
         };
         let mut nodes: Vec<NodeFacts> = self.nodes.iter().enumerate().map(facts).collect();
         for (place, record) in &self.records {
-            let node = &mut nodes[usize::from(place.node)];
+            let Some(memory) = &mut nodes[usize::from(place.node)].memory else { continue };
             match record.state {
-                State::Found | State::Granting | State::Lent => node.lent_bytes += record.bytes,
-                State::Fencing => node.fencing_bytes += record.bytes,
-                State::Zeroing => node.zeroing_bytes += record.bytes,
+                State::Found | State::Granting | State::Lent => memory.lent_bytes += record.bytes,
+                State::Fencing => memory.fencing_bytes += record.bytes,
+                State::Zeroing => memory.zeroing_bytes += record.bytes,
             }
         }
         nodes

@@ -6,7 +6,7 @@ mod holders;
 mod nodes;
 
 pub use extents::State;
-pub use facts::{ExtentFacts, HolderFacts, NodeFacts};
+pub use facts::{ExtentFacts, HolderFacts, MemoryFacts, NodeFacts};
 
 use super::{Answer, Command, Config, Counters, Epoch, Order, Place, Refusal, Reply, Request, Term};
 use crate::common::ConfigError;

@@ -17,6 +17,9 @@ pub(super) struct MemoryNode {
     pub instance: Option<u64>,
     /// The instance that has joined last: its extents are known.
     pub joined: Option<u64>,
+    /// Joins that the service had counted with this one, and when that instance last answered.
+    joined_nth: u64,
+    heard_nth: u64,
     /// Of the last question to join.
     pub nonce: u64,
     /// The number under which the node has joined already: it is not joined under this one.
@@ -66,7 +69,9 @@ impl Balloon {
         match answer.told {
             Told::Joined(report) => return self.handle_report(number, answer.instance, report),
             Told::Stale(term) => return self.handle_stale(term),
-            Told::OtherNumber { nonce, node } => return self.handle_other_number(number, nonce, node),
+            Told::OtherNumber { nonce, node } => {
+                return self.handle_other_number(number, answer.instance, nonce, node);
+            }
             _ => {}
         }
         let node = &mut self.nodes[usize::from(number)];
@@ -78,7 +83,7 @@ impl Balloon {
             }
             return;
         }
-        node.unanswered = 0;
+        (node.unanswered, node.heard_nth) = (0, self.counters.joins);
         match answer.told {
             Told::Granted(extent, access) if self.awaits(number, &extent, State::Granting) => {
                 self.granted(extent.place, access);
@@ -118,7 +123,8 @@ impl Balloon {
 
     /// Joins a node again, whatever it has reported: it may have taken commands of another service since.
     fn join_anew(&mut self, number: u16) {
-        self.lose(number);
+        // A service that starts has given no grants.
+        drop(self.lose(number));
         let node = &mut self.nodes[usize::from(number)];
         // Answers to earlier questions are late.
         *node = MemoryNode { nonce: node.nonce + 1, ..MemoryNode::default() };
@@ -138,9 +144,15 @@ impl Balloon {
         }
     }
 
-    /// A node has joined under another number. One that is named twice by mistake is found at the start; later, the way to a node may lead
-    /// to another one for a while, and the others are served on.
-    fn handle_other_number(&mut self, number: u16, nonce: u64, other: u16) {
+    /// A node has joined under another number. One that is named twice by mistake is found at the start, or when it starts anew and joins
+    /// under its second number: the extents under its first one are gone. Apart from that, the way to a node may lead to another one for a
+    /// while, and the others are served on.
+    fn handle_other_number(&mut self, number: u16, instance: u64, nonce: u64, other: u16) {
+        if other >= self.config.nodes || other == number {
+            self.counters.nonsense += 1;
+            return;
+        }
+        let MemoryNode { joined, joined_nth, .. } = self.nodes[usize::from(other)];
         let node = &mut self.nodes[usize::from(number)];
         if nonce != node.nonce || node.instance.is_some() {
             self.counters.late += 1;
@@ -148,7 +160,9 @@ impl Balloon {
         }
         node.same_as = Some(other);
         self.counters.same_nodes += 1;
-        if matches!(self.phase, Phase::Starting(_)) {
+        // Two nodes are different if one has answered since the other one joined.
+        let has_moved = node.joined.is_some() && joined == Some(instance) && node.heard_nth < joined_nth;
+        if has_moved || matches!(self.phase, Phase::Starting(_)) {
             self.stop(End::SameNode(other.min(number), other.max(number)));
         }
     }
@@ -163,22 +177,23 @@ impl Balloon {
         (node.unanswered, node.same_as) = (0, None);
         if node.joined == Some(instance) {
             // It has not started anew: what is known of it holds.
-            node.instance = Some(instance);
+            (node.instance, node.heard_nth) = (Some(instance), self.counters.joins);
             return;
         }
         if !is_plausible(&report, term) || report.extents.len() > self.config.extents_max {
             self.counters.nonsense += 1;
             return;
         }
-        self.lose(number);
+        let granting = self.lose(number);
         let mut free = Free::new(report.bytes);
         for reported in &report.extents {
             free.take_at(reported.start, reported.bytes);
         }
+        self.counters.joins += 1;
         let node = &mut self.nodes[usize::from(number)];
         (node.instance, node.joined) = (Some(instance), Some(instance));
+        (node.joined_nth, node.heard_nth) = (self.counters.joins, self.counters.joins);
         (node.bytes, node.free, node.closed_until) = (report.bytes, free, Nanos::ZERO);
-        self.counters.joins += 1;
         let places = self.find(number, report);
         match self.phase {
             Phase::Starting(_) if self.nodes.iter().all(|node| node.instance.is_some()) => self.begin(),
@@ -188,6 +203,8 @@ impl Balloon {
             }
             Phase::Starting(_) | Phase::Ended(_) => {}
         }
+        // Now the node may have room for them.
+        granting.into_iter().for_each(|wanted| self.place_anew(wanted));
     }
 
     /// Takes over what a node has reported.

@@ -17,8 +17,9 @@ const DEATHS: Faults = Faults { lost: 50, node_crashes: 0, service_crashes: 0, h
 const SEEDS: u64 = 120;
 
 fn variable(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}; expected a number")))
+    let text = std::env::var_os(name)?;
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    Some(number.unwrap_or_else(|| panic!("{name} is {text:?}; expected a number")))
 }
 
 fn seeds() -> std::ops::Range<u64> {
@@ -36,7 +37,8 @@ fn world(seed: u64, faults: Faults, plant: Option<Plant>) -> Result<Seen, String
     Ok(seen)
 }
 
-fn all(faults: Faults) -> Seen {
+/// What all worlds have seen. `None`: one of them is repeated, which need not see everything.
+fn all(faults: Faults) -> Option<Seen> {
     let mut sum = Seen::default();
     for seed in seeds() {
         let seen = world(seed, faults, None)
@@ -50,12 +52,12 @@ fn all(faults: Faults) -> Seen {
         sum.refused_writes += seen.refused_writes;
         sum.superseded += seen.superseded;
     }
-    sum
+    variable("P4RACK_BALLOON_SEED").is_none().then_some(sum)
 }
 
 #[test]
 fn nothing_is_shared_or_leaked_while_everything_crashes() {
-    let seen = all(ALL);
+    let Some(seen) = all(ALL) else { return };
     let counts = [seen.lent, seen.returned, seen.fenced, seen.found, seen.leases_ended, seen.late];
     assert!(counts.iter().all(|count| *count > 0), "{seen:?}");
     assert!(seen.refused_writes > 0 && seen.superseded > 0, "{seen:?}");
@@ -64,13 +66,13 @@ fn nothing_is_shared_or_leaked_while_everything_crashes() {
 
 #[test]
 fn nothing_disappears_by_copies_and_delays() {
-    let seen = all(CALM);
+    let Some(seen) = all(CALM) else { return };
     assert!(seen.lent > 0 && seen.returned > 0 && seen.late > 0 && seen.leases_ended == 0, "{seen:?}");
 }
 
 #[test]
 fn extents_of_dead_compute_nodes_come_back() {
-    let seen = all(DEATHS);
+    let Some(seen) = all(DEATHS) else { return };
     assert!(seen.leases_ended > 0 && seen.refused_writes > 0, "{seen:?}");
 }
 

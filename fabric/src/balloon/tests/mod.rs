@@ -138,7 +138,12 @@ impl Rig {
         }
     }
 
+    /// The memory of a node that has joined.
+    fn memory(&self, node: usize) -> MemoryFacts {
+        self.service.nodes()[node].memory.expect("it has joined")
+    }
+
     fn free_bytes(&self) -> u64 {
-        self.service.nodes().iter().map(|node| node.free_bytes).sum()
+        self.service.nodes().iter().filter_map(|node| Some(node.memory?.free_bytes)).sum()
     }
 }

@@ -167,7 +167,7 @@ proptest! {
             for (node, owners) in model.units.iter().enumerate() {
                 let longest = owners.chunk_by(|a, b| a.is_none() == b.is_none()).filter(|run| run[0].is_none());
                 let longest = longest.map(<[_]>::len).max().unwrap_or(0) as u64;
-                prop_assert_eq!(rig.service.nodes()[node].longest_bytes, longest * UNIT);
+                prop_assert_eq!(rig.memory(node).longest_bytes, longest * UNIT);
             }
         }
     }

@@ -79,8 +79,8 @@ fn a_silent_node_keeps_its_extents_out_of_use_and_another_is_asked() {
     let lent = rig.reserve(A, 1, 4);
     rig.silent.push(0);
     assert_eq!(rig.ask(A, Ask::Return(lent.extent)), Reply::Done);
-    let facts = rig.service.nodes()[0];
-    assert_eq!((facts.fencing_bytes, facts.free_bytes, facts.is_there), (4 * UNIT, 0, true));
+    let (facts, is_there) = (rig.memory(0), rig.service.nodes()[0].is_there);
+    assert_eq!((facts.fencing_bytes, facts.free_bytes, is_there), (4 * UNIT, 0, true));
     assert_eq!(rig.reserve(A, 2, 4).extent.place.node, 1);
     assert_eq!(refused(&mut rig, A, reserve(3, 1)), Refusal::NoRoom);
     for _ in 0..5 {
@@ -90,8 +90,8 @@ fn a_silent_node_keeps_its_extents_out_of_use_and_another_is_asked() {
     assert!(!rig.service.nodes()[0].is_there);
     rig.silent.clear();
     rig.wait(Nanos::from_secs(4));
-    let facts = rig.service.nodes()[0];
-    assert_eq!((facts.fencing_bytes, facts.free_bytes, facts.is_there), (0, 4 * UNIT, true));
+    let (facts, is_there) = (rig.memory(0), rig.service.nodes()[0].is_there);
+    assert_eq!((facts.fencing_bytes, facts.free_bytes, is_there), (0, 4 * UNIT, true));
     // A grant without an answer: the other node has no room, so the request is refused in the end.
     rig.ask(A, Ask::Renew);
     rig.silent.push(0);
@@ -99,7 +99,7 @@ fn a_silent_node_keeps_its_extents_out_of_use_and_another_is_asked() {
     assert_eq!(rig.reply(caller), None);
     rig.wait(Nanos::from_secs(9));
     assert_eq!(rig.reply(caller), Some(Reply::Refused(Refusal::NoRoom)));
-    assert_eq!(rig.service.nodes()[0].fencing_bytes, 4 * UNIT, "the grant may have been executed");
+    assert_eq!(rig.memory(0).fencing_bytes, 4 * UNIT, "the grant may have been executed");
 }
 
 #[test]
@@ -192,6 +192,18 @@ fn a_node_that_starts_anew_has_lost_its_extents() {
     assert_eq!((rig.service.counters().lost, rig.free_bytes()), (1, 8 * UNIT));
     assert_eq!(refused(&mut rig, A, Ask::Return(lost.extent)), Refusal::NotHeld);
     assert_eq!(rig.reserve(A, 3, 8).extent.place.node, 0);
+}
+
+#[test]
+fn a_grant_that_waits_for_a_node_that_starts_anew_is_given_there() {
+    let mut rig = open(config(), &[4]);
+    rig.silent.push(0);
+    let caller = rig.send(A, reserve(1, 4));
+    rig.nodes[0] = (Node::new(999, 4 * UNIT, 64), Dram::new(4, 0, 999));
+    rig.silent.clear();
+    rig.wait(Nanos::from_secs(2));
+    let reply = rig.reply(caller);
+    assert!(matches!(reply, Some(Reply::Reserved(_))), "it has room for it: {reply:?}");
 }
 
 #[test]

@@ -76,12 +76,15 @@ fn two_services_with_the_same_number_have_different_terms() {
     assert_eq!(rig.service.end(), Some(End::Superseded(Term { number: 51, service: 3 })));
 }
 
-/// Has the node that answers to `number` be the node 0.
+/// Has the node that answers to `number` be the node 0. Silent numbers have no answers.
 fn join_first(rig: &mut Rig, number: u16) {
     let sent = std::iter::from_fn(|| rig.service.poll_link(rig.now, &mut ()));
     let commands: Vec<_> = sent.collect();
     for one in commands {
         let Sent::Command(to, command) = one else { continue };
+        if rig.silent.contains(&to) {
+            continue;
+        }
         let at = if to == number { 0 } else { usize::from(to) };
         let (node, dram) = &mut rig.nodes[at];
         let answer = node.handle(&command, dram);
@@ -116,6 +119,49 @@ fn a_way_that_leads_to_another_node_takes_nothing_from_it() {
     // It comes back.
     rig.wait(Nanos::from_secs(2));
     assert_eq!((rig.service.nodes()[1].same_as, rig.reserve(A, 3, 4).extent.place.node), (None, 1));
+}
+
+#[test]
+fn a_node_that_starts_anew_under_its_second_number_ends_the_service() {
+    let mut rig = open(Config::new(2), &[4, 4]);
+    rig.reserve(A, 1, 1);
+    // The second name is found when the service serves already.
+    rig.silent.push(1);
+    rig.service = Balloon::new(Config::new(2), term(5), rig.now).unwrap();
+    rig.wait(Nanos::from_secs(11));
+    assert_eq!(rig.service.nodes()[1].memory, None);
+    rig.silent.clear();
+    rig.now += Nanos::from_secs(1);
+    join_first(&mut rig, 1);
+    assert_eq!((rig.service.nodes()[1].same_as, rig.service.end()), (Some(0), None));
+    // The node starts anew, and the question to the second name comes first.
+    rig.nodes[0] = (Node::new(999, 4 * UNIT, 64), Dram::new(4, 0, 999));
+    rig.silent.push(0);
+    rig.now += Nanos::from_secs(1);
+    join_first(&mut rig, 1);
+    assert!(rig.service.nodes()[1].is_there);
+    rig.silent.clear();
+    for _ in 0..3 {
+        rig.now += Nanos::from_secs(1);
+        join_first(&mut rig, 1);
+    }
+    assert_eq!(rig.service.end(), Some(End::SameNode(0, 1)), "what was lent under the first one is gone");
+}
+
+#[test]
+fn a_number_that_no_node_has_is_nonsense() {
+    let mut service = Balloon::new(config(), term(5), Nanos::ZERO).unwrap();
+    for node in [0, 1, u16::MAX] {
+        let now = Nanos::from_secs(1 + u64::from(node.min(2)));
+        let Some(Sent::Command(0, Command { order: Order::Join { nonce, .. }, .. })) =
+            service.poll_link(now, &mut ())
+        else {
+            panic!("it asks again")
+        };
+        let told = Told::OtherNumber { nonce, node };
+        service.handle_link(Received::Answer(0, Answer { instance: 3, told }), now, now);
+    }
+    assert_eq!((service.counters().nonsense, service.end()), (3, None));
 }
 
 #[test]
