@@ -6,23 +6,29 @@
 mod board;
 
 use board::{key, with_board};
-use p4rack_fabric::balloon::{Config, Lent};
+use p4rack_fabric::balloon::{Config, Epoch, Extent, Lent, Place};
 use p4rack_hosts::balloon::service::{Service, ServiceError, serve};
 use p4rack_hosts::balloon::{Key, LeaseError, Listed, Phase, Tenancy, list, release};
 use p4rack_hosts::clio::{AskError, Patience, Session};
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
+use p4rack_p4rt::p4rack::balloon::v1::balloon_server::{Balloon as Rpc, BalloonServer};
 use p4rack_p4rt::p4rack::balloon::v1::node_client::NodeClient;
-use p4rack_p4rt::p4rack::balloon::v1::{Command, Join, Term, command};
+use p4rack_p4rt::p4rack::balloon::v1::{
+    AskRequest, AskResponse, Command, Join, ListRequest, ListResponse, Term, command,
+};
 use p4rack_wire::Nanos;
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tonic::{Code, Request, Response, Status};
 
 /// Long enough for a machine that other tests keep busy.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -102,8 +108,8 @@ impl Rig {
     /// Waits until that many bytes are free.
     fn until_free(&self, bytes: u64) {
         self.until(|listed| {
-            let free: u64 = listed.nodes.iter().map(|node| node.facts.free_bytes).sum();
-            listed.phase == Phase::Serving && free == bytes
+            let free: Option<u64> = listed.nodes.iter().map(|node| Some(node.facts.memory?.free_bytes)).sum();
+            listed.phase == Phase::Serving && free == Some(bytes)
         });
     }
 }
@@ -166,12 +172,19 @@ fn an_extent_is_fenced_and_zeroed_before_another_gets_it() {
 #[test]
 fn what_a_dead_compute_node_held_comes_back_with_its_lease() {
     with_board(EXTENT, |place| {
-        // Long enough for a busy machine to reserve and write.
         let rig = Rig::new(vec![place.memory.clone().unwrap()], Nanos::from_secs(20));
         let mut dead = rig.open(1);
         let (_, mut session) = rig.reserve(&mut dead);
+        // However long a busy machine writes, the lease lasts until then.
+        let living = rig.runtime.spawn(async move {
+            loop {
+                dead.renew().await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
         assert_eq!(words(&mut session, Some(5)), [5, 5]);
-        drop(dead);
+        living.abort();
+        assert!(rig.runtime.block_on(living).is_err_and(|ended| ended.is_cancelled()), "it was renewed");
         rig.until_free(EXTENT);
         assert!(ends(&mut session, Some(6)).is_err(), "it is fenced");
         let mut next = rig.open(2);
@@ -319,5 +332,50 @@ fn a_lease_is_renewed_while_a_reservation_waits() {
         gate.send_replace(true);
         let mut tenancy = rig.runtime.block_on(reserving).unwrap().unwrap();
         assert_eq!(rig.runtime.block_on(tenancy.renew()).unwrap().len(), 1);
+    });
+}
+
+/// A service that gives these answers to requests, one after the other.
+struct Told(Mutex<VecDeque<Result<AskResponse, Code>>>);
+
+#[tonic::async_trait]
+impl Rpc for Told {
+    async fn ask(&self, _: Request<AskRequest>) -> Result<Response<AskResponse>, Status> {
+        let next = self.0.lock().unwrap().pop_front().expect("no further request was expected");
+        next.map(Response::new).map_err(|code| Status::new(code, "as told"))
+    }
+
+    async fn list(&self, _: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        Err(Status::unimplemented("no list is expected"))
+    }
+}
+
+/// A session at a service that gives these answers after it was opened.
+async fn open_at(answers: &[Result<AskResponse, Code>]) -> Tenancy {
+    let opened = Ok(AskResponse { lease_ns: 600_000_000_000, lent: Vec::new() });
+    let told = Told(Mutex::new(std::iter::once(opened).chain(answers.iter().cloned()).collect()));
+    let listener = pool::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    let incoming = tonic::transport::server::TcpIncoming::from(listener);
+    let router = tonic::transport::Server::builder().add_service(BalloonServer::new(told));
+    tokio::spawn(router.serve_with_incoming(incoming));
+    Tenancy::open(Server { addr, tls: None }, 1, LIMIT).await.unwrap()
+}
+
+#[test]
+fn a_request_whose_first_reply_is_lost_has_succeeded() {
+    let epoch = Epoch { term: p4rack_fabric::balloon::Term { number: 1, service: 1 }, number: 1 };
+    let extent = Extent { place: Place { node: 0, start: 0 }, bytes: EXTENT, epoch };
+    let lost = Err(Code::Unavailable);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut tenancy =
+            open_at(&[lost.clone(), Err(Code::NotFound), lost, Err(Code::FailedPrecondition)]).await;
+        tenancy.give_back(extent).await.unwrap();
+        tenancy.close().await.unwrap();
+        // The first copy is refused: it is no success.
+        let mut tenancy = open_at(&[Err(Code::NotFound), Err(Code::FailedPrecondition)]).await;
+        assert!(matches!(tenancy.give_back(extent).await, Err(LeaseError::Setup(_))));
+        assert!(matches!(tenancy.close().await, Err(LeaseError::Ended(_))));
     });
 }

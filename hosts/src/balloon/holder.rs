@@ -18,6 +18,10 @@ use tonic::{Code, Status};
 
 /// Time between two tries while the service starts, or can't be reached.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Longest time of a request. A service gives up a grant that no memory node answers within a minute.
+const WHOLE: Nanos = Nanos::from_secs(300);
+/// Longest time that the end of a session is asked for: its lease ends it, too.
+const CLOSING: Nanos = Nanos::from_secs(10);
 
 /// Why a request has no result.
 #[derive(Debug, thiserror::Error)]
@@ -89,9 +93,8 @@ pub(super) fn status(refusal: Refusal) -> Status {
         Refusal::Starting | Refusal::Repeated => Status::unavailable(said),
         Refusal::Superseded | Refusal::SameNode => Status::aborted(said),
         Refusal::NoSession | Refusal::OldInstance => Status::failed_precondition(said),
-        Refusal::Bytes | Refusal::Number | Refusal::NotHeld | Refusal::Online => {
-            Status::invalid_argument(said)
-        }
+        Refusal::NotHeld => Status::not_found(said),
+        Refusal::Bytes | Refusal::Number | Refusal::Online => Status::invalid_argument(said),
         Refusal::Full | Refusal::Quota | Refusal::NoRoom | Refusal::NoNode => {
             Status::resource_exhausted(said)
         }
@@ -168,30 +171,44 @@ impl Tenancy {
         }
     }
 
-    /// Asks, and repeats the request as long as the lease lasts while the service starts or can't be reached. While the reply is not there,
-    /// the lease is renewed, and the request repeated: the same number gets the same extent.
+    /// Asks, and repeats the request while the service starts or can't be reached, for a lease at most. While the reply is not there, the
+    /// lease is renewed, and the request repeated: the same number gets the same extent.
     async fn ask(&mut self, ask: Ask) -> Result<AskResponse, LeaseError> {
+        let is_return = matches!(ask, Ask::Return(_));
         let request = convert::request(&Request { session: self.session, ask });
+        let end = clock::now().saturating_add(WHOLE);
         // A way that fails although renewals succeed is given up, too.
-        let end = self.until;
+        let mut failing_since: Option<Nanos> = None;
+        let mut is_copy = false;
         loop {
             if clock::now() >= self.renew_at {
                 self.ask_for_lease(Ask::Renew).await?;
             }
-            let failure = match self.try_until(&request, self.renew_at).await {
+            let failure = match self.try_until(&request, self.renew_at.min(end)).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
+            let now = clock::now();
+            failing_since = match failure {
+                Failure::Silent => None,
+                _ => failing_since.or(Some(now)),
+            };
+            let is_late = failing_since.is_some_and(|since| now >= since.saturating_add(self.lease));
             match failure {
                 Failure::Refused(status) if status.code() == Code::FailedPrecondition => {
                     return Err(LeaseError::Ended(status.message().to_owned()));
                 }
-                Failure::Silent => {}
-                failure if !failure.may_pass() || clock::now() >= end => {
+                // An earlier copy has returned it, and its reply was lost.
+                Failure::Refused(status) if status.code() == Code::NotFound && is_return && is_copy => {
+                    return Ok(AskResponse::default());
+                }
+                failure if !failure.may_pass() || is_late || now >= end => {
                     return Err(failure.error(&self.server).into());
                 }
+                Failure::Silent => {}
                 _ => tokio::time::sleep(PAUSE).await,
             }
+            is_copy = true;
         }
     }
 
@@ -254,9 +271,30 @@ impl Tenancy {
         self.ask(Ask::Return(extent)).await.map(drop)
     }
 
-    /// Ends the session: everything is taken back.
+    /// Ends the session: everything is taken back. A service that can't be reached is asked for 10 s; the session then ends with its
+    /// lease.
     pub async fn close(mut self) -> Result<(), LeaseError> {
-        self.ask(Ask::Close).await.map(drop)
+        let request = convert::request(&Request { session: self.session, ask: Ask::Close });
+        let end = clock::now().saturating_add(CLOSING);
+        let mut is_copy = false;
+        loop {
+            let failure = match self.try_until(&request, end).await {
+                Ok(_) => return Ok(()),
+                Err(failure) => failure,
+            };
+            match failure {
+                // An earlier copy has ended it, and its reply was lost.
+                Failure::Refused(status) if status.code() == Code::FailedPrecondition => match is_copy {
+                    true => return Ok(()),
+                    false => return Err(LeaseError::Ended(status.message().to_owned())),
+                },
+                failure if !failure.may_pass() || clock::now() >= end => {
+                    return Err(failure.error(&self.server).into());
+                }
+                _ => tokio::time::sleep(PAUSE).await,
+            }
+            is_copy = true;
+        }
     }
 
     fn sense<T>(&self, value: Result<T, String>) -> Result<T, LeaseError> {
@@ -325,7 +363,8 @@ mod tests {
         for code in [Code::Cancelled, Code::Unknown, Code::Internal, Code::DeadlineExceeded] {
             assert!(may_pass(Status::new(code, "the connection broke")), "{code:?}");
         }
-        for refusal in [Refusal::NoSession, Refusal::Bytes, Refusal::Quota, Refusal::NoRoom, Refusal::NoNode]
+        for refusal in
+            [Refusal::NoSession, Refusal::Bytes, Refusal::NotHeld, Refusal::NoRoom, Refusal::NoNode]
         {
             assert!(!may_pass(status(refusal)), "{refusal:?}");
         }

@@ -4,6 +4,8 @@
 //! client of the board, so commands need a proof of their own: the key, in the metadata of each call. TLS keeps it secret on its way.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subtle::ConstantTimeEq as _;
@@ -21,7 +23,7 @@ const BYTES_MAX: usize = 1_024;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// It can't be read.
-    #[error("{path}: {error}; `head -c 32 /dev/urandom > {path}` makes a key")]
+    #[error("{path}: {error}{}", help(.path, .error))]
     File {
         /// The file.
         path: PathBuf,
@@ -29,13 +31,26 @@ pub enum KeyError {
         error: std::io::Error,
     },
     /// It is too short or too long.
-    #[error("{path} has {bytes} bytes; a key has {BYTES_MIN} to {BYTES_MAX} random ones")]
+    #[error("{path}: {bytes} bytes were read; a key has {BYTES_MIN} to {BYTES_MAX} random ones")]
     Length {
         /// The file.
         path: PathBuf,
-        /// Its bytes.
+        /// Its bytes, of which one more than a key has are read.
         bytes: usize,
     },
+}
+
+/// What to do about a file that can't be read.
+fn help(path: &Path, error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => {
+            format!(
+                "; `head -c 32 /dev/urandom > {}` makes a key, or copy that of the boards",
+                path.display()
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// The key.
@@ -50,7 +65,12 @@ impl Key {
 
     /// Reads a key from a file, all of whose bytes count.
     pub fn read(path: &Path) -> Result<Key, KeyError> {
-        let bytes = std::fs::read(path).map_err(|error| KeyError::File { path: path.to_owned(), error })?;
+        let read = || {
+            let mut bytes = Vec::new();
+            File::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = read().map_err(|error| KeyError::File { path: path.to_owned(), error })?;
         Key::new(&bytes).ok_or_else(|| KeyError::Length { path: path.to_owned(), bytes: bytes.len() })
     }
 
@@ -100,5 +120,9 @@ mod tests {
         assert!(Key::new(&[1; BYTES_MIN - 1]).is_none() && Key::new(&[1; BYTES_MAX + 1]).is_none());
         let missing = Key::read(Path::new("/no/such/file")).expect_err("there is none").to_string();
         assert!(missing.contains("makes a key"), "{missing}");
+        let endless = Key::read(Path::new("/dev/zero")).expect_err("it is too long").to_string();
+        assert!(endless.contains("1025 bytes were read"), "{endless}");
+        let folder = Key::read(Path::new("/dev")).expect_err("it is a folder").to_string();
+        assert!(!folder.contains("makes a key"), "{folder}");
     }
 }

@@ -1,13 +1,17 @@
 //! The pool as its service lists it, in pages of extents.
 
 use super::convert::{Wrong, extent, extent_of, node_of, session, session_of};
-use p4rack_fabric::balloon::{Balloon, ExtentFacts, HolderFacts, NodeFacts, Place, Quota, State};
+use p4rack_fabric::balloon::{
+    Balloon, ExtentFacts, HolderFacts, MemoryFacts, NodeFacts, Place, Quota, State,
+};
 use p4rack_p4rt::p4rack::balloon::v1::list_response::Phase as PhaseNumber;
 use p4rack_p4rt::p4rack::balloon::v1::{self, ListRequest, ListResponse, extent_facts};
 use p4rack_wire::Nanos;
 
 /// Extents of a page: with them, a message stays far below gRPC's limit of 4 MiB.
 const PAGE: usize = 4_096;
+/// Extents of a list at most. A service has fewer by [`Config::extents_max`](p4rack_fabric::balloon::Config::extents_max).
+const EXTENTS_MAX: usize = 1 << 20;
 
 /// The pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +97,14 @@ fn node_message(facts: &NodeFacts, driven: &Driven<'_>) -> v1::NodeFacts {
         number: facts.number.into(),
         addr: of(driven.addrs),
         is_there: facts.is_there,
+        memory: facts.memory.map(memory_message),
+        same_as: facts.same_as.map(u32::from),
+        failure: of(driven.failures),
+    }
+}
+
+fn memory_message(facts: MemoryFacts) -> v1::MemoryFacts {
+    v1::MemoryFacts {
         bytes: facts.bytes,
         free_bytes: facts.free_bytes,
         longest_bytes: facts.longest_bytes,
@@ -100,8 +112,6 @@ fn node_message(facts: &NodeFacts, driven: &Driven<'_>) -> v1::NodeFacts {
         lent_bytes: facts.lent_bytes,
         fencing_bytes: facts.fencing_bytes,
         zeroing_bytes: facts.zeroing_bytes,
-        same_as: facts.same_as.map(u32::from),
-        failure: of(driven.failures),
     }
 }
 
@@ -157,8 +167,11 @@ impl Listed {
         self.extents.last().map(|facts| facts.extent.place)
     }
 
-    /// Adds the extents of the next page. Errors: which value makes no sense; the page does not follow the last one.
+    /// Adds the extents of the next page. Errors: which value makes no sense; the page does not follow the last one; there are too many.
     pub(super) fn add(&mut self, page: ListResponse) -> Result<(), Wrong> {
+        if self.extents.len() + page.extents.len() > EXTENTS_MAX {
+            return Err(format!("more than {EXTENTS_MAX} extents came"));
+        }
         for facts in page.extents {
             let facts = extent_facts_of(facts)?;
             if self.last() >= Some(facts.extent.place) {
@@ -184,17 +197,8 @@ fn node(of: v1::NodeFacts) -> Result<ListedNode, Wrong> {
         number: node_of("nodes.number", of.number)?,
         is_there: of.is_there,
         same_as: of.same_as.map(|other| node_of("nodes.same_as", other)).transpose()?,
-        bytes: of.bytes,
-        free_bytes: of.free_bytes,
-        longest_bytes: of.longest_bytes,
-        ranges: count("nodes.ranges", of.ranges)?,
-        lent_bytes: of.lent_bytes,
-        fencing_bytes: of.fencing_bytes,
-        zeroing_bytes: of.zeroing_bytes,
+        memory: of.memory.map(memory).transpose()?,
     };
-    if of.longest_bytes > of.free_bytes {
-        return Err("nodes.longest_bytes is more than nodes.free_bytes".to_owned());
-    }
     match of.addr.is_empty() {
         true => Err("nodes.addr is missing".to_owned()),
         false => {
@@ -202,6 +206,21 @@ fn node(of: v1::NodeFacts) -> Result<ListedNode, Wrong> {
             Ok(ListedNode { facts, addr: of.addr, failure })
         }
     }
+}
+
+fn memory(of: v1::MemoryFacts) -> Result<MemoryFacts, Wrong> {
+    if of.longest_bytes > of.free_bytes {
+        return Err("nodes.memory.longest_bytes is more than nodes.memory.free_bytes".to_owned());
+    }
+    Ok(MemoryFacts {
+        bytes: of.bytes,
+        free_bytes: of.free_bytes,
+        longest_bytes: of.longest_bytes,
+        ranges: count("nodes.memory.ranges", of.ranges)?,
+        lent_bytes: of.lent_bytes,
+        fencing_bytes: of.fencing_bytes,
+        zeroing_bytes: of.zeroing_bytes,
+    })
 }
 
 fn holder(of: v1::HolderFacts) -> Result<HolderFacts, Wrong> {
@@ -291,6 +310,8 @@ mod tests {
         let whole = page(&machine, driven(&addrs, &[]), None);
         let mut twice = Listed::of(whole.clone()).expect("it makes sense");
         assert!(twice.add(whole.clone()).is_err_and(|wrong| wrong.contains("do not follow")));
+        let mut full = Listed { extents: vec![twice.extents[0]; EXTENTS_MAX], ..twice };
+        assert!(full.add(whole.clone()).is_err_and(|wrong| wrong.contains("more than 1048576")));
         let wrong = |change: fn(&mut ListResponse)| {
             let mut page = whole.clone();
             change(&mut page);

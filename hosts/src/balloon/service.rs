@@ -267,7 +267,8 @@ impl Driver {
                  ask that one"
             ),
             End::SameNode(first, second) => {
-                let [one, other] = [first, second].map(|number| self.addrs[usize::from(number)].as_str());
+                let addr = |number: u16| self.addrs.get(usize::from(number)).map_or("?", String::as_str);
+                let [one, other] = [first, second].map(addr);
                 format!("{one} and {other} are the same memory node: name each node once")
             }
         }
@@ -313,10 +314,33 @@ pub async fn serve(
 ) -> Result<(), ServiceError> {
     let incoming = service.desk().incoming(listener, tls)?;
     let mut end = service.end.clone();
-    let ended = async move { end.wait_for(Option::is_some).await.ok()?.clone() };
+    let ended = async move {
+        let told = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
+        told.unwrap_or_else(|| {
+            "a fault has ended the service: start it again; what is lent stays lent".to_owned()
+        })
+    };
     let router = Desk::server().add_service(BalloonServer::new(service));
     tokio::select! {
         served = router.serve_with_incoming(incoming) => Ok(served.map_err(SetupError::from)?),
-        Some(why) = ended => Err(ServiceError::Ended(why)),
+        why = ended => Err(ServiceError::Ended(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_whose_machine_is_gone_ends() {
+        let (inputs, _) = mpsc::channel(1);
+        let end = watch::channel(None).1;
+        let service = Service { inputs, addrs: Arc::new([]), desk: Desk::default(), end };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let ended = runtime.expect("the system has threads").block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+            serve(listener, service, None).await.expect_err("nothing answers requests")
+        });
+        assert!(ended.to_string().contains("start it again"), "{ended}");
     }
 }
