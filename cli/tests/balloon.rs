@@ -55,9 +55,10 @@ impl Pool {
         serde_json::from_str(&stdout(&output)).unwrap()
     }
 
-    fn free_bytes(&self) -> u64 {
+    /// `None`: a memory node has not joined.
+    fn free_bytes(&self) -> Option<u64> {
         let pool = self.json("show");
-        pool["nodes"].as_array().unwrap().iter().map(|node| node["free_bytes"].as_u64().unwrap()).sum()
+        pool["nodes"].as_array().unwrap().iter().map(|node| node["free_bytes"].as_u64()).sum()
     }
 
     /// A compute node that holds an extent.
@@ -87,7 +88,7 @@ fn extents_are_lent_listed_and_come_back() {
     let serve = ["balloon", "serve", "--lease", "20", "--key", &key, "--node", &one, "--node", &two];
     let (service, addr) = start(&[&serve[..], &["--quota", "9=4 MiB:4 MiB"]].concat());
     let pool = Pool(addr);
-    assert!(wait_until(LIMIT, || pool.free_bytes() == 12 << 20));
+    assert!(wait_until(LIMIT, || pool.free_bytes() == Some(12 << 20)));
     let (kept, first) = pool.hold("1", "4 MiB");
     assert_eq!((&first["node"], &first["start"], &first["bytes"]), (&0.into(), &0.into(), &(4 << 20).into()));
     let (mut killed, second) = pool.hold("2", "2 MiB");
@@ -111,7 +112,7 @@ fn extents_are_lent_listed_and_come_back() {
     assert!(refused.contains("a power of two"), "{refused}");
     end(nine);
     killed.kill();
-    assert!(wait_until(LIMIT, || pool.free_bytes() == 8 << 20));
+    assert!(wait_until(LIMIT, || pool.free_bytes() == Some(8 << 20)));
     // The service goes, what is lent stays, and the next one learns it.
     let at = pool.0.clone();
     end(service);
@@ -121,13 +122,13 @@ fn extents_are_lent_listed_and_come_back() {
     assert!(wait_until(LIMIT, || pool.json("show")["serving"] == true));
     assert_eq!(pool.json("list")["extents"][0]["holder"], 1);
     end(kept);
-    assert!(wait_until(LIMIT, || pool.free_bytes() == 12 << 20));
+    assert!(wait_until(LIMIT, || pool.free_bytes() == Some(12 << 20)));
     let (mut other, _) = pool.hold("4", "2 MiB");
     assert!(stdout(&pool.run(&["release", "4"])).contains("held 1 extents"));
     // It learns that it has lost everything.
     assert!(wait_until(LIMIT, || other.0.try_wait().unwrap().is_some()));
     assert_eq!(other.0.wait().unwrap().code(), Some(1));
-    assert!(wait_until(LIMIT, || pool.free_bytes() == 12 << 20));
+    assert!(wait_until(LIMIT, || pool.free_bytes() == Some(12 << 20)));
 }
 
 #[test]
@@ -150,6 +151,32 @@ fn a_service_that_is_superseded_or_has_a_board_twice_ends() {
     assert!(wait_until(LIMIT, || Pool(next.clone()).json("show")["serving"] == true));
     let (code, said) = until_end(first);
     assert!(code == Some(1) && said.contains("superseded: the service of term"), "{code:?}: {said}");
+}
+
+#[test]
+fn a_memory_node_that_has_not_joined_has_no_bytes() {
+    let (_folder, key) = key();
+    let (_service, addr) = start(&["balloon", "serve", "--key", &key, "--node", "127.0.0.1:1"]);
+    let pool = Pool(addr);
+    let node = pool.json("show")["nodes"][0].clone();
+    for field in ["bytes", "free_bytes", "longest_free_bytes", "free_ranges", "lent_bytes"] {
+        assert!(node.as_object().unwrap().contains_key(field) && node[field].is_null(), "{field}: {node}");
+    }
+    let shown = stdout(&pool.run(&["show"]));
+    assert!(shown.contains('–') && !shown.contains("0 B"), "{shown}");
+}
+
+#[test]
+fn a_compute_node_ends_while_the_service_is_away() {
+    let (_folder, key) = key();
+    let (_board, addr) = board("4 MiB", &key);
+    let (mut service, at) = start(&["balloon", "serve", "--lease", "86400", "--key", &key, "--node", &addr]);
+    let (mut holder, _) = Pool(at).hold("1", "2 MiB");
+    service.kill();
+    let pid = holder.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert!(wait_until(LIMIT, || holder.0.try_wait().unwrap().is_some()), "it does not end");
+    assert_eq!(holder.0.wait().unwrap().code(), Some(1));
 }
 
 #[test]

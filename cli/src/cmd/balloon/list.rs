@@ -3,7 +3,7 @@
 use super::Service;
 use crate::cmd::adapter::{runtime, text};
 use p4rack_codegen::rack::units::show_size;
-use p4rack_fabric::balloon::{ExtentFacts, HolderFacts, NodeFacts, State};
+use p4rack_fabric::balloon::{ExtentFacts, HolderFacts, MemoryFacts, State};
 use p4rack_hosts::balloon::{self, Listed, ListedNode, Phase};
 use p4rack_lab::rows::Rows;
 use serde_json::{Value, json};
@@ -19,9 +19,9 @@ fn listed(args: &Args) -> Result<Listed, String> {
 }
 
 /// Share of the free bytes that lies outside of the longest free range, in percent; `None` if no byte is free.
-fn fragmentation_percent(node: &NodeFacts) -> Option<f64> {
-    let outside = node.free_bytes.saturating_sub(node.longest_bytes) as f64;
-    (node.free_bytes > 0).then(|| 100.0 * outside / node.free_bytes as f64)
+fn fragmentation_percent(memory: &MemoryFacts) -> Option<f64> {
+    let outside = memory.free_bytes.saturating_sub(memory.longest_bytes) as f64;
+    (memory.free_bytes > 0).then(|| 100.0 * outside / memory.free_bytes as f64)
 }
 
 /// What is wrong with a memory node, if something is.
@@ -48,9 +48,14 @@ pub(super) fn show(args: &Args) -> Result<(), String> {
     for ListedNode { facts, addr, .. } in &listed.nodes {
         let mut row = vec![facts.number.to_string(), addr.clone()];
         row.push(if facts.is_there { "yes" } else { "no" }.to_owned());
-        row.extend([facts.bytes, facts.free_bytes, facts.longest_bytes].map(show_size));
-        row.push(facts.ranges.to_string());
-        row.extend([facts.lent_bytes, facts.fencing_bytes, facts.zeroing_bytes].map(show_size));
+        match &facts.memory {
+            Some(of) => {
+                row.extend([of.bytes, of.free_bytes, of.longest_bytes].map(show_size));
+                row.push(of.ranges.to_string());
+                row.extend([of.lent_bytes, of.fencing_bytes, of.zeroing_bytes].map(show_size));
+            }
+            None => row.resize(head.len(), "–".to_owned()),
+        }
         rows.push(row);
     }
     print!("{}", rows.text());
@@ -80,19 +85,20 @@ pub(super) fn show(args: &Args) -> Result<(), String> {
 fn pool(listed: &Listed) -> Value {
     let node = |node: &ListedNode| {
         let facts = &node.facts;
+        let of = |value: fn(&MemoryFacts) -> u64| facts.memory.as_ref().map(value);
         json!({
             "node": facts.number,
             "board": node.addr,
             "answers": facts.is_there,
             "problem": problem(node),
-            "bytes": facts.bytes,
-            "free_bytes": facts.free_bytes,
-            "longest_free_bytes": facts.longest_bytes,
-            "free_ranges": facts.ranges,
-            "fragmentation_percent": fragmentation_percent(facts),
-            "lent_bytes": facts.lent_bytes,
-            "fenced_bytes": facts.fencing_bytes,
-            "zeroing_bytes": facts.zeroing_bytes,
+            "bytes": of(|memory| memory.bytes),
+            "free_bytes": of(|memory| memory.free_bytes),
+            "longest_free_bytes": of(|memory| memory.longest_bytes),
+            "free_ranges": of(|memory| memory.ranges as u64),
+            "fragmentation_percent": facts.memory.as_ref().and_then(fragmentation_percent),
+            "lent_bytes": of(|memory| memory.lent_bytes),
+            "fenced_bytes": of(|memory| memory.fencing_bytes),
+            "zeroing_bytes": of(|memory| memory.zeroing_bytes),
         })
     };
     let holder = |facts: &HolderFacts| {

@@ -6,7 +6,7 @@ use crate::output::Events;
 use p4rack_codegen::rack::units::parse_bytes;
 use p4rack_fabric::balloon::{Config, Quota};
 use p4rack_hosts::balloon::Key;
-use p4rack_hosts::balloon::service::{Service, serve};
+use p4rack_hosts::balloon::service::{NODES_MAX, Service, serve};
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_wire::Nanos;
@@ -61,7 +61,9 @@ fn by_holder(quotas: Vec<(u32, Quota)>) -> Result<BTreeMap<u32, Quota>, String> 
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<(), String> {
     let (at, tls) = args.setup.check(AT, "can take and give back extents in the name of any compute node")?;
-    let nodes = u16::try_from(args.nodes.len()).map_err(|_| "--node: at most 65535 boards".to_owned())?;
+    let nodes = u16::try_from(args.nodes.len()).ok().filter(|nodes| usize::from(*nodes) <= NODES_MAX);
+    let nodes =
+        nodes.ok_or_else(|| format!("--node: {} boards; expected at most {NODES_MAX}", args.nodes.len()))?;
     let config = Config {
         lease: Nanos::from_secs(args.lease),
         grace: Nanos::from_secs(args.lease),
