@@ -513,11 +513,9 @@ impl World {
             return Err(format!("{left:?} has not come back"));
         }
         for (number, node) in self.nodes.iter().enumerate() {
-            let Some(facts) = service.nodes()[number].memory else {
-                return Err(format!("node {number} has not joined"));
-            };
-            let whole = (facts.free_bytes, facts.longest_bytes, facts.ranges);
-            if whole != (UNITS * UNIT, UNITS * UNIT, 1) {
+            let facts = service.nodes()[number];
+            let whole = facts.memory.map(|of| (of.free_bytes, of.longest_bytes, of.ranges));
+            if whole != Some((UNITS * UNIT, UNITS * UNIT, 1)) {
                 return Err(format!("{facts:?}: not everything is free"));
             }
             let Some((node, dram)) = &node.up else { return Err("a node is down".to_owned()) };
