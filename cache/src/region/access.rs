@@ -71,10 +71,11 @@ impl Residency {
     #[cold]
     fn show_local(&mut self, frame: Frame, block: Block, mode: Mode) -> Found {
         self.show_held(frame, block, mode);
-        let found = self.hit(frame, mode);
         let state = self.frames.state_mut(frame);
         state.drop_claim();
-        if !state.may_go() || state.is(State::PREFETCHED) {
+        let is_dropped = mode == Mode::Read && state.may_go() && !state.is(State::PREFETCHED);
+        if !is_dropped {
+            let found = self.hit(frame, mode);
             // A write of a block that leaves.
             self.settle(frame);
             return found;
@@ -82,9 +83,11 @@ impl Residency {
         // The policy has dropped the block with this access. It stays for a claim, or has to come again.
         if self.claims >= self.limits.claims.into() {
             self.settle(frame);
+            self.advance();
             return Found::Later;
         }
-        state.claim();
+        self.hit(frame, mode);
+        self.frames.state_mut(frame).claim();
         self.claims += 1;
         self.has_changed = true;
         Found::Wait

@@ -317,9 +317,12 @@ fn a_block_that_the_policy_drops_as_it_is_used_is_read_and_freed() {
     for (mode, claims) in [(Mode::Read, 0), (Mode::Write, 0), (Mode::Read, LIMITS.claims)] {
         let mut residency = scripted([(7, vec![fetch(7, 1)]), (7, vec![evict(7)])]);
         use_block(&mut residency, 7, Mode::Read);
+        let before = residency.counters().accesses();
         residency.claims = claims.into();
         let found = residency.access(7, mode);
         residency.claims -= u32::from(claims);
+        let served = u64::from(found != Found::Later);
+        assert_eq!(residency.counters().accesses(), before + served, "{mode:?}: only a served access counts");
         match (mode, claims) {
             (Mode::Read, 0) => {
                 assert_eq!(found, Found::Wait);
@@ -335,6 +338,18 @@ fn a_block_that_the_policy_drops_as_it_is_used_is_read_and_freed() {
         }
         assert_eq!((residency.frame_of(7), residency.check()), (None, Ok(())), "{mode:?}");
     }
+}
+
+/// The turn that drops the block needs its frame, and gets it.
+#[test]
+fn a_frame_that_no_claim_is_left_for_goes_to_the_turn() {
+    let all = LIMITS.frames() + 16;
+    let mut residency = scripted([(7, vec![fetch(7, 1)]), (7, vec![evict(7), fetch(8, all)])]);
+    use_block(&mut residency, 7, Mode::Read);
+    residency.claims = LIMITS.claims.into();
+    assert_eq!(residency.access(7, Mode::Read), Found::Later);
+    assert!(residency.frame_of(7).is_none() && residency.frame_of(8).is_some());
+    assert!(residency.take_changed(), "the access may be repeated");
 }
 
 /// Frames that are asked for don't make room for each other.
