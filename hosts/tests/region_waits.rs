@@ -6,7 +6,8 @@ use p4rack_hosts::region::{RegionConfig, RegionError, RemoteRegion};
 use p4rack_hosts::remote::{Delayed, Local};
 use p4rack_netdev::clock;
 use p4rack_wire::{Nanos, SplitMix};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 const REGION_BYTES: u64 = 1 << 20;
@@ -21,6 +22,15 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(clock::now() < until, "never: {what}");
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Ends threads that would go on for ever.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -49,18 +59,14 @@ fn threads_that_wait_for_a_view_do_not_stop_others() {
     let late = Delayed::new(Local::new(REGION_BYTES), Nanos::from_micros(20));
     let region = &RemoteRegion::new(Box::new(late), &config("lru")).unwrap();
     let mut view = region.view_mut(0, 8).unwrap();
-    let begun = &AtomicU64::new(0);
     std::thread::scope(|scope| {
         let read = || {
-            begun.fetch_add(1, Ordering::Relaxed);
             let mut bytes = [0; 8];
             region.read(0, &mut bytes).unwrap();
             bytes
         };
         let waiting: Vec<_> = (0..WAITING).map(|_| scope.spawn(read)).collect();
-        wait_until("all threads have begun", || begun.load(Ordering::Relaxed) == WAITING as u64);
-        // Long enough for all of them to ask; a read of the blocks behind does not depend on it.
-        std::thread::sleep(Duration::from_millis(50));
+        wait_until("all threads sleep", || region.statistics().sleeping == WAITING as u32);
         for at in (512..REGION_BYTES).step_by(512) {
             region.read(at, &mut [0; 8]).unwrap();
         }
@@ -70,10 +76,11 @@ fn threads_that_wait_for_a_view_do_not_stop_others() {
             assert_eq!(&thread.join().unwrap(), b"written!");
         }
     });
+    assert_eq!(region.statistics().late, 0, "each was woken");
 }
 
-/// More threads than may wait for fetches, and than may have views: each is woken when it may go on. One that is not sleeps for 20 s, and
-/// its access fails then.
+/// More threads than may wait for fetches, and than may have views: each is woken when it may go on. One that is not sleeps until its
+/// wait of 20 s ends, and counts as late if its access can go on then.
 #[test]
 fn threads_that_wait_for_each_other_are_woken() {
     let late = Delayed::new(Local::new(REGION_BYTES), Nanos::from_micros(20));
@@ -98,6 +105,8 @@ fn threads_that_wait_for_each_other_are_woken() {
             });
         }
     });
+    let statistics = region.statistics();
+    assert_eq!((statistics.sleeping, statistics.late), (0, 0));
 }
 
 /// The error names the view, of accesses and of a flush that has to write the block back.
@@ -118,4 +127,40 @@ fn a_view_that_stays_open_is_an_error_for_those_that_wait() {
     });
     drop(view);
     assert_eq!((region.read(0, &mut [0]), region.flush()), (Ok(()), Ok(())));
+}
+
+/// A flush that a view holds up has no end of others' fetches to hope for.
+#[test]
+fn a_flush_that_a_view_holds_up_ends_while_others_use_the_way() {
+    let late = Delayed::new(Local::new(REGION_BYTES), Nanos::from_micros(20));
+    let region = &RemoteRegion::new(Box::new(late), &config("lru")).unwrap();
+    let mut view = region.view_mut(0, 8).unwrap();
+    view.fill(1);
+    let is_over = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // However the test ends.
+        let _ends = Ends(is_over);
+        for thread in 0..4 {
+            scope.spawn(move || {
+                let mut random = SplitMix(thread);
+                while !is_over.load(Ordering::Relaxed) {
+                    let at = random.between(1, REGION_BYTES / 512 - 1) * 512;
+                    match random.next() % 4 {
+                        0 => region.write(at, &[1; 8]).unwrap(),
+                        _ => region.read(at, &mut [0; 8]).unwrap(),
+                    }
+                }
+            });
+        }
+        let fetched = || region.counters().fetched;
+        wait_until("the others fetch", || fetched() > 0);
+        let before = fetched();
+        let (done, flushed) = mpsc::channel();
+        scope.spawn(move || done.send(region.flush()).unwrap());
+        let flushed = flushed.recv_timeout(Duration::from_secs(120)).expect("the flush never ends");
+        assert_eq!(flushed, Err(RegionError::Held(20)));
+        assert!(fetched() > before, "the others went on");
+    });
+    drop(view);
+    assert_eq!(region.flush(), Ok(()));
 }

@@ -68,8 +68,8 @@ pub enum RegionError {
     /// Too many views.
     #[error("{0} views are open, the limit: close one first, or raise `guards`")]
     Guards(u16),
-    /// A view is in the way: of an access to its block, or one that writes, of a flush.
-    #[error("a view of the same bytes has been open for {0} s: close it first")]
+    /// Seconds for which views of a block kept an access from it, or views that write kept a flush: one view, or several that overlapped.
+    #[error("views of the same block were open whenever it was tried, for {0} s: close them first")]
     Held(u64),
     /// Other accesses have all places of those that wait for a fetch, and do not go on although nothing is under way.
     #[error(

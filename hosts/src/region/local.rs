@@ -27,6 +27,8 @@ pub(super) struct Local {
     pub is_closing: bool,
     /// Threads that sleep until something changes.
     pub sleepers: u32,
+    /// Accesses that could go on, and were not woken for it.
+    pub late: u64,
     /// Requests that were taken and have not ended.
     pub under_way: u32,
     /// Why remote memory is lost.
@@ -61,6 +63,7 @@ impl Local {
             keeper_rests: false,
             is_closing: false,
             sleepers: 0,
+            late: 0,
             under_way: 0,
             lost: None,
         }

@@ -55,7 +55,7 @@ pub struct RegionConfig {
     /// Bytes of a block, a power of two from 64 to 4096; `None`: the policy's.
     pub block_bytes: Option<u32>,
     /// Views open at the same time; `None`: blocks of a 64th of local memory, but of 16 KiB if that is more, and of 256 KiB at most. In
-    /// less than 256 KiB of local memory, blocks of a sixteenth of it.
+    /// less than 256 KiB of local memory, blocks of a sixteenth of it, and at least one.
     pub guards: Option<u16>,
 }
 
@@ -77,6 +77,10 @@ pub struct Statistics {
     pub tables_bytes: u64,
     /// Accesses by tier, and blocks that moved.
     pub counters: Counters,
+    /// Threads that sleep now, until a view closes or remote memory answers.
+    pub sleeping: u32,
+    /// Accesses that could go on and were not woken: they found out when their wait of 20 s ended. 0, unless this module is wrong.
+    pub late: u64,
 }
 
 /// A cached region of remote memory. See the [module](self).
@@ -199,7 +203,7 @@ impl RemoteRegion {
     }
 
     /// Opens a view of bytes from `at` on: of at most `len`, and not beyond the end of their block. Iterate for more. Errors: as many
-    /// views are open as may be; a view that writes the same block stays open for 20 s.
+    /// views are open as may be; a view that writes the same block was open whenever this one was tried, for 20 s.
     ///
     /// If remote memory is lost, views that are open keep their bytes, as they were read or written here. These are no state of remote
     /// memory then.
@@ -257,6 +261,8 @@ impl RemoteRegion {
                 local_bytes: frames + tables_bytes,
                 tables_bytes,
                 counters: *local.residency.counters(),
+                sleeping: local.sleepers,
+                late: local.late,
             }
         })
     }

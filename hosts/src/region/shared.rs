@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Threads reach local memory by [`Shared::look`] and [`Shared::change`] only, and these leave it by [`Shared::leave`]: it wakes the
-//! threads that a change concerns, and has the requests leave. So no path forgets either, errors included, and a thread sleeps
-//! without looking again.
+//! threads that a change concerns, and has the requests leave. So no path forgets either, errors included. A thread sleeps until it is
+//! woken, or until its patience ends. It looks a last time then; an access that this look serves was not woken, and counts as late.
 
 use super::local::Local;
 use super::way::{Transport, lock};
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// How long a thread that drives the way waits for ends before it looks for new requests.
 const WAIT: Nanos = Nanos::from_micros(100);
-/// How long an access waits for one view, or without any request under way.
+/// How long an access waits for views of one block, or without any request under way.
 pub(super) const PATIENCE: Nanos = Nanos::from_secs(20);
 /// How often the keeper drives.
 const KEEPER: Duration = Duration::from_millis(1);
@@ -45,24 +45,31 @@ pub(super) enum Look<T> {
 pub(super) enum Cause {
     /// For remote memory, or for other accesses that do.
     Remote,
-    /// For a view of this block.
+    /// For views of this block.
     View(u32),
 }
 
 /// How long a thread has waited without a request under way.
 #[derive(Default)]
-struct Patience(Option<(Cause, Nanos)>);
+struct Patience {
+    since: Option<(Cause, Nanos)>,
+    /// Whether the last sleep ended without a change.
+    has_timed_out: bool,
+}
 
 impl Patience {
     /// How long it may go on. Requests under way end, or remote memory is lost. `None`: it is over.
+    ///
+    /// The time for views of a block runs on if one closes and another has opened by the next look: views that overlap must not hold
+    /// up an access for good.
     fn left(&mut self, cause: Cause, is_busy: bool) -> Option<Nanos> {
         if cause == Cause::Remote && is_busy {
-            self.0 = None;
+            self.since = None;
             return Some(PATIENCE);
         }
         let now = clock::now();
-        let since = self.0.filter(|(before, _)| *before == cause).map_or(now, |(_, since)| since);
-        self.0 = Some((cause, since));
+        let since = self.since.filter(|(before, _)| *before == cause).map_or(now, |(_, since)| since);
+        self.since = Some((cause, since));
         Some((since + PATIENCE).saturating_sub(now)).filter(|left| *left > Nanos::ZERO)
     }
 }
@@ -108,6 +115,7 @@ impl Shared {
         loop {
             match look(&mut local) {
                 Look::Done(done) => {
+                    local.late += u64::from(patience.has_timed_out);
                     self.leave(local);
                     return Ok(done);
                 }
@@ -144,6 +152,7 @@ impl Shared {
         cause: Cause,
         patience: &mut Patience,
     ) -> Result<MutexGuard<'a, Local>, Cause> {
+        patience.has_timed_out = false;
         if local.residency.take_changed() {
             // The last look has changed something, so the next one may go on.
             self.wake(&local);
@@ -158,8 +167,9 @@ impl Shared {
         }
         local.sleepers += 1;
         let slept = self.changed.wait_timeout(local, Duration::from_nanos(left.0));
-        let (mut local, _) = slept.unwrap_or_else(PoisonError::into_inner);
+        let (mut local, timeout) = slept.unwrap_or_else(PoisonError::into_inner);
         local.sleepers -= 1;
+        patience.has_timed_out = timeout.timed_out();
         Ok(local)
     }
 
