@@ -161,7 +161,8 @@ impl Transport {
         // Before a request ends: what has arrived may be of the new memory.
         if self.remote.losses() > self.losses {
             return Err(RemoteError::Broken(
-                "the memory's host has started again, without its content".into(),
+                "the memory's host may have started again, without its content, or has dropped the session"
+                    .into(),
             ));
         }
         if ended {
