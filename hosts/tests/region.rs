@@ -18,7 +18,7 @@ use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;
 use p4rack_wire::{Nanos, SplitMix};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -96,18 +96,16 @@ impl Remote for Common {
 const STRIPE: u64 = 24;
 
 /// A thread's random accesses. It has the bytes at every `THREADS`th stripe of 24 bytes, so that threads share all blocks. Returns what
-/// it wrote last to each of its stripes. `progress` has its steps so far.
+/// it wrote last to each of its stripes.
 fn stripes(
     region: &RemoteRegion,
     thread: u64,
-    steps: u64,
-    progress: &AtomicU64,
+    steps: impl Iterator<Item = u64>,
 ) -> Result<Vec<u8>, RegionError> {
     let count = REGION_BYTES / STRIPE / THREADS;
     let mut random = SplitMix(thread);
     let mut written = vec![0u8; count as usize];
-    for step in 0..steps {
-        progress.store(step, Ordering::Relaxed);
+    for step in steps {
         // Two of three in a hot part.
         let limit = if random.next().is_multiple_of(3) { count } else { count / 16 };
         let stripe = random.between(0, limit - 1);
@@ -162,7 +160,7 @@ fn stripes(
 fn used_by_threads(remote: Box<dyn Remote>, other: Box<dyn Remote>, policy: &str, steps: u64) {
     let region = &RemoteRegion::new(remote, &config(policy)).unwrap();
     let written: Vec<Vec<u8>> = std::thread::scope(|scope| {
-        let run = |thread| move || stripes(region, thread, steps, &AtomicU64::new(0)).unwrap();
+        let run = |thread| move || stripes(region, thread, 0..steps).unwrap();
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(run(thread))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -238,6 +236,15 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Ends threads that would go on for ever, however the test ends.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A server that is killed: its connections end in the middle.
 #[test]
 fn a_lost_server_is_an_error_for_every_thread_and_for_good() {
@@ -272,8 +279,15 @@ fn a_lost_server_is_an_error_for_every_thread_and_for_good() {
         region.write(own, b"local").unwrap();
         let region = &region;
         let progress = &[const { AtomicU64::new(0) }; THREADS as usize];
+        let is_over = &AtomicBool::new(false);
         std::thread::scope(|threads| {
-            let run = |thread: u64| move || stripes(region, thread, u64::MAX, &progress[thread as usize]);
+            let _ends = Ends(is_over);
+            let goes_on = move |thread: u64, step: u64| {
+                progress[thread as usize].store(step, Ordering::Relaxed);
+                !is_over.load(Ordering::Relaxed)
+            };
+            let run =
+                |thread| move || stripes(region, thread, (0..).take_while(|step| goes_on(thread, *step)));
             let all: Vec<_> = (0..THREADS).map(|thread| threads.spawn(run(thread))).collect();
             wait_until("each thread is in the middle of its accesses", || {
                 progress.iter().all(|steps| steps.load(Ordering::Relaxed) >= 500)
@@ -290,6 +304,9 @@ fn a_lost_server_is_an_error_for_every_thread_and_for_good() {
         lost(region.view(0, 1).unwrap_err());
         lost(region.flush().unwrap_err());
         lost(region.prefetch(0, 1).unwrap_err());
+        // A server that has started again at the address has none of the bytes.
+        front.set_nonblocking(true).unwrap();
+        assert!(front.accept().is_err(), "the way connects again");
     });
 }
 

@@ -48,8 +48,8 @@ pub enum RackError {
 /// A pool. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Pool {
-    /// Where it is: its first host.
-    pub star: Star,
+    /// Where it is: its first host. The hosts remain as long as others have them.
+    pub star: Arc<Star>,
     /// The pool's adapter.
     pub pool: Handle<Adapter<Regions>>,
     over: Arc<AtomicBool>,
@@ -120,7 +120,12 @@ fn server(host: u8) -> Server {
 
 impl Pool {
     /// Starts it at the first host.
-    pub fn start(star: Star, adapter: &Config, reserve_bytes_max: u64) -> Result<Pool, RackError> {
+    pub fn start(
+        star: impl Into<Arc<Star>>,
+        adapter: &Config,
+        reserve_bytes_max: u64,
+    ) -> Result<Pool, RackError> {
+        let star = star.into();
         let open =
             || RocePort::open(FRAMES, Star::ip(POOL), adapter.clone(), Regions::default(), Loss::default());
         let port = star.host(POOL).run(open)??;

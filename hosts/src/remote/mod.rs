@@ -20,9 +20,10 @@
 //! **No answer.** An operation without an answer ends as [`Status::Unknown`]: it was executed once, will be, or never is. Repeat
 //! reads freely, and writes as long as no other program writes there. Do not repeat an atomic operation: read the word and decide.
 //!
-//! **A memory that starts again** has lost its content. TCP's connection ends with it, RDMA's queue pair and Cowbird's reservation
-//! are not known to its successor, and a Clio board draws new tokens: none of them goes on. EDM connects to the new memory;
-//! [`Remote::losses`] counts that.
+//! **A memory that starts again** has lost its content. TCP's connection ends with it, RDMA's queue pair is not known to its successor,
+//! and a Clio board draws new tokens: none of these ways goes on, as tests with regions show. Cowbird's reservation is not known to the
+//! successor either, but no test restarts its pool. EDM connects to the new memory. It also connects again if a full memory node has
+//! dropped its quiet session. [`Remote::losses`] counts both.
 
 mod certain;
 mod clio;
@@ -85,7 +86,7 @@ pub trait Remote: Send {
     }
 
     /// How often the memory may have lost its content since the way was opened, as far as outcomes and their [`poll`](Self::poll) show:
-    /// its host has started again, and the way has connected to it again. 0 for ways that don't: their `poll` fails, or operations end
+    /// its host has started again or has dropped the session, and the way has connected to it again. 0 for ways that don't: their `poll` fails, or operations end
     /// as [`Status::Unknown`] or [`Status::Gone`]. An outcome of the new memory never comes before its loss counts.
     fn losses(&self) -> u64 {
         0

@@ -37,6 +37,15 @@ pub fn with_board(bytes: u64, test: impl FnOnce(&Place)) {
 /// The same with a store of `store_bytes`, and a handle to the board.
 pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Place, Handle<Host>)) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    with_board_at([any; 2], (bytes, store_bytes), test);
+}
+
+/// The same at these addresses of its packets and its set-up service.
+pub fn with_board_at(
+    [packets, set_up]: [SocketAddr; 2],
+    (bytes, store_bytes): (u64, u64),
+    test: impl FnOnce(&Place, Handle<Host>),
+) {
     let size = PageSize::suiting(bytes);
     let frames = size.pages(bytes) as u32;
     let config = Config {
@@ -46,13 +55,13 @@ pub fn with_board_and_store(bytes: u64, store_bytes: u64, test: impl FnOnce(&Pla
         processes_max: 257,
         ..Config::new(vec![Pool { size, frames, ready: 64.min(frames) }])
     };
-    let (mut board, end) = (Board::open(any, config, store_bytes).unwrap(), Waker::new().unwrap());
+    let (mut board, end) = (Board::open(packets, config, store_bytes).unwrap(), Waker::new().unwrap());
     let ends = board.watch(&end).unwrap();
     let offer = board.offer().unwrap();
     let handle = board.handle();
     let service = Service::new(handle.clone(), offer);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let listener = runtime.block_on(pool::bind(any)).unwrap();
+    let listener = runtime.block_on(pool::bind(set_up)).unwrap();
     let memory = Server { addr: listener.local_addr().unwrap().to_string(), tls: None };
     runtime.spawn(serve_board(listener, service, key(), None));
     std::thread::scope(|scope| {
