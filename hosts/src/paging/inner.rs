@@ -279,9 +279,9 @@ impl Inner {
         MappingError::Lost(locked.lost.clone().unwrap_or_default())
     }
 
-    /// Serves a fault. `waits` is called before this thread waits for others or for the region. Returns whether nothing had to be done:
-    /// then a thread that waits for the page may have to be woken. Errors: the mapping is lost.
-    pub fn serve(&self, page: Page, writes: bool, mut waits: impl FnMut()) -> Result<bool, MappingError> {
+    /// Serves a fault. Returns whether nothing had to be done: then a thread that waits for the page may have to be woken. Errors: the
+    /// mapping is lost.
+    pub fn serve(&self, page: Page, writes: bool) -> Result<bool, MappingError> {
         let mut locked = self.lock();
         match writes {
             true => locked.pages.counters.write_faults += 1,
@@ -291,19 +291,12 @@ impl Inner {
             match locked.pages.fault(page, writes) {
                 Step::Ready => return Ok(true),
                 Step::Wait => {
-                    waits();
                     locked.pages.counters.joined += 1;
                     locked = self.wait(locked);
                 }
-                Step::Room => {
-                    waits();
-                    locked = self.make_room(locked);
-                }
+                Step::Room => locked = self.make_room(locked),
                 Step::Release(buffer) => self.release(&mut locked, buffer),
                 Step::Work(work) => {
-                    if work.ops.iter().flatten().any(|op| matches!(op, Op::Fetch(_) | Op::FetchInPlace)) {
-                        waits();
-                    }
                     locked = self.carry_out_one(locked, work);
                     return if locked.pages.is_lost() { Err(self.lost(&locked)) } else { Ok(false) };
                 }

@@ -54,10 +54,9 @@ use pages::{BATCH, Pages, Step};
 use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use table::ENTRIES_MAX;
-use thread::Queue;
 use uffd::Uffd;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -149,12 +148,11 @@ impl Mapping {
             self.served = Some(signal::Served::new(&self.inner)?);
             return Ok(());
         }
-        let queue = Arc::new(Mutex::new(Queue::default()));
         for _ in 0..config.threads {
-            let (inner, queue) = (Arc::clone(&self.inner), Arc::clone(&queue));
+            let inner = Arc::clone(&self.inner);
             let end = self.end.try_clone().map_err(failed)?;
             let serve = move || {
-                if let Err(error) = thread::serve(&inner, &queue, &end) {
+                if let Err(error) = thread::serve(&inner, &end) {
                     inner.lose(&mut inner.lock(), &format!("a thread that serves faults has ended: {error}"));
                 }
             };

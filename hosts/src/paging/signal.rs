@@ -92,7 +92,7 @@ unsafe extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, con
         for place in SERVED.iter().filter(|_| is_fault) {
             let Some(inner) = place.load(Ordering::Acquire).as_ref() else { continue };
             let Some(page) = inner.memory.page_at(address) else { continue };
-            if inner.serve(page, writes(context), || {}).is_ok() {
+            if inner.serve(page, writes(context)).is_ok() {
                 *libc::__errno_location() = errno;
                 return;
             }

@@ -35,11 +35,8 @@ const FEATURE_POISON: u64 = 1 << 14;
 const EVENT_FAULT: u8 = 0x12;
 const FAULT_WRITES: u64 = 1;
 
-/// Most messages of one read.
-pub const MESSAGES: usize = 16;
-
 /// A fault that a thread waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub address: u64,
     pub writes: bool,
@@ -180,27 +177,64 @@ impl Uffd {
         self.call(POISON, &mut [start, bytes, 0, 0])
     }
 
-    /// Faults that have arrived.
-    pub fn faults(&self, into: &mut [Fault; MESSAGES]) -> io::Result<usize> {
-        let mut messages = [[0u64; 4]; MESSAGES];
-        // SAFETY: pointer and length describe `messages`.
+    /// The next fault that has arrived.
+    pub fn fault(&self) -> io::Result<Option<Fault>> {
+        let mut message = [0u64; 4];
+        // SAFETY: pointer and length describe `message`.
         let read =
-            unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), size_of_val(&messages)) };
+            unsafe { libc::read(self.fd.as_raw_fd(), message.as_mut_ptr().cast(), size_of_val(&message)) };
         if read < 0 {
             let error = io::Error::last_os_error();
             return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
                 _ => Err(error),
             };
         }
-        let mut count = 0;
-        for [event, flags, address, _] in messages.iter().take(read as usize / size_of::<[u64; 4]>()) {
-            if event.to_ne_bytes()[0] == EVENT_FAULT {
-                into[count] = Fault { address: *address, writes: flags & FAULT_WRITES != 0 };
-                count += 1;
-            }
+        let [event, flags, address, _] = message;
+        let is_fault = event.to_ne_bytes()[0] == EVENT_FAULT;
+        Ok(is_fault.then_some(Fault { address, writes: flags & FAULT_WRITES != 0 }))
+    }
+}
+
+/// A thread without a fault to serve. A fault wakes one of them.
+pub struct Idle(OwnedFd);
+
+impl Idle {
+    /// Numbers of what is waited for.
+    const FAULT: u64 = 0;
+    const END: u64 = 1;
+
+    /// Waits for faults, and for the end.
+    pub fn new(uffd: &Uffd, end: &impl AsFd) -> io::Result<Idle> {
+        // SAFETY: it takes no pointers.
+        let idle = Idle(owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }.into())?);
+        idle.add(uffd.as_fd(), libc::EPOLLIN | libc::EPOLLEXCLUSIVE, Idle::FAULT)?;
+        idle.add(end.as_fd(), libc::EPOLLIN, Idle::END)?;
+        Ok(idle)
+    }
+
+    fn add(&self, fd: BorrowedFd<'_>, events: libc::c_int, number: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: number };
+        // SAFETY: the pointer is to `event`, which the kernel copies.
+        match unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) }
+        {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
-        Ok(count)
+    }
+
+    /// Waits. Returns whether the end has come.
+    pub fn ends(&self) -> io::Result<bool> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 2];
+        // SAFETY: pointer and length describe `events`.
+        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), 2, -1) };
+        match usize::try_from(count) {
+            Ok(count) => Ok(events.iter().take(count).any(|event| { event.u64 } == Idle::END)),
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+                error => Err(error),
+            },
+        }
     }
 }
 
