@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Mappings whose faults arrive as signals, of a process.
 const MAPPINGS: usize = 16;
 static SERVED: [AtomicPtr<Inner>; MAPPINGS] = [const { AtomicPtr::new(ptr::null_mut()) }; MAPPINGS];
-/// What SIGBUS did before.
+/// What SIGBUS did before; set once the handler is installed.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A mapping's place in the handler.
@@ -47,34 +47,27 @@ impl Drop for Served {
     }
 }
 
-/// Installs the handler once.
+/// Installs the handler once. A fault before `PREVIOUS` is set is repeated until it is.
 fn install() -> Result<(), MappingError> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     if PREVIOUS.get().is_some() {
         return Ok(());
     }
-    let what = "installing a handler of SIGBUS";
-    let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: the kernel fills `previous`, of which zeroes are a value too.
+    let (mut action, mut previous) = (MaybeUninit::<libc::sigaction>::zeroed(), MaybeUninit::zeroed());
+    // SAFETY: both are live and exclusive, zeroes are a value of them, and the handler has the type that SA_SIGINFO asks for.
     let previous = unsafe {
-        if libc::sigaction(libc::SIGBUS, ptr::null(), previous.as_mut_ptr()) != 0 {
-            return Err(MappingError::last(what));
-        }
-        previous.assume_init()
-    };
-    // The handler reads it.
-    let _ = PREVIOUS.set(previous);
-    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: `action` is live and exclusive, zeroes are a value of it, and the handler has the type that SA_SIGINFO asks for.
-    let installed = unsafe {
         let action = action.as_mut_ptr();
         (*action).sa_sigaction = handle as *const () as libc::sighandler_t;
         (*action).sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
         libc::sigfillset(&mut (*action).sa_mask);
-        libc::sigaction(libc::SIGBUS, action, ptr::null_mut())
+        if libc::sigaction(libc::SIGBUS, action, previous.as_mut_ptr()) != 0 {
+            return Err(MappingError::last("installing a handler of SIGBUS"));
+        }
+        previous.assume_init()
     };
-    if installed == 0 { Ok(()) } else { Err(MappingError::last(what)) }
+    let _ = PREVIOUS.set(previous);
+    Ok(())
 }
 
 /// The handler of SIGBUS.
