@@ -7,7 +7,8 @@ pub const PAGE_BYTES: usize = 4_096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Faults {
     /// In the thread that faults, by a handler of SIGBUS. Needs no privileges. System calls that are passed addresses of absent pages
-    /// fail with EFAULT. Not for programs that run on stacks of their own making, as Go's and Java's do.
+    /// fail with EFAULT. A thread that blocks SIGBUS must not touch the range: the kernel ends the process. Not for programs that run
+    /// on stacks of their own making, as Go's and Java's do.
     InThread,
     /// By threads of the mapping. System calls may use the range as any memory. [`check_privileges`](super::check_privileges) says
     /// whether the process may do this.
