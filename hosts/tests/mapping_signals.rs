@@ -5,16 +5,18 @@
 #[path = "common/range.rs"]
 mod range;
 
-use p4rack_hosts::paging::{Faults, Mapping, MappingConfig};
+use p4rack_hosts::paging::{Faults, Mapping, MappingConfig, MappingError};
 use p4rack_hosts::region::{RegionConfig, RemoteRegion};
 use p4rack_hosts::remote::{Abilities, Local, Operation, Outcome, Remote, RemoteError, Status};
 use p4rack_wire::Nanos;
 use range::{Range, may_map};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const BYTES: u64 = 4 << 20;
 /// Names what a process of these tests does.
@@ -104,6 +106,68 @@ fn an_access_that_needs_lost_memory_ends_in_sigbus_with_the_reason() {
 }
 
 #[test]
+fn pages_in_place_may_be_written_after_a_loss() {
+    let test = "pages_in_place_may_be_written_after_a_loss";
+    if let Some(faults) = role() {
+        let (mapping, is_dead) = map(faults);
+        let range = Range::of(&mapping);
+        let pages = BYTES / 4_096;
+        (0..pages).for_each(|page| range.write(page * 512, page));
+        mapping.flush().unwrap();
+        is_dead.store(true, Ordering::Relaxed);
+        // The first flush finds the loss in the region, the second one at the latest in the mapping.
+        for page in [pages - 3, pages - 2] {
+            range.write(page * 512, 1);
+            mapping.flush().unwrap_err();
+        }
+        assert!(matches!(mapping.flush(), Err(MappingError::Lost(_))));
+        let word = (pages - 1) * 512;
+        assert_eq!(range.read(word), pages - 1);
+        range.write(word, 77);
+        assert_eq!(range.read(word), 77);
+        eprintln!("a page in place was written");
+        range.read(0);
+        return;
+    }
+    for role in roles() {
+        let output = process(test, role).output().unwrap();
+        assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{role}: {output:?}");
+        assert!(said(&output).contains("a page in place was written"), "{role}: {output:?}");
+    }
+}
+
+#[test]
+fn a_closed_descriptor_makes_the_range_inaccessible_with_the_reason() {
+    let test = "a_closed_descriptor_makes_the_range_inaccessible_with_the_reason";
+    if let Some(faults) = role() {
+        let (mapping, _) = map(faults);
+        let range = Range::of(&mapping);
+        range.write(0, 7);
+        let files: Vec<_> = std::fs::read_dir("/proc/self/fd").unwrap().flatten().collect();
+        for file in files {
+            let name = std::fs::read_link(file.path()).unwrap_or_default();
+            if name.to_string_lossy().contains("userfaultfd") {
+                // SAFETY: the descriptor is the mapping's, closed under it on purpose.
+                unsafe { libc::close(file.file_name().to_str().unwrap().parse().unwrap()) };
+            }
+        }
+        for _ in 0..6_000 {
+            range.read(0);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        return;
+    }
+    for role in roles() {
+        let output = process(test, role).output().unwrap();
+        assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{role}: {output:?}");
+        let said = said(&output);
+        let why = "the kernel no longer reports its faults, as after the program closed the descriptor of userfaultfd";
+        assert!(said.contains(why) && said.contains("All accesses to it end in SIGSEGV"), "{role}: {said}");
+        assert_eq!(said.matches("p4rack: ").count(), 1, "{role}: once: {said}");
+    }
+}
+
+#[test]
 fn a_child_does_not_have_the_range() {
     let test = "a_child_does_not_have_the_range";
     if let Some(faults) = role() {
@@ -147,6 +211,8 @@ fn a_process_without_privileges_is_told_what_to_do_and_may_serve_faults_in_the_t
     let setting = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
     // SAFETY: it takes no pointers.
     if unsafe { libc::geteuid() } != 0 || setting.trim() != "0" {
+        let what = "skipped: needs root and a restricted userfaultfd, get it by `sudo sysctl vm.unprivileged_userfaultfd=0`";
+        let _ = writeln!(std::io::stderr(), "{what}");
         return;
     }
     // A copy that others may run.

@@ -14,6 +14,13 @@ use std::io::{self, Write};
 use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Time between checks, by a thread without other work, that the kernel still reports faults.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// What a failed check means.
+const UNREGISTERED: &str =
+    "the kernel no longer reports its faults, as after the program closed the descriptor of userfaultfd";
 
 /// Works that are carried out together.
 pub(super) type Batch = [Option<Work>; BATCH];
@@ -40,6 +47,9 @@ pub(super) struct Inner {
     locked: Mutex<Locked>,
     changed: Condvar,
     short: Condvar,
+    /// Whether operations begin late, so that other threads meet a planted mistake.
+    #[cfg(test)]
+    pub pauses: std::sync::atomic::AtomicBool,
 }
 
 impl Inner {
@@ -51,7 +61,16 @@ impl Inner {
         let block_bytes = region.statistics().block_bytes;
         let locked = Locked { pages, sleepers: 0, reclaimer_rests: false, is_closing: false, lost: None };
         let (changed, short) = (Condvar::new(), Condvar::new());
-        Inner { memory, region, block_bytes, locked: Mutex::new(locked), changed, short }
+        Inner {
+            memory,
+            region,
+            block_bytes,
+            locked: Mutex::new(locked),
+            changed,
+            short,
+            #[cfg(test)]
+            pauses: false.into(),
+        }
     }
 
     pub fn region(&self) -> &RemoteRegion {
@@ -78,7 +97,8 @@ impl Inner {
         }
     }
 
-    /// The reclaimer's thread, until [`Inner::close`]: has pages leave before faults need their room.
+    /// The reclaimer's thread, until [`Inner::close`]: has pages leave before faults need their room. While it rests, it checks that the
+    /// kernel still reports faults.
     pub fn reclaim(&self) {
         let mut locked = self.lock();
         while !locked.is_closing {
@@ -87,8 +107,13 @@ impl Inner {
                 continue;
             }
             locked.reclaimer_rests = true;
-            locked = self.short.wait(locked).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.short.wait_timeout(locked, CHECK_INTERVAL);
+            let (rested, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            locked = rested;
             locked.reclaimer_rests = false;
+            if timeout.timed_out() && locked.lost.is_none() && self.memory.check().is_err() {
+                self.lose(&mut locked, "checked while no page moved");
+            }
         }
     }
 
@@ -143,7 +168,10 @@ impl Inner {
                     locked.pages.done(work, changed);
                 }
             }
-            Err(error) => self.lose(&mut locked, &error.to_string()),
+            Err(error) => {
+                batch.iter().flatten().for_each(|work| locked.pages.failed(work));
+                self.lose(&mut locked, &error.to_string());
+            }
         }
         batch.fill(None);
         self.changed_now(&locked);
@@ -160,7 +188,10 @@ impl Inner {
         let mut locked = self.lock();
         match done {
             Ok(changed) => locked.pages.done(&work, changed),
-            Err(error) => self.lose(&mut locked, &error.to_string()),
+            Err(error) => {
+                locked.pages.failed(&work);
+                self.lose(&mut locked, &error.to_string());
+            }
         }
         self.changed_now(&locked);
         locked
@@ -191,6 +222,8 @@ impl Inner {
                 None => {}
             }
         }
+        #[cfg(test)]
+        self.pause();
         let protect = |(first, count)| self.memory.protect(first, count);
         protected.runs().try_for_each(protect).map_err(failed("protecting pages"))?;
         self.memory.drop_pages(dropped.as_slice()).map_err(failed("dropping pages"))
@@ -199,6 +232,8 @@ impl Inner {
     /// An operation on a page, of the thread that has its work. See [`super::memory`] for why buffers and pages in place are its own.
     /// Returns what it wrote to the region.
     fn operation(&self, work: &Work, op: Op) -> Result<Option<Changed>, MappingError> {
+        #[cfg(test)]
+        self.pause();
         let page = work.page;
         match op {
             Op::Protect => self.memory.protect(page, 1).map_err(failed("protecting a page"))?,
@@ -235,6 +270,13 @@ impl Inner {
         Ok(None)
     }
 
+    #[cfg(test)]
+    fn pause(&self) {
+        if self.pauses.load(std::sync::atomic::Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
     fn bytes(&self, work: &Work, from: Bytes) -> &PageBytes {
         match from {
             // SAFETY: the buffer is this work's.
@@ -262,13 +304,21 @@ impl Inner {
         Ok(())
     }
 
-    /// Remote memory is lost, or the kernel refuses what it has to do. Says so once.
+    /// Remote memory is lost, or the kernel refuses what it has to do. Says so once. If the kernel no longer reports faults, the whole
+    /// range becomes inaccessible, because absent pages would read as zeros.
     pub fn lose(&self, locked: &mut Locked, why: &str) {
         if locked.lost.is_none() {
-            say(&format!(
-                "p4rack: a mapping of remote memory is lost: {why}. Accesses to its absent pages end in SIGBUS.\n"
-            ));
-            locked.lost = Some(why.to_owned());
+            let (why, end) = match self.memory.check() {
+                Ok(()) => (why.to_owned(), "Accesses to its absent pages end in SIGBUS"),
+                Err(error) => {
+                    let denied = self.memory.deny_all();
+                    let end = "All accesses to it end in SIGSEGV";
+                    let end = denied.map_or("Its absent pages read as zeros: end the program", |()| end);
+                    (format!("{UNREGISTERED} ({error}): {why}"), end)
+                }
+            };
+            say(&format!("p4rack: a mapping of remote memory is lost: {why}. {end}.\n"));
+            locked.lost = Some(why);
         }
         locked.pages.lose();
         self.changed.notify_all();
@@ -298,7 +348,10 @@ impl Inner {
                 Step::Release(buffer) => self.release(&mut locked, buffer),
                 Step::Work(work) => {
                     locked = self.carry_out_one(locked, work);
-                    return if locked.pages.is_lost() { Err(self.lost(&locked)) } else { Ok(false) };
+                    // After a loss, the next answer says whether the page came into place.
+                    if !locked.pages.is_lost() {
+                        return Ok(false);
+                    }
                 }
                 Step::Lost => return Err(self.lost(&locked)),
             }

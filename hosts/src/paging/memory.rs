@@ -1,4 +1,4 @@
-//! Memory of a mapping: the range, and buffers of a page each.
+//! Memory of a mapping: the range, a page that is never in place, and buffers of a page each, in this order.
 //!
 //! **Safety.** The range is the program's. This module touches its pages only as operations of a work do, which [`Pages`](super::pages)
 //! hands to one thread at a time for each page: it reads a page in place only while the page is protected, so that nothing writes it,
@@ -53,8 +53,8 @@ impl Fresh {
         }
     }
 
-    fn page(&self, number: u32) -> NonNull<PageBytes> {
-        let at = number as usize * PAGE_BYTES;
+    fn page(&self, number: usize) -> NonNull<PageBytes> {
+        let at = number * PAGE_BYTES;
         assert!(at < self.bytes, "within");
         // SAFETY: in bounds.
         unsafe { self.start.add(at) }.cast()
@@ -72,8 +72,9 @@ impl Drop for Fresh {
 /// See the [module](self).
 pub struct Memory {
     uffd: Uffd,
-    range: Fresh,
-    buffers: Fresh,
+    fresh: Fresh,
+    /// Pages of the range.
+    pages: u32,
     /// This process, to drop scattered pages with one call. `None`: the kernel has no such call.
     process: Option<OwnedFd>,
 }
@@ -86,15 +87,16 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// A range of absent pages, and buffers without memory.
     pub fn new(uffd: Uffd, pages: u32, buffers: u32) -> Result<Memory, MappingError> {
-        let (range, buffers) = (Fresh::new(u64::from(pages) * PAGE)?, Fresh::new(u64::from(buffers) * PAGE)?);
+        let registered_bytes = (u64::from(pages) + 1) * PAGE;
+        let fresh = Fresh::new(registered_bytes + u64::from(buffers) * PAGE)?;
         let what = "registering the range";
-        let registered = uffd.register(range.start.as_ptr() as u64, range.bytes as u64);
+        let registered = uffd.register(fresh.start.as_ptr() as u64, registered_bytes);
         registered.map_err(|source| MappingError::System { what, source })?;
         // SAFETY: it takes no pointers.
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
         // SAFETY: the kernel has just returned it.
         let process = (process >= 0).then(|| unsafe { OwnedFd::from_raw_fd(process as libc::c_int) });
-        let mut memory = Memory { uffd, range, buffers, process };
+        let mut memory = Memory { uffd, fresh, pages, process };
         // Kernels before 6.13 drop no pages this way, not even of the process itself.
         if memory.process.is_some() && memory.drop_together(&[0]).is_err() {
             memory.process = None;
@@ -107,17 +109,26 @@ impl Memory {
     }
 
     pub fn start(&self) -> NonNull<u8> {
-        self.range.start
+        self.fresh.start
+    }
+
+    fn range_bytes(&self) -> usize {
+        self.pages as usize * PAGE_BYTES
     }
 
     /// The page at an address. `None`: it is not of the range.
     pub fn page_at(&self, address: u64) -> Option<Page> {
-        let at = address.checked_sub(self.range.start.as_ptr() as u64)?;
-        (at < self.range.bytes as u64).then_some((at / PAGE) as Page)
+        let at = address.checked_sub(self.fresh.start.as_ptr() as u64)?;
+        (at < self.range_bytes() as u64).then_some((at / PAGE) as Page)
     }
 
     fn address(&self, page: Page) -> u64 {
-        self.range.page(page).as_ptr() as u64
+        self.fresh.page(page as usize).as_ptr() as u64
+    }
+
+    /// Errors: the kernel no longer reports faults. It refuses to protect the page behind the range, which protects nothing otherwise.
+    pub fn check(&self) -> io::Result<()> {
+        self.protect(self.pages, 1)
     }
 
     /// Writes to `count` pages fault from now on.
@@ -149,7 +160,7 @@ impl Memory {
         match (pages, &self.process) {
             ([_, _, ..], Some(_)) => pages.chunks(BATCH).try_for_each(|some| self.drop_together(some)),
             _ => pages.iter().try_for_each(|page| {
-                self.range.advise(*page as usize * PAGE_BYTES, PAGE_BYTES, libc::MADV_DONTNEED)
+                self.fresh.advise(*page as usize * PAGE_BYTES, PAGE_BYTES, libc::MADV_DONTNEED)
             }),
         }
     }
@@ -160,7 +171,10 @@ impl Memory {
         let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         let mut parts = [nothing; BATCH];
         for (part, page) in parts.iter_mut().zip(pages) {
-            *part = libc::iovec { iov_base: self.range.page(*page).as_ptr().cast(), iov_len: PAGE_BYTES };
+            *part = libc::iovec {
+                iov_base: self.fresh.page(*page as usize).as_ptr().cast(),
+                iov_len: PAGE_BYTES,
+            };
         }
         let count = pages.len().min(BATCH);
         // SAFETY: pointer and count describe `parts`, which are pages of the range; see `advise`.
@@ -189,7 +203,12 @@ impl Memory {
     /// The page is in place and protected, and stays so as long as the result is used.
     pub unsafe fn placed(&self, page: Page) -> &PageBytes {
         // SAFETY: in bounds, and by the caller's promise there and not written.
-        unsafe { self.range.page(page).as_ref() }
+        unsafe { self.fresh.page(page as usize).as_ref() }
+    }
+
+    /// A buffer's number among all pages.
+    fn place(&self, buffer: Buffer) -> usize {
+        self.pages as usize + 1 + buffer as usize
     }
 
     /// A buffer.
@@ -199,27 +218,33 @@ impl Memory {
     #[allow(clippy::mut_from_ref)] // Buffers are borrowed singly; the caller keeps them apart.
     pub unsafe fn buffer(&self, buffer: Buffer) -> &mut PageBytes {
         // SAFETY: in bounds, initialised by the kernel, and nothing else's by the caller's promise.
-        unsafe { self.buffers.page(buffer).as_mut() }
+        unsafe { self.fresh.page(self.place(buffer)).as_mut() }
     }
 
     /// Gives back the memory of a buffer that is not in use.
     pub fn release(&self, buffer: Buffer) -> io::Result<()> {
-        self.buffers.advise(buffer as usize * PAGE_BYTES, PAGE_BYTES, libc::MADV_DONTNEED)
+        self.fresh.advise(self.place(buffer) * PAGE_BYTES, PAGE_BYTES, libc::MADV_DONTNEED)
     }
 
-    /// Makes accesses to a page end in a signal, as nothing can answer them.
+    /// Makes accesses to a page that is absent end in a signal, as nothing can answer them. One that is in place becomes writable.
     pub fn deny(&self, page: Page) -> io::Result<()> {
         if !self.uffd.can_poison() {
-            let (start, bytes) = (self.range.start.as_ptr(), self.range.bytes);
-            // SAFETY: the range is of this mapping; that accesses fail from now on is the purpose.
-            unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_NONE) };
-            return self.uffd.unregister(start as u64, bytes as u64);
+            self.deny_all()?;
+            return self.uffd.unregister(self.start().as_ptr() as u64, self.range_bytes() as u64);
         }
-        self.drop_pages(&[page])?;
         match self.uffd.poison(self.address(page), PAGE) {
-            // Another thread has.
-            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => self.wake(page),
+            // In place, or denied by another thread.
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => self.unprotect(page),
             poisoned => poisoned,
+        }
+    }
+
+    /// Makes accesses to the range end in a signal.
+    pub fn deny_all(&self) -> io::Result<()> {
+        // SAFETY: the range is of this mapping; that accesses fail from now on is the purpose.
+        match unsafe { libc::mprotect(self.start().as_ptr().cast(), self.range_bytes(), libc::PROT_NONE) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 }

@@ -17,7 +17,7 @@
 //! - **Leaving.** Pages leave in batches, by a thread of the mapping before room is short, or else by the thread that needs room.
 //!   `pages.rs` has the order of the steps, and what stays.
 //! - **Memory.** Pages in place, twins, pages on the shelf and tables never exceed `pages_bytes`. The region's bytes are its own.
-//! - **A loss** of the region ends the mapping. Pages in place stay as they are; the first access that needs the region ends in SIGBUS,
+//! - **A loss** of the region ends the mapping. Pages in place stay, and may be written; the first access to an absent page ends in SIGBUS,
 //!   after a message on standard error. There is no other answer to a load.
 //!
 //! What a program must not do with the range: map, protect, lock or advise it ([`Mapping::discard`] is for dropping); have the kernel
@@ -173,7 +173,10 @@ impl Mapping {
     }
 
     /// Drops the content of whole pages without writing it back; they read as zeros from then on. Threads that use them at the same time
-    /// may see either. Errors: not whole pages of the range; the mapping is lost.
+    /// may see either. The region isn't involved: blocks of the pages that it already has stay in its local memory, and are written to
+    /// remote memory if they are dirty. The caller's stack must not be in the range.
+    ///
+    /// Errors: not whole pages of the range; the mapping is lost.
     pub fn discard(&self, at: u64, bytes: u64) -> Result<(), MappingError> {
         let end = at.saturating_add(bytes);
         if !at.is_multiple_of(PAGE) || !bytes.is_multiple_of(PAGE) || end > self.bytes() {
@@ -215,7 +218,8 @@ impl Mapping {
         })
     }
 
-    /// Waits until all writes to the range that returned before are in remote memory. Errors: the mapping is lost.
+    /// Waits until all writes to the range that returned before are in remote memory. The caller's stack must not be in the range.
+    /// Errors: the mapping is lost.
     pub fn flush(&self) -> Result<(), MappingError> {
         with_signals_blocked(|| {
             let mut locked = self.inner.lock();

@@ -199,7 +199,7 @@ impl Pages {
         self.lost
     }
 
-    /// Remote memory is lost: no page moves from now on.
+    /// Remote memory is lost: no page begins to move from now on.
     pub fn lose(&mut self) {
         self.lost = true;
     }
@@ -221,21 +221,30 @@ impl Pages {
 
     /// A fault on a page.
     pub fn fault(&mut self, page: Page, writes: bool) -> Step {
-        if self.lost {
-            return Step::Lost;
-        }
         let Some(entry) = self.table.find(page) else { return self.fill(page, writes) };
         match self.table.place(entry).state {
             State::Moving if planted!(self, TwoFetches) => self.fill(page, writes),
             State::Moving => Step::Wait,
             State::Dirty => Step::Ready,
             State::Clean if !writes => Step::Ready,
+            State::Clean if self.lost => self.free_for_writes(entry),
             State::Clean => self.make_twin(entry),
             State::Shelved => self.restore(entry, writes),
+            State::Stuck => Step::Lost,
         }
     }
 
+    /// Nothing is written back after a loss, so no twin is needed.
+    fn free_for_writes(&mut self, entry: Entry) -> Step {
+        self.table.unlink(&mut self.placed, entry);
+        self.table.place_mut(entry).twin = Twin::Zeros;
+        self.work(entry, [Some(Op::Unprotect), None, None], End::InPlace)
+    }
+
     fn fill(&mut self, page: Page, writes: bool) -> Step {
+        if self.lost {
+            return Step::Lost;
+        }
         let content = self.table.content(page);
         let has_twin = writes && content != 0;
         if let Some(step) = self.lacks(1, has_twin.into()) {
@@ -288,6 +297,9 @@ impl Pages {
     }
 
     fn restore(&mut self, entry: Entry, writes: bool) -> Step {
+        if self.lost {
+            return Step::Lost;
+        }
         let place = *self.table.place(entry);
         let becomes_twin = writes && place.twin == Twin::None;
         // A place, and the share of the shelf, which is held back for another page.
@@ -350,6 +362,7 @@ impl Pages {
         Some(match place.state {
             _ if self.lost => Step::Lost,
             _ if !self.table.is_used(entry) => Step::Ready,
+            State::Stuck => Step::Lost,
             State::Moving => Step::Wait,
             State::Clean => Step::Ready,
             State::Shelved if place.twin == Twin::None => Step::Ready,
@@ -376,6 +389,7 @@ impl Pages {
             return Step::Ready;
         };
         match self.table.place(entry).state {
+            State::Stuck => Step::Lost,
             State::Moving => Step::Wait,
             State::Shelved => {
                 self.table.unlink(&mut self.shelf, entry);
@@ -395,6 +409,12 @@ impl Pages {
     pub fn released(&mut self, buffer: Buffer) {
         self.backed -= 1;
         self.unbacked.push(buffer);
+    }
+
+    /// An operation of a work has failed, which ends the mapping.
+    pub fn failed(&mut self, work: &Work) {
+        self.lost = true;
+        self.table.place_mut(work.entry).state = State::Stuck;
     }
 
     /// All operations of a work are done. `changed`: what was written to the region.

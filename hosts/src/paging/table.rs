@@ -24,6 +24,8 @@ pub enum State {
     Dirty,
     /// In a buffer.
     Shelved,
+    /// Its work has failed, and the mapping is lost: wherever the page is, it stays there.
+    Stuck,
 }
 
 /// What a page was when it was last as the region has it.

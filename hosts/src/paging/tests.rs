@@ -353,3 +353,34 @@ fn planted_mistakes_are_seen() {
         assert!(whys.iter().any(|why| why.contains(found)), "{plant:?}: {:?}", whys.first());
     }
 }
+
+#[test]
+fn after_a_loss_pages_in_place_stay_and_no_other_comes() {
+    let mut pages = Pages::new(PAGES, 64, 32, 0xff);
+    let begin = |pages: &mut Pages, page, writes| match pages.fault(page, writes) {
+        Step::Work(work) => work,
+        other => panic!("page {page}: {other:?}"),
+    };
+    for (page, writes) in [(0, false), (1, true)] {
+        let work = begin(&mut pages, page, writes);
+        pages.done(&work, Changed::default());
+    }
+    let (moving, failing) = (begin(&mut pages, 2, false), begin(&mut pages, 3, false));
+    pages.failed(&failing);
+    // In place: clean and dirty.
+    assert!(matches!(pages.fault(0, false), Step::Ready) && matches!(pages.fault(1, true), Step::Ready));
+    // The first write needs no twin, and so no room.
+    let work = begin(&mut pages, 0, true);
+    assert_eq!(work.ops, [Some(Op::Unprotect), None, None]);
+    pages.done(&work, Changed::default());
+    assert!(matches!(pages.fault(0, true), Step::Ready));
+    // What still moves comes to an end.
+    assert!(matches!(pages.fault(2, false), Step::Wait));
+    pages.done(&moving, Changed::default());
+    assert!(matches!(pages.fault(2, false), Step::Ready));
+    for page in [3, 4] {
+        assert!(matches!(pages.fault(page, false), Step::Lost), "page {page}");
+    }
+    assert!(pages.shelve().is_none() && pages.evict().is_none());
+    assert!(matches!(pages.clean(0), Some(Step::Lost)) && matches!(pages.discard(0), Step::Lost));
+}

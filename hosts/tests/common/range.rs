@@ -40,8 +40,19 @@ impl Range {
     /// Bytes that are in place, as the kernel counts them.
     #[allow(dead_code)]
     pub fn resident_bytes(&self) -> u64 {
+        self.resident(0)
+    }
+
+    /// Bytes of its buffers that are in memory, as the kernel counts them. Buffers begin a page behind the range.
+    #[allow(dead_code)]
+    pub fn buffers_resident_bytes(&self) -> u64 {
+        self.resident(self.bytes as usize + 4_096)
+    }
+
+    /// Of the kernel's mapping that begins here.
+    fn resident(&self, at: usize) -> u64 {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let start = format!("{:x}-", self.start);
+        let start = format!("{:x}-", self.start + at);
         let lines = maps.lines().skip_while(|line| !line.starts_with(&start));
         let resident = lines.skip(1).find_map(|line| line.strip_prefix("Rss:")).unwrap();
         resident.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1_024
