@@ -31,6 +31,8 @@ mod memory;
 mod pages;
 #[cfg(test)]
 mod plant;
+#[cfg(test)]
+mod planted;
 mod signal;
 mod statistics;
 mod table;
