@@ -52,28 +52,43 @@ impl Extents {
         self.free.splice(nth..=nth, left);
     }
 
-    /// Frees the used pieces of a range. Each piece is given to `each` first.
-    pub fn release(&mut self, range: Range<u32>, mut each: impl FnMut(Range<u32>)) {
+    /// Takes the free pieces of a range, so that all of it is in use.
+    pub fn take_rest(&mut self, range: Range<u32>) {
+        loop {
+            let nth = self.free.partition_point(|free| free.end <= range.start);
+            let Some(free) = self.free.get(nth).filter(|free| free.start < range.end) else { return };
+            let piece = free.start.max(range.start)..free.end.min(range.end);
+            self.cut(nth, piece);
+        }
+    }
+
+    /// Frees the used pieces of a range. Each piece is given to `each` first; if that fails for one, all stay in use. Returns whether
+    /// they are free.
+    pub fn release(&mut self, range: Range<u32>, mut each: impl FnMut(Range<u32>) -> bool) -> bool {
         if range.is_empty() {
-            return;
+            return true;
         }
         // The free ranges that touch it become one with it.
         let first = self.free.partition_point(|free| free.end < range.start);
         let behind = self.free.partition_point(|free| free.start <= range.end);
-        let (mut whole, mut at) = (range.clone(), range.start);
+        let (mut whole, mut at, mut used_pages) = (range.clone(), range.start, 0);
         let mut used = |piece: Range<u32>| {
-            if !piece.is_empty() {
-                self.in_use -= piece.len() as u32;
-                each(piece);
-            }
+            used_pages += piece.len() as u32;
+            piece.is_empty() || each(piece)
         };
         for free in &self.free[first..behind] {
-            used(at..free.start);
+            if !used(at..free.start) {
+                return false;
+            }
             at = at.max(free.end);
             whole = whole.start.min(free.start)..whole.end.max(free.end);
         }
-        used(at..range.end);
+        if !used(at..range.end) {
+            return false;
+        }
+        self.in_use -= used_pages;
         self.free.splice(first..behind, [whole]);
+        true
     }
 
     /// Pages in use, and the most that ever were.
@@ -93,7 +108,10 @@ mod tests {
         assert_eq!(extents.take(5, 1), None);
         let mut released = |range| {
             let mut pieces = Vec::new();
-            extents.release(range, |piece| pieces.push((piece.start, piece.end)));
+            assert!(extents.release(range, |piece| {
+                pieces.push((piece.start, piece.end));
+                true
+            }));
             let free = extents.free.iter().map(|free| (free.start, free.end));
             (pieces, free.collect::<Vec<_>>())
         };
@@ -119,8 +137,26 @@ mod tests {
         let other = [extents.take(2, 1), extents.take(2, 1)][1].unwrap();
         assert!(!extents.take_at(2..3), "in use");
         assert!(extents.take_at(4..6) && !extents.take_at(5..7) && !extents.take_at(7..9));
-        extents.release(other..other + 2, |_| {});
+        extents.release(other..other + 2, |_| true);
         assert!(extents.take_at(2..4) && !extents.take_at(2..4));
+    }
+
+    #[test]
+    fn the_free_pieces_of_a_range_are_taken() {
+        let mut extents = Extents::new(16, 0);
+        assert!(extents.take_at(4..6) && extents.take_at(8..9));
+        extents.take_rest(3..12);
+        assert_eq!((extents.free.as_slice(), extents.in_use()), (&[0..3, 12..16][..], (9, 9)));
+        extents.take_rest(0..16);
+        assert_eq!((extents.free.len(), extents.in_use()), (0, (16, 16)));
+    }
+
+    #[test]
+    fn pages_whose_content_cannot_be_dropped_stay_in_use() {
+        let mut extents = Extents::new(16, 0);
+        assert!(extents.take_at(0..4) && extents.take_at(8..12));
+        assert!(!extents.release(0..12, |piece| piece.start < 8));
+        assert_eq!((extents.in_use(), extents.take(5, 1)), ((8, 8), None));
     }
 
     /// Against a plain list of pages: nothing is given twice, and all comes back.
@@ -149,6 +185,7 @@ mod tests {
                     for page in piece {
                         assert!(std::mem::take(&mut expected[(page - range.start) as usize]));
                     }
+                    true
                 });
                 assert!(expected.iter().all(|left| !left));
                 used[range.start as usize..range.end as usize].fill(false);

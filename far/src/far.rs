@@ -1,20 +1,22 @@
 //! Far memory of this process: a mapping of remote memory, and which of its pages are in use.
 
 use crate::extents::Extents;
+use crate::keeper::{self, Job};
 use crate::threads::Inside;
+use crate::{near, process};
 use p4rack_memory::far::{FarMemory, Figures, Full, PAGE_BYTES};
-use p4rack_memory::mapping::Mapping;
+use p4rack_memory::mapping::{Mapping, with_signals_blocked};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Where far memory lies: read by every call that frees something. An empty range until it is open.
 static START: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Allocations of this size or more go far; `usize::MAX` until far memory is open, and in a forked child.
 static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Whether this process was forked: it has none of the parent's far memory.
-static FORKED: AtomicBool = AtomicBool::new(false);
+/// Whether this process has left far memory to its parent.
+static LEFT: AtomicBool = AtomicBool::new(false);
 static FAR: OnceLock<Far> = OnceLock::new();
 
 /// Far memory.
@@ -36,6 +38,9 @@ struct Counts {
     mappings: AtomicU64,
     refused: AtomicU64,
     near: AtomicU64,
+    /// Pages in use, and the most that ever were.
+    in_use: AtomicU32,
+    in_use_max: AtomicU32,
 }
 
 /// What an allocation is for.
@@ -72,15 +77,35 @@ pub fn publish(memory: FarMemory, min_bytes: usize, full: Full) {
     MIN_BYTES.store(min_bytes, Ordering::Release);
 }
 
-/// Leaves far memory to the parent process: called in a forked child.
-pub fn leave() {
-    FORKED.store(true, Ordering::Relaxed);
-    MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
+/// Whether this process was forked from the one with far memory: it has none.
+#[inline]
+pub fn is_forked() -> bool {
+    let is_child = process::is_child();
+    if is_child && !LEFT.load(Ordering::Relaxed) {
+        leave();
+    }
+    is_child
 }
 
-/// Whether this process was forked from the one with far memory.
-pub fn is_forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
+/// Leaves far memory to the parent process. There is a hole in the child's address space, in which the kernel would put the child's own
+/// mappings: it is filled, because what the child does to addresses there has no effect.
+#[cold]
+fn leave() {
+    if LEFT.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
+    let (start, bytes) = (START.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: a new mapping that replaces nothing.
+    let filled = unsafe { near::mmap(start as *mut libc::c_void, bytes, libc::PROT_NONE, flags, -1, 0) };
+    if bytes > 0 && filled as usize != start {
+        crate::say(
+            "a child has memory of its own where its parent has far memory: ",
+            "use fork in place of clone",
+        );
+        std::process::abort();
+    }
 }
 
 /// The figures of far memory, without process and time; `None` before it is open.
@@ -148,11 +173,13 @@ fn pages(bytes: usize) -> Option<u32> {
 
 impl Far {
     fn figures(&self) -> Figures {
-        let (now, most) = self.extents().in_use();
+        let in_use =
+            [&self.counts.in_use, &self.counts.in_use_max].map(|pages| pages.load(Ordering::Relaxed));
+        let [in_use_bytes, in_use_max_bytes] = in_use.map(|pages| u64::from(pages) * PAGE_BYTES);
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Figures {
-            in_use_bytes: u64::from(now) * PAGE_BYTES,
-            in_use_max_bytes: u64::from(most) * PAGE_BYTES,
+            in_use_bytes,
+            in_use_max_bytes,
             objects: load(&self.counts.objects),
             mappings: load(&self.counts.mappings),
             refused: load(&self.counts.refused),
@@ -161,8 +188,16 @@ impl Far {
         }
     }
 
-    fn extents(&self) -> MutexGuard<'_, Extents> {
-        self.extents.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Works on the extents, behind their lock. A handler of the program must not run then: it might end the process, or allocate.
+    fn with_extents<T>(&self, work: impl FnOnce(&mut Extents) -> T) -> T {
+        with_signals_blocked(|| {
+            let mut extents = self.extents.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = work(&mut extents);
+            let (now, most) = extents.in_use();
+            self.counts.in_use.store(now, Ordering::Relaxed);
+            self.counts.in_use_max.store(most, Ordering::Relaxed);
+            done
+        })
     }
 
     fn address(&self, page: u32) -> usize {
@@ -177,7 +212,7 @@ impl Far {
 
     fn take(&self, bytes: usize, align: usize, kind: Kind) -> Option<usize> {
         let (pages, align) = (pages(bytes)?, pages(align)?);
-        let start = self.extents().take(pages, align)?;
+        let start = self.with_extents(|extents| extents.take(pages, align))?;
         if kind == Kind::Object {
             self.object(start).store(pages, Ordering::Relaxed);
         }
@@ -197,7 +232,7 @@ impl Far {
     pub fn take_at(&self, at: usize, bytes: usize) -> bool {
         let (Some(start), Some(pages)) = (self.page(at), pages(bytes)) else { return false };
         let end = start.checked_add(pages);
-        end.is_some_and(|end| self.extents().take_at(start..end))
+        end.is_some_and(|end| self.with_extents(|extents| extents.take_at(start..end)))
     }
 
     fn object(&self, page: u32) -> &AtomicU32 {
@@ -214,7 +249,7 @@ impl Far {
     pub fn free(&self, at: usize) -> bool {
         let Some(start) = self.page(at) else { return false };
         let pages = self.object(start).swap(0, Ordering::Relaxed);
-        self.release_pages(&mut self.extents(), start..start + pages);
+        self.release_pages(start..start + pages);
         pages > 0
     }
 
@@ -222,24 +257,32 @@ impl Far {
     pub fn resize(&self, at: usize, bytes: usize) -> bool {
         let (Some(start), Some(pages)) = (self.page(at), pages(bytes)) else { return false };
         let old = self.object(start).load(Ordering::Relaxed);
-        let mut extents = self.extents();
-        if pages > old && !extents.take_at(start + old..start.saturating_add(pages)) {
+        let end = start.saturating_add(pages);
+        if pages > old && !self.with_extents(|extents| extents.take_at(start + old..end)) {
             return false;
         }
         self.object(start).store(pages, Ordering::Relaxed);
-        self.release_pages(&mut extents, start + pages..start + old.max(pages));
+        self.release_pages(end..start + old.max(pages));
         true
     }
 
     /// Frees pages of mappings, which lie in far memory.
     pub fn release(&self, range: Range<usize>) {
-        let pages = self.whole_pages(range);
-        self.release_pages(&mut self.extents(), pages);
+        self.release_pages(self.whole_pages(range));
     }
 
-    /// Drops the content of pages: the next access reads zeros. They stay in use.
-    pub fn discard(&self, range: Range<usize>) {
-        self.drop_content(self.whole_pages(range));
+    /// Drops the content of pages: the next access reads zeros. They stay in use. Returns whether that was possible; it is not after a
+    /// loss.
+    pub fn discard(&self, range: Range<usize>) -> bool {
+        self.drop_content(self.whole_pages(range))
+    }
+
+    /// Pages for a new mapping in place of what was there. Returns whether that was possible, as [`discard`](Far::discard) does.
+    pub fn replace(&self, range: Range<usize>) -> bool {
+        let pages = self.whole_pages(range);
+        self.counts.mappings.fetch_add(1, Ordering::Relaxed);
+        self.with_extents(|extents| extents.take_rest(pages.clone()));
+        self.drop_content(pages)
     }
 
     /// Pages of a range that begins at a page; its last page counts whole, as the kernel counts.
@@ -249,19 +292,35 @@ impl Far {
         (from / page_bytes) as u32..to.div_ceil(page_bytes) as u32
     }
 
-    /// The lock is held for as long: a page must not be taken again before its content is gone.
-    fn release_pages(&self, extents: &mut Extents, range: Range<u32>) {
-        extents.release(range, |used| self.drop_content(used));
-    }
-
-    fn drop_content(&self, pages: Range<u32>) {
-        let (at, bytes) = (u64::from(pages.start) * PAGE_BYTES, pages.len() as u64 * PAGE_BYTES);
-        if bytes > 0
-            && let Err(error) = self.memory.discard(at, bytes)
-        {
-            // Old bytes where the program expects zeros would be worse than its end.
-            crate::say("dropping freed pages: ", &error.to_string());
-            std::process::abort();
+    /// The lock is held until the content is gone: a page must not be taken again before. After a loss, pages stay taken: old bytes where
+    /// the program expects zeros would be worse.
+    fn release_pages(&self, range: Range<u32>) {
+        if !range.is_empty() {
+            self.with_extents(|extents| extents.release(range, |used| self.drop_content(used)));
         }
     }
+
+    fn drop_content(&self, pages: Range<u32>) -> bool {
+        let (at, bytes) = (u64::from(pages.start) * PAGE_BYTES, pages.len() as u64 * PAGE_BYTES);
+        match is_stack_far() {
+            true => with_signals_blocked(|| keeper::ask(Job::Discard(at, bytes))),
+            false => self.drop_here(at, bytes),
+        }
+    }
+
+    /// Drops content, under the mapping's lock. The mapping itself names the cause of a failure.
+    fn drop_here(&self, at: u64, bytes: u64) -> bool {
+        self.memory.discard(at, bytes).is_ok()
+    }
+}
+
+/// Drops the content of far memory: an offset and bytes. Call it on a thread of the library.
+pub fn discard(at: u64, bytes: u64) -> bool {
+    FAR.get().is_some_and(|far| far.drop_here(at, bytes))
+}
+
+/// Whether the stack of this thread lies in far memory.
+pub fn is_stack_far() -> bool {
+    let here = std::hint::black_box(0u8);
+    is_far(&raw const here as usize)
 }

@@ -151,12 +151,17 @@ pub unsafe extern "C" fn free(object: *mut c_void) {
     }
 }
 
-/// Frees a heap object of the library. A forked child has none of its parent's far memory, and nothing to free.
+/// Frees a heap object of the library, and keeps `errno`, as `free` does. A forked child has none of its parent's far memory, and nothing to
+/// free.
 #[cold]
 fn free_far(at: usize) {
+    // SAFETY: the C library gives each thread its own `errno`.
+    let errno = unsafe { *libc::__errno_location() };
     if let Some((far, _inside)) = far::for_program() {
         far.free(at);
     }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
 }
 
 /// `posix_memalign`.

@@ -8,15 +8,18 @@
 //!
 //! - **What is far** lies in one range of addresses, so a freed pointer is told apart by a comparison.
 //! - **The library's own memory** is near: its Rust code allocates with the C library's allocator by names that are not interposed, and its
-//!   threads' mappings are the kernel's ([`threads`]).
+//!   threads' mappings are the kernel's ([`threads`]). Its descriptors outlive a program that closes all ([`descriptors`]).
 //! - **No lock** of the program's allocator is needed to serve a fault, so that allocator's own tables may be far.
 
+mod descriptors;
 mod extents;
 mod far;
 mod global;
 mod heap;
+mod keeper;
 mod maps;
 mod near;
+mod process;
 mod start;
 mod threads;
 

@@ -37,10 +37,12 @@ pub unsafe extern "C" fn mmap(
     file: c_int,
     offset: off_t,
 ) -> *mut c_void {
+    // A child's address space is put in order before it gets its first mapping.
+    far::is_forked();
     let far_part = far::part(at as usize, bytes);
     if flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0 {
         if !far_part.is_empty() {
-            return over_far(at as usize, bytes, far_part, flags);
+            return over_far(at as usize, bytes, far_part, (protection, flags));
         }
     } else if far::is_large(bytes)
         && flags & !NO_MATTER == PRIVATE
@@ -83,14 +85,26 @@ fn anonymous(at: usize, bytes: usize) -> Option<*mut c_void> {
     }
 }
 
-/// A new mapping over pages of far memory: anonymous ones become zeros, all others are refused.
-fn over_far(at: usize, bytes: usize, part: Range<usize>, flags: c_int) -> *mut c_void {
-    let is_replaced = part.len() == bytes && flags & PRIVATE == PRIVATE && flags & libc::MAP_FIXED != 0;
-    let Some((far, _inside)) = is_replaced.then(far::for_program).flatten() else {
-        return not_mapped(libc::EINVAL);
+/// A new mapping over pages of far memory: private anonymous ones that are readable and writable replace what was there, all others are
+/// refused.
+fn over_far(at: usize, bytes: usize, part: Range<usize>, (protection, flags): (c_int, c_int)) -> *mut c_void {
+    let is_new = flags & libc::MAP_FIXED_NOREPLACE != 0;
+    let kind = flags & (libc::MAP_TYPE | libc::MAP_ANONYMOUS);
+    let fits = is_page(at) && part.len() == bytes && kind == PRIVATE && protection == ACCESS;
+    let Some((far, _inside)) = fits.then(far::for_program).flatten() else {
+        return not_mapped(if is_new && is_page(at) { libc::EEXIST } else { libc::EINVAL });
     };
-    far.discard(part);
-    at as *mut c_void
+    match is_new {
+        true if far.map_at(at, bytes) => at as *mut c_void,
+        true => not_mapped(libc::EEXIST),
+        false if far.replace(part) => at as *mut c_void,
+        // Far memory is lost.
+        false => not_mapped(libc::ENOMEM),
+    }
+}
+
+fn is_page(at: usize) -> bool {
+    (at as u64).is_multiple_of(PAGE_BYTES)
 }
 
 /// `munmap`.
@@ -101,7 +115,11 @@ fn over_far(at: usize, bytes: usize, part: Range<usize>, flags: c_int) -> *mut c
 pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: size_t) -> c_int {
     // SAFETY: the caller's promise, for the parts that are near.
     let kernel = |at, bytes| unsafe { near::munmap(at, bytes) };
-    apart(at as usize, bytes, |far, part| far.release(part), kernel)
+    let release = |far: &far::Far, part| {
+        far.release(part);
+        true
+    };
+    apart(at as usize, bytes, release, kernel)
 }
 
 /// `madvise`: pages that aren't needed are dropped; all other advice has no effect on far memory.
@@ -110,12 +128,11 @@ pub unsafe extern "C" fn munmap(at: *mut c_void, bytes: size_t) -> c_int {
 /// As in C.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: size_t, advice: c_int) -> c_int {
-    let drops = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE | libc::MADV_REMOVE);
-    let far_part = |far: &far::Far, part| {
-        if drops {
-            far.discard(part);
-        }
-    };
+    let drops = matches!(
+        advice,
+        libc::MADV_DONTNEED | libc::MADV_DONTNEED_LOCKED | libc::MADV_FREE | libc::MADV_REMOVE
+    );
+    let far_part = |far: &far::Far, part| !drops || far.discard(part);
     // SAFETY: the caller's promise, for the parts that are near.
     let kernel = |at, bytes| unsafe { near::madvise(at, bytes, advice) };
     apart(at as usize, bytes, far_part, kernel)
@@ -126,15 +143,20 @@ pub unsafe extern "C" fn madvise(at: *mut c_void, bytes: size_t, advice: c_int) 
 fn apart(
     at: usize,
     bytes: usize,
-    far_part: impl FnOnce(&far::Far, Range<usize>),
+    far_part: impl FnOnce(&far::Far, Range<usize>) -> bool,
     kernel: impl Fn(usize, usize) -> c_int,
 ) -> c_int {
     let part = far::part(at, bytes);
     if part.is_empty() {
         return kernel(at, bytes);
     }
+    if !is_page(at) {
+        return fail(libc::EINVAL);
+    }
     match far::for_program() {
-        Some((far, _inside)) => far_part(far, part.clone()),
+        // Far memory is lost.
+        Some((far, _inside)) if !far_part(far, part.clone()) => return fail(libc::EIO),
+        Some(_) => {}
         // A child has no far memory: there is nothing to do.
         None if far::is_forked() => {}
         None => return kernel(at, bytes),
@@ -155,11 +177,12 @@ fn apart(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mprotect(at: *mut c_void, bytes: size_t, protection: c_int) -> c_int {
     let part = far::part(at as usize, bytes);
-    if part.is_empty() || far::for_program().is_none() {
+    let is_programs = far::for_program().is_some();
+    if part.is_empty() || !is_programs && !far::is_forked() {
         // SAFETY: the caller's promise.
         return unsafe { near::mprotect(at as usize, bytes, protection) };
     }
-    match protection == ACCESS && part.len() == bytes {
+    match is_programs && protection == ACCESS && part.len() == bytes {
         true => 0,
         false => fail(libc::EACCES),
     }
@@ -181,6 +204,9 @@ pub unsafe extern "C" fn mremap(
     if far::part(at as usize, bytes.max(1)).is_empty() && !is_to_far {
         // SAFETY: the caller's promise; neither place is in far memory.
         return unsafe { near::mremap(at, bytes, new, flags, to) };
+    }
+    if !is_page(at as usize) {
+        return not_mapped(libc::EINVAL);
     }
     let whole = |bytes: usize| bytes.checked_next_multiple_of(PAGE_BYTES as usize);
     let (Some(bytes), Some(new)) = (whole(bytes), whole(new)) else { return not_mapped(libc::EINVAL) };

@@ -3,7 +3,7 @@
 //! The next allocator may be the C library's or another library's, such as jemalloc: what it gives goes back to it. Until the dynamic
 //! linker has named it, requests are served from a small buffer, because the linker itself may allocate.
 
-use libc::{c_int, c_long, c_void, size_t};
+use libc::{c_int, c_long, c_uint, c_void, size_t};
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, transmute};
@@ -193,4 +193,34 @@ pub unsafe fn madvise(at: usize, bytes: size_t, advice: c_int) -> c_int {
 pub unsafe fn mprotect(at: usize, bytes: size_t, protection: c_int) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { libc::syscall(libc::SYS_mprotect, at, bytes, c_long::from(protection)) as c_int }
+}
+
+/// The kernel's `close`.
+///
+/// # Safety
+/// As `close`'s.
+pub unsafe fn close(fd: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_close, c_long::from(fd)) as c_int }
+}
+
+/// The kernel's `dup3`.
+///
+/// # Safety
+/// As `dup3`'s.
+pub unsafe fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_dup3, c_long::from(fd), c_long::from(to), c_long::from(flags)) as c_int }
+}
+
+/// The kernel's `close_range`.
+///
+/// # Safety
+/// As `close_range`'s.
+pub unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, c_long::from(first), c_long::from(last), c_long::from(flags))
+            as c_int
+    }
 }
