@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"p4rackfm";
 /// Of the figures and their order.
@@ -155,12 +155,23 @@ pub struct About {
     pub policy: String,
 }
 
+/// Where a file is until it is whole: a command that is killed may leave it.
+pub fn unnamed(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
 /// Makes a file without figures yet, in place of an older one. Its lock ends with the returned file.
 pub fn create(path: &Path, about: &About) -> io::Result<File> {
     // It gets its name when it is whole and locked: files without a lock are removed.
-    let unnamed = path.with_extension("new");
-    let mut file =
-        OpenOptions::new().write(true).read(true).create(true).truncate(true).mode(0o600).open(&unnamed)?;
+    let unnamed = unnamed(path);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .read(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&unnamed)?;
     file.lock_shared()?;
     let mut bytes = Figures::default().bytes();
     bytes.resize(ABOUT, 0);
@@ -170,10 +181,21 @@ pub fn create(path: &Path, about: &About) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a file for reading. Errors: it is not a regular file.
+fn open(path: &Path) -> io::Result<File> {
+    // A pipe would wait for its other end.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file")),
+    }
+}
+
 /// Reads a file. Errors: it can't be read, or is no file of figures of this version.
 pub fn read(path: &Path) -> io::Result<(About, Figures)> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
     let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     let figures = Figures::parse(&bytes).map_err(wrong)?;
     let about = bytes.get(ABOUT..).ok_or_else(|| wrong("cut short".to_owned()))?;
@@ -182,7 +204,7 @@ pub fn read(path: &Path) -> io::Result<(About, Figures)> {
 
 /// Whether a process still writes a file, or the command that made it still runs.
 pub fn is_held(path: &Path) -> io::Result<bool> {
-    Ok(File::open(path)?.try_lock().is_err())
+    Ok(open(path)?.try_lock().is_err())
 }
 
 /// The library's end of a file.

@@ -5,7 +5,7 @@ mod figures;
 mod open;
 mod settings;
 
-pub use figures::{About, Figures, Writer, create, is_held, read};
+pub use figures::{About, Figures, Writer, create, is_held, read, unnamed};
 pub use open::{FarError, FarMemory, open};
 pub use settings::{Files, Full, Settings, Source};
 

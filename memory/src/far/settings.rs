@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Settings {
     /// Where the memory comes from.
     pub source: Source,
-    /// Bytes of local memory: pages, blocks and all tables.
+    /// Bytes of local memory: pages, blocks and their tables.
     pub local_bytes: u64,
     /// Name of the policy of the region behind the pages.
     pub policy: String,

@@ -1,7 +1,9 @@
 //! The program to run: found, and checked for what would keep the library out of it.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +18,7 @@ const SEGMENT: usize = 56;
 const SEGMENTS_MAX: usize = 1_024;
 /// Segment that names the dynamic linker.
 const INTERPRETER: u32 = 3;
-/// Bits of a mode: anybody may execute; runs as the file's owner or group.
+/// Bits of a mode: its owner, its group, or others may execute; runs as the file's owner or group.
 const EXECUTABLE: u32 = 0o111;
 const SET_ID: u32 = 0o6000;
 
@@ -26,9 +28,9 @@ pub struct Program {
     /// File that is executed.
     pub file: PathBuf,
     /// Its name for itself.
-    pub name: String,
+    pub name: OsString,
     /// Arguments before those of the command line: of a script, the interpreter's.
-    pub first: Vec<String>,
+    pub first: Vec<OsString>,
 }
 
 impl Program {
@@ -39,7 +41,7 @@ impl Program {
 }
 
 /// Finds a program as a shell does. Errors: it is absent or not executable, or the library can't be loaded with it.
-pub fn find(name: &str) -> Result<Program, String> {
+pub fn find(name: &OsStr) -> Result<Program, String> {
     let mut program = Program { file: in_path(name)?, name: name.to_owned(), first: Vec::new() };
     for _ in 0..SCRIPTS_MAX {
         let in_file = |why: String| format!("{}: {why}", program.file.display());
@@ -51,18 +53,19 @@ pub fn find(name: &str) -> Result<Program, String> {
             Kind::Script { interpreter, argument } => program = interpreted(program, &interpreter, argument)?,
         }
     }
-    Err(format!("{name}: more than {SCRIPTS_MAX} scripts interpret each other"))
+    Err(format!("{}: more than {SCRIPTS_MAX} scripts interpret each other", name.display()))
 }
 
-fn in_path(name: &str) -> Result<PathBuf, String> {
-    if name.contains('/') {
+fn in_path(name: &OsStr) -> Result<PathBuf, String> {
+    if name.as_bytes().contains(&b'/') {
         return Ok(PathBuf::from(name));
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let is_executable =
         |path: &PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & EXECUTABLE != 0);
     let mut files = std::env::split_paths(&folders).map(|folder| folder.join(name));
-    files.find(is_executable).ok_or_else(|| format!("{name}: no folder of PATH has such a program"))
+    let found = files.find(is_executable);
+    found.ok_or_else(|| format!("{}: no folder of PATH has such a program", name.display()))
 }
 
 fn may_execute(meta: &Metadata) -> Result<(), String> {
@@ -78,23 +81,30 @@ fn may_execute(meta: &Metadata) -> Result<(), String> {
 }
 
 /// The interpreter of a script in its place.
-fn interpreted(script: Program, interpreter: &Path, argument: Option<String>) -> Result<Program, String> {
-    let path = script.file.display().to_string();
+fn interpreted(script: Program, interpreter: &Path, argument: Option<OsString>) -> Result<Program, String> {
+    let path = script.file.into_os_string();
     let (mut file, mut before) = (interpreter.to_owned(), Vec::from_iter(argument));
     if file.file_name().is_some_and(|name| name == "env") {
         // `env NAME` executes another program, which would be without the library.
         file = match before.pop() {
-            Some(name) if !name.starts_with('-') && !name.contains(['=', ' ']) => in_path(&name)?,
+            Some(name) if is_plain(&name) => in_path(&name)?,
             _ => {
                 return Err(format!(
-                    "{path}: a script whose first line gives options to env: start its interpreter with the script as argument"
+                    "{}: a script whose first line gives options to env: start its interpreter with the script as argument",
+                    path.display()
                 ));
             }
         };
     }
-    let name = file.display().to_string();
+    let name = file.clone().into_os_string();
     let first = before.into_iter().chain([path]).chain(script.first).collect();
     Ok(Program { file, name, first })
+}
+
+/// Whether a word is a program's name to `env`: neither an option nor a variable, nor several words.
+fn is_plain(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    !name.starts_with(b"-") && !name.iter().any(|byte| b"= ".contains(byte))
 }
 
 /// What a file is to the kernel.
@@ -103,7 +113,7 @@ enum Kind {
     /// A program for this machine that a dynamic linker loads.
     Dynamic,
     /// Text for an interpreter.
-    Script { interpreter: PathBuf, argument: Option<String> },
+    Script { interpreter: PathBuf, argument: Option<OsString> },
 }
 
 fn kind(file: &File) -> Result<Kind, String> {
@@ -117,15 +127,28 @@ fn kind(file: &File) -> Result<Kind, String> {
     elf(header, |into, at| file.read_exact_at(into, at)).map(|()| Kind::Dynamic)
 }
 
-fn script(line: &[u8]) -> Result<Kind, String> {
-    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = std::str::from_utf8(line).map_err(|error| format!("its first line: {error}"))?;
-    let (interpreter, argument) = line.trim().split_once([' ', '\t']).unwrap_or((line.trim(), ""));
+/// The start of a script, without `#!`, as far as the kernel reads it.
+fn script(start: &[u8]) -> Result<Kind, String> {
+    let line = match start.iter().position(|byte| *byte == b'\n') {
+        Some(end) => &start[..end],
+        None if start.len() + 2 < LINE_MAX => start,
+        None => {
+            return Err(format!(
+                "a script whose first line is longer than the kernel's limit, {LINE_MAX} bytes"
+            ));
+        }
+    };
+    let line = line.trim_ascii();
+    let (interpreter, argument) = match line.iter().position(|byte| b" \t".contains(byte)) {
+        Some(end) => (&line[..end], line[end..].trim_ascii()),
+        None => (line, &line[line.len()..]),
+    };
     if interpreter.is_empty() {
         return Err("a script whose first line names no interpreter".to_owned());
     }
-    let argument = Some(argument.trim().to_owned()).filter(|argument| !argument.is_empty());
-    Ok(Kind::Script { interpreter: interpreter.into(), argument })
+    let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    let argument = (!argument.is_empty()).then(|| text(argument));
+    Ok(Kind::Script { interpreter: text(interpreter).into(), argument })
 }
 
 /// Checks that an ELF file is for this machine, and that a dynamic linker which knows `LD_PRELOAD` loads it.
@@ -218,19 +241,22 @@ mod tests {
     #[test]
     fn a_scripts_interpreter_runs_in_its_place() {
         let of = |line: &str| script(line.as_bytes());
-        let (interpreter, argument) = (PathBuf::from("/bin/sh"), Some("-e x".to_owned()));
+        let (interpreter, argument) = (PathBuf::from("/bin/sh"), Some("-e x".into()));
         assert_eq!(
             of(" /bin/sh  -e x \nmore").unwrap(),
             Kind::Script { interpreter: interpreter.clone(), argument }
         );
         assert_eq!(of("/bin/sh").unwrap(), Kind::Script { interpreter: interpreter.clone(), argument: None });
         assert!(of(" \n").is_err() && of("\u{0}").is_ok());
-        let program = || Program { file: "a".into(), name: "a".to_owned(), first: Vec::new() };
-        let found = interpreted(program(), Path::new("/usr/bin/env"), Some("sh".to_owned())).unwrap();
+        let long = format!("/bin/sh {}", "x".repeat(LINE_MAX));
+        assert!(of(&long[..LINE_MAX - 2]).unwrap_err().contains("longer than the kernel's limit, 256 bytes"));
+        assert!(of(&long[..LINE_MAX - 3]).is_ok(), "a file that ends there");
+        let program = || Program { file: "a".into(), name: "a".into(), first: Vec::new() };
+        let found = interpreted(program(), Path::new("/usr/bin/env"), Some("sh".into())).unwrap();
         assert!(found.file.ends_with("sh") && found.first == ["a"], "{found:?}");
-        let refused = interpreted(program(), Path::new("/usr/bin/env"), Some("-S sh -e".to_owned()));
+        let refused = interpreted(program(), Path::new("/usr/bin/env"), Some("-S sh -e".into()));
         assert!(refused.unwrap_err().contains("options to env"));
-        let found = interpreted(program(), Path::new("/bin/awk"), Some("-f".to_owned())).unwrap();
+        let found = interpreted(program(), Path::new("/bin/awk"), Some("-f".into())).unwrap();
         assert_eq!(found.first, ["-f", "a"]);
     }
 }

@@ -29,9 +29,14 @@ pub(super) fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
 }
 
+/// A name for the terminal: without characters that instruct it.
+pub(super) fn plain(name: &str) -> String {
+    name.chars().map(|one| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one }).collect()
+}
+
 /// Prints it to standard error: standard output is the program's.
 pub fn show(about: &About, figures: &Figures, min_bytes: u64) {
-    let program = &about.program;
+    let program = plain(&about.program);
     if figures.at_ns == 0 {
         eprintln!(
             "warning: {program} ran without far memory: the library did not start in it, or could not open the memory"

@@ -11,6 +11,7 @@ use p4rack_lab::state::{Pid, Runtime};
 use p4rack_memory::far::{self, About, Full, Settings, Source};
 use p4rack_netdev::signal::{Relay, Relayed};
 use program::Program;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
@@ -20,7 +21,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 pub struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// Local memory for pages, blocks and all tables, e.g. "64 MiB"
+    /// Local memory for pages, blocks and their tables, e.g. "64 MiB"
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     local: u64,
     /// Policy of the cache of blocks behind the pages
@@ -40,7 +41,7 @@ pub struct Args {
     json: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
-    program: Vec<String>,
+    program: Vec<OsString>,
 }
 
 fn full() -> impl TypedValueParser<Value = Full> {
@@ -56,8 +57,6 @@ pub fn run(args: Args) -> Result<ExitCode, String> {
     if args.min < far::PAGE_BYTES {
         return Err(format!("--min: {} bytes; expected at least a page, 4 KiB", args.min));
     }
-    // Before any thread starts: threads inherit the mask.
-    let signals = Relay::take().map_err(|error| error.to_string())?;
     let source = args.source.resolve(args.local)?;
     let runtime = Runtime::locate();
     runtime.prepare().map_err(|error| error.to_string())?;
@@ -76,6 +75,8 @@ pub fn run(args: Args) -> Result<ExitCode, String> {
         let said = not_opened(&error, error.not_here());
         format!("far memory by {}: {said}", place(&settings.source))
     })?;
+    // Signals end the command up to here, and are the program's from here on. The threads of the memory have ended.
+    let signals = Relay::take().map_err(|error| error.to_string())?;
     let json = args.json.as_deref().map(|path| OutputFile::open("--json", path)).transpose()?;
     let about = About {
         program: program.title(),
@@ -87,11 +88,15 @@ pub fn run(args: Args) -> Result<ExitCode, String> {
     let kept = far::create(&page.0, &about).map_err(|error| page.says(&error))?;
     let child = start(&program, arguments, &library, (&settings, &signals))?;
     let status = wait(child, &signals)?;
-    let (about, figures) = far::read(&page.0).map_err(|error| page.says(&error))?;
+    // The program's exit status is the command's, whatever becomes of the figures.
+    let reported = far::read(&page.0).map_err(|error| page.says(&error)).and_then(|(about, figures)| {
+        report::show(&about, &figures, args.min);
+        let text = report::json(&about, &figures, status);
+        json.map_or(Ok(()), |json| json.write(text.as_bytes()))
+    });
     drop(kept);
-    report::show(&about, &figures, args.min);
-    if let Some(json) = json {
-        json.write(report::json(&about, &figures, status).as_bytes())?;
+    if let Err(error) = reported {
+        eprintln!("warning: figures: {error}");
     }
     Ok(code(status))
 }
@@ -118,22 +123,24 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // Absent if it was never made.
-        let _ = std::fs::remove_file(&self.0);
+        // Absent if it was never made, or if it got its name.
+        for path in [&self.0, &far::unnamed(&self.0)] {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
 fn start(
     program: &Program,
-    arguments: &[String],
+    arguments: &[OsString],
     library: &Path,
     (settings, signals): (&Settings, &Relay),
 ) -> Result<Child, String> {
-    let others = std::env::var(PRELOAD).unwrap_or_default();
-    let list = [library.to_str().unwrap_or_default(), &others].join(":");
+    let others = std::env::var_os(PRELOAD).filter(|others| !others.is_empty());
+    let list = std::iter::once(library.as_os_str().to_owned()).chain(others).collect::<Vec<_>>();
     let mut command = Command::new(&program.file);
     command.arg0(&program.name).args(&program.first).args(arguments);
-    command.env(PRELOAD, list.trim_end_matches(':')).env(far::VARIABLE, settings.text()?);
+    command.env(PRELOAD, list.join(OsStr::new(":"))).env(far::VARIABLE, settings.text()?);
     signals.restore_in(&mut command);
     command.spawn().map_err(|error| format!("{}: {error}", program.file.display()))
 }
@@ -141,20 +148,30 @@ fn start(
 /// The dynamic linker's list of libraries.
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// Passes signals on until the program has ended.
+/// Passes signals on until the program has ended. If that is not possible, the program still runs to its end.
 fn wait(mut child: Child, signals: &Relay) -> Result<ExitStatus, String> {
     let failed = |error: std::io::Error| format!("waiting for the program: {error}");
+    if let Err(error) = relay(&mut child, signals) {
+        eprintln!("warning: signals no longer reach the program: {error}");
+    }
+    // The status stays if the program was waited for already.
+    child.wait().map_err(failed)
+}
+
+/// Passes signals on until the program has ended.
+fn relay(child: &mut Child, signals: &Relay) -> Result<(), String> {
+    let in_words = |error: std::io::Error| error.to_string();
     // Not reaped before `try_wait`, so the number stays the program's.
-    let pid = Pid::of(child.id()).map_err(failed)?;
+    let pid = Pid::of(child.id()).map_err(in_words)?;
     loop {
         match signals.wait().map_err(|error| error.to_string())? {
             Relayed::Child => {
-                if let Some(status) = child.try_wait().map_err(failed)? {
-                    return Ok(status);
+                if child.try_wait().map_err(in_words)?.is_some() {
+                    return Ok(());
                 }
             }
             Relayed::Signal(number) => {
-                pid.signal(number).map_err(failed)?;
+                pid.signal(number).map_err(in_words)?;
             }
         }
     }

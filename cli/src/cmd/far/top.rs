@@ -1,9 +1,11 @@
 //! `p4rack far top`.
 
+use super::report::plain;
 use super::view::{Look, View};
 use crate::output;
 use p4rack_lab::state::Runtime;
 use p4rack_memory::far;
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,7 +40,12 @@ pub fn run(args: &Args) -> Result<(), String> {
     let runtime = Runtime::locate();
     let live = io::stdout().is_terminal() && !args.once && !args.json;
     let pause = Duration::from_secs_f64(args.every.clamp(0.05, 3600.0));
-    let look = || looks(runtime.folder(), args.pid.as_deref());
+    if runtime.folder().exists() {
+        // Files of another user would not be figures to trust.
+        runtime.prepare().map_err(|error| error.to_string())?;
+    }
+    let mut skipped = BTreeSet::new();
+    let mut look = || looks(runtime.folder(), args.pid.as_deref(), &mut skipped);
     let mut before = look()?;
     loop {
         std::thread::sleep(pause);
@@ -61,14 +68,18 @@ pub fn run(args: &Args) -> Result<(), String> {
     }
 }
 
-/// The figures of all programs that run, by process. Removes files that a killed command has left.
-fn looks(folder: &Path, wanted: Option<&str>) -> Result<Vec<Look>, String> {
+/// The figures of all programs that run, by process. Removes files that a killed command has left, and names each file that it skips once.
+fn looks(folder: &Path, wanted: Option<&str>, skipped: &mut BTreeSet<PathBuf>) -> Result<Vec<Look>, String> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(|error| format!("{}: {error}", folder.display()))?,
     };
     let mut looks = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
+        if is_left(&path) {
+            // Another look may have removed it.
+            let _ = std::fs::remove_file(&path);
+        }
         if path.extension().is_none_or(|ending| ending != ENDING) {
             continue;
         }
@@ -77,11 +88,22 @@ fn looks(folder: &Path, wanted: Option<&str>) -> Result<Vec<Look>, String> {
             Ok(_) => {}
             // It may have ended since the folder was read.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(format!("{}: {error}", path.display())),
+            Err(error) => {
+                let words = format!("warning: {}: {error}; skipped", path.display());
+                if skipped.insert(path) {
+                    eprintln!("{}", plain(&words));
+                }
+            }
         }
     }
     looks.sort_by_key(|look| look.about.pid);
     Ok(looks)
+}
+
+/// Whether this is a file without its name yet, of a command that has ended.
+fn is_left(path: &Path) -> bool {
+    let of_command = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+    of_command.is_some_and(|pid| far::unnamed(path) == path && !Path::new(&format!("/proc/{pid}")).exists())
 }
 
 fn one(path: &Path) -> io::Result<Option<Look>> {

@@ -1,6 +1,6 @@
 //! What `p4rack far top` shows: programs with far memory, with rates since an earlier look.
 
-use super::report::{amplification, times};
+use super::report::{amplification, plain, times};
 use p4rack_lab::rows::Rows;
 use p4rack_memory::far::{About, Figures, PAGE_BYTES};
 use p4rack_report::text::bytes;
@@ -103,7 +103,7 @@ impl View {
                 one.blocks_here_per_s,
                 one.blocks_fetched_per_s,
             ];
-            let mut row = vec![one.pid.to_string(), one.program.clone(), one.way.clone()];
+            let mut row = vec![one.pid.to_string(), plain(&one.program), plain(&one.way)];
             row.extend(rates.map(|rate| format!("{rate:.0}")));
             row.extend([one.in_bps, one.out_bps].map(|bps| format!("{:.2}", bps / 1e6)));
             row.extend([one.fetched_per_filled, one.written_per_changed].map(times));
