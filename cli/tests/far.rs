@@ -7,9 +7,11 @@ mod common;
 use common::{have, p4rack, repo, skip, stderr, stdout, wait_until};
 use p4rack_hosts::paging::check_privileges;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -127,6 +129,18 @@ fn a_c_program_runs_as_it_does_without_far_memory() {
     assert!(stderr(&output).contains("program: far memory by local"), "{}", said(&output));
 }
 
+/// A server of 64 MiB by TCP that is ready.
+fn serve(rack: &str, bind: &str) -> Ended {
+    let mut serve = p4rack();
+    serve.args(["memory", "serve", rack, "--name", "h2", "--way", "tcp", "--bind", bind]);
+    serve.args(["--bytes", "64 MiB", "--insecure"]).stdout(Stdio::piped());
+    let mut served = Ended(serve.spawn().unwrap());
+    let mut ready = String::new();
+    BufReader::new(served.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("ready"), "{ready}");
+    served
+}
+
 #[test]
 fn remote_memory_is_another_process() {
     if !can_run() {
@@ -136,14 +150,7 @@ fn remote_memory_is_another_process() {
     let program = far.compiled(&[]);
     let rack = repo("examples/two-hosts.toml").display().to_string();
     // An address of this test's own: the port is the way's.
-    let (bind, memory) = ("127.0.4.7", "127.0.4.7:7004");
-    let mut serve = p4rack();
-    serve.args(["memory", "serve", &rack, "--name", "h2", "--way", "tcp", "--bind", bind]);
-    serve.args(["--bytes", "64 MiB", "--insecure"]).stdout(Stdio::piped());
-    let mut served = Ended(serve.spawn().unwrap());
-    let mut ready = String::new();
-    BufReader::new(served.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-    assert!(ready.starts_with("ready"), "{ready}");
+    let (served, memory) = (serve(&rack, "127.0.4.7"), "127.0.4.7:7004");
     let options = [rack.as_str(), "--at", "h2", "--way", "tcp", "--memory", memory, "--local", "8 MiB"];
     let output = far.run_with(&options, &[&program]).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
@@ -164,6 +171,28 @@ fn remote_memory_is_another_process() {
 }
 
 #[test]
+fn a_program_may_give_back_memory_that_is_lost() {
+    if !can_run() {
+        return;
+    }
+    let far = Far::new();
+    let program = far.compiled(&[]);
+    let rack = repo("examples/two-hosts.toml").display().to_string();
+    let served = serve(&rack, "127.0.4.8");
+    let options =
+        [rack.as_str(), "--at", "h2", "--way", "tcp", "--memory", "127.0.4.8:7004", "--local", "4 MiB"];
+    let mut lost = far.run_with(&options, &[&program, "survive"]);
+    let mut lost = Ended(lost.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut ready = String::new();
+    BufReader::new(lost.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    drop(served);
+    let mut words = String::new();
+    lost.0.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+    assert_eq!(lost.0.wait().unwrap().code(), Some(45), "{words}");
+}
+
+#[test]
 fn the_exit_status_is_the_programs_and_signals_reach_it() {
     if !can_run() {
         return;
@@ -175,6 +204,16 @@ fn the_exit_status_is_the_programs_and_signals_reach_it() {
     };
     assert_eq!(code(&["exit", "7"]), Some(7));
     assert_eq!(code(&["abort"]), Some(128 + 6));
+    assert_eq!(code(&["interrupted"]), Some(46));
+    // Descriptors that are closed by system calls end in a signal, and never in zeros.
+    let closes = far.run("4 MiB", &[&program, "closes"]).output().unwrap();
+    assert!(matches!(closes.status.code(), Some(135 | 139)), "SIGBUS or SIGSEGV: {}", said(&closes));
+    // Bytes that are no text reach it too; and its status is reported although the figures can't be written.
+    let mut odd = far.command();
+    odd.args(["run", "--way", "local", "--local", "4 MiB", "--json", "/dev/full", "--", &program, "exit"]);
+    let odd = odd.arg(OsStr::from_bytes(b"8\xff")).output().unwrap();
+    assert_eq!(odd.status.code(), Some(8), "{}", said(&odd));
+    assert!(stderr(&odd).contains("warning: figures: --json"), "{}", said(&odd));
     for (signal, expected) in [("TERM", 41), ("USR1", 40)] {
         let mut run = far.run("4 MiB", &[&program, "wait"]);
         let mut run = Ended(run.stdout(Stdio::piped()).spawn().unwrap());
@@ -335,6 +374,17 @@ fn programs_with_far_memory_are_watched() {
         shown = serde_json::from_slice(&top(&["--json", "--pid", &pid]).stdout).unwrap_or_default();
         shown["programs"][0]["faults_per_s"].as_f64().is_some_and(|rate| rate > 0.0)
     }));
+    // Other files in the folder don't hide it.
+    let folder = far.path("p4rack");
+    std::fs::write(folder.join("0.new"), "of a command that was killed").unwrap();
+    let other = std::fs::File::create(folder.join("1\u{1b}.far")).unwrap();
+    other.lock_shared().unwrap();
+    let beside = top(&["--json"]);
+    assert_eq!(serde_json::from_slice::<Value>(&beside.stdout).unwrap()["programs"][0]["program"], "program");
+    let words = stderr(&beside);
+    assert!(words.contains("warning: ") && words.contains("not figures of far memory; skipped"), "{words}");
+    assert!(!words.contains('\u{1b}') && !folder.join("0.new").exists(), "{words}");
+    drop(other);
     let one = &shown["programs"][0];
     assert_eq!((&one["program"], &one["way"]), (&"program".into(), &"local".into()), "{shown}");
     assert!(one["local_bytes"].as_u64() <= one["local_limit_bytes"].as_u64(), "{shown}");
@@ -391,9 +441,16 @@ fn what_cannot_have_far_memory_is_refused() {
     );
     let odd = changed("script", 0o755, &|bytes| *bytes = b"#!/usr/bin/env -S sh -e\n".to_vec());
     assert!(odd.contains("options to env"), "{odd}");
-    // The C library's archive is in the compiler's package of most systems.
-    let linked = far.compiled(&["-static"]);
-    assert!(refusal(&local, &[&linked]).contains("statically linked: no library can be loaded with it"));
+    let long = changed("long", 0o755, &|bytes| *bytes = [b"#!/bin/sh -", [b'x'; 300].as_slice()].concat());
+    assert!(long.contains("first line is longer than the kernel's limit"), "{long}");
+    // The compiler names its path only if there is one.
+    let archive = Command::new("cc").arg("-print-file-name=libc.a").output().unwrap();
+    if stdout(&archive).contains('/') {
+        let linked = far.compiled(&["-static"]);
+        assert!(refusal(&local, &[&linked]).contains("statically linked: no library can be loaded with it"));
+    } else {
+        skip("libc.a, the C library's archive", "sudo apt-get install libc6-dev");
+    }
     // Memory.
     let run = |options: &[&str]| refusal(options, &["true"]);
     assert!(run(&["--way", "local", "--local", "64 KiB"]).contains("expected at least"));
