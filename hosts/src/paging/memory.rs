@@ -9,13 +9,16 @@
 
 use super::config::PAGE_BYTES;
 use super::error::MappingError;
+use super::holder::Holder;
 use super::pages::BATCH;
+use super::signal::with_signals_blocked;
 use super::table::{Buffer, Page};
 use super::twin::PageBytes;
 use super::uffd::Uffd;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 static ZEROS: PageBytes = [0; PAGE_BYTES];
@@ -72,11 +75,19 @@ impl Drop for Fresh {
 /// See the [module](self).
 pub struct Memory {
     uffd: Uffd,
+    /// `None` when faults are answered no longer.
+    holder: Mutex<Option<Holder>>,
     fresh: Fresh,
     /// Pages of the range.
     pages: u32,
     /// This process, to drop scattered pages with one call. `None`: the kernel has no such call.
     process: Option<OwnedFd>,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.release_holder();
+    }
 }
 
 // SAFETY: the pages belong to the process, not to a thread, and stay until the value is dropped; see the module for the user of each.
@@ -96,7 +107,8 @@ impl Memory {
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
         // SAFETY: the kernel has just returned it.
         let process = (process >= 0).then(|| unsafe { OwnedFd::from_raw_fd(process as libc::c_int) });
-        let mut memory = Memory { uffd, fresh, pages, process };
+        let holder = Mutex::new(Some(with_signals_blocked(|| Holder::new(uffd.as_fd()))?));
+        let mut memory = Memory { uffd, holder, fresh, pages, process };
         // Kernels before 6.13 drop no pages this way, not even of the process itself.
         if memory.process.is_some() && memory.drop_together(&[0]).is_err() {
             memory.process = None;
@@ -229,8 +241,7 @@ impl Memory {
     /// Makes accesses to a page that is absent end in a signal, as nothing can answer them. One that is in place becomes writable.
     pub fn deny(&self, page: Page) -> io::Result<()> {
         if !self.uffd.can_poison() {
-            self.deny_all()?;
-            return self.uffd.unregister(self.start().as_ptr() as u64, self.range_bytes() as u64);
+            return self.deny_all();
         }
         match self.uffd.poison(self.address(page), PAGE) {
             // In place, or denied by another thread.
@@ -239,12 +250,22 @@ impl Memory {
         }
     }
 
-    /// Makes accesses to the range end in a signal.
+    /// Makes all accesses to the range end in a signal.
     pub fn deny_all(&self) -> io::Result<()> {
+        let (start, bytes) = (self.start().as_ptr(), self.range_bytes());
         // SAFETY: the range is of this mapping; that accesses fail from now on is the purpose.
-        match unsafe { libc::mprotect(self.start().as_ptr().cast(), self.range_bytes(), libc::PROT_NONE) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        if unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_NONE) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // Wakes those that wait. It fails if the program has closed the descriptor: then the end of the holder's, the last one, does.
+        let _ = self.uffd.unregister(start as u64, bytes as u64);
+        self.release_holder();
+        Ok(())
+    }
+
+    fn release_holder(&self) {
+        if let Some(holder) = self.holder.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            holder.close();
         }
     }
 }

@@ -26,6 +26,7 @@
 
 mod config;
 mod error;
+mod holder;
 mod inner;
 mod memory;
 mod pages;

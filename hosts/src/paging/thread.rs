@@ -4,14 +4,17 @@ use super::inner::Inner;
 use super::uffd::Idle;
 use p4rack_netdev::wait::Waker;
 use std::io;
+use std::mem::ManuallyDrop;
 
 /// A thread, until `end` wakes. Errors: the kernel refuses to be asked for faults.
 pub(super) fn serve(inner: &Inner, end: &Waker) -> io::Result<()> {
     let uffd = inner.memory.uffd();
-    let idle = Idle::new(uffd, end)?;
+    // After an error the program may have closed its descriptor, and given the number to another file.
+    let idle = ManuallyDrop::new(Idle::new(uffd, end)?);
     loop {
         let Some(fault) = uffd.fault()? else {
             if idle.ends()? {
+                drop(ManuallyDrop::into_inner(idle));
                 return Ok(());
             }
             continue;
