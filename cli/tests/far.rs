@@ -207,7 +207,7 @@ fn the_exit_status_is_the_programs_and_signals_reach_it() {
     assert_eq!(code(&["interrupted"]), Some(46));
     // Descriptors that are closed by system calls end in a signal, and never in zeros.
     let closes = far.run("4 MiB", &[&program, "closes"]).output().unwrap();
-    assert!(matches!(closes.status.code(), Some(135 | 139)), "SIGBUS or SIGSEGV: {}", said(&closes));
+    assert!(matches!(closes.status.code(), Some(128..)), "{}", said(&closes));
     // Bytes that are no text reach it too; and its status is reported although the figures can't be written.
     let mut odd = far.command();
     odd.args(["run", "--way", "local", "--local", "4 MiB", "--json", "/dev/full", "--", &program, "exit"]);
