@@ -7,11 +7,11 @@
 //!
 //! A buffer is used by the thread whose work names it: `Pages` has it in one work, twin, shelved page, or list of free buffers at a time.
 
+use super::blocked::with_signals_blocked;
 use super::config::PAGE_BYTES;
 use super::error::MappingError;
 use super::holder::Holder;
 use super::pages::BATCH;
-use super::signal::with_signals_blocked;
 use super::table::{Buffer, Page};
 use super::twin::PageBytes;
 use super::uffd::Uffd;

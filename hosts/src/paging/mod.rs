@@ -24,6 +24,7 @@
 //! use its pages behind the page table (O_DIRECT, io_uring, RDMA); keep thread stacks or its allocator's own data there; share it with
 //! a child, which does not have it.
 
+mod blocked;
 mod config;
 mod error;
 mod holder;
@@ -43,9 +44,9 @@ mod thread;
 mod twin;
 mod uffd;
 
+pub use blocked::with_signals_blocked;
 pub use config::{Faults, MappingConfig, PAGE_BYTES, split};
 pub use error::MappingError;
-pub use signal::with_signals_blocked;
 pub use statistics::{MappingStatistics, PageCounters};
 pub use uffd::check_privileges;
 

@@ -10,7 +10,6 @@
 //! write-back of a frame only while no guard writes it. Its tests hold it to that in random orders.
 
 use super::parts::{Bytes, Part};
-use super::shared::Cause;
 use p4rack_cache::region::{Found, Frame, Mode, Residency};
 use std::ptr::NonNull;
 
@@ -37,6 +36,15 @@ pub(super) struct Local {
 
 // SAFETY: the pointer is to an allocation that this value owns; see the module for its use.
 unsafe impl Send for Local {}
+
+/// Why an access waits. Of several causes the least one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cause {
+    /// For remote memory, or for other accesses that do.
+    Remote,
+    /// For views of this block.
+    View(u32),
+}
 
 /// What became of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

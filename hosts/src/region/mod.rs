@@ -30,11 +30,11 @@ pub use p4rack_cache::region::Counters;
 
 use crate::remote::{Certain, Piece, Remote, Written};
 use guard::Pinned;
-use local::{Local, Tried, Unpinned};
+use local::{Cause, Local, Tried, Unpinned};
 use p4rack_cache::FOOTPRINT_MAX;
 use p4rack_cache::region::{Frame, Limits, Mode, Residency, Room};
 use parts::{Bytes, Part, Parts};
-use shared::{Cause, Look, PATIENCE, Shared};
+use shared::{Look, PATIENCE, Shared};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;

@@ -10,7 +10,7 @@
 //! threads that a change concerns, and has the requests leave. So no path forgets either, errors included. A thread sleeps until it is
 //! woken, or until its patience ends. It looks a last time then; an access that this look serves was not woken, and counts as late.
 
-use super::local::Local;
+use super::local::{Cause, Local};
 use super::way::{Transport, lock};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
@@ -38,15 +38,6 @@ pub(super) enum Look<T> {
     Done(T),
     /// Look again after a change.
     Waits(Cause),
-}
-
-/// Why an access waits. Of several causes the least one counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cause {
-    /// For remote memory, or for other accesses that do.
-    Remote,
-    /// For views of this block.
-    View(u32),
 }
 
 /// How long a thread has waited without a request under way.
