@@ -79,6 +79,20 @@ fn threads_that_wait_for_a_view_do_not_stop_others() {
     assert_eq!(region.statistics().late, 0, "each was woken");
 }
 
+/// Nothing else happens: only the end of the view can wake them.
+#[test]
+fn the_end_of_a_view_wakes_those_that_wait_for_it() {
+    let region = &RemoteRegion::new(Box::new(Local::new(REGION_BYTES)), &config("lru")).unwrap();
+    let view = region.view_mut(0, 8).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = [(); 4].map(|()| scope.spawn(|| region.read(0, &mut [0; 8])));
+        wait_until("all threads sleep", || region.statistics().sleeping == 4);
+        drop(view);
+        assert!(waiting.into_iter().all(|thread| thread.join().unwrap() == Ok(())));
+    });
+    assert_eq!(region.statistics().late, 0, "each was woken");
+}
+
 /// More threads than may wait for fetches, and than may have views: each is woken when it may go on. One that is not sleeps until its
 /// wait of 20 s ends, and counts as late if its access can go on then.
 #[test]
