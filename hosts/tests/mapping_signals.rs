@@ -211,7 +211,7 @@ fn a_process_without_privileges_is_told_what_to_do_and_may_serve_faults_in_the_t
     let setting = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
     // SAFETY: it takes no pointers.
     if unsafe { libc::geteuid() } != 0 || setting.trim() != "0" {
-        let what = "skipped: needs root and a restricted userfaultfd, get it by `sudo sysctl vm.unprivileged_userfaultfd=0`";
+        let what = "skipped: needs root and a kernel that denies userfaultfd, get it by `sudo sysctl vm.unprivileged_userfaultfd=0`";
         let _ = writeln!(std::io::stderr(), "{what}");
         return;
     }
