@@ -61,7 +61,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use table::ENTRIES_MAX;
-use uffd::Uffd;
+use uffd::{Idle, Uffd};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Fewest pages in memory.
@@ -154,9 +154,10 @@ impl Mapping {
         }
         for _ in 0..config.threads {
             let inner = Arc::clone(&self.inner);
-            let end = self.end.try_clone().map_err(failed)?;
+            // All descriptors of a mapping are open when it is.
+            let idle = Idle::new(self.inner.memory.uffd(), &self.end).map_err(failed)?;
             let serve = move || {
-                if let Err(error) = thread::serve(&inner, &end) {
+                if let Err(error) = thread::serve(&inner, idle) {
                     inner.lose(&mut inner.lock(), &format!("a thread that serves faults has ended: {error}"));
                 }
             };

@@ -2,15 +2,14 @@
 
 use super::inner::Inner;
 use super::uffd::Idle;
-use p4rack_netdev::wait::Waker;
 use std::io;
 use std::mem::ManuallyDrop;
 
-/// A thread, until `end` wakes. Errors: the kernel refuses to be asked for faults.
-pub(super) fn serve(inner: &Inner, end: &Waker) -> io::Result<()> {
+/// A thread, until the end that `idle` waits for. Errors: the kernel refuses to be asked for faults.
+pub(super) fn serve(inner: &Inner, idle: Idle) -> io::Result<()> {
     let uffd = inner.memory.uffd();
     // After an error the program may have closed its descriptor, and given the number to another file.
-    let idle = ManuallyDrop::new(Idle::new(uffd, end)?);
+    let idle = ManuallyDrop::new(idle);
     loop {
         let Some(fault) = uffd.fault()? else {
             if idle.ends()? {
