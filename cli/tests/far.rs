@@ -129,16 +129,27 @@ fn a_c_program_runs_as_it_does_without_far_memory() {
     assert!(stderr(&output).contains("program: far memory by local"), "{}", said(&output));
 }
 
+/// A child that has said that it is ready.
+fn started(command: &mut Command) -> Ended {
+    let mut child = Ended(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut ready = String::new();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("ready"), "{ready}");
+    child
+}
+
+/// The exit status of a child, and what it wrote to its standard error.
+fn ended(mut child: Ended) -> (Option<i32>, String) {
+    let mut words = String::new();
+    child.0.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+    (child.0.wait().unwrap().code(), words)
+}
+
 /// A server of 64 MiB by TCP that is ready.
 fn serve(rack: &str, bind: &str) -> Ended {
     let mut serve = p4rack();
     serve.args(["memory", "serve", rack, "--name", "h2", "--way", "tcp", "--bind", bind]);
-    serve.args(["--bytes", "64 MiB", "--insecure"]).stdout(Stdio::piped());
-    let mut served = Ended(serve.spawn().unwrap());
-    let mut ready = String::new();
-    BufReader::new(served.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-    assert!(ready.starts_with("ready"), "{ready}");
-    served
+    started(serve.args(["--bytes", "64 MiB", "--insecure"]))
 }
 
 #[test]
@@ -158,15 +169,10 @@ fn remote_memory_is_another_process() {
     assert_eq!(figures["bytes"], 64 << 20, "{figures}");
     assert!(figures["fetched_bytes"].as_u64().unwrap() > 0, "{figures}");
     // Its death is the program's, which says why.
-    let mut lost = far.run_with(&options, &[&program, "wait"]);
-    let mut lost = Ended(lost.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-    let mut ready = String::new();
-    BufReader::new(lost.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
+    let lost = started(far.run_with(&options, &[&program, "wait"]).stderr(Stdio::piped()));
     drop(served);
-    let mut words = String::new();
-    lost.0.stderr.take().unwrap().read_to_string(&mut words).unwrap();
-    assert_eq!(lost.0.wait().unwrap().code(), Some(128 + 7), "SIGBUS: {words}");
+    let (status, words) = ended(lost);
+    assert_eq!(status, Some(128 + 7), "SIGBUS: {words}");
     assert!(words.contains("remote memory is lost"), "{words}");
 }
 
@@ -181,15 +187,10 @@ fn a_program_may_give_back_memory_that_is_lost() {
     let served = serve(&rack, "127.0.4.8");
     let options =
         [rack.as_str(), "--at", "h2", "--way", "tcp", "--memory", "127.0.4.8:7004", "--local", "4 MiB"];
-    let mut lost = far.run_with(&options, &[&program, "survive"]);
-    let mut lost = Ended(lost.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-    let mut ready = String::new();
-    BufReader::new(lost.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
+    let lost = started(far.run_with(&options, &[&program, "survive"]).stderr(Stdio::piped()));
     drop(served);
-    let mut words = String::new();
-    lost.0.stderr.take().unwrap().read_to_string(&mut words).unwrap();
-    assert_eq!(lost.0.wait().unwrap().code(), Some(45), "{words}");
+    let (status, words) = ended(lost);
+    assert_eq!(status, Some(45), "{words}");
 }
 
 #[test]
@@ -215,11 +216,7 @@ fn the_exit_status_is_the_programs_and_signals_reach_it() {
     assert_eq!(odd.status.code(), Some(8), "{}", said(&odd));
     assert!(stderr(&odd).contains("warning: figures: --json"), "{}", said(&odd));
     for (signal, expected) in [("TERM", 41), ("USR1", 40)] {
-        let mut run = far.run("4 MiB", &[&program, "wait"]);
-        let mut run = Ended(run.stdout(Stdio::piped()).spawn().unwrap());
-        let mut ready = String::new();
-        BufReader::new(run.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-        assert_eq!(ready, "ready\n");
+        let mut run = started(&mut far.run("4 MiB", &[&program, "wait"]));
         let sent =
             Command::new("sh").args(["-c", &format!("kill -{signal} {}", run.0.id())]).status().unwrap();
         assert!(sent.success());
@@ -363,10 +360,7 @@ fn programs_with_far_memory_are_watched() {
     let program = far.compiled(&[]);
     let top = |more: &[&str]| far.command().args(["top", "--every", "0.2"]).args(more).output().unwrap();
     assert!(stdout(&top(&[])).starts_with("no program has far memory"));
-    let mut run = far.run("4 MiB", &[&program, "wait"]);
-    let mut run = Ended(run.stdout(Stdio::piped()).spawn().unwrap());
-    let mut ready = String::new();
-    BufReader::new(run.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let mut run = started(&mut far.run("4 MiB", &[&program, "wait"]));
     let pid = run.0.id().to_string();
     let mut shown = Value::Null;
     // The program's figures are written ten times a second: the first look may be older than its faults.

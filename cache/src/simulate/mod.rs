@@ -330,18 +330,15 @@ mod tests {
         assert_eq!(kona.amat_ns, (2.0 * 4_000.0 + 18.0 * 150.0) / 20.0 + 14.0);
     }
 
+    const EIGHT_BLOCKS: Setup =
+        Setup { block_bytes: 512, local: Local::Blocks(8), host_percent: 30, one_memory: false, pairs: 1 };
+
     #[test]
     fn means_of_nothing_are_refused() {
         let written = Event { line: 3, write: true, write_back: true };
-        let setup = Setup {
-            block_bytes: 512,
-            local: Local::Blocks(8),
-            host_percent: 30,
-            one_memory: false,
-            pairs: 1,
+        let outcome = |events| {
+            simulate(crate::find("lru").unwrap(), &Load::new(events, 1), &EIGHT_BLOCKS, &PROFILES[0])
         };
-        let outcome =
-            |events| simulate(crate::find("lru").unwrap(), &Load::new(events, 1), &setup, &PROFILES[0]);
         assert_eq!(outcome(vec![written]), Err(Refused::Load));
         let read = Event { line: 3, write: false, write_back: false };
         assert_eq!(outcome(vec![read, written]).unwrap().write_amplification, Some(0.0));
@@ -349,15 +346,8 @@ mod tests {
 
     /// The steps of an access: fetches, and a page that moves.
     fn took(actions: &[Action]) -> u64 {
-        let setup = Setup {
-            block_bytes: 512,
-            local: Local::Blocks(8),
-            host_percent: 30,
-            one_memory: false,
-            pairs: 1,
-        };
         let load = load([0].into_iter(), 2);
-        let mut run = Run::new(crate::find("unimem").unwrap(), &load, &setup, &PROFILES[0]);
+        let mut run = Run::new(crate::find("unimem").unwrap(), &load, &EIGHT_BLOCKS, &PROFILES[0]);
         actions.iter().for_each(|action| run.act(*action));
         run.now_ns
     }
