@@ -142,7 +142,9 @@ fn a_closed_descriptor_makes_the_range_inaccessible_with_the_reason() {
     if let Some(faults) = role() {
         let (mapping, _) = map(faults);
         let range = Range::of(&mapping);
-        range.write(0, 7);
+        // More than have a place: most pages are absent in the end.
+        let pages = BYTES / 4_096;
+        (0..pages).for_each(|page| range.write(page * 512, page + 1));
         let files: Vec<_> = std::fs::read_dir("/proc/self/fd").unwrap().flatten().collect();
         for file in files {
             let name = std::fs::read_link(file.path()).unwrap_or_default();
@@ -151,8 +153,9 @@ fn a_closed_descriptor_makes_the_range_inaccessible_with_the_reason() {
                 unsafe { libc::close(file.file_name().to_str().unwrap().parse().unwrap()) };
             }
         }
-        for _ in 0..6_000 {
-            range.read(0);
+        for turn in 0..6_000 {
+            let page = turn % pages;
+            assert_eq!(range.read(page * 512), page + 1, "not what was written");
             std::thread::sleep(Duration::from_millis(10));
         }
         return;
@@ -161,7 +164,7 @@ fn a_closed_descriptor_makes_the_range_inaccessible_with_the_reason() {
         let output = process(test, role).output().unwrap();
         assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{role}: {output:?}");
         let said = said(&output);
-        let why = "the kernel no longer reports its faults, as after the program closed the descriptor of userfaultfd";
+        let why = "its faults can't be answered any more, as after the program closed the descriptor of userfaultfd";
         assert!(said.contains(why) && said.contains("All accesses to it end in SIGSEGV"), "{role}: {said}");
         assert_eq!(said.matches("p4rack: ").count(), 1, "{role}: once: {said}");
     }
@@ -210,8 +213,16 @@ fn a_process_without_privileges_is_told_what_to_do_and_may_serve_faults_in_the_t
     }
     let setting = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
     // SAFETY: it takes no pointers.
-    if unsafe { libc::geteuid() } != 0 || setting.trim() != "0" {
-        let what = "skipped: needs root and a kernel that denies userfaultfd, get it by `sudo sysctl vm.unprivileged_userfaultfd=0`";
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root {
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: needs root, to start another user's process, get it by `sudo`"
+        );
+        return;
+    }
+    if setting.trim() != "0" {
+        let what = "skipped: needs a kernel that denies userfaultfd, get it by `sudo sysctl vm.unprivileged_userfaultfd=0`";
         let _ = writeln!(std::io::stderr(), "{what}");
         return;
     }
@@ -263,7 +274,6 @@ fn the_handler_serves_many_mappings_and_no_more_than_its_limit() {
         Mapping::new(Arc::new(region), &config(Faults::InThread))
     };
     let mut all = Vec::new();
-    // Tests beside this one have some too.
     let refused = loop {
         match one() {
             Ok(mapping) => all.push(mapping),
@@ -271,6 +281,7 @@ fn the_handler_serves_many_mappings_and_no_more_than_its_limit() {
         }
         assert!(all.len() <= 16);
     };
+    assert_eq!(all.len(), 16, "other tests have theirs in other processes");
     assert!(refused.to_string().starts_with("16 mappings serve faults in the thread"), "{refused}");
     for (number, mapping) in all.iter().enumerate() {
         Range::of(mapping).write(5, number as u64 + 1);

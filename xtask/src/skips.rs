@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("EDM's distributions", "data of another project, read where it lies beside this one"),
     ("github.com/rustsec", "a network may reach the package registries alone"),
     ("Python's own tests", "an installation of Python may come without them"),
+    ("root, to start another user's process", "tests run without root, too"),
     ("a kernel that denies userfaultfd", "a machine may permit it to all users"),
     ("needs Rust ", "a machine may have a later Rust than the oldest one alone"),
     ("--io xdp", "the kernel gives AF_XDP to root alone, and not everywhere"),

@@ -1,7 +1,8 @@
 //! Keeps userfaultfd open, whatever descriptors the program closes. Without its last descriptor the kernel would no longer watch the range,
-//! and fill absent pages with zeros.
+//! and fill absent pages with zeros. In the end it ends the watch by its own descriptor, as the program's may be another file by then.
 
 use super::error::MappingError;
+use super::uffd::unregister_and_close;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,8 +16,8 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Start it with signals blocked.
-    pub fn new(held: BorrowedFd<'_>) -> Result<Holder, MappingError> {
+    /// Of a range by its start and bytes. Start it with signals blocked.
+    pub fn new(held: BorrowedFd<'_>, (start, bytes): (u64, u64)) -> Result<Holder, MappingError> {
         let failed = |source| MappingError::System { what: "keeping userfaultfd open", source };
         let (held, (end, ends), (answer, answers)) = (held.as_raw_fd(), channel(), channel());
         let hold = move || {
@@ -24,6 +25,7 @@ impl Holder {
             let holds = is_alone.is_ok();
             if answer.send(is_alone).is_ok() && holds {
                 wait(&ends);
+                unregister_and_close(held, start, bytes);
             }
         };
         let thread = std::thread::Builder::new().name("far-holder".to_owned());
@@ -33,7 +35,7 @@ impl Holder {
         Ok(Holder { end, thread })
     }
 
-    /// Closes the descriptor, and waits until it is closed.
+    /// Ends the watch and closes the descriptor, and waits until both have happened.
     pub fn close(self) {
         drop(self.end);
         // A thread that has panicked has ended too.

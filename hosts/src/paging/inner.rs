@@ -16,11 +16,11 @@ use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Time between checks, by a thread without other work, that the kernel still reports faults.
+/// Time between checks, by a thread without other work, that faults can still be answered.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// What a failed check means.
-const UNREGISTERED: &str =
-    "the kernel no longer reports its faults, as after the program closed the descriptor of userfaultfd";
+const UNANSWERED: &str =
+    "its faults can't be answered any more, as after the program closed the descriptor of userfaultfd";
 
 /// Works that are carried out together.
 pub(super) type Batch = [Option<Work>; BATCH];
@@ -97,8 +97,8 @@ impl Inner {
         }
     }
 
-    /// The reclaimer's thread, until [`Inner::close`]: has pages leave before faults need their room. While it rests, it checks that the
-    /// kernel still reports faults.
+    /// The reclaimer's thread, until [`Inner::close`]: has pages leave before faults need their room. While it rests, it checks that
+    /// faults can still be answered.
     pub fn reclaim(&self) {
         let mut locked = self.lock();
         while !locked.is_closing {
@@ -111,7 +111,7 @@ impl Inner {
             let (rested, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             locked = rested;
             locked.reclaimer_rests = false;
-            if timeout.timed_out() && locked.lost.is_none() && self.memory.check().is_err() {
+            if timeout.timed_out() && self.memory.is_held() && self.memory.check().is_err() {
                 self.lose(&mut locked, "checked while no page moved");
             }
         }
@@ -304,21 +304,30 @@ impl Inner {
         Ok(())
     }
 
-    /// Remote memory is lost, or the kernel refuses what it has to do. Says so once. If the kernel no longer reports faults, the whole
-    /// range becomes inaccessible, because absent pages would read as zeros.
+    /// Remote memory is lost, or the kernel refuses what it has to do. Says so once. If faults can't be answered any more either, the whole
+    /// range becomes inaccessible: accesses would wait without end.
     pub fn lose(&self, locked: &mut Locked, why: &str) {
+        match self.memory.check() {
+            Ok(()) => self.note_loss(locked, why, "Accesses to its absent pages end in SIGBUS"),
+            Err(error) => self.lose_all(locked, &format!("{why}, {error}")),
+        }
+    }
+
+    /// No thread answers faults any more: the whole range becomes inaccessible, also if remote memory was lost before. Says so once, and
+    /// before that, as the program may end with it.
+    pub fn lose_all(&self, locked: &mut Locked, why: &str) {
+        self.note_loss(locked, &format!("{UNANSWERED}: {why}"), "All accesses to it end in SIGSEGV");
+        if let Err(error) = self.memory.deny_all() {
+            say(&format!(
+                "p4rack: protecting it failed: {error}. Accesses to absent pages never end: end the program.\n"
+            ));
+        }
+    }
+
+    fn note_loss(&self, locked: &mut Locked, why: &str, end: &str) {
         if locked.lost.is_none() {
-            let (why, end) = match self.memory.check() {
-                Ok(()) => (why.to_owned(), "Accesses to its absent pages end in SIGBUS"),
-                Err(error) => {
-                    let denied = self.memory.deny_all();
-                    let end = "All accesses to it end in SIGSEGV";
-                    let end = denied.map_or("Its absent pages read as zeros: end the program", |()| end);
-                    (format!("{UNREGISTERED} ({error}): {why}"), end)
-                }
-            };
             say(&format!("p4rack: a mapping of remote memory is lost: {why}. {end}.\n"));
-            locked.lost = Some(why);
+            locked.lost = Some(why.to_owned());
         }
         locked.pages.lose();
         self.changed.notify_all();

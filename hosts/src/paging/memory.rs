@@ -107,7 +107,8 @@ impl Memory {
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
         // SAFETY: the kernel has just returned it.
         let process = (process >= 0).then(|| unsafe { OwnedFd::from_raw_fd(process as libc::c_int) });
-        let holder = Mutex::new(Some(with_signals_blocked(|| Holder::new(uffd.as_fd()))?));
+        let range = (fresh.start.as_ptr() as u64, registered_bytes);
+        let holder = Mutex::new(Some(with_signals_blocked(|| Holder::new(uffd.as_fd(), range))?));
         let mut memory = Memory { uffd, holder, fresh, pages, process };
         // Kernels before 6.13 drop no pages this way, not even of the process itself.
         if memory.process.is_some() && memory.drop_together(&[0]).is_err() {
@@ -138,7 +139,7 @@ impl Memory {
         self.fresh.page(page as usize).as_ptr() as u64
     }
 
-    /// Errors: the kernel no longer reports faults. It refuses to protect the page behind the range, which protects nothing otherwise.
+    /// Errors: the descriptor no longer answers faults. It can't protect the page behind the range, which protects nothing otherwise.
     pub fn check(&self) -> io::Result<()> {
         self.protect(self.pages, 1)
     }
@@ -257,12 +258,16 @@ impl Memory {
         if unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_NONE) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // Wakes those that wait. It fails if the program has closed the descriptor: then the end of the holder's, the last one, does.
-        let _ = self.uffd.unregister(start as u64, bytes as u64);
         self.release_holder();
         Ok(())
     }
 
+    /// Whether the range is watched, and so accessible.
+    pub fn is_held(&self) -> bool {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Threads that wait for a page go on.
     fn release_holder(&self) {
         if let Some(holder) = self.holder.lock().unwrap_or_else(PoisonError::into_inner).take() {
             holder.close();

@@ -17,8 +17,8 @@
 //! - **Leaving.** Pages leave in batches, by a thread of the mapping before room is short, or else by the thread that needs room.
 //!   `pages.rs` has the order of the steps, and what stays.
 //! - **Memory.** Pages in place, twins, pages on the shelf and tables never exceed `pages_bytes`. The region's bytes are its own.
-//! - **A loss** of the region ends the mapping. Pages in place stay, and may be written; the first access to an absent page ends in SIGBUS,
-//!   after a message on standard error. There is no other answer to a load.
+//! - **A loss** of the region ends the mapping. Pages in place stay, and may be written; the first access to an absent page ends in SIGBUS
+//!   (before Linux 6.6 with threads, every access in SIGSEGV), after a message on standard error. There is no other answer to a load.
 //!
 //! What a program must not do with the range: map, protect, lock or advise it ([`Mapping::discard`] is for dropping); have the kernel
 //! use its pages behind the page table (O_DIRECT, io_uring, RDMA); keep thread stacks or its allocator's own data there; share it with
@@ -158,7 +158,8 @@ impl Mapping {
             let idle = Idle::new(self.inner.memory.uffd(), &self.end).map_err(failed)?;
             let serve = move || {
                 if let Err(error) = thread::serve(&inner, idle) {
-                    inner.lose(&mut inner.lock(), &format!("a thread that serves faults has ended: {error}"));
+                    let why = format!("a thread that serves faults has ended: {error}");
+                    inner.lose_all(&mut inner.lock(), &why);
                 }
             };
             let thread = std::thread::Builder::new().name("far-faults".to_owned());

@@ -48,6 +48,17 @@ pub struct Uffd {
     can_poison: bool,
 }
 
+/// Ends a registration by any number of its descriptor, and closes that. Threads that wait go on.
+pub fn unregister_and_close(number: libc::c_int, start: u64, bytes: u64) {
+    let mut words = [start, bytes];
+    // SAFETY: the request takes a struct of two words. Nothing can be done if either call fails. System calls, as another library may have
+    // taken the place of `close`.
+    unsafe {
+        libc::ioctl(number, UNREGISTER, words.as_mut_ptr());
+        libc::syscall(libc::SYS_close, number);
+    }
+}
+
 /// Errors: the process may not serve faults by threads, or the kernel can't. Says what is missing and what to do.
 pub fn check_privileges() -> Result<(), MappingError> {
     Uffd::open(false).map(drop)
@@ -149,11 +160,6 @@ impl Uffd {
     /// Absent pages of a range fault from now on, and protected ones when they are written.
     pub fn register(&self, start: u64, bytes: u64) -> io::Result<()> {
         self.call(REGISTER, &mut [start, bytes, MODE_MISSING | MODE_WRITEPROTECT, 0])
-    }
-
-    /// Ends it, and wakes all threads that wait.
-    pub fn unregister(&self, start: u64, bytes: u64) -> io::Result<()> {
-        self.call(UNREGISTER, &mut [start, bytes])
     }
 
     /// Wakes the threads that wait for a range.
