@@ -26,6 +26,11 @@ impl Residency {
         if self.frames.find(block).is_some() || self.turn.is_some() {
             return self.access(block, Mode::Write);
         }
+        // Without a frame its turn would stay open, and fetch the block after all. If no guard, claim or block of the policy needs all
+        // frames, one becomes free when a write-back or a fetch ends.
+        if self.limits.prefetched > 0 && !self.failed && !self.has_room(block, 1) {
+            return Found::Later;
+        }
         self.overwritten = Some(block);
         let found = self.access(block, Mode::Write);
         self.overwritten = None;

@@ -67,7 +67,7 @@ impl Residency {
     }
 
     /// Whether there are frames for those of the blocks that have none. Other prefetched blocks make room.
-    fn has_room(&mut self, first: Block, count: u32) -> bool {
+    pub(super) fn has_room(&mut self, first: Block, count: u32) -> bool {
         let blocks = first..first + count;
         let missing = blocks.clone().filter(|block| self.frames.find(*block).is_none()).count() as u32;
         while missing > self.frames.free() {

@@ -163,6 +163,26 @@ fn use_block(residency: &mut Residency, block: Block, mode: Mode) {
     settle(residency);
 }
 
+/// A turn that waited for a frame would fetch its block.
+#[test]
+fn blocks_that_are_written_as_a_whole_one_after_the_other_are_not_fetched() {
+    let mut residency = region("lru", 64, 16, LIMITS);
+    let (mut late, mut block) = (0, 0);
+    while block < 64 {
+        match residency.overwrite(block) {
+            Found::Here(_) => block += 1,
+            found => {
+                assert_eq!(found, Found::Later, "block {block}");
+                late += 1;
+                settle(&mut residency);
+            }
+        }
+    }
+    assert!(late > 0, "there was always a frame");
+    let counters = residency.counters();
+    assert_eq!((counters.overwritten, counters.fetched), (64, 0));
+}
+
 #[test]
 fn a_block_that_is_written_as_a_whole_is_not_fetched() {
     let mut residency = region("lru", 64, 16, LIMITS);
