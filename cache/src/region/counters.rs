@@ -36,4 +36,9 @@ impl Counters {
     pub fn accesses(&self) -> u64 {
         self.from_host + self.from_device + self.from_remote + self.joined
     }
+
+    /// Accesses that waited for a fetch.
+    pub fn waited(&self) -> u64 {
+        self.from_remote - self.overwritten + self.joined
+    }
 }

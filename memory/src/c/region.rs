@@ -195,7 +195,7 @@ pub unsafe extern "C" fn p4rack_region_statistics_of(
         tables_bytes: statistics.tables_bytes,
         from_host: counters.from_host,
         from_device: counters.from_device,
-        from_remote: counters.from_remote + counters.joined,
+        from_remote: counters.waited(),
         fetched_bytes: counters.fetched * u64::from(block_bytes),
         written_bytes: counters.written_back * u64::from(block_bytes),
         prefetched: counters.prefetched,

@@ -116,7 +116,7 @@ impl Figures {
             evicted: pages.evicted,
             changed_lines: pages.changed_lines,
             blocks_here: counters.from_host + counters.from_device,
-            blocks_fetched: counters.from_remote + counters.joined,
+            blocks_fetched: counters.waited(),
             fetched_bytes: counters.fetched * block_bytes,
             written_bytes: counters.written_back * block_bytes,
             ..Figures::default()

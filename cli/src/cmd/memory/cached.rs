@@ -121,10 +121,7 @@ fn make(region: &RemoteRegion, trace: &Trace) -> Result<Outcome, region::RegionE
     let length = trace.bytes as usize;
     let (mut plain, mut known) = (vec![0u8; length], vec![false; length]);
     let (mut latencies, mut wrong, mut buffer) = (Histogram::new(), 0, Vec::new());
-    let waits = || {
-        let counters = region.counters();
-        counters.from_remote + counters.joined
-    };
+    let waits = || region.counters().waited();
     let (mut hits, mut before) = (0, waits());
     for (nth, access) in trace.accesses.iter().enumerate() {
         let start = access.address as usize;
@@ -179,7 +176,7 @@ fn figures(outcome: &Outcome, trace: &Trace, policy: &str, way: &str) -> Value {
         "hit_rate": hit_rate(outcome, trace),
         "from_host": counters.from_host,
         "from_device": counters.from_device,
-        "from_remote": counters.from_remote + counters.joined,
+        "from_remote": counters.waited(),
         "fetched_bytes": fetched,
         "written_bytes": written,
         "p50_us": us(0.5),
