@@ -493,7 +493,8 @@ fn without_privileges_the_command_says_what_is_missing() {
     run.args(["far", "run", "--way", "local", "--local", "4 MiB", "--", "true"]).uid(NOBODY).gid(NOBODY);
     run.current_dir(folder.path()).env_remove("XDG_RUNTIME_DIR").env_remove("P4RACK_FAR_LIBRARY");
     let output = run.output().unwrap();
-    if output.status.success() || stderr(&output).contains("libp4rack_far.so") {
+    // The dynamic linker ignores the empty file.
+    if output.status.success() {
         return skip(
             "a kernel that denies userfaultfd to users",
             "sudo sysctl vm.unprivileged_userfaultfd=0",

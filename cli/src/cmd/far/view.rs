@@ -34,18 +34,18 @@ struct ProgramView {
     way: String,
     at: String,
     policy: String,
-    /// Length of the interval; 0 for a program that has begun in it.
-    seconds: f64,
-    faults_per_s: f64,
+    /// Length of the interval; none for a program that was not there at its beginning, and so has no rates.
+    seconds: Option<f64>,
+    faults_per_s: Option<f64>,
     /// Pages filled: with zeros, from copies of pages that left, from the region.
-    zeroed_per_s: f64,
-    restored_per_s: f64,
-    filled_per_s: f64,
+    zeroed_per_s: Option<f64>,
+    restored_per_s: Option<f64>,
+    filled_per_s: Option<f64>,
     /// Blocks for the latter: here, and fetched.
-    blocks_here_per_s: f64,
-    blocks_fetched_per_s: f64,
-    in_bps: f64,
-    out_bps: f64,
+    blocks_here_per_s: Option<f64>,
+    blocks_fetched_per_s: Option<f64>,
+    in_bps: Option<f64>,
+    out_bps: Option<f64>,
     /// Since the start.
     fetched_per_filled: Option<f64>,
     written_per_changed: Option<f64>,
@@ -104,8 +104,11 @@ impl View {
                 one.blocks_fetched_per_s,
             ];
             let mut row = vec![one.pid.to_string(), plain(&one.program), plain(&one.way)];
-            row.extend(rates.map(|rate| format!("{rate:.0}")));
-            row.extend([one.in_bps, one.out_bps].map(|bps| format!("{:.2}", bps / 1e6)));
+            let shown = |rate: Option<f64>, digits| {
+                rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.digits$}"))
+            };
+            row.extend(rates.map(|rate| shown(rate, 0)));
+            row.extend([one.in_bps, one.out_bps].map(|bps| shown(bps.map(|bps| bps / 1e6), 2)));
             row.extend([one.fetched_per_filled, one.written_per_changed].map(times));
             let sizes =
                 [one.in_place_bytes, one.local_bytes, one.local_limit_bytes, one.in_use_bytes, one.far_bytes];
@@ -121,10 +124,8 @@ impl ProgramView {
     fn new(old: &Figures, look: &Look) -> ProgramView {
         let (now, about) = (&look.figures, &look.about);
         let seconds = now.at_ns.saturating_sub(old.at_ns) as f64 / 1e9;
-        let per_s = |of: fn(&Figures) -> u64| match seconds > 0.0 {
-            true => of(now).saturating_sub(of(old)) as f64 / seconds,
-            false => 0.0,
-        };
+        let seconds = (seconds > 0.0).then_some(seconds);
+        let per_s = |of: fn(&Figures) -> u64| Some(of(now).saturating_sub(of(old)) as f64 / seconds?);
         let [fetched_per_filled, written_per_changed] = amplification(now);
         ProgramView {
             pid: now.pid,
@@ -139,8 +140,8 @@ impl ProgramView {
             filled_per_s: per_s(|figures| figures.filled),
             blocks_here_per_s: per_s(|figures| figures.blocks_here),
             blocks_fetched_per_s: per_s(|figures| figures.blocks_fetched),
-            in_bps: 8.0 * per_s(|figures| figures.fetched_bytes),
-            out_bps: 8.0 * per_s(|figures| figures.written_bytes),
+            in_bps: per_s(|figures| 8 * figures.fetched_bytes),
+            out_bps: per_s(|figures| 8 * figures.written_bytes),
             fetched_per_filled,
             written_per_changed,
             in_place_bytes: now.in_place * PAGE_BYTES,
@@ -186,7 +187,7 @@ mod tests {
         // Its first look has no rates.
         let first = View::new(&[], std::slice::from_ref(&new)).text();
         let row: Vec<&str> = first.lines().last().unwrap().split_whitespace().collect();
-        assert_eq!(row[..4], ["2", "redis-server", "tcp", "0"], "{first}");
+        assert_eq!(row[..4], ["2", "redis-server", "tcp", "–"], "{first}");
         assert!(new.is("2") && new.is("1") && new.is("redis-server") && !new.is("3"));
         assert!(View::new(&[], &[]).text().contains("no program"));
     }
