@@ -6,6 +6,7 @@ use super::order::Order;
 use super::request::{Act, Request, State, What};
 use super::split::Split;
 use super::timers::Timers;
+use super::turns::Turns;
 use super::window::{Congestion, Incast};
 use crate::common::{Delay, SplitMix, counters};
 use p4rack_wire::Nanos;
@@ -100,6 +101,8 @@ pub struct Client {
     buffered_bytes: u64,
     /// The board whose turn it is.
     pub(super) turn: usize,
+    /// Boards with requests to send.
+    pub(super) turns: Turns,
     number: u32,
     pub(super) random: SplitMix,
     pub(super) counters: Counters,
@@ -130,6 +133,7 @@ impl Client {
             starting: VecDeque::with_capacity(slots),
             buffered_bytes: 0,
             turn: 0,
+            turns: Turns::new(boards.len()),
             number: number & ((1 << NUMBER_BITS) - 1),
             random: SplitMix(number.into()),
             counters: Counters::default(),
@@ -255,6 +259,7 @@ impl Client {
         let request = &mut self.requests[usize::from(slot)];
         let Some(nth) = request.next_part().filter(|_| !request.is_queued) else { return };
         request.is_queued = true;
+        self.turns.set(request.board.into(), true);
         let ready = &mut self.boards[usize::from(request.board)].ready;
         match request.unsure_since(nth) {
             Some(_) => ready.push_front(slot),
@@ -266,7 +271,9 @@ impl Client {
     pub(super) fn unqueue(&mut self, slot: u16) {
         let request = &mut self.requests[usize::from(slot)];
         if std::mem::take(&mut request.is_queued) {
-            self.boards[usize::from(request.board)].ready.retain(|queued| *queued != slot);
+            let ready = &mut self.boards[usize::from(request.board)].ready;
+            ready.retain(|queued| *queued != slot);
+            self.turns.set(request.board.into(), !ready.is_empty());
         }
     }
 

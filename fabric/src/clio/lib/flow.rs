@@ -95,7 +95,9 @@ impl Client {
         request.expected_bytes += answer_bytes;
         request.sent(nth, count, self.now);
         request.is_queued = false;
-        self.boards[board].ready.pop_front();
+        let ready = &mut self.boards[board].ready;
+        ready.pop_front();
+        self.turns.set(board, !ready.is_empty());
         self.queue(slot);
         // The timer is that of the oldest part in flight.
         if !was_in_flight {
@@ -345,8 +347,10 @@ impl Machine for Client {
         let count = self.boards.len();
         // Whether an earlier board's packet waits for room for its answer: others must not take it, but retries need none.
         let mut is_held = false;
-        for nth in 0..count {
-            let board = (self.turn + nth) % count;
+        let (start, mut passed) = (self.turn, 0);
+        while let Some(nth) = self.turns.next(start, passed) {
+            passed = nth + 1;
+            let board = (start + nth) % count;
             let room = if is_held { 0 } else { self.boards[board].window.room(self.now) };
             while let Some(next) = self.next_packet(board, room) {
                 if self.is_too_late(next) {
@@ -368,12 +372,11 @@ impl Machine for Client {
     fn next_link(&self) -> Option<Nanos> {
         let count = self.boards.len();
         let (mut first, mut is_held): (Option<Nanos>, _) = (None, false);
-        for nth in 0..count {
+        let mut passed = 0;
+        while let Some(nth) = self.turns.next(self.turn, passed) {
+            passed = nth + 1;
             let nth = (self.turn + nth) % count;
             let board = &self.boards[nth];
-            if board.ready.is_empty() {
-                continue;
-            }
             // A retry needs no room.
             let at = match self.next_packet(nth, 0) {
                 Some(_) => Nanos::ZERO,

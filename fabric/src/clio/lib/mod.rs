@@ -15,6 +15,7 @@
 //! | `split` | how a request is cut into packets |
 //! | `request` | a request's attempts, and which of its packets are done |
 //! | `gather` | a call's results, put together |
+//! | `turns` | which board with something to send comes next, of many that rest |
 //! | `client`, `flow`, `packets` | the machine: operations, which packet leaves next and what answers do, packets as bytes |
 //!
 //! The paper leaves open what follows; p4rack decides:
@@ -37,6 +38,7 @@ mod packets;
 mod request;
 mod split;
 mod timers;
+mod turns;
 mod window;
 
 pub use client::{Client, Counters, Credentials, NUMBER_BITS};
