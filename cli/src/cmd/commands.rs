@@ -5,7 +5,12 @@ use std::fmt::Write as _;
 
 /// Pages that explain a command, by its first word.
 const PAGES: &[(&str, &str)] = &[
+    ("balloon", "balloon.md"),
     ("bench", "performance.md"),
+    ("cache", "unimem.md"),
+    ("clio", "clio.md"),
+    ("commands", "commands.md"),
+    ("completions", "commands.md"),
     ("counter", "control.md"),
     ("cowbird", "cowbird.md"),
     ("deploy", "control.md"),
@@ -33,6 +38,7 @@ const PAGES: &[(&str, &str)] = &[
     ("switch", "p4runtime.md"),
     ("table", "control.md"),
     ("top", "operator.md"),
+    ("trace", "traces.md"),
     ("up", "up.md"),
 ];
 
@@ -74,6 +80,14 @@ fn rows(page: &mut String, command: &Command) {
 mod tests {
     use super::*;
     use clap::{Arg, arg};
+
+    #[test]
+    fn every_command_has_a_page() {
+        let root = <crate::Cli as clap::CommandFactory>::command();
+        let words = root.get_subcommands().filter(|one| !one.is_hide_set()).map(|one| one.get_name().to_owned());
+        let without: Vec<String> = words.filter(|word| PAGES.iter().all(|(page, _)| page != word)).collect();
+        assert!(without.is_empty(), "{without:?}");
+    }
 
     #[test]
     fn leaves_have_rows_with_arguments() {

@@ -162,5 +162,4 @@ fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> Strin
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;
