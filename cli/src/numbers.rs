@@ -18,7 +18,8 @@ macro_rules! numbers {
     };
 }
 
-numbers!(u8, u16, u32, u64, u128, usize);
+// P4Runtime's counts and priorities are signed, but never below 0.
+numbers!(u8, u16, u32, u64, u128, usize, i32, i64);
 
 /// A number that fits its type.
 pub fn number<T: Number>(text: &str) -> Result<T, String> {
@@ -58,6 +59,7 @@ mod tests {
             (number("17"), number("0x11"), number("0b1_0001"), number("0o21")),
             (Ok(17u8), Ok(17u16), Ok(17u32), Ok(17u64))
         );
+        assert_eq!((number::<i64>("0x7"), number::<i32>("0x8000_0000").is_err()), (Ok(7), true));
         assert_eq!(number::<u8>("0x100"), Err("`0x100` is more than 255".to_owned()));
         for wrong in ["", "0x", "-1", "x1", "1.5", "18446744073709551616"] {
             assert!(number::<u64>(wrong).is_err(), "{wrong}");

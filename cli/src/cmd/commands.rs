@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn every_command_has_a_page() {
         let root = <crate::Cli as clap::CommandFactory>::command();
-        let words = root.get_subcommands().filter(|one| !one.is_hide_set()).map(|one| one.get_name().to_owned());
+        let words =
+            root.get_subcommands().filter(|one| !one.is_hide_set()).map(|one| one.get_name().to_owned());
         let without: Vec<String> = words.filter(|word| PAGES.iter().all(|(page, _)| page != word)).collect();
         assert!(without.is_empty(), "{without:?}");
     }

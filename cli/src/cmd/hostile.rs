@@ -142,7 +142,7 @@ pub struct AttackArgs {
     #[arg(long)]
     attack: String,
     /// Key of the memory that is attacked
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u32>)]
     key: u32,
     /// Address of the set-up service of the pool that is attacked, HOST:PORT
     #[arg(long, value_name = "ADDR")]

@@ -44,10 +44,10 @@ enum CounterCommand {
         #[command(flatten)]
         counter: Counter,
         /// Packet count
-        #[arg(long, default_value_t = 0)]
+        #[arg(long, default_value_t = 0, value_parser = crate::numbers::number::<i64>)]
         packets: i64,
         /// Byte count
-        #[arg(long, default_value_t = 0)]
+        #[arg(long, default_value_t = 0, value_parser = crate::numbers::number::<i64>)]
         bytes: i64,
         #[command(flatten)]
         options: Options,
@@ -60,7 +60,7 @@ struct Counter {
     #[arg(add = ArgValueCompleter::new(complete::counters))]
     name: String,
     /// Index of the cell [default: all]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<i64>)]
     index: Option<i64>,
     /// For a direct counter: keys of the entry
     #[arg(value_name = "KEY=VALUE")]
@@ -161,16 +161,16 @@ enum MeterCommand {
         #[command(flatten)]
         meter: Meter,
         /// Committed rate, units per second
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<i64>)]
         cir: i64,
         /// Committed burst, units
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<i64>)]
         cburst: i64,
         /// Peak rate [default: the committed rate]
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<i64>)]
         pir: Option<i64>,
         /// Peak burst [default: the committed burst]
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<i64>)]
         pburst: Option<i64>,
         #[command(flatten)]
         options: Options,
@@ -190,7 +190,7 @@ struct Meter {
     #[arg(add = ArgValueCompleter::new(complete::meters))]
     name: String,
     /// Index of the cell [default: all]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<i64>)]
     index: Option<i64>,
     /// For a direct meter: keys of the entry
     #[arg(value_name = "KEY=VALUE")]
@@ -246,7 +246,7 @@ enum RegisterCommand {
         #[arg(add = ArgValueCompleter::new(complete::registers))]
         name: String,
         /// Index of the cell [default: all]
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<i64>)]
         index: Option<i64>,
         #[command(flatten)]
         options: Options,
@@ -257,7 +257,7 @@ enum RegisterCommand {
         #[arg(add = ArgValueCompleter::new(complete::registers))]
         name: String,
         /// Index of the cell [default: all]
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<i64>)]
         index: Option<i64>,
         /// Interval in seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cmd::finite)]
@@ -273,7 +273,7 @@ enum RegisterCommand {
         /// Value: 17, 0x11, 02:00:00:00:00:01, …
         value: String,
         /// Index of the cell [default: all]
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<i64>)]
         index: Option<i64>,
         #[command(flatten)]
         options: Options,

@@ -71,13 +71,13 @@ struct One {
     #[arg(long, num_args = 1.., value_names = ["ACTION", "PARAM=VALUE"], add = ArgValueCompleter::new(complete::actions))]
     action: Vec<String>,
     /// For a group: maximum members [default: as many as the profile allows]
-    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_parser = crate::numbers::number::<i32>)]
     max_size: i32,
     /// For a clone session: class of service
     #[arg(long, default_value_t = 0, value_parser = crate::numbers::number::<u32>)]
     class: u32,
     /// For a clone session: truncate copies to this length; 0 for none
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = crate::numbers::number::<i32>)]
     truncate: i32,
     #[command(flatten)]
     options: Options,

@@ -76,13 +76,13 @@ struct Digest {
     #[arg(add = ArgValueCompleter::new(complete::digests))]
     name: String,
     /// Maximum time that a message waits for others [default: 10]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = crate::numbers::number::<i64>)]
     max_timeout_ms: Option<i64>,
     /// Maximum messages per list; 0 for no limit [default: 100]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::number::<i32>)]
     max_list_size: Option<i32>,
     /// How long duplicates are suppressed without an acknowledgement [default: 1000]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = crate::numbers::number::<i64>)]
     ack_timeout_ms: Option<i64>,
 }
 

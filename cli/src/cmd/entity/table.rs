@@ -84,22 +84,22 @@ struct Entry {
     #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(complete::keys))]
     keys: Vec<String>,
     /// Priority, the larger one wins; for tables with ternary, range or optional keys
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = crate::numbers::number::<i32>)]
     priority: i32,
     /// Action with arguments
     #[arg(long, num_args = 1.., value_names = ["ACTION", "PARAM=VALUE"], add = ArgValueCompleter::new(complete::actions))]
     action: Vec<String>,
     /// Member of the table's action profile, instead of an action
-    #[arg(long, conflicts_with_all = ["action", "group"])]
+    #[arg(long, conflicts_with_all = ["action", "group"], value_parser = crate::numbers::number::<u32>)]
     member: Option<u32>,
     /// Group of the table's action profile, instead of an action
-    #[arg(long, conflicts_with = "action")]
+    #[arg(long, conflicts_with = "action", value_parser = crate::numbers::number::<u32>)]
     group: Option<u32>,
     /// The table's default entry; `modify --default` without an action resets it
     #[arg(long)]
     default: bool,
     /// Idle timeout after which the controller is notified
-    #[arg(long, value_name = "MS", default_value_t = 0)]
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = crate::numbers::number::<i64>)]
     idle_timeout_ms: i64,
     #[command(flatten)]
     options: Options,
