@@ -3,7 +3,7 @@
 use super::convert;
 use super::key::Key;
 use super::listing::{self, Driven};
-use crate::roce::setup::{Server, Token};
+use crate::roce::setup::{Server, draw_token};
 use crate::roce::{Desk, SetupError};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::balloon::{self, Balloon, Command, Config, End, Place, Received, Reply, Sent, Term};
@@ -101,7 +101,7 @@ impl Service {
             return Err(ServiceError::Nodes(nodes.len()));
         }
         // A later service has a larger number; of two with the same one, the random identity decides.
-        let identity = Token::draw().map_err(ServiceError::Random)?;
+        let identity = draw_token().map_err(ServiceError::Random)?;
         let service = identity.bytes().iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte));
         let term = Term { number: clock::wall_ns(), service };
         let machine = Balloon::new(config, term, clock::now())?;
