@@ -167,9 +167,9 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
     Ok(Memory { region: Region::new(remote), way, _held: held })
 }
 
-/// Opens an extent that a balloon has lent, from the calling thread's network namespace. `access.memory` is the set-up service of its memory
-/// node, which comes with the extent; the host with the memory, the way, the key and the engine mean nothing here. Errors: the memory node
-/// can't be reached, or the extent has gone back.
+/// Opens an extent that a balloon has lent, from the calling thread's network namespace. `access.memory` is the set-up service of its
+/// memory node, which comes with the extent; the host with the memory, the way, the key and the engine mean nothing here. Errors: the
+/// memory node can't be reached, or the extent has gone back.
 pub fn open_extent(rack: &Rack, access: &Access<'_>, extent: &Granted) -> Result<Memory, OpenError> {
     let (remote, held) = connect_extent(rack, access, extent)?;
     Ok(Memory { region: Region::new(remote), way: extent.way(), _held: held })

@@ -47,8 +47,8 @@ pub fn open(rack: &Rack, access: &Access<'_>, config: &RegionConfig) -> Result<R
     Ok(Region { region: RemoteRegion::new(remote, config)?, way, _held: held })
 }
 
-/// Opens an extent that a balloon has lent as a region: see [`open_extent`](crate::open_extent). An extent that is taken back is a loss, which
-/// ends the region. Errors: the extent can't be opened, or `config` does not suit it.
+/// Opens an extent that a balloon has lent as a region: see [`open_extent`](crate::open_extent). An extent that is taken back is a loss,
+/// which ends the region. Errors: the extent can't be opened, or `config` does not suit it.
 pub fn open_extent(
     rack: &Rack,
     access: &Access<'_>,

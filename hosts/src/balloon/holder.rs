@@ -307,8 +307,8 @@ impl Tenancy {
         granted.map_err(RemoteError::Broken)?.open(place)
     }
 
-    /// Opens an extent on a board: a client of the process on its board, whose set-up service came with it. It blocks, so it is called outside of a
-    /// runtime.
+    /// Opens an extent on a board: a client of its process there. The board's set-up service came with it. It blocks, so it is called outside
+    /// of a runtime.
     pub fn connect(lent: &Lent, board: &Server, patience: Patience) -> Result<Client, LeaseError> {
         let nonsense = |wrong: String| LeaseError::Setup(board.nonsense(wrong));
         match convert::granted(lent.access.bytes(), lent.extent.bytes).map_err(nonsense)? {

@@ -5,7 +5,7 @@ use crate::roce::setup::Token;
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_fabric::remote::Way;
 
-/// Rights to a range of memory. The memory stays its owner's, who takes it back when it wants.
+/// Rights to a range of memory. It stays its owner's, which may take it back at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Granted {
     /// To a process on a board of Clio.

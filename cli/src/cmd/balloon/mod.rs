@@ -36,8 +36,8 @@ enum Command {
     List(list::Args),
     /// Reserve an extent and hold it until SIGTERM or SIGINT
     ///
-    /// Prints a line "reserved …", which with --json has the rights to the extent: a file with it is what `p4rack memory read --extent` and
-    /// others take. While it runs, it renews the lease; when it ends, the extent goes back. Killed, it loses the extent
+    /// Prints a line "reserved …". With --json it has the rights to the extent, too: `p4rack memory read --extent` and others take a
+    /// file with it. While it runs, it renews the lease; when it ends, the extent goes back. Killed, it loses the extent
     /// when the lease ends.
     Reserve(hold::Args),
     /// End the session of a compute node: what it holds is fenced, zeroed and free
