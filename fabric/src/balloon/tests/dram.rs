@@ -64,6 +64,7 @@ impl Memory for Dram {
 }
 
 impl Store for Dram {
+    const WORLDS: u64 = 120;
     const UNCLEAN: &'static str = "reads";
 
     fn new(units: u64, slow: u32, instance: u64) -> Dram {

@@ -17,19 +17,17 @@ const CALM: Faults =
 /// Without crashes of the service, compute nodes die and come back.
 const DEATHS: Faults = Faults { lost: 50, node_crashes: 0, service_crashes: 0, holder_crashes: 12, ..ALL };
 
-/// Worlds of each kind in an ordinary run; `P4RACK_BALLOON_SEEDS` asks for more, and `P4RACK_BALLOON_SEED` repeats one.
-const SEEDS: u64 = 120;
-
 fn variable(name: &str) -> Option<u64> {
     let text = std::env::var_os(name)?;
     let number = text.to_str().and_then(|text| text.parse().ok());
     Some(number.unwrap_or_else(|| panic!("{name} is {text:?}; expected a number")))
 }
 
-fn seeds() -> std::ops::Range<u64> {
+/// `P4RACK_BALLOON_SEEDS` asks for more worlds, and `P4RACK_BALLOON_SEED` repeats one.
+fn seeds<S: Store>() -> std::ops::Range<u64> {
     match variable("P4RACK_BALLOON_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..variable("P4RACK_BALLOON_SEEDS").unwrap_or(SEEDS),
+        None => 0..variable("P4RACK_BALLOON_SEEDS").unwrap_or(S::WORLDS),
     }
 }
 
@@ -44,7 +42,7 @@ fn world<S: Store>(seed: u64, faults: Faults, plant: Option<Plant>) -> Result<Se
 /// What all worlds have seen. `None`: one of them is repeated, which need not see everything.
 fn all<S: Store>(faults: Faults) -> Option<Seen> {
     let mut sum = Seen::default();
-    for seed in seeds() {
+    for seed in seeds::<S>() {
         let seen = world::<S>(seed, faults, None)
             .unwrap_or_else(|problem| panic!("P4RACK_BALLOON_SEED={seed} repeats it: {problem}"));
         sum.lent += seen.lent;
@@ -64,7 +62,7 @@ fn everything_crashes<S: Store>() {
     let counts = [seen.lent, seen.returned, seen.fenced, seen.found, seen.leases_ended, seen.late];
     assert!(counts.iter().all(|count| *count > 0), "{seen:?}");
     assert!(seen.refused_writes > 0 && seen.superseded > 0, "{seen:?}");
-    println!("{} worlds: {seen:?}", seeds().count());
+    println!("{} worlds: {seen:?}", seeds::<S>().count());
 }
 
 #[test]

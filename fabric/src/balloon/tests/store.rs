@@ -5,6 +5,8 @@ use std::fmt::Debug;
 
 /// Memory that a node lends.
 pub trait Store: Memory + Debug {
+    /// Worlds of each kind in an ordinary run.
+    const WORLDS: u64;
     /// How the checks say that an extent is lent before it is zeroed.
     const UNCLEAN: &'static str;
 
