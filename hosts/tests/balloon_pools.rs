@@ -214,6 +214,7 @@ fn an_extent_of_a_pool_is_fenced_and_zeroed_before_another_gets_it() {
             })
             .unwrap();
         // Neither the former token nor the former key with another token.
+        drop(opened);
         let memory = || Place::at(FRAMES, Star::ip(ONE), adapter(), server(POOL));
         let refused = Tenancy::open_extent(&lent.0, memory()).err().unwrap().to_string();
         assert!(refused.contains("no reservation has this token"), "{refused}");
