@@ -52,6 +52,11 @@ pub fn write(text: fmt::Arguments<'_>) {
     written(io::stdout().write_fmt(text));
 }
 
+/// A text of others for the terminal: without characters that instruct it.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|one| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one }).collect()
+}
+
 /// Writes bytes to standard output.
 pub fn write_bytes(bytes: &[u8]) {
     written(io::stdout().write_all(bytes));

@@ -4,72 +4,14 @@
 
 mod common;
 
+use common::balloon::{Pool, board, end, key, start};
 use common::switch::Running;
 use common::{p4rack, stderr, stdout, wait_until};
-use serde_json::Value;
 use std::io::Read as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// A key file, which goes with its folder.
-fn key() -> (tempfile::TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("pool.key");
-    std::fs::write(&path, [7; 32]).unwrap();
-    let path = path.to_str().unwrap().to_owned();
-    (folder, path)
-}
-
-/// Starts a server; the address at which it listens.
-fn start(words: &[&str]) -> (Running, String) {
-    let mut command = p4rack();
-    let mut running =
-        Running::start(command.args(words).args(["--json", "--grpc-server-addr", "127.0.0.1:0"]));
-    let ready: Value = serde_json::from_str(&running.until("ready")).unwrap();
-    (running, ready["listens"].as_str().unwrap().to_owned())
-}
-
-fn board(bytes: &str, key: &str) -> (Running, String) {
-    start(&["clio", "serve", "--lend", key, "--store", "0", "--udp-addr", "127.0.0.1:0", "--bytes", bytes])
-}
-
-/// Ends a process with SIGTERM, and waits for it.
-fn end(mut running: Running) {
-    let pid = running.0.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    assert!(running.0.wait().unwrap().success());
-}
-
-struct Pool(String);
-
-impl Pool {
-    fn run(&self, words: &[&str]) -> Output {
-        p4rack().arg("balloon").args(words).args(["--balloon", &self.0]).output().unwrap()
-    }
-
-    fn json(&self, word: &str) -> Value {
-        let output = self.run(&[word, "--json"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        serde_json::from_str(&stdout(&output)).unwrap()
-    }
-
-    /// `None`: a memory node has not joined.
-    fn free_bytes(&self) -> Option<u64> {
-        let pool = self.json("show");
-        pool["nodes"].as_array().unwrap().iter().map(|node| node["free_bytes"].as_u64()).sum()
-    }
-
-    /// A compute node that holds an extent.
-    fn hold(&self, holder: &str, size: &str) -> (Running, Value) {
-        let mut command = p4rack();
-        command.args(["balloon", "reserve", size, "--json", "--holder", holder, "--balloon", &self.0]);
-        let mut running = Running::start(&mut command);
-        let reserved = serde_json::from_str(&running.until("reserved")).unwrap();
-        (running, reserved)
-    }
-}
 
 /// Waits for a process to end. Returns its exit code, and what it says.
 fn until_end(mut running: Running) -> (Option<i32>, String) {

@@ -11,7 +11,7 @@ use p4rack_fabric::roce::{
 };
 use p4rack_hosts::Handle;
 use p4rack_hosts::roce::pool::{self, DOMAIN, PoolConfig, Service};
-use p4rack_hosts::roce::setup::{Connected, Offer, Server, Station, Token, numbers};
+use p4rack_hosts::roce::setup::{Connected, Offer, Server, Station, Token, draw_token, numbers};
 use p4rack_hosts::roce::tls::{ClientTls, ServerTls};
 use p4rack_hosts::roce::{Loss, RocePort, RocePortError, SetupError};
 use p4rack_netdev::link::VethEnd;
@@ -388,7 +388,7 @@ fn reserved_memory_is_reached_with_its_token_alone_and_by_one_queue_pair() {
         let public = Offer { key: KEY, address: START, ..mine.offers[0] };
         let outside = attach(&mut client, Some(&others.token)).unwrap();
         assert_eq!(client.one(outside.qpn, read(&public)), Outcome::Failed(Failure::RemoteAccess));
-        let guessed = Token::draw().unwrap();
+        let guessed = draw_token().unwrap();
         assert!(attach(&mut client, Some(&guessed)).unwrap_err().to_string().contains("no reservation"));
         // The next queue pair takes the place of the first, whose requests get nowhere any more.
         let second = attach(&mut client, Some(&mine.token)).unwrap();

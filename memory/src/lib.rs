@@ -10,7 +10,8 @@ pub mod mapping;
 mod open;
 pub mod region;
 
-pub use open::{Access, Memory, OpenError, board, open, patience, way};
+pub use open::{Access, Memory, OpenError, board, open, open_extent, patience, way};
+pub use p4rack_hosts::remote::Granted;
 
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Host;

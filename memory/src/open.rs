@@ -2,6 +2,7 @@
 
 use crate::{BOARD_PORT, BYTES_PORT, NoMemory, POOL_PORT, client, memory_node, node};
 use p4rack_codegen::Rack;
+use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::remote::{Engine, Link, Service, Way};
 use p4rack_fabric::roce::Config;
@@ -10,7 +11,7 @@ use p4rack_hosts::clio::Patience;
 use p4rack_hosts::memory::{EdmPortError, NotHere};
 use p4rack_hosts::paging::MappingError;
 use p4rack_hosts::region::RegionError;
-use p4rack_hosts::remote::{self, Held, Own, Place, Region, Remote, RemoteError, Shape, UnderWay};
+use p4rack_hosts::remote::{self, Granted, Held, Own, Place, Region, Remote, RemoteError, Shape, UnderWay};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::tls::ClientTls;
 use p4rack_wire::Nanos;
@@ -166,6 +167,60 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
     Ok(Memory { region: Region::new(remote), way, _held: held })
 }
 
+/// Opens an extent that a balloon has lent, from the calling thread's network namespace. `access.memory` is the set-up service of its
+/// memory node, which comes with the extent; the host with the memory, the way, the key and the engine mean nothing here. Errors: the
+/// memory node can't be reached, or the extent has gone back.
+pub fn open_extent(rack: &Rack, access: &Access<'_>, extent: &Granted) -> Result<Memory, OpenError> {
+    let (remote, held) = connect_extent(rack, access, extent)?;
+    Ok(Memory { region: Region::new(remote), way: extent.way(), _held: held })
+}
+
+/// The bare way to an extent.
+pub(crate) fn connect_extent(
+    rack: &Rack,
+    access: &Access<'_>,
+    extent: &Granted,
+) -> Result<remote::Opened, OpenError> {
+    let own = &rack.hosts[usize::from(node(rack, access.host)?)];
+    let Some(addr) = access.memory else {
+        return Err(NoMemory(
+            "an extent is reached by the set-up service of its memory node: name it".into(),
+        )
+        .into());
+    };
+    let memory = Server { addr: addr.to_owned(), tls: access.tls.clone() };
+    Ok(extent.open(place(rack, access, own, extent.way(), Some(memory))?)?)
+}
+
+/// This end of a way, whose memory has this service.
+fn place(
+    rack: &Rack,
+    access: &Access<'_>,
+    own: &Host,
+    way: Way,
+    memory: Option<Server>,
+) -> Result<Place, OpenError> {
+    let definition = way.definition();
+    let icrc_verified = definition.engine != Some(Engine::Switch);
+    let adapter = Config { icrc_verified, timeout: TIMEOUT, ..Config::default() };
+    let mut place = Place {
+        interface: String::new(),
+        ip: own.ip,
+        adapter,
+        memory,
+        engines: Vec::new(),
+        node: None,
+        shared: access.reserve_bytes == 0,
+        patience: patience(rack),
+    };
+    // The kernel routes TCP; a named interface has to be right even so.
+    if definition.link != Link::Kernel || access.interface.is_some() {
+        let own = Own { name: &own.name, mac: own.mac, ip: own.ip };
+        place.interface = own.interface(definition.link, access.interface)?;
+    }
+    Ok(place)
+}
+
 /// The bare way to another host's memory, and the guard of its end.
 pub(crate) fn connect(rack: &Rack, access: &Access<'_>) -> Result<(Way, Box<dyn Remote>, Held), OpenError> {
     let way = way(rack, access.way)?;
@@ -183,23 +238,8 @@ pub(crate) fn connect(rack: &Rack, access: &Access<'_>) -> Result<(Way, Box<dyn 
         Service::None | Service::Node => None,
     };
     let memory = access.memory.map(str::to_owned).or_else(|| port.map(|port| format!("{}:{port}", there.ip)));
-    let icrc_verified = definition.engine != Some(Engine::Switch);
-    let adapter = Config { icrc_verified, timeout: TIMEOUT, ..Config::default() };
-    let mut place = Place {
-        interface: String::new(),
-        ip: own.ip,
-        adapter,
-        memory: memory.map(server),
-        engines: access.engine.map(str::to_owned).map(server).into_iter().collect(),
-        node: None,
-        shared: access.reserve_bytes == 0,
-        patience: patience(rack),
-    };
-    // The kernel routes TCP; a named interface has to be right even so.
-    if definition.link != Link::Kernel || access.interface.is_some() {
-        let own = Own { name: &own.name, mac: own.mac, ip: own.ip };
-        place.interface = own.interface(definition.link, access.interface)?;
-    }
+    let mut place = place(rack, access, own, way, memory.map(server))?;
+    place.engines = access.engine.map(str::to_owned).map(server).into_iter().collect();
     if definition.service == Service::Node {
         let under = match rack.scheme().way() {
             Some(running) if running == way => rack.clone(),

@@ -4,8 +4,8 @@ pub use p4rack_hosts::region::{
     Counters, RegionConfig, RegionError, RemoteRegion, Statistics, View, ViewMut,
 };
 
-use crate::open::connect;
-use crate::{Access, OpenError};
+use crate::open::{connect, connect_extent};
+use crate::{Access, Granted, OpenError};
 use p4rack_codegen::Rack;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::remote::Held;
@@ -45,4 +45,16 @@ impl Deref for Region {
 pub fn open(rack: &Rack, access: &Access<'_>, config: &RegionConfig) -> Result<Region, OpenError> {
     let (way, remote, held) = connect(rack, access)?;
     Ok(Region { region: RemoteRegion::new(remote, config)?, way, _held: held })
+}
+
+/// Opens an extent that a balloon has lent as a region: see [`open_extent`](crate::open_extent). An extent that is taken back is a loss,
+/// which ends the region. Errors: the extent can't be opened, or `config` does not suit it.
+pub fn open_extent(
+    rack: &Rack,
+    access: &Access<'_>,
+    extent: &Granted,
+    config: &RegionConfig,
+) -> Result<Region, OpenError> {
+    let (remote, held) = connect_extent(rack, access, extent)?;
+    Ok(Region { region: RemoteRegion::new(remote, config)?, way: extent.way(), _held: held })
 }

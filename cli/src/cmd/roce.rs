@@ -5,6 +5,7 @@ use super::by_hand::ByHand;
 use crate::output::Events;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_fabric::roce::{Region, Regions, Rights};
+use p4rack_hosts::balloon::{Key, serve_pool};
 use p4rack_hosts::roce::RocePort;
 use p4rack_hosts::roce::bench::{self, Kind, Rate};
 use p4rack_hosts::roce::latency::{self, Load};
@@ -17,6 +18,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
 
@@ -92,6 +94,10 @@ struct ServeArgs {
     /// is an address, or a certificate where one is demanded [default: 8, and a single one may reserve all bytes]
     #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u64>(1..=65_536))]
     tenants: Option<u64>,
+    /// Also lend the memory of --reserve in extents, as a memory node of a `p4rack balloon serve` with the same key file: 16 to 1 024
+    /// bytes, random
+    #[arg(long, value_name = "FILE", requires = "reserve")]
+    lend: Option<PathBuf>,
     #[command(flatten)]
     setup: GrpcServer,
     #[command(flatten)]
@@ -143,12 +149,13 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// Offers memory of a rack's host until a signal ends the process: to all peers, or to those that reserve it. What comes through a
-/// switch that rewrites packets has no right iCRC, so none is checked.
+/// Offers memory of a rack's host until a signal ends the process: to all peers, or to those that reserve it, and with `lend`, the file of
+/// a key, in extents of a balloon. What comes through a switch that rewrites packets has no right iCRC, so none is checked.
 pub(super) fn serve_memory(
     (interface, ip): (String, Ipv4Addr),
     setup: GrpcServer,
     (bytes, reserved): (u64, bool),
+    lend: Option<PathBuf>,
     telling: Telling,
     events: Events,
 ) -> Result<(), String> {
@@ -157,6 +164,7 @@ pub(super) fn serve_memory(
         memory: if reserved { u64::from(Mtu::B4096.bytes()) } else { bytes },
         reserve: reserved.then_some(bytes),
         tenants: None,
+        lend,
         setup,
         peers: Peers::default(),
         telling,
@@ -169,6 +177,7 @@ pub(super) fn serve_memory(
 fn serve(args: ServeArgs, events: Events) -> Result<(), String> {
     let (addr, tls) = args.setup.check(SETUP, "has all of the memory")?;
     let members = args.peers.members()?;
+    let lend = args.lend.as_deref().map(Key::read).transpose().map_err(|error| format!("--lend: {error}"))?;
     let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(text)?;
     let bytes = usize::try_from(args.memory).map_err(text)?;
@@ -207,7 +216,12 @@ fn serve(args: ServeArgs, events: Events) -> Result<(), String> {
     let runtime = runtime()?;
     let listener = runtime.block_on(pool::bind(addr)).map_err(text)?;
     let bound = listener.local_addr().map_err(text)?;
-    let mut serving = runtime.spawn(async move { pool::serve(listener, service, tls.as_ref()).await });
+    let mut serving = runtime.spawn(async move {
+        match lend {
+            Some(key) => serve_pool(listener, service, key, tls.as_ref()).await,
+            None => pool::serve(listener, service, tls.as_ref()).await,
+        }
+    });
     let (ip, interface) = (station.ip, &args.adapter.interface);
     events.report(
         "ready",

@@ -1,6 +1,7 @@
 //! What the system tests share: the binary, the examples, a kept rack that is always taken down.
 #![allow(dead_code)]
 
+pub mod balloon;
 pub mod clio;
 pub mod cowbird;
 pub mod switch;

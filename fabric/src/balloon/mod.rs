@@ -49,6 +49,7 @@ mod message;
 mod node;
 #[cfg(test)]
 mod plant;
+mod pool;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,7 @@ pub use message::{
     Told, Why,
 };
 pub use node::{Memory, Node};
+pub use pool::{OnPool, PoolExtents};
 pub use service::{Balloon, End, ExtentFacts, HolderFacts, MemoryFacts, NodeFacts, Received, Sent, State};
 
 use std::fmt;

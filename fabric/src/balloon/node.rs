@@ -189,7 +189,7 @@ impl Node {
             }
             Found::Same => match self.extents.get_mut(&extent.place.start) {
                 Some(held) if held.epoch <= extent.epoch => {
-                    if held.lent.take().is_some() {
+                    if held.lent.take().is_some() && !planted!(self, KeyForgotten) {
                         memory.revoke(&Extent { epoch: held.epoch, ..*extent });
                     }
                     held.epoch = extent.epoch;

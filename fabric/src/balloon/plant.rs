@@ -11,6 +11,8 @@ pub(super) enum Plant {
     NoEpochInReturn,
     /// The node says that it has zeroed, and has not.
     ZeroForgotten,
+    /// The node says that it has fenced, and the key is still valid.
+    KeyForgotten,
     /// A free range is merged with the neighbour behind it although that is in use.
     MergeInUse,
     /// All services have the same identity, so two whose clocks agree have the same term.

@@ -17,6 +17,7 @@ mod config;
 mod memory;
 mod ready;
 mod requester;
+mod reservations;
 mod responder;
 mod timer;
 
@@ -25,4 +26,5 @@ pub use config::{BadConfig, Config, Connection};
 pub use memory::{Access, Denied, Memory, Modify, Place, Region, RegionError, Regions, Rights};
 pub use ready::Party;
 pub use requester::{Counters as RequesterCounters, Failure, Outcome, Refused, Request, Requester};
+pub use reservations::{Offer, Reservation, Reservations, Token, Unreserved};
 pub use responder::{Counters as ResponderCounters, ReceiveRefused, Received, Responder};

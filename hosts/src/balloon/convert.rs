@@ -1,11 +1,15 @@
 //! Messages of the balloon as protobuf has them, and back. Errors name the field.
 
+use crate::remote::Granted;
+use crate::roce::setup::Token;
 use p4rack_fabric::balloon::{
     Access, Answer, Ask, Command, Epoch, Extent, Lent, Order, Place, Reply, Report, Reported, Request,
     Session, Term, Told, Why,
 };
+use p4rack_fabric::clio::lib::Credentials;
 use p4rack_p4rt::p4rack::balloon::v1::{self, answer, ask_request, command, not_granted};
 use p4rack_wire::Nanos;
+use prost::Message as _;
 
 /// What is wrong with a message.
 pub(super) type Wrong = String;
@@ -44,6 +48,37 @@ pub(super) fn session_of(field: &str, session: Option<v1::Session>) -> Result<Se
 
 pub(super) fn session(session: Session) -> v1::Session {
     v1::Session { holder: session.holder, instance: session.instance }
+}
+
+/// Rights to an extent, as its holder is given them. `None`: they are too long.
+pub(super) fn access(granted: &Granted) -> Option<Access> {
+    let of = match granted {
+        Granted::Process { credentials: Credentials { pid, epoch, token }, address, .. } => {
+            let (pid, epoch, token, address) = (*pid, u32::from(*epoch), *token, *address);
+            v1::access::Of::Process(v1::Process { pid, epoch, token, address })
+        }
+        Granted::Region { token, key, address, .. } => {
+            let (token, key, address) = (token.bytes().to_vec(), *key, *address);
+            v1::access::Of::Region(v1::Region { token, key, address })
+        }
+    };
+    Access::new(&v1::Access { of: Some(of) }.encode_to_vec())
+}
+
+/// Rights to an extent of this many bytes, from what its holder was given. Errors: that is something else.
+pub fn granted(access: &[u8], bytes: u64) -> Result<Granted, String> {
+    let access = v1::Access::decode(access).map_err(|error| format!("access: {error}"))?;
+    match access.of.ok_or("access has neither process nor region")? {
+        v1::access::Of::Process(v1::Process { pid, epoch, token, address }) => {
+            let epoch = u16::try_from(epoch)
+                .map_err(|_| format!("access.process.epoch is {epoch}; expected 16 bits"))?;
+            Ok(Granted::Process { credentials: Credentials { pid, epoch, token }, address, bytes })
+        }
+        v1::access::Of::Region(v1::Region { token, key, address }) => {
+            let token = Token::of(&token).map_err(|wrong| format!("access.region.{wrong}"))?;
+            Ok(Granted::Region { token, key, address, bytes })
+        }
+    }
 }
 
 fn access_of(field: &str, bytes: &[u8]) -> Result<Access, Wrong> {
@@ -299,6 +334,29 @@ mod tests {
             let given = Answer { instance: 6, told };
             assert_eq!(answer_of(answer(given.clone())), Ok(given));
         }
+    }
+
+    #[test]
+    fn rights_survive_the_journey() {
+        let credentials = Credentials { pid: 3, epoch: 4, token: u64::MAX };
+        let token = Token::new([9; 16]);
+        for granted_there in [
+            Granted::Process { credentials, address: 1 << 40, bytes: 2 << 20 },
+            Granted::Region { token, key: u32::MAX, address: 1 << 48, bytes: 2 << 20 },
+        ] {
+            let access = access(&granted_there).expect("it is short");
+            assert_eq!(granted(access.bytes(), 2 << 20), Ok(granted_there));
+        }
+        assert_eq!(granted(&[], 2 << 20), Err("access has neither process nor region".to_owned()));
+        assert!(granted(&[0xff], 2 << 20).is_err_and(|wrong| wrong.starts_with("access: ")));
+        let region = v1::Region { token: vec![1; 3], key: 1, address: 2 };
+        let short = v1::Access { of: Some(v1::access::Of::Region(region)) }.encode_to_vec();
+        assert!(
+            granted(&short, 2 << 20).is_err_and(|wrong| wrong.contains("access.region.token has 3 bytes"))
+        );
+        let process = v1::Process { epoch: 70_000, ..v1::Process::default() };
+        let late = v1::Access { of: Some(v1::access::Of::Process(process)) }.encode_to_vec();
+        assert!(granted(&late, 2 << 20).is_err_and(|wrong| wrong.contains("epoch is 70000")));
     }
 
     #[test]

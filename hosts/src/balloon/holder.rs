@@ -3,15 +3,14 @@
 use super::convert;
 use super::listing::{self, Listed};
 use crate::clio::{ClioError, Patience, Session as Client};
+use crate::remote::{Granted, Opened, Place, RemoteError};
 use crate::roce::SetupError;
 use crate::roce::setup::Server;
-use p4rack_fabric::balloon::{Ask, Extent, Lent, Place, Refusal, Request, Session};
-use p4rack_fabric::clio::lib::Credentials;
+use p4rack_fabric::balloon::{self, Ask, Extent, Lent, Refusal, Request, Session};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::balloon::v1::balloon_client::BalloonClient;
-use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, ListResponse, Process};
+use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, ListResponse};
 use p4rack_wire::Nanos;
-use prost::Message as _;
 use std::time::Duration;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -301,15 +300,25 @@ impl Tenancy {
         value.map_err(|wrong| self.server.nonsense(wrong).into())
     }
 
-    /// Opens an extent: a client of the process on its board, whose set-up service came with it. It blocks, so it is called outside of a
-    /// runtime.
+    /// Opens an extent as remote memory, by the way that its memory node has: see [`Granted::open`]. The memory of `place` is the set-up
+    /// service that came with it.
+    pub fn open_extent(lent: &Lent, place: Place) -> Result<Opened, RemoteError> {
+        let granted = convert::granted(lent.access.bytes(), lent.extent.bytes);
+        granted.map_err(RemoteError::Broken)?.open(place)
+    }
+
+    /// Opens an extent on a board: a client of its process there. The board's set-up service came with it. It blocks, so it is called outside
+    /// of a runtime.
     pub fn connect(lent: &Lent, board: &Server, patience: Patience) -> Result<Client, LeaseError> {
-        let nonsense = |wrong: &str| LeaseError::Setup(board.nonsense(wrong.to_owned()));
-        let process: Process = Process::decode(lent.access.bytes())
-            .map_err(|_| nonsense("the access is not to a process of a board"))?;
-        let epoch = u16::try_from(process.epoch).map_err(|_| nonsense("epoch has more than 16 bits"))?;
-        let credentials = Credentials { pid: process.pid, epoch, token: process.token };
-        Ok(Client::open_granted(board, credentials, (process.address, lent.extent.bytes), patience)?)
+        let nonsense = |wrong: String| LeaseError::Setup(board.nonsense(wrong));
+        match convert::granted(lent.access.bytes(), lent.extent.bytes).map_err(nonsense)? {
+            Granted::Process { credentials, address, bytes } => {
+                Ok(Client::open_granted(board, credentials, (address, bytes), patience)?)
+            }
+            Granted::Region { .. } => Err(nonsense(
+                "the extent is an RDMA pool's, which has no sessions: open it as remote memory".to_owned(),
+            )),
+        }
     }
 }
 
@@ -330,7 +339,7 @@ pub async fn list(server: &Server) -> Result<Listed, SetupError> {
 async fn page(
     server: &Server,
     client: &mut BalloonClient<Channel>,
-    after: Option<Place>,
+    after: Option<balloon::Place>,
 ) -> Result<ListResponse, SetupError> {
     let listed = client.list(listing::request(after)).await;
     listed.map(tonic::Response::into_inner).map_err(|status| server.refused(&status))

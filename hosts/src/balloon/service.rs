@@ -3,7 +3,7 @@
 use super::convert;
 use super::key::Key;
 use super::listing::{self, Driven};
-use crate::roce::setup::{Server, Token};
+use crate::roce::setup::{Server, draw_token};
 use crate::roce::{Desk, SetupError};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::balloon::{self, Balloon, Command, Config, End, Place, Received, Reply, Sent, Term};
@@ -13,6 +13,7 @@ use p4rack_p4rt::p4rack::balloon::v1::balloon_server::{Balloon as Rpc, BalloonSe
 use p4rack_p4rt::p4rack::balloon::v1::node_client::NodeClient;
 use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, ListRequest, ListResponse};
 use p4rack_p4rt::transport::tls::ServerTls;
+use p4rack_p4rt::transport::{Caller, Visitor};
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,7 +102,7 @@ impl Service {
             return Err(ServiceError::Nodes(nodes.len()));
         }
         // A later service has a larger number; of two with the same one, the random identity decides.
-        let identity = Token::draw().map_err(ServiceError::Random)?;
+        let identity = draw_token().map_err(ServiceError::Random)?;
         let service = identity.bytes().iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte));
         let term = Term { number: clock::wall_ns(), service };
         let machine = Balloon::new(config, term, clock::now())?;
@@ -285,11 +286,30 @@ impl Driver {
     }
 }
 
+/// Name of a compute node in its certificate.
+fn name_of(holder: u32) -> String {
+    format!("holder-{holder}")
+}
+
+/// Whether a caller may ask as a compute node. Errors: it has a certificate, and that is for others.
+fn check_holder(caller: &Caller, holder: u32) -> Result<(), Status> {
+    let name = name_of(holder);
+    match caller.is_named(&name) {
+        Some(false) => Err(Status::permission_denied(format!(
+            "the caller's certificate is not that of compute node {holder}: it needs the subjectAltName DNS:{name}"
+        ))),
+        // Without certificates, a caller can't be told from others.
+        Some(true) | None => Ok(()),
+    }
+}
+
 #[tonic::async_trait]
 impl Rpc for Service {
     async fn ask(&self, request: Request<AskRequest>) -> Result<Response<AskResponse>, Status> {
         let asked = async {
+            let visitor = Visitor::of(&request)?;
             let request = convert::request_of(request.into_inner()).map_err(Status::invalid_argument)?;
+            check_holder(visitor.caller(), request.session.holder)?;
             let reply = self.put(|told| Input::Request(request, told)).await?;
             let addr = |node: u16| self.addrs.get(usize::from(node)).cloned().unwrap_or_default();
             convert::response(reply, addr).map_err(super::holder::status)

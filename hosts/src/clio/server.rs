@@ -7,7 +7,7 @@ use super::{Patience, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
 use crate::roce::Loss;
-use crate::roce::setup::Token;
+use crate::roce::setup::draw_token;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Board, Config, Grant, Quota, Quotas, Refused, Space};
 use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
@@ -160,7 +160,7 @@ impl Server {
         let config = with_offloads(config, store_bytes);
         config.check()?;
         let memory = Fresh::new(config.bytes())?;
-        let secret: [u8; 16] = Token::draw()?.bytes().try_into().map_err(io::Error::other)?;
+        let secret: [u8; 16] = draw_token()?.bytes().try_into().map_err(io::Error::other)?;
         let seed = Secret::new(secret).seed("store");
         let mut board = Board::new(config, Secret::new(secret), memory)?;
         board.prefault();

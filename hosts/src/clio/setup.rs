@@ -38,7 +38,7 @@ pub struct Attached {
 
 impl Attached {
     /// The same client with rights to another process of the board, and a range of it. Errors: the address names no page size.
-    pub(super) fn granted(self, credentials: Credentials, range: (u64, u64)) -> Result<Attached, String> {
+    pub(crate) fn granted(self, credentials: Credentials, range: (u64, u64)) -> Result<Attached, String> {
         let page_size = PageSize::of_address(range.0);
         let page_size =
             page_size.map_err(|_| format!("a range at {:#x}, which names no page size", range.0))?;

@@ -5,7 +5,7 @@ use super::{Opcode, Status, WordOrder, Written};
 use crate::clio::link::Link;
 use crate::clio::{Attached, attach};
 use crate::runtime::runtime;
-use p4rack_fabric::clio::lib::{self, Change, Refused};
+use p4rack_fabric::clio::lib::{self, Change, Credentials, Refused};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status as Said;
 use tokio::runtime::Runtime;
@@ -86,17 +86,33 @@ impl Lease for ClioLease {}
 
 /// Becomes a client of a board.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
-    let server = place.memory("a board")?;
     let runtime = runtime()?;
     let reserve_bytes = if place.shared { 0 } else { shape.region_bytes };
-    let attached = runtime.block_on(attach(server, reserve_bytes))?;
-    let (start, region_bytes) = attached.range;
+    let attached = runtime.block_on(attach(place.memory("a board")?, reserve_bytes))?;
+    let (_, region_bytes) = attached.range;
     if region_bytes < shape.region_bytes {
         let needed = shape.region_bytes;
         let why = format!("the board offers {region_bytes} bytes, and {needed} are needed");
         return Err(RemoteError::Broken(why));
     }
-    let link = Link::open(server, &attached, None, place.patience)?;
+    opened(&place, attached, runtime)
+}
+
+/// Becomes a client of a process whose rights were handed on, with this range.
+pub(super) fn open_granted(
+    place: &Place,
+    credentials: Credentials,
+    range: (u64, u64),
+) -> Result<Opened, RemoteError> {
+    let runtime = runtime()?;
+    let attached = runtime.block_on(attach(place.memory("a board")?, 0))?;
+    let attached = attached.granted(credentials, range).map_err(RemoteError::Broken)?;
+    opened(place, attached, runtime)
+}
+
+fn opened(place: &Place, attached: Attached, runtime: Runtime) -> Result<Opened, RemoteError> {
+    let (start, region_bytes) = attached.range;
+    let link = Link::open(place.memory("a board")?, &attached, None, place.patience)?;
     let config = link.config();
     let abilities = Abilities {
         region_bytes,

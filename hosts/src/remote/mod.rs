@@ -30,6 +30,7 @@ mod clio;
 mod delayed;
 mod edm;
 mod error;
+mod granted;
 pub mod hash;
 mod local;
 mod operation;
@@ -46,6 +47,7 @@ pub use certain::Certain;
 pub use delayed::Delayed;
 pub use edm::Edm;
 pub use error::RemoteError;
+pub use granted::Granted;
 pub use local::Local;
 pub use operation::{
     Abilities, Operation, Order, Outcome, Piece, Shape, Status, UnderWay, WordOrder, Written,

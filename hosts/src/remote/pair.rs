@@ -2,7 +2,7 @@
 
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
-use crate::roce::setup::{Connected, Offer, Reserved, Station, numbers};
+use crate::roce::setup::{Connected, Offer, Reserved, Station, Token, numbers};
 use crate::roce::{Loss, RocePort, SetupError};
 use crate::runtime::runtime;
 use p4rack_fabric::roce::{Completion, Failure, Outcome as Done, Refused, Regions, Request};
@@ -89,26 +89,55 @@ struct PairLease {
 
 impl Lease for PairLease {}
 
+/// Memory of a pool.
+enum Wanted<'a> {
+    /// What is offered to all.
+    Shared,
+    /// A region of this many bytes, reserved for this end.
+    Reserved(u64),
+    /// The reservation of this token, which is another's.
+    Granted(&'a Token),
+}
+
 /// Reserves memory of a pool and connects a queue pair to it.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
+    let bytes = shape.region_bytes;
+    let wanted = if place.shared { Wanted::Shared } else { Wanted::Reserved(bytes) };
+    connect(place, &wanted, |offer| offer.bytes >= bytes)
+}
+
+/// Connects a queue pair to a region whose rights were handed on, with this key, address and number of bytes.
+pub(super) fn open_granted(
+    place: Place,
+    token: &Token,
+    region: (u32, u64, u64),
+) -> Result<Opened, RemoteError> {
+    connect(place, &Wanted::Granted(token), |offer| (offer.key, offer.address, offer.bytes) == region)
+}
+
+/// Connects a queue pair to the first region that suits.
+fn connect(place: Place, wanted: &Wanted<'_>, suits: impl Fn(&Offer) -> bool) -> Result<Opened, RemoteError> {
     let pool = place.memory("a pool")?.clone();
-    let Place { interface, ip, adapter: config, shared, .. } = place;
+    let Place { interface, ip, adapter: config, .. } = place;
     let mut port = RocePort::open(&interface, ip, config.clone(), Regions::default(), Loss::default())?;
     let station = Station { mac: port.mac(), ip };
     // Its threads have to be in the namespace, as its connections are.
     let runtime = runtime()?;
     let (reserved, connected) = runtime.block_on(async {
-        let reserved = match shared {
-            true => None,
-            false => Some(pool.reserve(vec![shape.region_bytes]).await?),
+        let reserved = match wanted {
+            Wanted::Reserved(bytes) => Some(pool.reserve(vec![*bytes]).await?),
+            Wanted::Shared | Wanted::Granted(_) => None,
         };
-        let token = reserved.as_ref().map(|reserved| &reserved.token);
+        let token = match wanted {
+            Wanted::Granted(token) => Some(*token),
+            Wanted::Shared | Wanted::Reserved(_) => reserved.as_ref().map(|reserved| &reserved.token),
+        };
         let connected = pool.connect(station, &config, token, &mut numbers()).await?;
         Ok::<_, SetupError>((reserved, connected))
     })?;
     port.adapter().add_pair(connected.qpn, connected.connection)?;
     let offers = reserved.as_ref().map_or(&connected.offers, |reserved| &reserved.offers);
-    let offer = offers.iter().find(|offer| offer.bytes >= shape.region_bytes).copied();
+    let offer = offers.iter().find(|offer| suits(offer)).copied();
     let offer =
         offer.ok_or_else(|| RemoteError::Broken("the pool has no region, or a smaller one".into()))?;
     let abilities = Abilities {

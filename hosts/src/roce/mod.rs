@@ -14,7 +14,6 @@ mod lease;
 mod members;
 pub mod pool;
 pub mod port;
-mod reservations;
 pub mod setup;
 pub mod star;
 

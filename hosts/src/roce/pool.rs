@@ -4,11 +4,12 @@ use super::desk::Desk;
 use super::error::SetupError;
 use super::lease::Lease;
 use super::members::Members;
-use super::reservations::Reservations;
-use super::setup::{End, Offer, Station, Token, add_pairs_of, agree, numbers, pairs_of, remove_pairs};
+use super::setup::{
+    End, Offer, Station, Token, add_pairs_of, agree, draw_token, numbers, pairs_of, region, remove_pairs,
+};
 use crate::commands::{Gone, Handle};
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{Adapter, Config, PairError, Party, Regions};
+use p4rack_fabric::roce::{Adapter, Config, PairError, Party, Regions, Reservations, Unreserved};
 use p4rack_p4rt::p4rack::roce::v1::roce_server::{Roce, RoceServer};
 use p4rack_p4rt::p4rack::roce::v1::{AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
 use p4rack_p4rt::transport::tls::ServerTls;
@@ -53,7 +54,7 @@ struct Pool {
     handle: Handle<Adapter<Regions>>,
     config: PoolConfig,
     random: Mutex<SplitMix>,
-    reservations: Mutex<Reservations>,
+    reservations: Arc<Mutex<Reservations>>,
     pairs: Arc<Shares<Tenant>>,
     regions: Arc<Shares<Tenant>>,
     bytes: Arc<Shares<Tenant>>,
@@ -68,7 +69,7 @@ impl Service {
     pub fn new(handle: Handle<Adapter<Regions>>, config: PoolConfig) -> Service {
         let mut random = numbers();
         let reservations = Reservations::new(config.reserve_bytes_max, DOMAIN, random.next() as u32);
-        let (random, reservations) = (Mutex::new(random), Mutex::new(reservations));
+        let (random, reservations) = (Mutex::new(random), Arc::new(Mutex::new(reservations)));
         let tenants = config.tenants.unwrap_or(TENANTS);
         let pairs = Shares::new("queue pairs", config.adapter.pairs_max as u64, tenants);
         let regions = Shares::new("regions", Regions::REGIONS_MAX as u64, tenants);
@@ -80,6 +81,12 @@ impl Service {
     /// Its entrance and counters.
     pub fn desk(&self) -> Desk {
         self.0.desk.clone()
+    }
+
+    /// The adapter, and the memory that callers may reserve: its bytes, and what is reserved of them.
+    pub(crate) fn memory(&self) -> (Handle<Adapter<Regions>>, u64, Arc<Mutex<Reservations>>) {
+        let Pool { handle, config, reservations, .. } = &*self.0;
+        (handle.clone(), config.reserve_bytes_max, reservations.clone())
     }
 }
 
@@ -149,12 +156,13 @@ impl Pool {
                 let reservation = self.reservations().get(&token).ok_or_else(|| {
                     Status::permission_denied("no reservation has this token: it was freed, or never made")
                 })?;
-                (reservation.domain, reservation.offers, Party::Served(reservation.party))
+                let party = reservation.party.map_or(Party::Peer(peer.station.ip), Party::Served);
+                (reservation.domain, reservation.offers, party)
             }
         };
         let end = self.add(peer, pairs, domain, party).await?;
         tracing::info!(peer = %peer.station.ip, qpn = end.qpn, domain, "connected");
-        let regions = offers.iter().map(Offer::message).collect();
+        let regions = offers.iter().map(region).collect();
         let handle = self.handle.clone();
         Ok(Lease::new(AttachResponse { end: Some(end.message()), regions }, move || {
             // An adapter that is gone has no queue pairs.
@@ -177,11 +185,12 @@ impl Pool {
         tenant: Tenant,
         region_bytes: Vec<u64>,
     ) -> Result<Lease<ReserveResponse>, Status> {
-        let token = Token::draw().map_err(|error| Status::internal(format!("drawing a token: {error}")))?;
-        let reservation = self.reservations().reserve(token, number_of(&tenant), &region_bytes)?;
+        let token = draw_token().map_err(|error| Status::internal(format!("drawing a token: {error}")))?;
+        let reserved = self.reservations().reserve(token, Some(number_of(&tenant)), &region_bytes);
+        let reservation = reserved.map_err(unreserved)?;
         let share = self.share(&tenant, &region_bytes);
         let share = share.inspect_err(|_| self.reservations().free(&token))?;
-        let regions = reservation.offers.iter().map(Offer::message).collect();
+        let regions = reservation.offers.iter().map(region).collect();
         let mine = reservation.clone();
         // From here on, whatever happens frees it.
         let (pool, freed) = (self.clone(), reservation.clone());
@@ -190,7 +199,7 @@ impl Pool {
             // The bytes may be reserved again once they are free.
             let _: Result<(), Gone> = handle.post(move |adapter| {
                 adapter.remove_pairs_of(freed.domain);
-                freed.remove(adapter.memory_mut());
+                drop(freed.remove(adapter.memory_mut()));
                 pool.reservations().free(&token);
                 drop(share);
             });
@@ -211,6 +220,13 @@ fn number_of(tenant: &Tenant) -> u64 {
 
 fn full(full: Full) -> Status {
     Status::resource_exhausted(full.to_string())
+}
+
+fn unreserved(why: Unreserved) -> Status {
+    match why {
+        Unreserved::Regions => Status::invalid_argument(why.to_string()),
+        Unreserved::Room(_) | Unreserved::Numbers => Status::resource_exhausted(why.to_string()),
+    }
 }
 
 fn gone(gone: Gone) -> Status {

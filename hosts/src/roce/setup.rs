@@ -6,6 +6,7 @@
 use super::error::SetupError;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, Config, Connection, Memory, PairError, Party, Rights};
+pub use p4rack_fabric::roce::{Offer, Token};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::roce::v1::roce_client::RoceClient;
 use p4rack_p4rt::p4rack::roce::v1::{self, AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
@@ -14,7 +15,6 @@ use p4rack_p4rt::transport::tls::{ClientTls, objection};
 use p4rack_wire::MacAddr;
 use p4rack_wire::roce::QPN_MAX;
 use p4rack_wire::roce::frame::Path;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
@@ -131,69 +131,29 @@ impl End {
     }
 }
 
-/// Memory that the server offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// Its key.
-    pub key: u32,
-    /// Address of its first byte.
-    pub address: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Its rights.
-    pub rights: Rights,
-}
-
-impl Offer {
-    /// As a message.
-    pub fn message(&self) -> v1::Region {
-        v1::Region {
-            key: self.key,
-            address: self.address,
-            bytes: self.bytes,
-            readable: self.rights.read,
-            writable: self.rights.write,
-            modifiable: self.rights.atomic,
-        }
-    }
-
-    /// From a message.
-    pub fn of(message: &v1::Region) -> Offer {
-        let rights = Rights { read: message.readable, write: message.writable, atomic: message.modifiable };
-        Offer { key: message.key, address: message.address, bytes: message.bytes, rights }
+/// Memory that the server offers, as a message.
+pub(crate) fn region(offer: &Offer) -> v1::Region {
+    v1::Region {
+        key: offer.key,
+        address: offer.address,
+        bytes: offer.bytes,
+        readable: offer.rights.read,
+        writable: offer.rights.write,
+        modifiable: offer.rights.atomic,
     }
 }
 
-/// Entitles its holder to attach to a reservation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Token([u8; 16]);
-
-impl Token {
-    /// An unguessable token. Errors: the system has no random numbers.
-    pub fn draw() -> io::Result<Token> {
-        let mut bytes = [0; 16];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        Ok(Token(bytes))
-    }
-
-    /// From a message. Errors: how long it is.
-    pub fn of(bytes: &[u8]) -> Result<Token, String> {
-        let token =
-            bytes.try_into().map_err(|_| format!("token has {} bytes; expected sixteen", bytes.len()));
-        token.map(Token)
-    }
-
-    /// For a message.
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
+/// Memory that the server offers, from a message.
+fn offer_of(message: &v1::Region) -> Offer {
+    let rights = Rights { read: message.readable, write: message.writable, atomic: message.modifiable };
+    Offer { key: message.key, address: message.address, bytes: message.bytes, rights }
 }
 
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // It is a secret.
-        f.write_str("Token")
-    }
+/// An unguessable token. Errors: the system has no random numbers.
+pub fn draw_token() -> io::Result<Token> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(Token::new(bytes))
 }
 
 /// Checks that the parameters of both ends of a connection match. Errors: the difference.
@@ -368,7 +328,7 @@ impl Server {
         let mut client = RoceClient::new(self.channel().await?);
         let (answer, call) = self.answer(client.attach(request).await).await?;
         let peer = End::of(answer.end.as_ref()).map_err(|reason| self.nonsense(reason))?;
-        let offers = answer.regions.iter().map(Offer::of).collect();
+        let offers = answer.regions.iter().map(offer_of).collect();
         Ok(Connected { qpn: end.qpn, connection: end.connection(&peer, 0), offers, call })
     }
 
@@ -378,7 +338,7 @@ impl Server {
         let mut client = RoceClient::new(self.channel().await?);
         let (answer, call) = self.answer(client.reserve(ReserveRequest { region_bytes }).await).await?;
         let token = Token::of(&answer.token).map_err(|reason| self.nonsense(reason))?;
-        let offers: Vec<Offer> = answer.regions.iter().map(Offer::of).collect();
+        let offers: Vec<Offer> = answer.regions.iter().map(offer_of).collect();
         match offers.len() == count {
             true => Ok(Reserved { offers, token, call }),
             false => Err(self.nonsense(format!("{} regions came instead of {count}", offers.len()))),

@@ -48,12 +48,40 @@ pub struct Lent {
     pub number: u64,
     #[prost(bool, tag = "3")]
     pub is_online: bool,
-    /// how to reach it; on boards of Clio a serialised Process
+    /// how to reach it: a serialised Access
     #[prost(bytes = "vec", tag = "4")]
     pub access: ::prost::alloc::vec::Vec<u8>,
     /// the set-up service of its memory node, HOST:PORT
     #[prost(string, tag = "5")]
     pub addr: ::prost::alloc::string::String,
+}
+/// Rights to an extent, of the kind that its memory node has.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Access {
+    #[prost(oneof = "access::Of", tags = "1, 2")]
+    pub of: ::core::option::Option<access::Of>,
+}
+/// Nested message and enum types in `Access`.
+pub mod access {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Of {
+        #[prost(message, tag = "1")]
+        Process(super::Process),
+        #[prost(message, tag = "2")]
+        Region(super::Region),
+    }
+}
+/// Rights to an extent of an RDMA pool: a region in a protection domain of its own, which is removed when the extent is fenced.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Region {
+    /// to attach to the domain
+    #[prost(bytes = "vec", tag = "1")]
+    pub token: ::prost::alloc::vec::Vec<u8>,
+    #[prost(uint32, tag = "2")]
+    pub key: u32,
+    /// of the extent's first byte
+    #[prost(uint64, tag = "3")]
+    pub address: u64,
 }
 /// Rights to an extent on a board of Clio: a process of its own, which ends when the extent is fenced.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

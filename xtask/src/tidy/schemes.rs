@@ -29,7 +29,7 @@ const PARTS: &[(&str, &str)] = &[
     ("hosts/src/lib.rs", "lists modules"),
     ("hosts/src/memory", "nodes of remote memory"),
     ("hosts/src/remote", "ways to remote memory"),
-    ("hosts/src/balloon", "boards that lend extents"),
+    ("hosts/src/balloon", "memory nodes that lend extents"),
     ("hosts/src/clio", "boards and their clients"),
     ("hosts/src/cowbird", "an offload engine and its clients"),
     ("hosts/src/roce/port.rs", "which switches rewrite frames"),

@@ -2,10 +2,12 @@
 
 use super::{Service, ended};
 use crate::cmd::adapter::runtime;
-use crate::output::Events;
+use crate::cmd::values::in_hex;
+use crate::output::{Events, plain};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::balloon::Lent;
-use p4rack_hosts::balloon::{LeaseError, Tenancy};
+use p4rack_hosts::balloon::{Tenancy, granted};
+use p4rack_hosts::remote::Granted;
 use serde_json::json;
 use std::time::Duration;
 
@@ -31,7 +33,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         let open = Tenancy::open(args.service.server(), args.holder, Duration::from_secs(30));
         let mut tenancy = open.await.map_err(Service::said)?;
         let held = tokio::select! {
-            lost = hold(&mut tenancy, &args, events) => lost.map_err(Service::said),
+            lost = hold(&mut tenancy, &args, events) => lost,
             ended = ended() => ended,
         };
         // Nothing stays lent until the lease ends, whatever has ended this.
@@ -41,16 +43,16 @@ pub(super) fn run(args: Args) -> Result<(), String> {
 }
 
 /// Reserves the extents, and renews their lease until the future is dropped. Errors: they could not be had, or are lost.
-async fn hold(tenancy: &mut Tenancy, args: &Args, events: Events) -> Result<(), LeaseError> {
+async fn hold(tenancy: &mut Tenancy, args: &Args, events: Events) -> Result<(), String> {
     for _ in 0..args.count {
-        let (lent, addr) = tenancy.reserve(args.bytes).await?;
-        tell(events, &lent, &addr);
+        let (lent, addr) = tenancy.reserve(args.bytes).await.map_err(Service::said)?;
+        tell(events, &lent, &addr)?;
     }
     let third = Duration::from_nanos(tenancy.lease().0 / 3);
     let mut held = args.count as usize;
     loop {
         tokio::time::sleep(third).await;
-        let left = tenancy.renew().await?.len();
+        let left = tenancy.renew().await.map_err(Service::said)?.len();
         if left < held {
             let lost = held - left;
             events.report(
@@ -63,8 +65,15 @@ async fn hold(tenancy: &mut Tenancy, args: &Args, events: Events) -> Result<(), 
     }
 }
 
-fn tell(events: Events, lent: &Lent, addr: &str) {
+/// Says what was reserved, and what reaches it. The rights are for programs alone: a terminal keeps what it shows.
+fn tell(events: Events, lent: &Lent, addr: &str) -> Result<(), String> {
     let extent = lent.extent;
+    let granted = granted(lent.access.bytes(), extent.bytes)?;
+    let (key, address) = match granted {
+        Granted::Process { address, .. } => (None, address),
+        Granted::Region { key, address, .. } => (Some(key), address),
+    };
+    let shown_key = key.map(|key| format!(", key {key:#x}")).unwrap_or_default();
     events.report(
         "reserved",
         json!({
@@ -73,12 +82,19 @@ fn tell(events: Events, lent: &Lent, addr: &str) {
             "bytes": extent.bytes,
             "epoch": extent.epoch.to_string(),
             "board": addr,
+            "way": granted.way(),
+            "key": key,
+            "address": address,
+            "access": in_hex(lent.access.bytes()),
         }),
         format_args!(
-            "reserved {} at {:#x} of memory node {}, board {addr}",
+            "reserved {} at {:#x} of memory node {}, board {}: by {}, address {address:#x}{shown_key}",
             show_size(extent.bytes),
             extent.place.start,
-            extent.place.node
+            extent.place.node,
+            plain(addr),
+            granted.way(),
         ),
     );
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::Service;
 use crate::cmd::adapter::{runtime, text};
+use crate::output::plain;
 use p4rack_codegen::rack::units::show_size;
 use p4rack_fabric::balloon::{ExtentFacts, HolderFacts, MemoryFacts, State};
 use p4rack_hosts::balloon::{self, Listed, ListedNode, Phase};
@@ -40,13 +41,13 @@ pub(super) fn show(args: &Args) -> Result<(), String> {
     match &listed.phase {
         Phase::Starting => println!("the service has just started, and waits for its memory nodes"),
         Phase::Serving => {}
-        Phase::Ended(why) => println!("the service has ended: {why}"),
+        Phase::Ended(why) => println!("the service has ended: {}", plain(why)),
     }
     let head =
         ["node", "board", "answers", "bytes", "free", "longest", "ranges", "lent", "fenced", "zeroing"];
     let mut rows = Rows::new(&head);
     for ListedNode { facts, addr, .. } in &listed.nodes {
-        let mut row = vec![facts.number.to_string(), addr.clone()];
+        let mut row = vec![facts.number.to_string(), plain(addr)];
         row.push(if facts.is_there { "yes" } else { "no" }.to_owned());
         match &facts.memory {
             Some(of) => {
@@ -61,7 +62,7 @@ pub(super) fn show(args: &Args) -> Result<(), String> {
     print!("{}", rows.text());
     for node in &listed.nodes {
         if let Some(problem) = problem(node) {
-            println!("memory node {}: {problem}", node.facts.number);
+            println!("memory node {}: {}", node.facts.number, plain(&problem));
         }
     }
     let mut rows = Rows::new(&["holder", "extents", "held", "kept", "limit", "lease ends in"]);

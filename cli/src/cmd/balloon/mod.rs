@@ -5,6 +5,7 @@ mod list;
 mod serve;
 
 use super::adapter::{Tls, runtime};
+use crate::output::plain;
 use p4rack_hosts::balloon::release;
 use p4rack_hosts::roce::setup::Server;
 use serde_json::json;
@@ -23,10 +24,11 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Lend extents of boards' memory: boards that `p4rack clio serve --lend` runs
+    /// Lend extents of the memory of boards and pools: those of `p4rack memory serve --lend`, `clio serve --lend` and `roce serve --lend`
     ///
     /// Prints a line "ready …" when compute nodes can ask. Ends on SIGTERM or SIGINT; what is lent stays lent, and the next service learns
-    /// it from the boards.
+    /// it from the memory nodes. With --grpc-server-cacert, a caller is the compute node that its certificate names: compute node 3 has the
+    /// subjectAltName DNS:holder-3.
     Serve(serve::Args),
     /// Show the pool: free, lent and fenced bytes of memory nodes, and what compute nodes hold
     Show(list::Args),
@@ -34,7 +36,8 @@ enum Command {
     List(list::Args),
     /// Reserve an extent and hold it until SIGTERM or SIGINT
     ///
-    /// Prints a line "reserved …". While it runs, it renews the lease; when it ends, the extent goes back. Killed, it loses the extent
+    /// Prints a line "reserved …". With --json it has the rights to the extent, too: `p4rack memory read --extent` and others take a
+    /// file with it. While it runs, it renews the lease; when it ends, the extent goes back. Killed, it loses the extent
     /// when the lease ends.
     Reserve(hold::Args),
     /// End the session of a compute node: what it holds is fenced, zeroed and free
@@ -69,7 +72,7 @@ impl Service {
 
     /// An error, with what to do if no service is there.
     fn said(error: impl std::fmt::Display) -> String {
-        let error = error.to_string();
+        let error = plain(&error.to_string());
         let help = match error.starts_with("can't reach") {
             true => "; start one with `p4rack balloon serve`, or name it with --balloon",
             false => "",

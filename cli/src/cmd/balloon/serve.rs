@@ -16,10 +16,10 @@ use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Set-up service of a board that lends, HOST:PORT; for several, the option is repeated, always in the same order
+    /// Set-up service of a board or a pool that lends, HOST:PORT; for several, the option is repeated, always in the same order
     #[arg(long = "node", value_name = "ADDR", required = true)]
     nodes: Vec<String>,
-    /// Key file of the boards: 16 bytes or more, the same as for `p4rack clio serve --lend`
+    /// Key file of the memory nodes: 16 to 1 024 bytes, the same as for their --lend
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// Time after which a compute node that does not renew loses its extents
@@ -62,8 +62,8 @@ fn by_holder(quotas: Vec<(u32, Quota)>) -> Result<BTreeMap<u32, Quota>, String> 
 pub(super) fn run(args: Args) -> Result<(), String> {
     let (at, tls) = args.setup.check(AT, "can take and give back extents in the name of any compute node")?;
     let nodes = u16::try_from(args.nodes.len()).ok().filter(|nodes| usize::from(*nodes) <= NODES_MAX);
-    let nodes =
-        nodes.ok_or_else(|| format!("--node: {} boards; expected at most {NODES_MAX}", args.nodes.len()))?;
+    let nodes = nodes
+        .ok_or_else(|| format!("--node: {} memory nodes; expected at most {NODES_MAX}", args.nodes.len()))?;
     let config = Config {
         lease: Nanos::from_secs(args.lease),
         grace: Nanos::from_secs(args.lease),

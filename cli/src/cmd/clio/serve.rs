@@ -40,7 +40,8 @@ pub(super) struct Args {
     /// Lose this many packets of a thousand on purpose, in both directions
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
     lose_per_mille: u16,
-    /// Also lend the memory in extents, as a memory node of a `p4rack balloon serve` with the same key file: 16 bytes or more, random
+    /// Also lend the memory in extents, as a memory node of a `p4rack balloon serve` with the same key file: 16 to 1 024 bytes,
+    /// random
     #[arg(long, value_name = "FILE")]
     lend: Option<PathBuf>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! What `p4rack far run` says at the end.
 
+use crate::output::plain;
 use p4rack_lab::rows::Rows;
 use p4rack_memory::far::{About, Figures};
 use p4rack_report::text::{bytes, count};
@@ -27,11 +28,6 @@ pub(super) fn amplification(figures: &Figures) -> [Option<f64>; 2] {
 
 pub(super) fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
-}
-
-/// A name for the terminal: without characters that instruct it.
-pub(super) fn plain(name: &str) -> String {
-    name.chars().map(|one| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one }).collect()
 }
 
 /// Prints it to standard error: standard output is the program's.

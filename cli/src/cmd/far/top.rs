@@ -1,6 +1,5 @@
 //! `p4rack far top`.
 
-use super::report::plain;
 use super::view::{Look, View};
 use crate::output;
 use p4rack_lab::state::Runtime;

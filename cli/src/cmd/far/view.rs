@@ -1,6 +1,7 @@
 //! What `p4rack far top` shows: programs with far memory, with rates since an earlier look.
 
-use super::report::{amplification, plain, times};
+use super::report::{amplification, times};
+use crate::output::plain;
 use p4rack_lab::rows::Rows;
 use p4rack_memory::far::{About, Figures, PAGE_BYTES};
 use p4rack_report::text::bytes;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod cached;
+mod extent;
 mod follow;
 mod operate;
 mod serve;
@@ -111,6 +112,10 @@ struct There {
     at: String,
     #[command(flatten)]
     services: Services,
+    /// By RDMA or Clio: use an extent of a balloon, instead of what is offered to all; the file has the output of
+    /// `p4rack balloon reserve --json`, which runs as long as the extent is used. --at then only names its host in messages
+    #[arg(long, value_name = "FILE", conflicts_with = "reserve")]
+    extent: Option<PathBuf>,
     /// EDM: key of the region
     #[arg(long, default_value = "1", value_parser = crate::numbers::number::<u32>)]
     key: u32,
@@ -255,6 +260,9 @@ impl Here {
 /// The memory that the options name.
 fn open(there: &There) -> Result<Memory, String> {
     let rack = there.here.rack()?;
+    if let Some(path) = &there.extent {
+        return extent::open(there, &rack, path);
+    }
     p4rack_memory::open(&rack, &there.access())
         .map_err(|error: OpenError| not_opened(&error, error.not_here()))
 }

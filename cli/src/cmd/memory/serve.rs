@@ -10,6 +10,7 @@ use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_fabric::remote::{Link, Service as Offers, Way};
+use p4rack_hosts::balloon::Key;
 use p4rack_hosts::memory::{EdmPortError, Server, ServerConfig, ServerError};
 use p4rack_hosts::remote::tcp::Served;
 use p4rack_hosts::roce::Loss;
@@ -41,6 +42,10 @@ pub(super) struct Args {
     /// Permit reads only
     #[arg(long)]
     read_only: bool,
+    /// By RDMA, Cowbird or Clio: lend the memory in extents, as a memory node of a `p4rack balloon serve` with the same key file: 16 to
+    /// 1 024 bytes, random; a pool then offers none to all
+    #[arg(long, value_name = "FILE")]
+    lend: Option<PathBuf>,
     /// By TCP, RDMA or Clio: serve every host that reaches this one, in plain text
     #[arg(long, conflicts_with = "grpc_server_ssl")]
     insecure: bool,
@@ -66,6 +71,9 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let service = way.definition().service;
     if args.encryption.is_on() && !matches!(service, Offers::Pool | Offers::Board) {
         return Err(format!("--grpc-server-ssl: --way {way} has no set-up to encrypt"));
+    }
+    if args.lend.is_some() && !matches!(service, Offers::Pool | Offers::Board) {
+        return Err(format!("--lend: boards of Clio and RDMA pools lend, and this is --way {way}"));
     }
     match service {
         Offers::Node => serve_node(args, &rack, way),
@@ -144,6 +152,7 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
     let outlet = args.telling.open()?;
     let udp = SocketAddr::new(at.ip(), clio.udp_port);
+    let lend = args.lend.as_deref().map(Key::read).transpose().map_err(|error| format!("--lend: {error}"))?;
     let tls = args.encryption.files();
     let offered = Offered {
         board: clio.board(bytes),
@@ -154,21 +163,28 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
         at,
         tls,
         loss: Loss::default(),
-        lend: None,
+        lend,
     };
     serve(offered, outlet, Events::new(args.json), &json!({ "host": name, "way": way }), name)
         .map_err(|error| format!("{error}; does this run on {name}?"))
 }
 
-/// Offers fresh memory to adapters: to all of them, or where a way reserves it, to each its own.
+/// Offers fresh memory to adapters: to all of them, or where a way reserves it or a balloon lends it, to each its own.
 fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let bytes = fresh_bytes(&args, way, "a pool")?;
     let at = address(&args, rack, way, p4rack_memory::POOL_PORT)?;
     let host = args.here.host(rack)?;
     let interface = args.here.interface(host, Link::Adapter)?;
-    let reserved = way.definition().engine.is_some();
+    let reserved = way.definition().engine.is_some() || args.lend.is_some();
     let setup = GrpcServer::confirmed(at, args.encryption);
-    roce::serve_memory((interface, host.ip), setup, (bytes, reserved), args.telling, Events::new(args.json))
+    roce::serve_memory(
+        (interface, host.ip),
+        setup,
+        (bytes, reserved),
+        args.lend,
+        args.telling,
+        Events::new(args.json),
+    )
 }
 
 /// Offers memory under EDM.

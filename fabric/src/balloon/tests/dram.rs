@@ -2,6 +2,7 @@
 
 use super::super::{Access, Extent, Memory};
 use super::UNIT;
+use super::store::{Store, units};
 use std::collections::BTreeMap;
 
 /// The memory.
@@ -18,17 +19,7 @@ pub struct Dram {
     pub problem: Option<String>,
 }
 
-fn units(extent: &Extent) -> (u64, u64) {
-    (extent.place.start / UNIT, (extent.place.start + extent.bytes) / UNIT)
-}
-
 impl Dram {
-    /// `instance` is the node's: keys of earlier ones must reach nothing.
-    pub fn new(units: u64, slow: u32, instance: u64) -> Dram {
-        let (words, keys, asked) = (vec![0; units as usize], BTreeMap::new(), BTreeMap::new());
-        Dram { words, keys, last_key: instance << 32, slow, asked, problem: None }
-    }
-
     /// Whether some key reaches one of these units.
     fn is_reached(&self, (start, end): (u64, u64)) -> bool {
         self.keys.values().any(|(from, to)| *from < end && start < *to)
@@ -37,19 +28,6 @@ impl Dram {
     /// The key in what a node has granted.
     pub fn key(access: &Access) -> u64 {
         u64::from_le_bytes(access.bytes().try_into().unwrap())
-    }
-
-    /// Writes a word of an extent. Returns whether the key is valid.
-    pub fn write(&mut self, key: u64, nth: u64, word: u64) -> bool {
-        let Some((start, end)) = self.keys.get(&key).copied() else { return false };
-        self.words[(start + nth % (end - start)) as usize] = word;
-        true
-    }
-
-    /// Reads the words of an extent.
-    pub fn read(&self, key: u64) -> Option<&[u64]> {
-        let (start, end) = self.keys.get(&key)?;
-        Some(&self.words[*start as usize..*end as usize])
     }
 }
 
@@ -82,5 +60,38 @@ impl Memory for Dram {
         self.asked.remove(&start);
         self.words[start as usize..end as usize].fill(0);
         true
+    }
+}
+
+impl Store for Dram {
+    const WORLDS: u64 = 120;
+    const UNCLEAN: &'static str = "reads";
+
+    fn new(units: u64, slow: u32, instance: u64) -> Dram {
+        let (words, keys, asked) = (vec![0; units as usize], BTreeMap::new(), BTreeMap::new());
+        Dram { words, keys, last_key: instance << 32, slow, asked, problem: None }
+    }
+
+    fn write(&mut self, access: &Access, nth: u64, word: u64) -> bool {
+        let Some((start, end)) = self.keys.get(&Dram::key(access)).copied() else { return false };
+        self.words[(start + nth % (end - start)) as usize] = word;
+        true
+    }
+
+    fn read(&self, access: &Access) -> Option<Vec<u64>> {
+        let (start, end) = self.keys.get(&Dram::key(access))?;
+        Some(self.words[*start as usize..*end as usize].to_vec())
+    }
+
+    fn reached(&self) -> Vec<(u64, u64)> {
+        self.keys.values().map(|(start, end)| (start * UNIT, end * UNIT)).collect()
+    }
+
+    fn is_clean(&self) -> bool {
+        self.keys.is_empty() && self.words.iter().all(|word| *word == 0)
+    }
+
+    fn problem(&mut self) -> Option<String> {
+        self.problem.take()
     }
 }

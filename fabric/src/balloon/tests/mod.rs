@@ -3,14 +3,17 @@
 mod dram;
 mod faults;
 mod model;
+mod pool;
 mod rules;
 mod services;
+mod store;
 mod world;
 
 use super::*;
 use crate::machine::Machine as _;
 use dram::Dram;
 use p4rack_wire::Nanos;
+use store::Store as _;
 
 const UNIT: u64 = EXTENT_BYTES_MIN;
 

@@ -114,10 +114,10 @@ proptest! {
                             let Reply::Reserved(lent) = reply else { panic!("{reply:?}") };
                             prop_assert_eq!(lent.extent.place, Place { node, start: start * UNIT });
                             model.set(&lent.extent, Some(holder));
-                            let words = rig.nodes[usize::from(node)].1.read(Dram::key(&lent.access)).unwrap();
+                            let words = rig.nodes[usize::from(node)].1.read(&lent.access).unwrap();
                             prop_assert!(words.iter().all(|word| *word == 0), "bytes of a former owner");
                             for nth in 0..units {
-                                rig.nodes[usize::from(node)].1.write(Dram::key(&lent.access), nth, number);
+                                rig.nodes[usize::from(node)].1.write(&lent.access, nth, number);
                             }
                             model.lent.push((holder, lent));
                         }

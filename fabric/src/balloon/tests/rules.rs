@@ -14,10 +14,10 @@ fn an_extent_goes_round() {
     assert_eq!(refused(&mut rig, B, Ask::Return(lent.extent)), Refusal::NotHeld);
     let Reply::Renewed(_, all) = rig.ask(A, Ask::Renew) else { panic!("it is renewed") };
     assert_eq!(all, [Lent { is_online: true, ..lent.clone() }]);
-    assert!(rig.nodes[0].1.write(Dram::key(&lent.access), 1, 77));
+    assert!(rig.nodes[0].1.write(&lent.access, 1, 77));
     assert_eq!(rig.ask(A, Ask::Offline(lent.extent)), Reply::Done);
     assert_eq!(rig.ask(A, Ask::Return(lent.extent)), Reply::Done);
-    assert!(!rig.nodes[0].1.write(Dram::key(&lent.access), 1, 78), "its key is revoked");
+    assert!(!rig.nodes[0].1.write(&lent.access, 1, 78), "its key is revoked");
     assert_eq!((rig.free_bytes(), &rig.nodes[0].1.words[..]), (8 * UNIT, &[0; 8][..]));
     assert_eq!(refused(&mut rig, A, reserve(1, 2)), Refusal::Number, "a late copy reserves nothing");
     let next = rig.reserve(B, 1, 2);
@@ -58,7 +58,7 @@ fn a_session_ends_with_its_lease_and_everything_comes_back() {
     assert_eq!(rig.service.holders().len(), 1, "the other one has not renewed");
     rig.wait(Nanos::from_secs(4));
     assert_eq!((rig.service.holders().len(), rig.free_bytes()), (0, 8 * UNIT));
-    assert!(rig.nodes[0].1.read(Dram::key(&lent.access)).is_none());
+    assert!(rig.nodes[0].1.read(&lent.access).is_none());
     for ask in [Ask::Renew, reserve(2, 1), Ask::Online(lent.extent), Ask::Open] {
         assert_eq!(refused(&mut rig, A, ask), Refusal::NoSession);
     }

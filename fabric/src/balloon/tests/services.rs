@@ -100,7 +100,7 @@ fn a_node_that_is_named_twice_ends_a_service_that_starts() {
     join_first(&mut rig, 2);
     assert_eq!(rig.service.end(), Some(End::SameNode(0, 2)));
     assert_eq!(refused(&mut rig, A, Ask::Renew), Refusal::SameNode);
-    assert!(rig.nodes[0].1.write(Dram::key(&lent.access), 0, 7), "what is lent stays lent");
+    assert!(rig.nodes[0].1.write(&lent.access, 0, 7), "what is lent stays lent");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_way_that_leads_to_another_node_takes_nothing_from_it() {
     }
     let facts = rig.service.nodes()[1];
     assert_eq!((facts.same_as, facts.is_there, rig.service.is_serving()), (Some(0), false, true));
-    assert!(rig.nodes[0].1.write(Dram::key(&lent.access), 0, 7));
+    assert!(rig.nodes[0].1.write(&lent.access, 0, 7));
     assert_eq!(refused(&mut rig, A, reserve(2, 1)), Refusal::NoRoom);
     // It comes back.
     rig.wait(Nanos::from_secs(2));

@@ -2,6 +2,7 @@
 //! crash. After each event the world looks for what must never be.
 
 use super::super::plant::Plant;
+use super::store::Store;
 use super::*;
 use crate::common::SplitMix;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,14 +33,14 @@ enum Mail {
     Reply(u64, Reply),
     Command { from: u64, to: u16, command: Command },
     Answer { from: u16, to: u64, answer: Answer },
-    Write { node: u16, key: u64, nth: u64, stamp: u64 },
-    Look { node: u16, key: u64, stamp: u64 },
+    Write { node: u16, access: Access, nth: u64, stamp: u64 },
+    Look { node: u16, access: Access, stamp: u64 },
     Tick,
 }
 
-struct MemoryNode {
+struct MemoryNode<S> {
     /// `None` while it is down, until that time.
-    up: Option<(Node, Dram)>,
+    up: Option<(Node, S)>,
     instance: u64,
     back_at: Nanos,
 }
@@ -72,7 +73,8 @@ pub struct Seen {
     pub superseded: u64,
 }
 
-pub struct World {
+/// `S` is the memory of all nodes.
+pub struct World<S> {
     now: Nanos,
     random: SplitMix,
     faults: Faults,
@@ -81,7 +83,7 @@ pub struct World {
     services: Vec<(u64, Balloon)>,
     starts: u64,
     service_back_at: Option<Nanos>,
-    nodes: Vec<MemoryNode>,
+    nodes: Vec<MemoryNode<S>>,
     holders: Vec<Holder>,
     callers: BTreeMap<u64, (usize, Session, Ask)>,
     caller: u64,
@@ -98,15 +100,28 @@ fn stamp(extent: &Extent) -> u64 {
 }
 
 /// Where a key reaches bytes of a node that the service takes for free.
-fn unknown(service: &Balloon, number: u16, dram: &Dram) -> Option<u64> {
+fn unknown(service: &Balloon, number: u16, store: &impl Store) -> Option<u64> {
     let free = service.free_of(number);
     let is_free = |start: u64, end: u64| free.iter().any(|(from, bytes)| *from < end && start < from + bytes);
-    let keys = dram.keys.values().map(|(start, end)| (start * UNIT, end * UNIT));
-    keys.into_iter().find(|(start, end)| is_free(*start, *end)).map(|(start, _)| start)
+    store.reached().into_iter().find(|(start, end)| is_free(*start, *end)).map(|(start, _)| start)
 }
 
-impl World {
-    pub fn new(seed: u64, faults: Faults, plant: Option<Plant>) -> World {
+fn config() -> Config {
+    let ms = Nanos::from_millis;
+    Config {
+        lease: LEASE,
+        retry: ms(3),
+        probe: ms(6),
+        grants_max: 3,
+        grace: ms(30),
+        numbers_max: 8,
+        quotas: [(0, Quota { reserved_bytes: 4 * UNIT, limit_bytes: 12 * UNIT })].into(),
+        ..Config::new(3)
+    }
+}
+
+impl<S: Store> World<S> {
+    pub fn new(seed: u64, faults: Faults, plant: Option<Plant>) -> World<S> {
         let mut random = SplitMix(seed);
         let mut nodes = Vec::new();
         for number in 0..3 {
@@ -148,20 +163,6 @@ impl World {
         world
     }
 
-    fn config() -> Config {
-        let ms = Nanos::from_millis;
-        Config {
-            lease: LEASE,
-            retry: ms(3),
-            probe: ms(6),
-            grants_max: 3,
-            grace: ms(30),
-            numbers_max: 8,
-            quotas: [(0, Quota { reserved_bytes: 4 * UNIT, limit_bytes: 12 * UNIT })].into(),
-            ..Config::new(3)
-        }
-    }
-
     fn start_service(&mut self) {
         self.starts += 1;
         // Sometimes its clock is behind: it starts with the number of the service before, or a smaller one.
@@ -176,7 +177,7 @@ impl World {
             _ => self.below(1 << 8) << 8 | self.starts,
         };
         let term = Term { number: number.max(1), service };
-        let mut service = Balloon::new(World::config(), term, self.now).unwrap();
+        let mut service = Balloon::new(config(), term, self.now).unwrap();
         service.plant = self.plant;
         self.services.push((self.starts, service));
     }
@@ -256,9 +257,9 @@ impl World {
             Mail::Request(caller, request) => self.request(caller, request),
             Mail::Reply(caller, reply) => self.reply(caller, reply),
             Mail::Command { from, to, command } => {
-                if let Some((node, dram)) = &mut self.nodes[usize::from(to)].up {
-                    let answer = node.handle(&command, dram);
-                    self.problem = self.problem.take().or(dram.problem.take());
+                if let Some((node, store)) = &mut self.nodes[usize::from(to)].up {
+                    let answer = node.handle(&command, store);
+                    self.problem = self.problem.take().or(store.problem());
                     self.post(Mail::Answer { from: to, to: from, answer });
                 }
             }
@@ -267,14 +268,15 @@ impl World {
                     service.handle_link(Received::Answer(from, answer), self.now, self.now);
                 }
             }
-            Mail::Write { node, key, nth, stamp } => {
-                let wrote =
-                    self.nodes[usize::from(node)].up.as_mut().map(|(_, dram)| dram.write(key, nth, stamp));
+            Mail::Write { node, access, nth, stamp } => {
+                let up = self.nodes[usize::from(node)].up.as_mut();
+                let wrote = up.map(|(_, store)| store.write(&access, nth, stamp));
                 self.seen.refused_writes += u64::from(wrote == Some(false));
             }
-            Mail::Look { node, key, stamp } => {
-                let words = self.nodes[usize::from(node)].up.as_ref().and_then(|(_, dram)| dram.read(key));
-                if words.is_some_and(|words| words.iter().any(|word| *word != 0 && *word != stamp)) {
+            Mail::Look { node, access, stamp } => {
+                let up = self.nodes[usize::from(node)].up.as_ref();
+                let words = up.and_then(|(_, store)| store.read(&access));
+                if let Some(words) = words.filter(|of| of.iter().any(|word| *word != 0 && *word != stamp)) {
                     self.problem = Some(format!("the owner {stamp:#x} reads {words:x?}"));
                 }
             }
@@ -322,10 +324,10 @@ impl World {
                     self.problem = Some(format!("a repeated request got {:?} and {first:?}", lent.extent));
                 } else if is_awaited {
                     holder.under_way = None;
-                    let (node, key) = (lent.extent.place.node, Dram::key(&lent.access));
+                    let (node, access) = (lent.extent.place.node, lent.access.clone());
                     let stamp = stamp(&lent.extent);
                     holder.lent.insert(lent.extent, (lent, now));
-                    self.post(Mail::Look { node, key, stamp });
+                    self.post(Mail::Look { node, access, stamp });
                 }
             }
             Reply::Renewed(_, list) if caller == holder.renewal.0 => {
@@ -451,9 +453,9 @@ impl World {
         if count > 0 {
             let (at, nth_unit) = (self.below(count), self.below(UNITS));
             if let Some((extent, (lent, _))) = self.holders[nth].lent.iter().nth(at as usize) {
-                let (node, key, stamp) = (extent.place.node, Dram::key(&lent.access), stamp(extent));
-                self.post(Mail::Write { node, key, nth: nth_unit, stamp });
-                self.post(Mail::Look { node, key, stamp });
+                let (node, access, stamp) = (extent.place.node, lent.access.clone(), stamp(extent));
+                self.post(Mail::Write { node, access: access.clone(), nth: nth_unit, stamp });
+                self.post(Mail::Look { node, access, stamp });
             }
         }
     }
@@ -486,10 +488,10 @@ impl World {
     fn look(&mut self) {
         for (_, service) in self.services.iter().filter(|(_, service)| service.end().is_none()) {
             for (number, node) in self.nodes.iter().enumerate() {
-                let MemoryNode { up: Some((node, dram)), instance, .. } = node else { continue };
+                let MemoryNode { up: Some((node, store)), instance, .. } = node else { continue };
                 if node.term() == service.term()
                     && service.joined(number as u16) == Some(*instance)
-                    && let Some(start) = unknown(service, number as u16, dram)
+                    && let Some(start) = unknown(service, number as u16, store)
                 {
                     let problem =
                         format!("node {number}: {start:#x} is free, and its former owner has a key");
@@ -518,9 +520,9 @@ impl World {
             if whole != Some((UNITS * UNIT, UNITS * UNIT, 1)) {
                 return Err(format!("{facts:?}: not everything is free"));
             }
-            let Some((node, dram)) = &node.up else { return Err("a node is down".to_owned()) };
-            if node.counts() != [0, 0] || !dram.keys.is_empty() || dram.words.iter().any(|word| *word != 0) {
-                return Err(format!("node {number} is not as it was: {node:?}, {dram:?}"));
+            let Some((node, store)) = &node.up else { return Err("a node is down".to_owned()) };
+            if node.counts() != [0, 0] || !store.is_clean() {
+                return Err(format!("node {number} is not as it was: {node:?}, {store:?}"));
             }
         }
         Ok(())
@@ -541,11 +543,11 @@ impl World {
     }
 }
 
-impl MemoryNode {
+impl<S: Store> MemoryNode<S> {
     fn start(&mut self, random: &mut SplitMix, plant: Option<Plant>) {
         self.instance += 1;
         let mut node = Node::new(self.instance, UNITS * UNIT, 64);
         node.plant = plant;
-        self.up = Some((node, Dram::new(UNITS, (random.next() % 3) as u32, self.instance)));
+        self.up = Some((node, S::new(UNITS, (random.next() % 3) as u32, self.instance)));
     }
 }
