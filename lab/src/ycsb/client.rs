@@ -180,13 +180,25 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
 
     /// Runs a mix until a time.
     pub fn mix(&mut self, mix: Mix, end: Nanos) -> Result<MixReport, Error> {
+        self.some(mix, u64::MAX, end)
+    }
+
+    /// Runs operations of a mix.
+    pub fn operations(&mut self, mix: Mix, count: u64) -> Result<MixReport, Error> {
+        self.some(mix, count, Nanos::MAX)
+    }
+
+    /// Runs operations of a mix, at most until a time.
+    fn some(&mut self, mix: Mix, count: u64, end: Nanos) -> Result<MixReport, Error> {
         self.begin_report();
         let (start, before) = (self.store.now(), self.store.costs());
-        let mut now = start;
-        while now < end {
+        let (mut now, mut left) = (start, count);
+        while now < end && left > 0 {
             while now < end
+                && left > 0
                 && let Some(token) = self.free.pop()
             {
+                left -= 1;
                 let key = self.zipf.sample(&mut self.random);
                 let kind = match self.random.chance(mix.reads()) {
                     true => Kind::Read,
@@ -196,8 +208,8 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
                 self.begin(token, key, kind)?;
                 now = self.store.now();
             }
-            if now < end {
-                self.step(end)?;
+            if now < end && left > 0 {
+                self.step(end.min(now + LOST))?;
                 now = self.store.now();
             }
         }
