@@ -145,8 +145,9 @@ fn a_redis_server_is_recorded_under_ycsb() {
     let folder = folder();
     let trace = folder.path().join("redis.trace").display().to_string();
     let experiment = repo("examples/paper/unimem/redis.toml").display().to_string();
-    let run = ["sim", "run", &experiment, "--json", "--set", &format!("load={trace}")];
-    let absent = refusal(folder.path(), &run);
+    let words = ["sim", "run", &experiment, "--json", "--set", &format!("load={trace}")];
+    let absent = run(folder.path(), &words);
+    let absent = String::from_utf8_lossy(&absent.stderr);
     assert!(absent.contains("redis.trace: No such file"), "{absent}");
     assert!(absent.contains("record it first, by: sh examples/traces/redis.sh"), "{absent}");
     // An address of this test's own.
@@ -162,7 +163,7 @@ fn a_redis_server_is_recorded_under_ycsb() {
     let shown: serde_json::Value =
         serde_json::from_str(&stdout(folder.path(), &["trace", "show", &trace, "--json"])).unwrap();
     assert!(shown["accesses"].as_u64().unwrap() > 100_000, "{shown}");
-    let figures: serde_json::Value = serde_json::from_str(&stdout(folder.path(), &run)).unwrap();
+    let figures: serde_json::Value = serde_json::from_str(&stdout(folder.path(), &words)).unwrap();
     let figure = |name: &str| figures[name].as_f64().unwrap();
     assert!(figure("miss_share") > 0.0 && figure("miss_share") < 1.0, "{figures}");
     assert!(figure("used_share") > 0.0 && figure("used_share") < 1.0, "{figures}");

@@ -21,7 +21,8 @@ if "$p4rack" far bench --redis "$ip:$port" --records "$records" --operations "$o
     redis-cli -h "$ip" -p "$port" shutdown nosave
     wait $recorder
 else
-    kill $recorder
+    redis-cli -h "$ip" -p "$port" shutdown nosave || true
+    kill $recorder || true
     rm -f "$trace"
     exit 1
 fi

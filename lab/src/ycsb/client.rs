@@ -96,6 +96,8 @@ pub struct Client<'a, S: ?Sized> {
     came: Vec<(usize, Checked)>,
     /// When something ended.
     heard: Nanos,
+    /// Time after which an operation is lost.
+    limit: Nanos,
     /// Longest wait without any answer.
     patience: Nanos,
     report: MixReport,
@@ -123,6 +125,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             under_way: vec![None; config.depth],
             free: (0..config.depth).collect(),
             came: Vec::new(),
+            limit: LOST,
             patience: PATIENCE,
             report: MixReport::default(),
             latencies: Histogram::new(),
@@ -131,6 +134,11 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             tells: config.tells,
             teller: None,
         }
+    }
+
+    /// Sets the time after which an operation is lost, and with it the longest wait without any answer.
+    pub fn set_limit(&mut self, limit: Nanos) {
+        (self.limit, self.patience) = (limit, limit);
     }
 
     /// Sets the longest wait without any answer.
@@ -209,7 +217,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
                 now = self.store.now();
             }
             if now < end && left > 0 {
-                self.step(end.min(now + LOST))?;
+                self.step(end.min(now + self.limit))?;
                 now = self.store.now();
             }
         }
@@ -257,7 +265,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             let token = loop {
                 match self.free.pop() {
                     Some(token) => break token,
-                    None => self.step(self.store.now() + LOST)?,
+                    None => self.step(self.store.now() + self.limit)?,
                 }
             };
             self.begin(token, key, kind)?;
@@ -283,13 +291,13 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
 
     fn get(&mut self, token: usize) -> Result<Option<Checked>, Error> {
         let operation = self.asks(token)?;
-        let ended = self.store.get(token, operation.key, operation.start + LOST)?;
+        let ended = self.store.get(token, operation.key, operation.start + self.limit)?;
         Ok(ended.map(|ended| (ended, operation.check(&mut self.records, ended))))
     }
 
     fn put(&mut self, token: usize, expected: Option<u64>) -> Result<Option<Checked>, Error> {
         let operation = self.asks(token)?;
-        let ended = self.store.put(token, operation.key, expected, operation.start + LOST)?;
+        let ended = self.store.put(token, operation.key, expected, operation.start + self.limit)?;
         Ok(ended.map(|ended| (ended, operation.check(&mut self.records, ended))))
     }
 
@@ -311,7 +319,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
                     }
                     break;
                 }
-                (Ended::Changed, Kind::Change) if self.store.now() < operation.start + LOST => {
+                (Ended::Changed, Kind::Change) if self.store.now() < operation.start + self.limit => {
                     self.get(token)?
                 }
                 (Ended::Changed, _) => {
@@ -339,7 +347,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             self.report.wrong += 1;
             return Ok(());
         }
-        match ended == Ended::Lost || took >= LOST {
+        match ended == Ended::Lost || took >= self.limit {
             true => self.report.lost += 1,
             false => self.report.operations += 1,
         }
@@ -375,7 +383,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
     /// Waits until no operation is in flight.
     fn settle(&mut self) -> Result<(), Error> {
         while self.free.len() < self.under_way.len() || !self.store.is_quiet() {
-            self.step(self.store.now() + LOST)?;
+            self.step(self.store.now() + self.limit)?;
         }
         Ok(())
     }
