@@ -106,6 +106,70 @@ fn a_programs_accesses_are_recorded() {
 }
 
 #[test]
+fn the_examples_programs_are_recorded() {
+    if !have("valgrind", "valgrind") || !have("cc", "gcc") {
+        return;
+    }
+    let folder = folder();
+    let folder = folder.path();
+    // A pass over the rows, or over vertices and links, touches at least these bytes.
+    for (name, size, bytes) in
+        [("pagerank", "2000", 2_000 * (2 * 16 + 8 * 4)), ("regression", "20000", 20_000 * 16)]
+    {
+        let source = repo(&format!("examples/traces/{name}.c"));
+        let warnings = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"];
+        let mut compiler = std::process::Command::new("cc");
+        let compiled = compiler.args(warnings).arg(source).arg("-o").arg(folder.join(name)).output().unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        let (program, trace) = (format!("./{name}"), format!("{name}.trace"));
+        let said = stdout(folder, &["trace", "record", "--out", &trace, "--", &program, size, "1"]);
+        assert!(
+            said.contains(&format!("{size} {}", if name == "pagerank" { "vertices" } else { "rows" })),
+            "{said}"
+        );
+        let shown: serde_json::Value =
+            serde_json::from_str(&stdout(folder, &["trace", "show", &trace, "--json"])).unwrap();
+        assert!(shown["lines_bytes"].as_u64().unwrap() > bytes, "{shown}");
+    }
+}
+
+/// The example's script, with few records: a server's accesses become an experiment.
+#[test]
+fn a_redis_server_is_recorded_under_ycsb() {
+    if !have("valgrind", "valgrind")
+        || !have("redis-server", "redis-server")
+        || !have("redis-cli", "redis-tools")
+    {
+        return;
+    }
+    let folder = folder();
+    let trace = folder.path().join("redis.trace").display().to_string();
+    let experiment = repo("examples/paper/unimem/redis.toml").display().to_string();
+    let words = ["sim", "run", &experiment, "--json", "--set", &format!("load={trace}")];
+    let absent = run(folder.path(), &words);
+    let absent = String::from_utf8_lossy(&absent.stderr);
+    assert!(absent.contains("redis.trace: No such file"), "{absent}");
+    assert!(absent.contains("record it first, by: sh examples/traces/redis.sh"), "{absent}");
+    // An address of this test's own.
+    let recorded = std::process::Command::new("sh")
+        .arg(repo("examples/traces/redis.sh"))
+        .args([&trace, "40", "60"])
+        .envs([("P4RACK", env!("CARGO_BIN_EXE_p4rack")), ("REDIS_IP", "127.0.4.10")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&recorded.stdout).into_owned();
+    assert!(recorded.status.success(), "{said}{}", String::from_utf8_lossy(&recorded.stderr));
+    assert!(said.contains("YCSB B: 40 records with values of 1000 B, 60 operations"), "{said}");
+    let shown: serde_json::Value =
+        serde_json::from_str(&stdout(folder.path(), &["trace", "show", &trace, "--json"])).unwrap();
+    assert!(shown["accesses"].as_u64().unwrap() > 100_000, "{shown}");
+    let figures: serde_json::Value = serde_json::from_str(&stdout(folder.path(), &words)).unwrap();
+    let figure = |name: &str| figures[name].as_f64().unwrap();
+    assert!(figure("miss_share") > 0.0 && figure("miss_share") < 1.0, "{figures}");
+    assert!(figure("used_share") > 0.0 && figure("used_share") < 1.0, "{figures}");
+}
+
+#[test]
 fn bad_input_is_named() {
     let folder = folder();
     let folder = folder.path();

@@ -256,14 +256,15 @@ fn a_redis_server_keeps_its_values_in_far_memory() {
         return;
     }
     let far = Far::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // An address of this test's own, so that a port that is free stays free.
+    let at = TcpListener::bind("127.0.4.9:0").unwrap().local_addr().unwrap();
+    let (ip, port) = (at.ip().to_string(), at.port().to_string());
     let folder = far.folder.path().display().to_string();
-    let server =
-        ["redis-server", "--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir", &folder];
+    let server = ["redis-server", "--port", &port, "--bind", &ip, "--save", "", "--dir", &folder];
     let mut run = Ended(far.run("8 MiB", &server).stdout(Stdio::null()).spawn().unwrap());
     let mut stream = None;
     assert!(wait_until(LIMIT, || {
-        stream = TcpStream::connect(("127.0.0.1", port)).ok();
+        stream = TcpStream::connect(at).ok();
         stream.is_some()
     }));
     let mut requests = stream.unwrap();
@@ -397,6 +398,38 @@ fn programs_with_far_memory_are_watched() {
 }
 
 #[test]
+fn redis_is_compared_in_near_memory_in_far_memory_with_swap_and_beside_a_region() {
+    if !can_run() || !have("redis-server", "redis-server") {
+        return;
+    }
+    let far = Far::new();
+    let load = ["--records", "3000", "--operations", "3000", "--mix", "A", "--local", "50"];
+    let bench = far.command().arg("bench").args(load).arg("--json").output().unwrap();
+    assert!(bench.status.success(), "{}", said(&bench));
+    let all: Value = serde_json::from_slice(&bench.stdout).unwrap();
+    let rows = all["rows"].as_array().unwrap();
+    let of = |system: &str, percent: u64| {
+        let is_it = |row: &&Value| row["system"] == system && row["local_percent"] == percent;
+        rows.iter().find(is_it).unwrap_or_else(|| panic!("{system}: {all:#}"))
+    };
+    let moved = |row: &Value| [0, 1].map(|way| row["moved_bytes"][way].as_u64().unwrap());
+    assert_eq!((&rows[0]["system"], &rows[0]["moved_bytes"]), (&"near memory".into(), &Value::Null));
+    assert_eq!(moved(of("far run", 100)), [0, 0], "{all:#}");
+    for system in ["far run", "region"] {
+        let row = of(system, 50);
+        assert!(moved(row).iter().all(|bytes| *bytes > 1 << 18), "{all:#}");
+        assert!(row["per_s"].as_f64().unwrap() > 0.0 && row["p99_us"].as_f64() >= row["p50_us"].as_f64());
+    }
+    // Swap is there, or it is said what it needs.
+    let swap = rows.last().unwrap();
+    assert_eq!(swap["system"], "swap to zram");
+    match swap["skipped"].as_str() {
+        Some(needs) => assert!(needs.contains("get it by"), "{needs}"),
+        None => assert!(moved(swap).iter().all(|bytes| *bytes > 1 << 18), "{all:#}"),
+    }
+}
+
+#[test]
 fn what_cannot_have_far_memory_is_refused() {
     if !can_run() {
         return;
@@ -471,6 +504,7 @@ fn what_cannot_have_far_memory_is_refused() {
     std::fs::hard_link(env!("CARGO_BIN_EXE_p4rack"), &alone).unwrap();
     let absent = Command::new(&alone)
         .args(["far", "run", "--way", "local", "--local", "4 MiB", "--", "true"])
+        .env_remove("P4RACK_FAR_LIBRARY")
         .output()
         .unwrap();
     assert!(stderr(&absent).contains("cargo build --release -p p4rack-far"), "{}", said(&absent));

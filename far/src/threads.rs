@@ -2,19 +2,30 @@
 //! program, get near memory and the kernel's own mappings.
 //!
 //! The mark of a thread is a value of a pthread key: reading it neither allocates nor locks, unlike thread-local storage of a library.
+//!
+//! A thread without a mark is looked up by its id and the time of its start: the kernel gives the id of a thread that has ended to another
+//! one, which may be the program's.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::OnceLock;
 
 /// Marks of a thread; a thread without one is looked up.
 const PROGRAMS: usize = 1;
 const OURS: usize = 2;
 
-/// The key, and the ids of the threads that were started with far memory.
+/// A thread of this process, of all that ever were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Thread {
+    id: libc::pid_t,
+    /// When it started, in the kernel's ticks since its own start.
+    started: u64,
+}
+
+/// The key, and the threads that were started with far memory.
 #[derive(Debug)]
 pub struct Threads {
     key: libc::pthread_key_t,
-    own: Vec<libc::pid_t>,
+    own: Vec<Thread>,
 }
 
 static THREADS: OnceLock<Threads> = OnceLock::new();
@@ -27,11 +38,13 @@ pub fn take_over() -> io::Result<()> {
     if failed != 0 {
         return Err(io::Error::from_raw_os_error(failed));
     }
-    let own = std::fs::read_dir("/proc/self/task")?
+    let ids = std::fs::read_dir("/proc/self/task")?
         .map(|entry| entry.map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok())))
         .filter_map(Result::transpose)
-        .filter(|id| !id.as_ref().is_ok_and(|id| *id == this_thread()))
-        .collect::<io::Result<Vec<_>>>()?;
+        .collect::<io::Result<Vec<libc::pid_t>>>()?;
+    let others = ids.into_iter().filter(|id| *id != this_thread());
+    // One that is not found has ended since.
+    let own = others.filter_map(Thread::find).collect();
     // Called once: a second call would find the same threads.
     let _ = THREADS.set(Threads { key, own });
     Ok(())
@@ -42,14 +55,45 @@ fn this_thread() -> libc::pid_t {
     unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
 }
 
+impl Thread {
+    /// The thread that has this id now. Neither allocates nor locks; by system calls, as this library takes the place of `close`.
+    fn find(id: libc::pid_t) -> Option<Thread> {
+        let (mut path, mut stat) = ([0; 64], [0; 512]);
+        write!(&mut path[..63], "/proc/self/task/{id}/stat").ok()?;
+        // SAFETY: the path ends with a zero, and pointer and length describe `stat`.
+        let bytes = unsafe {
+            let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+            let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags);
+            let bytes = libc::syscall(libc::SYS_read, file, stat.as_mut_ptr(), stat.len());
+            libc::syscall(libc::SYS_close, file);
+            usize::try_from(bytes).ok()?
+        };
+        Some(Thread { id, started: started(stat.get(..bytes)?)? })
+    }
+}
+
+/// The time of a thread's start in its line of `/proc`: the 22nd field. The second one is its name in brackets, which may contain anything.
+fn started(stat: &[u8]) -> Option<u64> {
+    let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
+    let field = stat[name_ends + 1..].split(|byte| *byte == b' ').nth(22 - 2)?;
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
 impl Threads {
+    /// Whether this thread is one of those that were started with far memory. Where that can't be found out, its id decides.
+    fn has_this(&self) -> bool {
+        let id = this_thread();
+        let Some(own) = self.own.iter().find(|own| own.id == id) else { return false };
+        Thread::find(id).is_none_or(|this| this == *own)
+    }
+
     fn mark(&self) -> usize {
         // SAFETY: the key was created.
         let mark = unsafe { libc::pthread_getspecific(self.key) } as usize;
         if mark != 0 {
             return mark;
         }
-        let mark = if self.own.contains(&this_thread()) { OURS } else { PROGRAMS };
+        let mark = if self.has_this() { OURS } else { PROGRAMS };
         self.set(mark);
         mark
     }
@@ -78,5 +122,27 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         self.0.set(PROGRAMS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_start_behind_any_name() {
+        let line = b"7 (a) 1 b) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 2200 23\n";
+        assert_eq!(started(line), Some(2_200));
+        assert_eq!((started(b"7 (name) S 4"), started(b"")), (None, None));
+    }
+
+    #[test]
+    fn another_thread_with_the_id_of_an_own_one_is_the_programs() {
+        let this = Thread::find(this_thread()).unwrap();
+        let has_this = |own: Vec<Thread>| Threads { key: 0, own }.has_this();
+        assert!(has_this(vec![this]));
+        assert!(!has_this(vec![Thread { started: this.started - 1, ..this }]));
+        assert!(!has_this(vec![Thread { id: this.id + 1, ..this }]));
+        assert_eq!(Thread::find(-1), None);
     }
 }

@@ -12,6 +12,7 @@ use p4rack_wire::Nanos;
 use range::{Range, may_map};
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -167,6 +168,48 @@ fn a_closed_descriptor_makes_the_range_inaccessible_with_the_reason() {
         let why = "its faults can't be answered any more, as after the program closed the descriptor of userfaultfd";
         assert!(said.contains(why) && said.contains("All accesses to it end in SIGSEGV"), "{role}: {said}");
         assert_eq!(said.matches("p4rack: ").count(), 1, "{role}: once: {said}");
+    }
+}
+
+/// Numbers of the process's open descriptors.
+fn descriptors() -> Vec<i32> {
+    let listed = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let numbers = listed.filter_map(|file| file.file_name().to_str().and_then(|name| name.parse().ok()));
+    // SAFETY: it takes no pointers. The list's own descriptor is closed by now.
+    numbers
+        .collect::<Vec<_>>()
+        .into_iter()
+        .filter(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0)
+        .collect()
+}
+
+#[test]
+fn files_in_place_of_closed_descriptors_are_left_alone_in_the_end() {
+    let test = "files_in_place_of_closed_descriptors_are_left_alone_in_the_end";
+    if let Some(faults) = role() {
+        // SAFETY: it takes no pointers. An end that never comes is a failure.
+        unsafe { libc::alarm(300) };
+        let before = descriptors();
+        let (mapping, _) = map(faults);
+        Range::of(&mapping).write(9, 9);
+        let own: Vec<i32> = descriptors().into_iter().filter(|fd| !before.contains(fd)).collect();
+        assert!(!own.is_empty());
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"the program's").unwrap();
+        let other = file.as_raw_fd();
+        for fd in &own {
+            // SAFETY: the descriptors are the mapping's, replaced under it on purpose.
+            assert_eq!(unsafe { libc::dup2(other, *fd) }, *fd);
+        }
+        drop(mapping);
+        let inode = |fd: i32| std::fs::metadata(format!("/proc/self/fd/{fd}")).unwrap().ino();
+        assert!(own.iter().all(|fd| inode(*fd) == inode(other)), "closed: {own:?}");
+        assert_eq!(file.metadata().unwrap().len(), 13, "written to");
+        return;
+    }
+    for role in roles() {
+        let output = process(test, role).output().unwrap();
+        assert!(output.status.success(), "{role}: {output:?}");
     }
 }
 

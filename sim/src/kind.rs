@@ -10,6 +10,7 @@ use crate::memory::{self, MemoryExperiment, MemoryOutcome, Table1, Table1Experim
 use crate::outcome::{Outcome, run};
 use p4rack_codegen::setting::{self, Setting};
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// A kind of experiments.
 pub trait ExperimentKind: Clone + Sync {
@@ -23,8 +24,12 @@ pub trait ExperimentKind: Clone + Sync {
     /// Reads and checks an experiment; `file` names it in errors.
     fn parse(text: &str, file: &str) -> Result<Self, ExperimentError>;
 
-    /// Reads the files that the experiment names; `read` returns a file's text.
-    fn read_files(self, _read: &dyn Fn(&str) -> Result<String, String>) -> Result<Self, String> {
+    /// Reads the files that the experiment names; `read` returns a file's text, and `place` is its path.
+    fn read_files(
+        self,
+        _read: &dyn Fn(&str) -> Result<String, String>,
+        _place: &dyn Fn(&str) -> PathBuf,
+    ) -> Result<Self, String> {
         Ok(self)
     }
 
@@ -85,7 +90,11 @@ impl ExperimentKind for Experiment {
         Experiment::parse(text, file)
     }
 
-    fn read_files(self, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Experiment, String> {
+    fn read_files(
+        self,
+        read: &dyn Fn(&str) -> Result<String, String>,
+        _place: &dyn Fn(&str) -> PathBuf,
+    ) -> Result<Experiment, String> {
         self.read_traces(read).map_err(|error| error.to_string())
     }
 
@@ -111,7 +120,11 @@ impl ExperimentKind for MemoryExperiment {
         MemoryExperiment::parse(text, file)
     }
 
-    fn read_files(self, read: &dyn Fn(&str) -> Result<String, String>) -> Result<MemoryExperiment, String> {
+    fn read_files(
+        self,
+        read: &dyn Fn(&str) -> Result<String, String>,
+        _place: &dyn Fn(&str) -> PathBuf,
+    ) -> Result<MemoryExperiment, String> {
         self.read_trace(read)
     }
 
@@ -202,8 +215,12 @@ impl ExperimentKind for CacheExperiment {
         CacheExperiment::parse(text, file)
     }
 
-    fn read_files(self, read: &dyn Fn(&str) -> Result<String, String>) -> Result<CacheExperiment, String> {
-        self.read_load(read)
+    fn read_files(
+        self,
+        read: &dyn Fn(&str) -> Result<String, String>,
+        place: &dyn Fn(&str) -> PathBuf,
+    ) -> Result<CacheExperiment, String> {
+        self.read_load(read, place)
     }
 
     fn set_seed(&mut self, seed: u64) {

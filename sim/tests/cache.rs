@@ -14,6 +14,10 @@ fn read(name: &str) -> Result<String, String> {
     std::fs::read_to_string(folder().join(name)).map_err(|error| format!("{name}: {error}"))
 }
 
+fn place(name: &str) -> PathBuf {
+    folder().join(name)
+}
+
 #[test]
 fn the_examples_are_experiments_and_sweeps_with_loads() {
     let mut tasks = 0;
@@ -26,19 +30,28 @@ fn the_examples_are_experiments_and_sweeps_with_loads() {
             let all = sweep.unwrap_or_else(|error| panic!("{error}")).tasks;
             tasks += all.len();
             for task in all {
-                task.experiment.read_load(&read).unwrap_or_else(|error| panic!("{name}: {error}"));
+                is_there_or_can_be_recorded(task.experiment, &name);
             }
         } else {
-            CacheExperiment::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+            let experiment = CacheExperiment::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+            is_there_or_can_be_recorded(experiment, &name);
         }
     }
     assert!(tasks > 400, "{tasks}");
 }
 
+/// Recorded traces are not part of the repository, but the script is that the error names.
+fn is_there_or_can_be_recorded(experiment: CacheExperiment, name: &str) {
+    let Err(error) = experiment.read_load(&read, &place) else { return };
+    let script = error.split_once("record it first, by: sh ").map(|(_, script)| script.trim());
+    let script = script.unwrap_or_else(|| panic!("{name}: {error}"));
+    assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(script).is_file(), "{name}: {error}");
+}
+
 fn run(policy: &str) -> CacheOutcome {
     let text =
         read("cell.toml").unwrap().replace("policy        = \"unimem\"", &format!("policy = \"{policy}\""));
-    let experiment = CacheExperiment::parse(&text, "cell.toml").unwrap().read_load(&read).unwrap();
+    let experiment = CacheExperiment::parse(&text, "cell.toml").unwrap().read_load(&read, &place).unwrap();
     let outcome = experiment.run().unwrap();
     assert_eq!((outcome.problems.len(), outcome.scheme), (0, policy));
     outcome

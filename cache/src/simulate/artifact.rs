@@ -1,6 +1,6 @@
 //! Memory and time as the programs of UniMem's authors count them.
 
-use super::{LINE_BYTES, Load, Local, Outcome, Profile, Setup};
+use super::{LINE_BYTES, Load, Local, Outcome, Profile, Setup, Used};
 use crate::{Action, Actions, Definition, Refused, Served, Shape};
 
 /// A page's part of a batch of 512, whose 1987 µs are added as ns.
@@ -24,8 +24,15 @@ pub(super) fn simulate(
     let mut policy = definition.open(&shape, &[])?;
     let (mut served, mut promoted, mut written) = ([0u64; 3], 0u64, 0u64);
     let mut actions = Actions::default();
+    let mut used = Used::new(load.footprint_bytes(), setup.block_bytes);
     for event in load.events.iter().filter(|event| !event.write_back) {
-        served[policy.access(event.line / lines_per_block, event.write, &mut actions) as usize] += 1;
+        let block = event.line / lines_per_block;
+        let memory = policy.access(block, event.write, &mut actions);
+        served[memory as usize] += 1;
+        if memory == Served::Remote {
+            used.fetched(block, 1);
+        }
+        used.access(event.line);
         for action in actions.as_slice() {
             promoted += u64::from(matches!(action, Action::Promote { .. }));
             written += u64::from(matches!(action, Action::Evict { dirty: true, .. }));
@@ -42,6 +49,7 @@ pub(super) fn simulate(
     }
     let block_bytes = u64::from(setup.block_bytes);
     let written_bytes = written * block_bytes;
+    let fetched_bytes = of(Served::Remote) * block_bytes;
     Ok(Outcome {
         capacity: shape.capacity,
         local_bytes: u64::from(shape.capacity) * block_bytes,
@@ -50,10 +58,11 @@ pub(super) fn simulate(
         from_device: of(Served::Device),
         from_remote: of(Served::Remote),
         amat_ns: cost_ns / fills as f64,
-        fetched_bytes: of(Served::Remote) * block_bytes,
+        fetched_bytes,
         written_bytes,
         amplification: of(Served::Remote) as f64 / touched as f64,
         write_amplification: load.write_amplification(written_bytes),
+        used_share: used.share(fetched_bytes),
         promoted,
     })
 }
@@ -77,6 +86,6 @@ mod tests {
         assert_eq!((outcome.from_host, outcome.from_device, outcome.from_remote), (128 + 2 * 6, 100, 16));
         let cost_ns = 140.0 * 80.0 + 100.0 * 150.0 + 16.0 * 2_000.0 + 2.0 * 3.88;
         assert!((outcome.amat_ns - cost_ns / 256.0).abs() < 1e-9, "{}", outcome.amat_ns);
-        assert_eq!((outcome.amplification, outcome.written_bytes), (1.0, 0));
+        assert_eq!((outcome.amplification, outcome.written_bytes, outcome.used_share), (1.0, 0, 1.0));
     }
 }

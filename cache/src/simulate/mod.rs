@@ -12,6 +12,7 @@
 
 mod artifact;
 mod profile;
+mod used;
 
 pub use profile::{PROFILES, Profile};
 
@@ -19,6 +20,7 @@ use crate::{
     Action, Actions, Block, Build, Counting, Definition, PAGE_BYTES, Policy, Refused, Served, Shape,
 };
 use serde::Serialize;
+use used::Used;
 
 const LINE_BYTES: u32 = 64;
 /// Write-backs that may wait for the link before accesses do.
@@ -130,6 +132,8 @@ pub struct Outcome {
     pub amplification: f64,
     /// Bytes written back for each byte of the dirtied lines; none if no line is dirtied.
     pub write_amplification: Option<f64>,
+    /// Share of the fetched bytes whose line was accessed before its block left, or by the end.
+    pub used_share: f64,
     /// Pages that moved to the host.
     pub promoted: u64,
 }
@@ -201,6 +205,7 @@ struct Run<'a> {
     out_free_ns: u64,
     /// When each block's last fetch arrives.
     arrives_ns: Vec<u64>,
+    used: Used,
     cost_ns: u64,
     served: [u64; 3],
     fetched_bytes: u64,
@@ -220,6 +225,7 @@ impl<'a> Run<'a> {
             in_free_ns: 0,
             out_free_ns: 0,
             arrives_ns: vec![0; (load.footprint_bytes() / u64::from(block_bytes)) as usize],
+            used: Used::new(load.footprint_bytes(), block_bytes),
             cost_ns: 0,
             served: [0; 3],
             fetched_bytes: 0,
@@ -237,6 +243,7 @@ impl<'a> Run<'a> {
             for action in actions.as_slice() {
                 self.act(*action);
             }
+            self.used.access(event.line);
             if event.write_back {
                 self.cost_ns += self.now_ns - began_ns;
                 continue;
@@ -262,6 +269,7 @@ impl<'a> Run<'a> {
                 let arrives_ns = start_ns + self.profile.read_ns(bytes);
                 self.arrives_ns[first as usize..(first + count) as usize].fill(arrives_ns);
                 self.fetched_bytes += u64::from(bytes);
+                self.used.fetched(first, count);
             }
             Action::Evict { dirty: true, .. } => {
                 let bytes = u64::from(self.block_bytes);
@@ -298,6 +306,7 @@ impl<'a> Run<'a> {
             written_bytes: self.written_bytes,
             amplification: self.fetched_bytes as f64 / touched_bytes as f64,
             write_amplification: load.write_amplification(self.written_bytes),
+            used_share: self.used.share(self.fetched_bytes),
             promoted: self.promoted,
         }
     }
@@ -326,8 +335,24 @@ mod tests {
         assert_eq!(outcome.amat_ns, (10.0 * 2_000.0 + 10.0 * 150.0) / 20.0);
         assert_eq!(outcome.fetched_bytes, 10 * 512);
         assert_eq!((outcome.amplification, outcome.write_amplification), (8.0, None));
+        assert_eq!(outcome.used_share, 1.0 / 8.0);
         let kona = run("kona", &load, 4096, 800);
         assert_eq!(kona.amat_ns, (2.0 * 4_000.0 + 18.0 * 150.0) / 20.0 + 14.0);
+        assert_eq!(kona.used_share, 10.0 / 128.0);
+    }
+
+    /// Pages of two lines each, which are used in turn: a page that has left begins anew.
+    #[test]
+    fn a_block_is_used_from_its_fetch_to_the_next_one() {
+        let lines = |page: u32| [page * 64, page * 64 + 9];
+        let load = load((0..64).flat_map(|at| lines(at % 8)), 8);
+        let [all, few] = [200, 70].map(|percent| run("kona", &load, 4096, percent));
+        assert_eq!((all.from_remote, all.used_share), (8, 2.0 / 64.0));
+        assert_eq!((few.from_remote, few.used_share), (64, 2.0 / 64.0));
+        // One line before the page leaves, and the other one after it has come again.
+        let apart = (0..64).map(|at| lines(at % 8)[(at / 8 % 2) as usize]);
+        let [all, few] = [200, 70].map(|percent| run("kona", &self::load(apart.clone(), 8), 4096, percent));
+        assert_eq!((all.used_share, few.used_share), (2.0 / 64.0, 1.0 / 64.0));
     }
 
     const EIGHT_BLOCKS: Setup =

@@ -1,5 +1,6 @@
 //! Keeps userfaultfd open, whatever descriptors the program closes. Without its last descriptor the kernel would no longer watch the range,
-//! and fill absent pages with zeros. In the end it ends the watch by its own descriptor, as the program's may be another file by then.
+//! and fill absent pages with zeros. It ends the watch, and wakes the threads that serve faults, by descriptors of its own: the program's
+//! may be other files by then.
 
 use super::error::MappingError;
 use super::uffd::unregister_and_close;
@@ -8,51 +9,110 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// A thread whose table of descriptors is its own, and has this one alone.
+/// What the thread does.
+enum Order {
+    /// Makes the eventfd readable.
+    Wake,
+    /// Ends the watch, and drops the sender after that.
+    EndWatch(Sender<()>),
+}
+
+/// A thread whose table of descriptors is its own, and has two: userfaultfd, and an eventfd that wakes the threads that serve faults.
 pub struct Holder {
-    /// Dropped, it ends the thread.
-    end: Sender<()>,
-    thread: JoinHandle<()>,
+    /// `None` from the end on.
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread has.
+struct Held {
+    watched: bool,
+    uffd: libc::c_int,
+    end: libc::c_int,
+    /// Start and bytes.
+    range: (u64, u64),
 }
 
 impl Holder {
-    /// Of a range by its start and bytes. Start it with signals blocked.
-    pub fn new(held: BorrowedFd<'_>, (start, bytes): (u64, u64)) -> Result<Holder, MappingError> {
+    /// Of a range by its start and bytes; `end` is an eventfd. Start it with signals blocked.
+    pub fn new(uffd: BorrowedFd<'_>, end: BorrowedFd<'_>, range: (u64, u64)) -> Result<Holder, MappingError> {
         let failed = |source| MappingError::System { what: "keeping userfaultfd open", source };
-        let (held, (end, ends), (answer, answers)) = (held.as_raw_fd(), channel(), channel());
+        let held = Held { watched: true, uffd: uffd.as_raw_fd(), end: end.as_raw_fd(), range };
+        let ((orders, ordered), (answer, answers)) = (channel(), channel());
         let hold = move || {
-            let is_alone = close_others(held);
+            let is_alone = close_others(held.uffd, held.end);
             let holds = is_alone.is_ok();
             if answer.send(is_alone).is_ok() && holds {
-                wait(&ends);
-                unregister_and_close(held, start, bytes);
+                held.serve(&ordered);
             }
         };
         let thread = std::thread::Builder::new().name("far-holder".to_owned());
         let thread = thread.spawn(hold).map_err(failed)?;
         let answered = answers.recv().unwrap_or_else(|_| Err(io::Error::other("its thread has ended")));
         answered.map_err(failed)?;
-        Ok(Holder { end, thread })
+        Ok(Holder { orders: Some(orders), thread: Some(thread) })
     }
 
-    /// Ends the watch and closes the descriptor, and waits until both have happened.
-    pub fn close(self) {
-        drop(self.end);
+    /// Makes the eventfd readable, for ever.
+    pub fn wake(&self) {
+        self.order(Order::Wake);
+    }
+
+    /// Ends the watch, and waits until that has happened.
+    pub fn end_watch(&self) {
+        let (done, ended) = channel();
+        self.order(Order::EndWatch(done));
+        // An error by design: nothing is sent.
+        let _ = ended.recv();
+    }
+
+    /// A thread that has panicked does nothing more.
+    fn order(&self, order: Order) {
+        let _ = self.orders.as_ref().map(|orders| orders.send(order));
+    }
+}
+
+impl Drop for Holder {
+    /// Ends the watch too.
+    fn drop(&mut self) {
+        self.orders = None;
         // A thread that has panicked has ended too.
-        let _ = self.thread.join();
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// Until the sender is dropped.
-fn wait(ends: &Receiver<()>) {
-    while ends.recv().is_ok() {}
+impl Held {
+    /// Until the holder is dropped.
+    fn serve(mut self, orders: &Receiver<Order>) {
+        for order in orders {
+            match order {
+                Order::Wake => self.wake(),
+                Order::EndWatch(_done) => self.end_watch(),
+            }
+        }
+        self.end_watch();
+    }
+
+    fn wake(&self) {
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: pointer and length describe `one`. A counter that is full is readable anyway.
+        unsafe { libc::write(self.end, one.as_ptr().cast(), one.len()) };
+    }
+
+    fn end_watch(&mut self) {
+        if std::mem::take(&mut self.watched) {
+            unregister_and_close(self.uffd, self.range.0, self.range.1);
+        }
+    }
 }
 
-/// Gives this thread a table of descriptors of its own, with one of them.
-fn close_others(held: i32) -> io::Result<()> {
-    let held = held as libc::c_uint;
-    let ranges = [held.checked_sub(1).map(|last| (0, last)), Some((held + 1, libc::c_uint::MAX))];
-    for (first, last) in ranges.into_iter().flatten() {
+/// Gives this thread a table of descriptors of its own, with two of them.
+fn close_others(one: libc::c_int, other: libc::c_int) -> io::Result<()> {
+    let (low, high) = (one.min(other) as libc::c_uint, one.max(other) as libc::c_uint);
+    let others =
+        [(0, low.checked_sub(1)), (low + 1, high.checked_sub(1)), (high + 1, Some(libc::c_uint::MAX))];
+    let ranges = others.into_iter().filter_map(|(first, last)| Some((first, last?)));
+    for (first, last) in ranges.filter(|(first, last)| first <= last) {
         // SAFETY: it takes no pointers, and the descriptors are closed in a copy of the table that nothing else uses.
         let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) };
         if closed != 0 {

@@ -11,14 +11,15 @@ use super::blocked::with_signals_blocked;
 use super::config::PAGE_BYTES;
 use super::error::MappingError;
 use super::holder::Holder;
+use super::kept::Kept;
 use super::pages::BATCH;
 use super::table::{Buffer, Page};
 use super::twin::PageBytes;
 use super::uffd::Uffd;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 static ZEROS: PageBytes = [0; PAGE_BYTES];
@@ -75,18 +76,19 @@ impl Drop for Fresh {
 /// See the [module](self).
 pub struct Memory {
     uffd: Uffd,
-    /// `None` when faults are answered no longer.
-    holder: Mutex<Option<Holder>>,
+    holder: Holder,
+    /// Whether faults are still answered.
+    is_held: AtomicBool,
     fresh: Fresh,
     /// Pages of the range.
     pages: u32,
     /// This process, to drop scattered pages with one call. `None`: the kernel has no such call.
-    process: Option<OwnedFd>,
+    process: Option<Kept>,
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.release_holder();
+        self.end_watch();
     }
 }
 
@@ -96,8 +98,8 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// A range of absent pages, and buffers without memory.
-    pub fn new(uffd: Uffd, pages: u32, buffers: u32) -> Result<Memory, MappingError> {
+    /// A range of absent pages, and buffers without memory. `end` is an eventfd that wakes the threads which serve faults.
+    pub fn new(uffd: Uffd, end: BorrowedFd<'_>, pages: u32, buffers: u32) -> Result<Memory, MappingError> {
         let registered_bytes = (u64::from(pages) + 1) * PAGE;
         let fresh = Fresh::new(registered_bytes + u64::from(buffers) * PAGE)?;
         let what = "registering the range";
@@ -107,9 +109,10 @@ impl Memory {
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
         // SAFETY: the kernel has just returned it.
         let process = (process >= 0).then(|| unsafe { OwnedFd::from_raw_fd(process as libc::c_int) });
+        let process = process.and_then(|process| Kept::new(process).ok());
         let range = (fresh.start.as_ptr() as u64, registered_bytes);
-        let holder = Mutex::new(Some(with_signals_blocked(|| Holder::new(uffd.as_fd(), range))?));
-        let mut memory = Memory { uffd, holder, fresh, pages, process };
+        let holder = with_signals_blocked(|| Holder::new(uffd.as_fd(), end, range))?;
+        let mut memory = Memory { uffd, holder, is_held: true.into(), fresh, pages, process };
         // Kernels before 6.13 drop no pages this way, not even of the process itself.
         if memory.process.is_some() && memory.drop_together(&[0]).is_err() {
             memory.process = None;
@@ -258,19 +261,23 @@ impl Memory {
         if unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_NONE) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        self.release_holder();
+        self.end_watch();
         Ok(())
+    }
+
+    /// Ends the threads that serve faults.
+    pub fn end_threads(&self) {
+        self.holder.wake();
     }
 
     /// Whether the range is watched, and so accessible.
     pub fn is_held(&self) -> bool {
-        self.holder.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.is_held.load(Ordering::Relaxed)
     }
 
     /// Threads that wait for a page go on.
-    fn release_holder(&self) {
-        if let Some(holder) = self.holder.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            holder.close();
-        }
+    fn end_watch(&self) {
+        self.is_held.store(false, Ordering::Relaxed);
+        self.holder.end_watch();
     }
 }

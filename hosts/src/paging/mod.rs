@@ -15,7 +15,7 @@
 //! - **Writes** are found by protection. The first one to a page saves its *twin*; when the page leaves, only the pieces of 512 B are
 //!   written to the region that differ from the twin.
 //! - **Leaving.** Pages leave in batches, by a thread of the mapping before room is short, or else by the thread that needs room.
-//!   `pages.rs` has the order of the steps, and what stays.
+//!   `pages` has the order of the steps, and what stays.
 //! - **Memory.** Pages in place, twins, pages on the shelf and tables never exceed `pages_bytes`. The region's bytes are its own.
 //! - **A loss** of the region ends the mapping. Pages in place stay, and may be written; the first access to an absent page ends in SIGBUS
 //!   (before Linux 6.6 with threads, every access in SIGSEGV), after a message on standard error. There is no other answer to a load.
@@ -29,6 +29,7 @@ mod config;
 mod error;
 mod holder;
 mod inner;
+mod kept;
 mod memory;
 mod pages;
 #[cfg(test)]
@@ -57,6 +58,7 @@ use p4rack_netdev::wait::Waker;
 use pages::{BATCH, Pages, Step};
 use std::fmt;
 use std::ops::Deref;
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -76,7 +78,6 @@ pub struct Mapping {
     inner: Arc<Inner>,
     served: Option<signal::Served>,
     threads: Vec<JoinHandle<()>>,
-    end: Waker,
     limit_bytes: u64,
     tables_bytes: u64,
     pages: u32,
@@ -91,7 +92,7 @@ impl fmt::Debug for Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         self.served = None;
-        self.end.wake();
+        self.inner.memory.end_threads();
         self.inner.close();
         for thread in self.threads.drain(..) {
             // A thread that has panicked has ended too.
@@ -125,25 +126,25 @@ impl Mapping {
         }
         let (capacity, tables_bytes) = room(pages, config.pages_bytes, region_bytes)?;
         let by_signal = config.faults == Faults::InThread;
-        let memory = Memory::new(Uffd::open(by_signal)?, pages, capacity)?;
+        // All that are to be woken by it watch it when it is closed here, and so does what wakes them.
+        let end = Waker::new().map_err(|source| MappingError::System { what: "making a waker", source })?;
+        let memory = Memory::new(Uffd::open(by_signal)?, end.as_fd(), pages, capacity)?;
         let content = if config.starts_zeroed { 0 } else { u8::MAX };
         let inner =
             Inner::new(memory, Box::new(region), Pages::new(pages, capacity, config.batch_pages, content));
-        let end = Waker::new().map_err(|source| MappingError::System { what: "making a waker", source })?;
         let mut mapping = Mapping {
             inner: Arc::new(inner),
             served: None,
             threads: Vec::new(),
-            end,
             limit_bytes: config.pages_bytes,
             tables_bytes,
             pages,
         };
-        with_signals_blocked(|| mapping.start_threads(config))?;
+        with_signals_blocked(|| mapping.start_threads(config, &end))?;
         Ok(mapping)
     }
 
-    fn start_threads(&mut self, config: &MappingConfig) -> Result<(), MappingError> {
+    fn start_threads(&mut self, config: &MappingConfig, end: &Waker) -> Result<(), MappingError> {
         let failed = |source| MappingError::System { what: "starting a thread", source };
         let inner = Arc::clone(&self.inner);
         let reclaimer = std::thread::Builder::new().name("far-reclaim".to_owned());
@@ -155,7 +156,7 @@ impl Mapping {
         for _ in 0..config.threads {
             let inner = Arc::clone(&self.inner);
             // All descriptors of a mapping are open when it is.
-            let idle = Idle::new(self.inner.memory.uffd(), &self.end).map_err(failed)?;
+            let idle = Idle::new(self.inner.memory.uffd(), end).map_err(failed)?;
             let serve = move || {
                 if let Err(error) = thread::serve(&inner, idle) {
                     let why = format!("a thread that serves faults has ended: {error}");

@@ -3,17 +3,13 @@
 use super::inner::Inner;
 use super::uffd::Idle;
 use std::io;
-use std::mem::ManuallyDrop;
 
 /// A thread, until the end that `idle` waits for. Errors: the kernel refuses to be asked for faults.
 pub(super) fn serve(inner: &Inner, idle: Idle) -> io::Result<()> {
     let uffd = inner.memory.uffd();
-    // After an error the program may have closed its descriptor, and given the number to another file.
-    let idle = ManuallyDrop::new(idle);
     loop {
         let Some(fault) = uffd.fault()? else {
             if idle.ends()? {
-                drop(ManuallyDrop::into_inner(idle));
                 return Ok(());
             }
             continue;

@@ -4,6 +4,7 @@
 //! poison.
 
 use super::error::MappingError;
+use super::kept::Kept;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -44,7 +45,7 @@ pub struct Fault {
 
 /// A descriptor of userfaultfd.
 pub struct Uffd {
-    fd: OwnedFd,
+    fd: Kept,
     can_poison: bool,
 }
 
@@ -115,12 +116,16 @@ fn unsupported(why: String) -> MappingError {
 impl Uffd {
     /// Faults arrive as messages, or as SIGBUS in the thread that faults.
     pub fn open(by_signal: bool) -> Result<Uffd, MappingError> {
-        let open = || match by_signal {
-            true => {
-                let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
-                system_call(flags).map_err(|error| unsupported(error.to_string()))
-            }
-            false => open_privileged(Path::new(DEVICE), Path::new(SYSCTL), system_call),
+        let open = || {
+            let fd = match by_signal {
+                true => {
+                    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
+                    system_call(flags).map_err(|error| unsupported(error.to_string()))
+                }
+                false => open_privileged(Path::new(DEVICE), Path::new(SYSCTL), system_call),
+            };
+            Kept::new(fd?)
+                .map_err(|source| MappingError::System { what: "asking for a file's inode", source })
         };
         // The first handshake of a descriptor asks what there is; the next one needs another descriptor.
         let asked = Uffd { fd: open()?, can_poison: false };
@@ -203,7 +208,7 @@ impl Uffd {
 }
 
 /// A thread without a fault to serve. A fault wakes one of them.
-pub struct Idle(OwnedFd);
+pub struct Idle(Kept);
 
 impl Idle {
     /// Numbers of what is waited for.
@@ -213,20 +218,10 @@ impl Idle {
     /// Waits for faults, and for the end.
     pub fn new(uffd: &Uffd, end: &impl AsFd) -> io::Result<Idle> {
         // SAFETY: it takes no pointers.
-        let idle = Idle(owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }.into())?);
-        idle.add(uffd.as_fd(), libc::EPOLLIN | libc::EPOLLEXCLUSIVE, Idle::FAULT)?;
-        idle.add(end.as_fd(), libc::EPOLLIN, Idle::END)?;
-        Ok(idle)
-    }
-
-    fn add(&self, fd: BorrowedFd<'_>, events: libc::c_int, number: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: events as u32, u64: number };
-        // SAFETY: the pointer is to `event`, which the kernel copies.
-        match unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) }
-        {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }.into())?;
+        watch(&epoll, uffd.as_fd(), libc::EPOLLIN | libc::EPOLLEXCLUSIVE, Idle::FAULT)?;
+        watch(&epoll, end.as_fd(), libc::EPOLLIN, Idle::END)?;
+        Kept::new(epoll).map(Idle)
     }
 
     /// Waits. Returns whether the end has come.
@@ -241,6 +236,15 @@ impl Idle {
                 error => Err(error),
             },
         }
+    }
+}
+
+fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>, events: libc::c_int, number: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: events as u32, u64: number };
+    // SAFETY: the pointer is to `event`, which the kernel copies.
+    match unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -96,6 +96,8 @@ pub struct Client<'a, S: ?Sized> {
     came: Vec<(usize, Checked)>,
     /// When something ended.
     heard: Nanos,
+    /// Time after which an operation is lost.
+    limit: Nanos,
     /// Longest wait without any answer.
     patience: Nanos,
     report: MixReport,
@@ -123,6 +125,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             under_way: vec![None; config.depth],
             free: (0..config.depth).collect(),
             came: Vec::new(),
+            limit: LOST,
             patience: PATIENCE,
             report: MixReport::default(),
             latencies: Histogram::new(),
@@ -131,6 +134,11 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             tells: config.tells,
             teller: None,
         }
+    }
+
+    /// Sets the time after which an operation is lost, and with it the longest wait without any answer.
+    pub fn set_limit(&mut self, limit: Nanos) {
+        (self.limit, self.patience) = (limit, limit);
     }
 
     /// Sets the longest wait without any answer.
@@ -180,13 +188,25 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
 
     /// Runs a mix until a time.
     pub fn mix(&mut self, mix: Mix, end: Nanos) -> Result<MixReport, Error> {
+        self.some(mix, u64::MAX, end)
+    }
+
+    /// Runs operations of a mix.
+    pub fn operations(&mut self, mix: Mix, count: u64) -> Result<MixReport, Error> {
+        self.some(mix, count, Nanos::MAX)
+    }
+
+    /// Runs operations of a mix, at most until a time.
+    fn some(&mut self, mix: Mix, count: u64, end: Nanos) -> Result<MixReport, Error> {
         self.begin_report();
         let (start, before) = (self.store.now(), self.store.costs());
-        let mut now = start;
-        while now < end {
+        let (mut now, mut left) = (start, count);
+        while now < end && left > 0 {
             while now < end
+                && left > 0
                 && let Some(token) = self.free.pop()
             {
+                left -= 1;
                 let key = self.zipf.sample(&mut self.random);
                 let kind = match self.random.chance(mix.reads()) {
                     true => Kind::Read,
@@ -196,8 +216,8 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
                 self.begin(token, key, kind)?;
                 now = self.store.now();
             }
-            if now < end {
-                self.step(end)?;
+            if now < end && left > 0 {
+                self.step(end.min(now + self.limit))?;
                 now = self.store.now();
             }
         }
@@ -245,7 +265,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             let token = loop {
                 match self.free.pop() {
                     Some(token) => break token,
-                    None => self.step(self.store.now() + LOST)?,
+                    None => self.step(self.store.now() + self.limit)?,
                 }
             };
             self.begin(token, key, kind)?;
@@ -271,13 +291,13 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
 
     fn get(&mut self, token: usize) -> Result<Option<Checked>, Error> {
         let operation = self.asks(token)?;
-        let ended = self.store.get(token, operation.key, operation.start + LOST)?;
+        let ended = self.store.get(token, operation.key, operation.start + self.limit)?;
         Ok(ended.map(|ended| (ended, operation.check(&mut self.records, ended))))
     }
 
     fn put(&mut self, token: usize, expected: Option<u64>) -> Result<Option<Checked>, Error> {
         let operation = self.asks(token)?;
-        let ended = self.store.put(token, operation.key, expected, operation.start + LOST)?;
+        let ended = self.store.put(token, operation.key, expected, operation.start + self.limit)?;
         Ok(ended.map(|ended| (ended, operation.check(&mut self.records, ended))))
     }
 
@@ -299,7 +319,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
                     }
                     break;
                 }
-                (Ended::Changed, Kind::Change) if self.store.now() < operation.start + LOST => {
+                (Ended::Changed, Kind::Change) if self.store.now() < operation.start + self.limit => {
                     self.get(token)?
                 }
                 (Ended::Changed, _) => {
@@ -327,7 +347,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             self.report.wrong += 1;
             return Ok(());
         }
-        match ended == Ended::Lost || took >= LOST {
+        match ended == Ended::Lost || took >= self.limit {
             true => self.report.lost += 1,
             false => self.report.operations += 1,
         }
@@ -363,7 +383,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
     /// Waits until no operation is in flight.
     fn settle(&mut self) -> Result<(), Error> {
         while self.free.len() < self.under_way.len() || !self.store.is_quiet() {
-            self.step(self.store.now() + LOST)?;
+            self.step(self.store.now() + self.limit)?;
         }
         Ok(())
     }

@@ -139,6 +139,18 @@ fn a_store_without_faults_has_nothing_lost_or_wrong() {
 }
 
 #[test]
+fn a_number_of_operations_is_that_number() {
+    for depth in [1, 16] {
+        let mut store = Faulty::new(50, Fault::None, depth);
+        let mut client = Client::new(&mut store, &config(50, depth));
+        for (mix, count) in [(Mix::A, 1_000), (Mix::F, 7)] {
+            let report = client.operations(mix, count).unwrap();
+            assert_eq!((report.operations, report.lost, report.wrong), (count, 0, 0));
+        }
+    }
+}
+
+#[test]
 fn each_fault_is_noticed() {
     for fault in [Fault::Stale, Fault::Torn, Fault::SameVersion] {
         let (report, _) = ran(fault, 1);

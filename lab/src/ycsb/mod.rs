@@ -4,6 +4,7 @@
 //!  Client ─ Store ─┬─ Slots      one-sided: records side by side in remote memory, which clients lock with atomic operations
 //!                  ├─ Logged     a log whose older part is in remote memory, owned by its client
 //!                  ├─ KeyStore   a key-value offload beside the memory
+//!                  ├─ RegionStore records side by side in a region with a cache, used by one client
 //!                  └─ PipedStore a server of records: p4rack's, Redis, Memcached
 //! ```
 //!

@@ -9,9 +9,11 @@ use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
 use crate::outcome::{Compared, compared, concerns};
 use p4rack_cache::simulate::{Local, Outcome, PROFILES, Profile, Setup, simulate};
 use p4rack_cache::{Definition, simulated};
+use p4rack_trace::formats::{self, Options};
 use p4rack_trace::synth::Recipe;
-use p4rack_trace::{CpuCache, MODELS, Model};
+use p4rack_trace::{Access, CpuCache, MODELS, Model};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// What `kind` says in such a file.
 pub const KIND: &str = "cache";
@@ -23,9 +25,11 @@ pub struct CacheSpec {
     /// Name of the experiment.
     pub name: String,
     kind: String,
-    /// The load: a recipe of a synthetic trace, a file beside the experiment.
+    /// The load, a file beside the experiment: a recipe of a synthetic trace (`.toml`), or a recorded trace.
     pub load: String,
-    /// Seed of the load. Default: the recipe's own.
+    /// The command that records the load, for the error if it is absent.
+    pub recorded_by: Option<String>,
+    /// Seed of a recipe. Default: its own.
     pub seed: Option<u64>,
     /// Use the first accesses only.
     pub first: Option<u64>,
@@ -79,7 +83,34 @@ pub struct CacheExperiment {
     policy: &'static Definition,
     profile: &'static Profile,
     cpu: &'static Model,
-    recipe: Option<Recipe>,
+    source: Option<Source>,
+}
+
+/// Where accesses come from.
+#[derive(Clone, Debug)]
+enum Source {
+    Recipe(Recipe),
+    Recorded(PathBuf),
+}
+
+impl Source {
+    /// Gives all accesses to `take`, until it returns false.
+    fn each(&self, take: &mut dyn FnMut(Access) -> bool) -> Result<(), String> {
+        let mut wanted = true;
+        match self {
+            Source::Recipe(recipe) => recipe.make(&mut |access| wanted = wanted && take(access)),
+            Source::Recorded(path) => {
+                let accesses = formats::open(path, None, Options::default());
+                for access in accesses.map_err(|error| error.to_string())? {
+                    wanted = wanted && take(access.map_err(|error| error.to_string())?);
+                    if !wanted {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Results of a run.
@@ -166,32 +197,49 @@ impl CacheExperiment {
         }
         match (policy, profile, cpu) {
             (Ok(policy), Ok(profile), Ok(cpu)) if check.problems.is_empty() => {
-                Ok(CacheExperiment { spec, policy, profile, cpu, recipe: None })
+                Ok(CacheExperiment { spec, policy, profile, cpu, source: None })
             }
             _ => Err(ExperimentError(check.problems)),
         }
     }
 
-    /// Reads its load; `read` returns the text of a file beside the experiment.
-    pub fn read_load(mut self, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Self, String> {
-        let text = read(&self.spec.load)?;
-        self.recipe = Some(Recipe::read(&text, &self.spec.load).map_err(|error| error.to_string())?);
+    /// Finds its load; `read` returns the text of a file beside the experiment, and `place` is its path. A recorded trace is read when the
+    /// experiment runs.
+    pub fn read_load(
+        mut self,
+        read: &dyn Fn(&str) -> Result<String, String>,
+        place: &dyn Fn(&str) -> PathBuf,
+    ) -> Result<Self, String> {
+        let load = &self.spec.load;
+        self.source = Some(if load.ends_with(".toml") {
+            Source::Recipe(Recipe::read(&read(load)?, load).map_err(|error| error.to_string())?)
+        } else {
+            let path = place(load);
+            let how = self.spec.recorded_by.as_deref().unwrap_or("p4rack trace record");
+            std::fs::metadata(&path)
+                .map_err(|error| format!("{}: {error}: record it first, by: {how}", path.display()))?;
+            Source::Recorded(path)
+        });
         Ok(self)
     }
 
     /// Runs it. Errors: its load was not read or has no accesses, or the policy refuses the size.
     pub fn run(&self) -> Result<CacheOutcome, String> {
         let spec = &self.spec;
-        let recipe = self.recipe.as_ref().ok_or("load: was not read")?;
-        let mut recipe = recipe.clone();
-        spec.seed.iter().for_each(|seed| recipe.set_seed(*seed));
+        let mut source = self.source.clone().ok_or("load: was not read")?;
+        let seed = match &mut source {
+            Source::Recipe(recipe) => {
+                spec.seed.iter().for_each(|seed| recipe.set_seed(*seed));
+                recipe.seed()
+            }
+            Source::Recorded(_) => None,
+        };
         let mut gathered = Gathered::new(CpuCache::new(self.cpu));
         let mut left = spec.first.unwrap_or(u64::MAX);
-        recipe.make(&mut |access| {
-            if left > 0 {
-                left = if gathered.access(&access) { left - 1 } else { 0 };
-            }
-        });
+        source.each(&mut |access| {
+            left -= 1;
+            gathered.access(&access) && left > 0
+        })?;
         let load = gathered.load().map_err(|error| format!("{}: {error}", spec.load))?;
         let (block_bytes, footprint_bytes) =
             (spec.block_bytes.unwrap_or(self.policy.block_bytes), load.footprint_bytes());
@@ -210,7 +258,7 @@ impl CacheExperiment {
         let mut outcome = CacheOutcome {
             name: spec.name.clone(),
             load: spec.load.clone(),
-            seed: recipe.seed(),
+            seed,
             scheme: self.policy.name,
             profile: self.profile.name,
             local_percent: spec.local_percent,
@@ -252,7 +300,7 @@ mod tests {
             "uniform.toml" => Ok(RECIPE.to_owned()),
             _ => Err(format!("{file}: no such file")),
         };
-        experiment.read_load(&read)?.run()
+        experiment.read_load(&read, &|file| std::env::temp_dir().join(file))?.run()
     }
 
     #[test]
@@ -297,7 +345,30 @@ mod tests {
             assert!(error.contains(says), "{error}");
         }
         let experiment = CacheExperiment::parse(&text(""), "c.toml").unwrap();
-        let wrong = experiment.read_load(&|_| Ok("kind = \"uniforn\"".into())).unwrap_err();
+        let wrong = experiment.read_load(&|_| Ok("kind = \"uniforn\"".into()), &PathBuf::from).unwrap_err();
         assert!(wrong.contains("uniform.toml"), "{wrong}");
+    }
+
+    #[test]
+    fn a_recorded_load_is_that_of_its_recipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recorded.trace");
+        let experiment = || {
+            let text = text("recorded_by = \"sh record.sh\"\n").replace("uniform.toml", "recorded.trace");
+            CacheExperiment::parse(&text, "c.toml")
+                .unwrap()
+                .read_load(&|_| Err("no text".into()), &|_| path.clone())
+        };
+        let absent = experiment().unwrap_err();
+        assert!(
+            absent.contains("recorded.trace: No such file")
+                && absent.ends_with("record it first, by: sh record.sh"),
+            "{absent}"
+        );
+        let mut writer = formats::own::Writer::new(std::fs::File::create(&path).unwrap()).unwrap();
+        Recipe::read(RECIPE, "uniform.toml").unwrap().make(&mut |access| writer.add(access).unwrap());
+        writer.finish().unwrap();
+        let (recorded, made) = (experiment().unwrap().run().unwrap(), run("").unwrap());
+        assert_eq!((recorded.seed, recorded.counts), (None, made.counts));
     }
 }

@@ -204,6 +204,7 @@ fn table(rows: &[Row], profile: &Profile, footprint_bytes: u64, fills: u64) -> S
         ">host %",
         ">fetched",
         ">written",
+        ">used %",
         ">tables %",
     ]);
     for row in rows {
@@ -218,12 +219,14 @@ fn table(rows: &[Row], profile: &Profile, footprint_bytes: u64, fills: u64) -> S
             percent(outcome.from_host, fills),
             format!("{:.2}", outcome.amplification),
             ratio(outcome.write_amplification),
+            format!("{:.1}", outcome.used_share * 100.0),
             percent(outcome.tables_bytes, outcome.local_bytes),
         ]);
     }
     format!(
         "{} accesses behind the CPU's caches, {:.1} MB of touched pages, latencies `{}`\n\
-         fetched, written: bytes moved for each byte of the touched or dirtied lines\n\n{}",
+         fetched, written: bytes moved for each byte of the touched or dirtied lines\n\
+         used: share of the fetched bytes whose line of 64 B was accessed before its block left\n\n{}",
         count(fills),
         footprint_bytes as f64 / 1e6,
         profile.name,

@@ -6,13 +6,19 @@ use std::path::{Path, PathBuf};
 
 /// What reads the files that an experiment or a sweep names, in the folder of its own file.
 pub fn beside(file: &Path) -> impl Fn(&str) -> Result<String, String> {
-    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    let place = place(file);
     move |name| {
-        let path = folder.join(name);
+        let path = place(name);
         std::fs::read_to_string(&path).map_err(|error| {
             format!("{}: can't be read: {error}; the trace must be beside the experiment", path.display())
         })
     }
+}
+
+/// Where these files are.
+pub fn place(file: &Path) -> impl Fn(&str) -> PathBuf {
+    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    move |name| folder.join(name)
 }
 
 /// Writes a file of the folder that `--out-dir` names: all of it or nothing.

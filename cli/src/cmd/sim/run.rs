@@ -1,6 +1,6 @@
 //! `p4rack sim run`: runs one experiment of any kind.
 
-use super::files::beside;
+use super::files::{beside, place};
 use super::shown::{RunOptions, Shown};
 use crate::cmd::settings::Settings;
 use crate::output::OutputFile;
@@ -36,7 +36,7 @@ pub fn run_kind<E: Shown>(args: &RunArgs, text: &str, name: &str) -> Result<bool
     if let Some(seed) = args.options.seed {
         experiment.set_seed(seed);
     }
-    let experiment = experiment.read_files(&beside(&args.file))?;
+    let experiment = experiment.read_files(&beside(&args.file), &place(&args.file))?;
     experiment.check_options(&args.options)?;
     let json = match &args.json {
         Some(Some(path)) => Some(OutputFile::open("--json", path)?),

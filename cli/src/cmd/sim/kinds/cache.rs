@@ -21,6 +21,7 @@ const MERGED: &[(&str, &str)] = &[
     ("host_share", "/outcome/host_share"),
     ("amplification", "/outcome/amplification"),
     ("write_amplification", "/outcome/write_amplification"),
+    ("used_share", "/outcome/used_share"),
     ("tables_share", "/outcome/tables_share"),
     ("problems", "/outcome/problems"),
 ];
@@ -28,13 +29,15 @@ const MERGED: &[(&str, &str)] = &[
 /// How the report shows them.
 const PAGE: Page = Page {
     about: "A policy of a cache of remote memory behind a CPU. AMAT is the mean time of the CPU’s misses; fetched and written are \
-            bytes for each byte of the lines that were touched or dirtied.",
+            bytes for each byte of the lines that were touched or dirtied; used is the share of the fetched bytes whose line was accessed \
+            before its block left.",
     columns: &[
         figure("AMAT", "µs", "/amat_ns", 1e3),
         figure("misses", "%", "/miss_share", 0.01),
         figure("from the host", "%", "/host_share", 0.01),
         figure("fetched", "", "/amplification", 1.0),
         figure("written", "", "/write_amplification", 1.0),
+        figure("used", "%", "/used_share", 0.01),
         figure("tables", "%", "/tables_share", 0.01),
         figure("pages moved", "", "/promoted", 1.0),
     ],
@@ -42,6 +45,7 @@ const PAGE: Page = Page {
         figure("AMAT", "µs", "/amat_ns", 1e3),
         figure("Bytes fetched for each touched one", "", "/amplification", 1.0),
         figure("Misses", "%", "/miss_share", 0.01),
+        figure("Used share of the fetched bytes", "%", "/used_share", 0.01),
     ],
     tail: None,
     series: None,
@@ -64,6 +68,7 @@ impl Shown for CacheExperiment {
             ">host %",
             ">fetched",
             ">written",
+            ">used %",
             ">tables %",
         ],
         row: |settings, outcome| Ok(row(settings, outcome)),
@@ -90,6 +95,7 @@ fn row(settings: String, outcome: &Value) -> Vec<String> {
         number("/host_share", 100.0, 1),
         number("/amplification", 1.0, 2),
         number("/write_amplification", 1.0, 2),
+        number("/used_share", 100.0, 1),
         number("/tables_share", 100.0, 1),
     ]
 }
@@ -122,6 +128,8 @@ fn text_of(outcome: &CacheOutcome) -> String {
             .map_or("none dirtied".into(), |ratio| format!("{ratio:.2} written for each dirtied one")),
         count(counts.promoted)
     );
+    text +=
+        &format!("used     {} of the fetched bytes before their block left\n", percent(counts.used_share));
     text += &format!("tables   {} of local memory\n", percent(outcome.tables_share));
     let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
     for compared in &outcome.paper {

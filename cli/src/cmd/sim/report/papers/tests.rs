@@ -131,7 +131,8 @@ fn ratios_are_of_runs_with_the_same_seed() {
         let recipe =
             "kind = \"ycsb\"\nworkload = \"a\"\nlayout = \"scattered\"\nrecords = 200\noperations = 900\n";
         let experiment = p4rack_sim::CacheExperiment::parse(&text, "c.toml").unwrap();
-        let outcome = experiment.read_load(&|_| Ok(recipe.to_owned())).unwrap().run().unwrap();
+        let outcome =
+            experiment.read_load(&|_| Ok(recipe.to_owned()), &|name| name.into()).unwrap().run().unwrap();
         let seed = seed.to_string();
         json!({ "sweep": "fig", "settings": { "case": case, "seed": seed }, "ratios": [], "outcome": outcome })
     };

@@ -26,12 +26,14 @@
 use super::statistics::PageCounters;
 use super::table::{Buffer, Entry, List, NONE, Page, State, Table, Twin};
 use super::twin::{Changed, PIECE_BYTES};
+use work::End;
+pub use work::{Bytes, Op, Step, Work};
 
 /// Whether a test has planted this mistake; never outside of tests.
 #[cfg(test)]
 macro_rules! planted {
     ($pages:expr, $plant:ident) => {
-        $pages.plant == Some(super::plant::Plant::$plant)
+        $pages.plant == Some($crate::paging::plant::Plant::$plant)
     };
 }
 #[cfg(not(test))]
@@ -41,92 +43,14 @@ macro_rules! planted {
     };
 }
 
+mod leaving;
+mod room;
+mod work;
+
 /// The shelf's share of the capacity.
 const SHELF: u32 = 8;
 /// Most pages that leave together.
 pub const BATCH: usize = 32;
-
-/// Where bytes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bytes {
-    /// Nowhere: zeros.
-    Zeros,
-    /// In a buffer.
-    Buffer(Buffer),
-    /// In place.
-    Place,
-}
-
-/// An operation on a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// Writes fault from now on.
-    Protect,
-    /// Writes fault no longer.
-    Unprotect,
-    /// Copies the page in place.
-    Save(Buffer),
-    /// Reads the pieces with content from the region into a buffer; the others are zeros.
-    Fetch(Buffer),
-    /// The same in place, in one step, protected.
-    FetchInPlace,
-    /// Puts the page in place, in one step.
-    Fill {
-        /// Its content.
-        from: Bytes,
-        /// Whether writes fault.
-        protected: bool,
-    },
-    /// Takes the page out of its place.
-    Drop,
-    /// Writes to the region what differs from the twin.
-    WriteBack {
-        /// The page.
-        now: Bytes,
-        /// Its twin.
-        twin: Bytes,
-    },
-}
-
-/// What [`Pages::done`] makes of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    InPlace,
-    Shelf,
-    Evicted,
-    Cleaned,
-    Discarded,
-}
-
-/// Operations on a page, which one thread carries out in their order.
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct Work {
-    pub page: Page,
-    /// The pieces that the region has.
-    pub content: u8,
-    pub ops: [Option<Op>; 3],
-    entry: Entry,
-    end: End,
-}
-
-/// Answer to a fault, or to another request for a page.
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub enum Step {
-    /// Nothing has to be done: the access may be repeated.
-    Ready,
-    /// Another thread works on the page: ask again after a change.
-    Wait,
-    /// Pages have to leave first: see [`Pages::evict`] and [`Pages::shelve`], then ask again.
-    Room,
-    /// The memory of a free buffer has to be given back: call [`Pages::released`], then ask again.
-    Release(Buffer),
-    /// Carry it out.
-    Work(Work),
-    /// Remote memory is lost.
-    Lost,
-}
 
 /// See the [module](self).
 pub struct Pages {
@@ -202,21 +126,6 @@ impl Pages {
     /// Remote memory is lost: no page begins to move from now on.
     pub fn lose(&mut self) {
         self.lost = true;
-    }
-
-    fn shelf_capacity(&self) -> u32 {
-        self.capacity / SHELF
-    }
-
-    fn free(&self) -> u32 {
-        let used = self.backed - self.backed_free.len() as u32;
-        let held_back = self.shelf_capacity() - self.on_shelf;
-        self.capacity.saturating_sub(self.in_place + used + held_back)
-    }
-
-    /// Whether pages should leave before the next faults need it.
-    pub fn is_short(&self) -> bool {
-        self.free() < self.batch && !self.lost
     }
 
     /// A fault on a page.
@@ -321,90 +230,6 @@ impl Pages {
         self.work(entry, ops, End::InPlace)
     }
 
-    /// The next dirty page that has to leave the shelf, so that a batch has room there. Drops clean ones.
-    pub fn evict(&mut self) -> Option<Work> {
-        while !self.lost && self.shelf_capacity() - self.on_shelf + self.leaving < self.batch {
-            let entry = self.shelf.tail()?;
-            self.table.unlink(&mut self.shelf, entry);
-            let place = *self.table.place(entry);
-            if place.twin != Twin::None {
-                self.leaving += 1;
-                return Some(self.write_back(entry, End::Evicted));
-            }
-            self.forget(entry);
-            self.counters.evicted += 1;
-        }
-        None
-    }
-
-    /// The next page that has to leave its place for the shelf.
-    pub fn shelve(&mut self) -> Option<Work> {
-        let is_wanted = self.free() + self.shelving < 2 * self.batch && self.on_shelf < self.shelf_capacity();
-        let entry = self.placed.tail().filter(|_| is_wanted && !self.lost)?;
-        self.table.unlink(&mut self.placed, entry);
-        let buffer = self.take_buffer();
-        self.on_shelf += 1;
-        self.shelving += 1;
-        self.count_memory();
-        let place = self.table.place_mut(entry);
-        place.buffer = buffer;
-        let is_dirty = place.state == State::Dirty && !planted!(self, ShelvedWritable);
-        let ops = [is_dirty.then_some(Op::Protect), Some(Op::Save(buffer)), Some(Op::Drop)];
-        Some(self.start(entry, ops, End::Shelf))
-    }
-
-    /// What a flush has to do for an entry, in the order of their numbers. `None`: there are no more entries.
-    pub fn clean(&mut self, entry: Entry) -> Option<Step> {
-        if entry >= self.table.entries() {
-            return None;
-        }
-        let place = *self.table.place(entry);
-        Some(match place.state {
-            _ if self.lost => Step::Lost,
-            _ if !self.table.is_used(entry) => Step::Ready,
-            State::Stuck => Step::Lost,
-            State::Moving => Step::Wait,
-            State::Clean => Step::Ready,
-            State::Shelved if place.twin == Twin::None => Step::Ready,
-            State::Shelved => {
-                self.table.unlink(&mut self.shelf, entry);
-                Step::Work(self.write_back(entry, End::Cleaned))
-            }
-            State::Dirty => {
-                self.table.unlink(&mut self.placed, entry);
-                Step::Work(self.write_back(entry, End::Cleaned))
-            }
-        })
-    }
-
-    /// Drops a page's content.
-    pub fn discard(&mut self, page: Page) -> Step {
-        if self.lost {
-            return Step::Lost;
-        }
-        let had_content = self.table.content(page) != 0;
-        let Some(entry) = self.table.find(page) else {
-            self.table.clear_content(page);
-            self.counters.discarded += u64::from(had_content);
-            return Step::Ready;
-        };
-        match self.table.place(entry).state {
-            State::Stuck => Step::Lost,
-            State::Moving => Step::Wait,
-            State::Shelved => {
-                self.table.unlink(&mut self.shelf, entry);
-                self.forget(entry);
-                self.table.clear_content(page);
-                self.counters.discarded += 1;
-                Step::Ready
-            }
-            State::Clean | State::Dirty => {
-                self.table.unlink(&mut self.placed, entry);
-                self.work(entry, [Some(Op::Drop), None, None], End::Discarded)
-            }
-        }
-    }
-
     /// The memory of a buffer was given back.
     pub fn released(&mut self, buffer: Buffer) {
         self.backed -= 1;
@@ -470,25 +295,6 @@ impl Pages {
         }
     }
 
-    fn write_back(&mut self, entry: Entry, end: End) -> Work {
-        let place = *self.table.place(entry);
-        let twin = match place.twin {
-            Twin::In(buffer) => Bytes::Buffer(buffer),
-            Twin::None | Twin::Zeros => Bytes::Zeros,
-        };
-        let ops = match place.buffer {
-            NONE => {
-                let mut ops = [Some(Op::Protect), Some(Op::WriteBack { now: Bytes::Place, twin }), None];
-                if planted!(self, WriteDuringWriteBackLost) {
-                    ops.swap(0, 1);
-                }
-                ops
-            }
-            buffer => [Some(Op::WriteBack { now: Bytes::Buffer(buffer), twin }), None, None],
-        };
-        self.start(entry, ops, end)
-    }
-
     fn start(&mut self, entry: Entry, ops: [Option<Op>; 3], end: End) -> Work {
         let place = self.table.place_mut(entry);
         place.state = State::Moving;
@@ -498,47 +304,5 @@ impl Pages {
 
     fn work(&mut self, entry: Entry, ops: [Option<Op>; 3], end: End) -> Step {
         Step::Work(self.start(entry, ops, end))
-    }
-
-    /// Frees an entry that was on the shelf, with its buffers.
-    fn forget(&mut self, entry: Entry) {
-        self.drop_twin(entry);
-        self.backed_free.push(self.table.place(entry).buffer);
-        self.on_shelf -= 1;
-        self.table.remove(entry);
-    }
-
-    fn drop_twin(&mut self, entry: Entry) {
-        if let Twin::In(buffer) = std::mem::take(&mut self.table.place_mut(entry).twin) {
-            self.backed_free.push(buffer);
-        }
-    }
-
-    /// What has to be done before there is memory for pages and buffers; `None`: there is.
-    fn lacks(&mut self, places: u32, buffers: u32) -> Option<Step> {
-        if self.free() < places + buffers {
-            return Some(Step::Room);
-        }
-        self.lacks_memory(places, buffers)
-    }
-
-    fn lacks_memory(&mut self, places: u32, buffers: u32) -> Option<Step> {
-        let fresh = buffers.saturating_sub(self.backed_free.len() as u32);
-        if self.in_place + places + self.backed + fresh <= self.capacity {
-            return None;
-        }
-        self.backed_free.pop().map(Step::Release)
-    }
-
-    /// A buffer, after [`Pages::lacks`] has said that there is one, or of the shelf's share.
-    fn take_buffer(&mut self) -> Buffer {
-        self.backed_free.pop().unwrap_or_else(|| {
-            self.backed += 1;
-            self.unbacked.pop().unwrap_or(NONE)
-        })
-    }
-
-    fn count_memory(&mut self) {
-        self.most = self.most.max(self.in_place + self.backed);
     }
 }

@@ -1,0 +1,229 @@
+//! Servers that are measured: a server of bytes, and Redis with near memory, far memory, or a limit and swap.
+
+use super::PAGE_BYTES;
+use super::swap::Swap;
+use p4rack_lab::process::{on_path, own_binary};
+use p4rack_lab::state::Pid;
+use p4rack_lab::store::fixed::{self, Done, Load};
+use p4rack_netdev::signal::{Relay, Relayed};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The rack whose second host has the far memory.
+const RACK: &str = include_str!("../../../../../examples/two-hosts.toml");
+/// The way's port.
+const MEMORY_PORT: u16 = 7_004;
+const REDIS_PORT: u16 = 6_379;
+/// Time for a server to start or to end.
+const LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+const SIGTERM: i32 = 15;
+
+/// A server that is ended when dropped.
+struct Server {
+    child: Child,
+    said: PathBuf,
+}
+
+impl Server {
+    /// Ends it in order.
+    fn stop(mut self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("ending a server: {error}");
+        Pid::of(self.child.id()).and_then(|pid| pid.signal(SIGTERM)).map_err(failed)?;
+        let begun = Instant::now();
+        while self.child.try_wait().map_err(failed)?.is_none() {
+            if begun.elapsed() > LIMIT {
+                return Err(format!("a server did not end within {} s: {}", LIMIT.as_secs(), self.said()));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.said).unwrap_or_default().trim().to_owned()
+    }
+
+    /// Waits until it answers at an address.
+    fn wait_for(&mut self, at: SocketAddr) -> Result<(), String> {
+        let begun = Instant::now();
+        while let Err(error) = TcpStream::connect(at) {
+            let ended = self.child.try_wait().ok().flatten();
+            if ended.is_some() || begun.elapsed() > LIMIT {
+                return Err(format!("the server at {at} did not start: {error}\n{}", self.said()));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a signal to this command ends: the current server, whereupon its measurement fails and all is removed.
+#[derive(Default)]
+struct Current {
+    server: Option<Pid>,
+    /// Whether there was a signal: no other server starts.
+    is_over: bool,
+}
+
+/// What all measurements use.
+pub(super) struct Servers {
+    folder: tempfile::TempDir,
+    ip: Ipv4Addr,
+    policy: String,
+    signals: Arc<Relay>,
+    current: Arc<Mutex<Current>>,
+    memory: Option<Server>,
+}
+
+impl Servers {
+    /// Starts the server of bytes.
+    pub(super) fn start(bytes: u64, policy: &str) -> Result<Servers, String> {
+        if on_path("redis-server").is_none() {
+            return Err("needs redis-server, get it by: sudo apt-get install redis-server".to_owned());
+        }
+        let signals = Arc::new(Relay::take().map_err(|error| error.to_string())?);
+        let current = Arc::default();
+        watch(&signals, &current)?;
+        let folder = tempfile::tempdir().map_err(|error| format!("a folder for files: {error}"))?;
+        // An address of this process's own, so that all ports are free.
+        let [_, high, middle, low] = std::process::id().to_be_bytes();
+        let ip = Ipv4Addr::new(127, 64 | high, middle, low);
+        let mut servers = Servers { folder, ip, policy: policy.to_owned(), signals, current, memory: None };
+        fs::write(servers.rack(), RACK).map_err(|error| format!("{}: {error}", servers.rack().display()))?;
+        let mut serve = own_binary();
+        serve.args(["memory", "serve"]).arg(servers.rack()).args([
+            "--name",
+            "h2",
+            "--way",
+            "tcp",
+            "--insecure",
+        ]);
+        serve.args(["--bind", &ip.to_string(), "--bytes", &bytes.to_string()]);
+        let mut memory = servers.server("memory", &mut serve)?;
+        memory.wait_for((ip, MEMORY_PORT).into())?;
+        servers.memory = Some(memory);
+        Ok(servers)
+    }
+
+    /// Description of the rack.
+    pub(super) fn rack(&self) -> PathBuf {
+        self.folder.path().join("rack.toml")
+    }
+
+    /// Address of the server of bytes.
+    pub(super) fn memory(&self) -> String {
+        format!("{}:{MEMORY_PORT}", self.ip)
+    }
+
+    /// Starts a server, whose messages go to a file of this name.
+    fn server(&self, name: &str, command: &mut Command) -> Result<Server, String> {
+        let said = self.folder.path().join(name);
+        let file = File::create(&said).map_err(|error| format!("{}: {error}", said.display()))?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        self.signals.restore_in(command);
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_over {
+            return Err("interrupted".to_owned());
+        }
+        let program = command.get_program().display().to_string();
+        let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+        current.server = Pid::of(child.id()).ok();
+        Ok(Server { child, said })
+    }
+
+    /// A server that keeps nothing on disk.
+    fn redis(&self) -> Command {
+        let mut redis = Command::new("redis-server");
+        redis.args(["--bind", &self.ip.to_string(), "--port", &REDIS_PORT.to_string()]);
+        redis.args(["--save", "", "--appendonly", "no"]).arg("--dir").arg(self.folder.path());
+        redis
+    }
+
+    /// Runs the load on a server, and has `look` look at it before it ends.
+    fn measure<T>(
+        &self,
+        command: &mut Command,
+        load: &Load,
+        look: impl FnOnce(u32) -> Result<T, String>,
+    ) -> Result<(Done, T), String> {
+        let at = (self.ip, REDIS_PORT).into();
+        let mut server = self.server("redis", command)?;
+        server.wait_for(at)?;
+        let done = fixed::on_redis(at, load, LIMIT).map_err(|error| format!("{error}\n{}", server.said()))?;
+        let looked = look(server.child.id())?;
+        server.stop()?;
+        Ok((done, looked))
+    }
+
+    /// In near memory. Returns also the bytes of memory that the server has then.
+    pub(super) fn near(&self, load: &Load) -> Result<(Done, u64), String> {
+        self.measure(&mut self.redis(), load, |pid| {
+            let path = format!("/proc/{pid}/status");
+            let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+            let kilobytes =
+                text.lines().find_map(|line| line.strip_prefix("RssAnon:")?.trim().strip_suffix(" kB"));
+            let kilobytes: Option<u64> = kilobytes.and_then(|number| number.trim().parse().ok());
+            kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| format!("{path}: has no RssAnon in kB"))
+        })
+    }
+
+    /// In far memory of which so many bytes are local. Returns also bytes fetched and written, and the most that was in use.
+    pub(super) fn far(&self, load: &Load, local_bytes: u64) -> Result<(Done, [u64; 2], u64), String> {
+        let (json, redis) = (self.folder.path().join("figures"), self.redis());
+        let mut far = own_binary();
+        far.args(["far", "run"]).arg(self.rack()).args([
+            "--at",
+            "h2",
+            "--way",
+            "tcp",
+            "--policy",
+            &self.policy,
+        ]);
+        far.args(["--memory", &self.memory(), "--local", &local_bytes.to_string()]).arg("--json").arg(&json);
+        far.arg("--").arg(redis.get_program()).args(redis.get_args());
+        let (done, ()) = self.measure(&mut far, load, |_| Ok(()))?;
+        let text = fs::read_to_string(&json).map_err(|error| format!("{}: {error}", json.display()))?;
+        let all: Value =
+            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", json.display()))?;
+        let figure = |name: &str| {
+            all["figures"][name].as_u64().ok_or_else(|| format!("far run's figures have no number {name}"))
+        };
+        Ok((done, [figure("fetched_bytes")?, figure("written_bytes")?], figure("in_use_max_bytes")?))
+    }
+
+    /// With a limit and swap. Returns also bytes that came back from swap and went there.
+    pub(super) fn swapped(&self, load: &Load, swap: &Swap) -> Result<(Done, [u64; 2]), String> {
+        let before = swap.pages()?;
+        let (done, after) = self.measure(&mut swap.limits(&self.redis()), load, |_| swap.pages())?;
+        Ok((done, [0, 1].map(|way| (after[way] - before[way]) * PAGE_BYTES)))
+    }
+}
+
+/// Ends the current server when this command is to end.
+fn watch(signals: &Arc<Relay>, current: &Arc<Mutex<Current>>) -> Result<(), String> {
+    let (signals, current) = (Arc::clone(signals), Arc::clone(current));
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        while let Ok(signal) = signals.wait() {
+            if let Relayed::Signal(_) = signal {
+                let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+                current.is_over = true;
+                // One that has ended is what was asked for.
+                let _ = current.server.map(|pid| pid.signal(SIGTERM));
+            }
+        }
+    });
+    thread.map(drop).map_err(|error| format!("starting a thread: {error}"))
+}
