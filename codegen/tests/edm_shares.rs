@@ -6,7 +6,7 @@ mod common;
 
 use common::Built;
 use common::edm::*;
-use p4rack_codegen::scheme::edm::Mode;
+use p4rack_codegen::scheme::edm::{DATA_COUNTER, Mode};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{self, Kind};
@@ -136,5 +136,68 @@ fn shares_cost_no_time() {
             let (with, without) = (of(""), of("shares = false"));
             assert!(with * 100 >= without * 99, "{way_chunks} {hosts:?}: {with} of {without}");
         }
+    }
+}
+
+/// Modes whose links have clocks, on all architectures.
+fn clocks() -> impl Iterator<Item = (Mode, Arch)> {
+    [Mode::TimedDst, Mode::Timed].into_iter().flat_map(|mode| Arch::ALL.map(|arch| (mode, arch)))
+}
+
+/// A host that sends what it was granted before its time gets no class and no more time: clocks and rights stay as they were.
+#[test]
+fn data_before_its_time_is_not_covered() {
+    for (mode, arch) in clocks() {
+        let built = Built::on(rack_of("timed-dst", UNMETERED, ""), mode.scheme(), arch);
+        let mut net = Net::new(&built);
+        let (on, chunk_ns, long) = (format!("{mode:?}, {arch}"), net.time(CHUNK.into()), 20 * CHUNK);
+        let uncovered = Fate::Demoted("uncovered");
+        // Another host's messages come before.
+        (0..DEMANDS).for_each(|id| assert!(net.notify(4, 3, id, long).is_some(), "{on}"));
+        let grant = net.notify(1, 3, 2, long).unwrap();
+        assert!(grant.bytes == CHUNK && u64::from(grant.wait) > 3 * chunk_ns, "{on}: {grant:?}");
+        for _ in 0..5 {
+            assert_eq!(net.write(1, 3, 2, long, 0, CHUNK as u16), uncovered, "{on}");
+        }
+        // Of a message of a chunk nothing more would be granted.
+        let whole = net.notify(2, 3, 0, CHUNK).unwrap();
+        assert_eq!(u64::from(whole.wait), u64::from(grant.wait) + chunk_ns, "{on}: nothing was granted");
+        assert_eq!(net.write(2, 3, 0, CHUNK, 0, CHUNK as u16), uncovered, "{on}");
+        if arch.is_tofino() {
+            // A short chunk would free its lane.
+            net.notify(2, 3, 1, CHUNK).unwrap();
+            assert_eq!(net.write(2, 3, 1, 1, 0, 1), uncovered, "{on}");
+            assert_eq!(net.notify(2, 3, 5, CHUNK), None, "{on}");
+        }
+        assert_eq!(net.rig.counter(DATA_COUNTER, 3).packets, 0, "{on}");
+
+        // A chunk's time before it is due it is covered as ever.
+        net.wait(u64::from(grant.wait) - chunk_ns - 1);
+        assert_eq!(net.write(1, 3, 2, long, 0, CHUNK as u16), uncovered, "{on}");
+        net.wait(1);
+        let next = net.write(1, 3, 2, long, 0, CHUNK as u16);
+        assert!(matches!(next, Fate::Scheduled(Some(Grant { offset: CHUNK, .. }))), "{on}: {next:?}");
+        net.wait(chunk_ns);
+        assert_eq!(net.write(2, 3, 0, CHUNK, 0, CHUNK as u16), Fate::Scheduled(None), "{on}");
+        assert_eq!(net.rig.counter(DATA_COUNTER, 3).packets, 2, "{on}");
+    }
+}
+
+/// The same of answers: a memory node may be hostile too.
+#[test]
+fn answers_before_their_time_are_not_covered() {
+    for (mode, arch) in clocks() {
+        let built = Built::on(rack_of("timed-dst", UNMETERED, ""), mode.scheme(), arch);
+        let mut net = Net::new(&built);
+        let (on, long) = (format!("{mode:?}, {arch}"), 20 * CHUNK);
+        (0..DEMANDS).for_each(|id| assert!(net.request(1, 4, id, long).is_some(), "{on}"));
+        let wait = u64::from(net.request(1, 3, 2, long).unwrap());
+        assert!(wait > 2 * net.time(CHUNK.into()), "{on}: {wait}");
+        let answer = |net: &mut Net| net.chunk(Kind::Rres, (3, 1), 2, long, 0, CHUNK as u16);
+        assert_eq!(answer(&mut net), Fate::Demoted("uncovered"), "{on}");
+        // The end of one that is refused needs no time.
+        assert_eq!(net.chunk(Kind::Rres, (4, 1), 1, 0, 0, 0), Fate::Scheduled(None), "{on}");
+        net.wait(wait);
+        assert!(matches!(answer(&mut net), Fate::Scheduled(Some(_))), "{on}");
     }
 }

@@ -95,13 +95,13 @@ fn edm_with_shares_in_all_modes_fits_into_both_generations() {
 #[test]
 fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
     for (pl2, clocks, edm, expected) in [
-        ("clock", "pair", "timed-dst", [Some(9), Some(9)]),
+        ("clock", "pair", "timed-dst", [Some(10), Some(9)]),
         ("clock", "dst", "timed-dst", [Some(9), Some(9)]),
         ("clock", "chain", "timed-dst", [Some(10), Some(10)]),
         ("counter", "pair", "timed-dst", [Some(11), Some(11)]),
-        ("clock", "pair", "timed", [Some(11), Some(11)]),
-        ("clock", "dst", "timed", [Some(11), Some(11)]),
-        ("clock", "chain", "timed", [Some(11), Some(11)]),
+        ("clock", "pair", "timed", [Some(12), Some(11)]),
+        ("clock", "dst", "timed", [Some(12), Some(11)]),
+        ("clock", "chain", "timed", [Some(12), Some(11)]),
         ("counter", "pair", "timed", [Some(12), Some(11)]),
         ("clock", "pair", "calendar", [None, Some(15)]),
         ("clock", "dst", "calendar", [None, Some(14)]),

@@ -80,6 +80,8 @@ pub(super) const SLOTS: &[(&str, &str)] = &[
     ("pass_fields", LINE),
     ("pass_values", ", "),
     ("pass_taken", LINE),
+    // What has to hold of frames that leave for good, beside what says of all frames that they make no other pass (`&& …`).
+    ("stays", ""),
     (PASS_NAMED, LINE),
     // What only passes behind the second one leave for each other: the fields, and what stands in them before.
     ("later_fields", LINE),

@@ -261,7 +261,7 @@ impl Protocol for Edm {
 
     fn pass_bits(&self, arch: Arch) -> Option<u32> {
         match self.mode {
-            Mode::TimedDst | Mode::Timed => None,
+            Mode::TimedDst | Mode::Timed => self.claims_on(arch).then_some(0),
             Mode::Calendar => Some(if arch.is_tofino() { alu::PASS_BITS } else { 0 }),
             Mode::Matched => arch.is_tofino().then_some(0),
         }

@@ -81,6 +81,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/pass_fields",
     "edm/alu/pass_values",
     "edm/alu/pass_taken",
+    "edm/alu/stays",
     "edm/alu/apply",
     "edm/alu/metered",
     "edm/alu/replies",
@@ -139,6 +140,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
             "reserve": format!("reserve_{side}"),
             "look_at": format!("look_at_{side}"),
             "write": format!("write_{side}"),
+            "give_back": format!("give_back_{side}"),
             "earliest": earliest,
             "time": time,
         })

@@ -1,6 +1,7 @@
 //! EDM's arithmetic: cells of a rack, what chunks take on the wire, how far clocks can be ahead.
 
 use super::{Edm, Mode};
+use crate::arch::Arch;
 use crate::rack::{Host, Rack};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Message;
@@ -168,8 +169,13 @@ impl Edm {
     /// Whether the program bounds shares of links by the time that is claimed, before it knows the rights to that time. Bits of an
     /// offset mark the end of a window.
     pub fn claims(&self, rack: &Rack) -> bool {
+        self.claims_on(rack.switch.arch)
+    }
+
+    /// The same of an architecture.
+    pub(super) fn claims_on(&self, arch: Arch) -> bool {
         self.shares
-            && rack.switch.arch.is_tofino()
+            && arch.is_tofino()
             && !self.mode.asks_by_window()
             && self.window_bytes().is_power_of_two()
     }

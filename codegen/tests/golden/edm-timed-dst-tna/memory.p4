@@ -52,6 +52,8 @@ const bit<8>       HEAD      = 0xFF; // the head's mark
 // Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
 typedef bit<32> time_t;
 
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
@@ -98,6 +100,11 @@ const bit<8> EDM_OP_WRITE_DESTINATION = 11;
 
 const int<32> EDM_CHUNK_AHEAD = 107;  // a link that is claimed further ahead has a chunk of each message at a time
 const int<32> EDM_WINDOW_MORE = -768; // what a chunk uses up of its right if it is granted a window: less than nothing
+
+// What a pass leaves for the next one: the chunk came before its time, and what was granted behind it goes back. That is computed
+// anew, of a window where little was claimed before.
+const bit<8> EDM_PASS_EARLY_WINDOW = 1; // as what says so
+const bit<8> EDM_PASS_EARLY        = 2; // a chunk, or nothing
 
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
@@ -226,8 +233,11 @@ struct edm_metadata_t {
     bit<32> source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
     bit<32> destination_chunk_time;
     bit<32> to_claim;          // what it claims of the destination's time,
-    bit<8>  to_near;           // and whether little was claimed before
+    bit<8>  to_near;           // and whether little was claimed before: 1
     int<32> spare;             // a chunk without what is behind it
+    bit<8>  dated;             // whether it has to come at its time, as data does
+    bit<8>  early;             // whether it came before
+    bit<8>  then;              // what another pass is for, if it did
 }
 
 struct metadata_t {
@@ -239,6 +249,13 @@ struct metadata_t {
     bit<8>         accepted;     // whether its source may send it
     MirrorId_t     head_session; // by which the frame's head goes back
     bit<8>         head_mark;
+    bit<8>         pass;         // what the pass before left for this one; 0 in the first
+}
+
+// Precedes a frame that makes another pass.
+header next_pass_t {
+    bit<8>  pass;
+    bit<56> padding;
 }
 
 // Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
@@ -310,6 +327,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.claims                 = 0;
         meta.edm.long                   = 0;
         meta.edm.spare                  = 0;
+        meta.edm.dated                  = 0;
+        meta.edm.early                  = 0;
+        meta.edm.then                   = EDM_PASS_EARLY;
         meta.edm.source_chunk_time      = 0;
         meta.edm.destination_chunk_time = 0;
         meta.edm.to_claim               = 0;
@@ -317,7 +337,27 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.head_session               = 0;
         meta.edm.now                    = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm.earliest               = ig_intr_md.ingress_mac_tstamp[31:0];
+        transition select(ig_intr_md.resubmit_flag) {
+            0       : parse_first_pass;
+            default : parse_next_pass;
+        }
+    }
+
+    state parse_first_pass {
         packet.advance(PORT_METADATA_SIZE);
+        meta.pass = 0;
+        transition parse_port;
+    }
+
+    state parse_next_pass {
+        next_pass_t next_pass;
+        packet.extract(next_pass);
+        meta.pass        = next_pass.pass;
+        meta.edm.to_near = next_pass.pass;
+        transition parse_port;
+    }
+
+    state parse_port {
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;
@@ -491,6 +531,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id     = hdr.edm_message.id;
         meta.edm.total  = hdr.edm_message.total;
         meta.edm.offset = hdr.edm_message.offset;
+        meta.edm.dated  = 1;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _)     : parse_edm_bad_demand;
@@ -515,6 +556,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm.id     = hdr.edm_message.id;
         meta.edm.total  = hdr.edm_message.total;
         meta.edm.offset = hdr.edm_message.offset;
+        meta.edm.dated  = 1;
         // The last chunk of a window claims time for the next one.
         transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
             (0, _)     : parse_edm_bad_demand;
@@ -681,9 +723,14 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
 control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
                      in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    Resubmit(RESUBMIT) resubmit;
+
     Mirror() heads;
 
     apply {
+        if (ig_dprsr_md.resubmit_type == RESUBMIT) {
+            resubmit.emit<next_pass_t>({ meta.pass, 0 });
+        }
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
             heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm.bytes, meta.edm.start });
         }
@@ -707,7 +754,6 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     // By port: demands of the port's host that were granted, data that went to it as scheduled.
     Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) demands;
-    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) data;
 
     // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
     // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
@@ -717,6 +763,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // touched           when the lane's message last went on: a lane whose message has stopped is free again
     // rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
     // destination_free  a destination gets granted chunks one after the other
+    // due               what comes before its time is granted no more; it takes a second pass, which undoes the first
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
 
@@ -791,11 +838,12 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's, which writes if `amount` is no less than what the lane holds.
+    // The controller's, which writes if `amount` or `need` says so. The second pass's of a chunk that came before its time: its
+    // right is back.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) manage_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
-            if (value <= meta.edm.amount) {
+            if (meta.edm.need != 0 || meta.edm.amount != 0) {
                 value = meta.edm.need;
             }
         }
@@ -820,6 +868,40 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 value = value + (int<32>) meta.edm.to_claim;
             } else {
                 value = (int<32>) meta.edm.now + (int<32>) meta.edm.to_claim;
+            }
+        }
+    };
+
+    // When what was last granted of the lane's message may leave.
+    // Written by demands and chunks that are granted something; it wraps as the time does.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) due;
+
+    RegisterAction<int<32>, bit<6>, int<32>>(due) set_due = {
+        void apply(inout int<32> value, out int<32> result) {
+            value  = (int<32>) meta.edm.earliest + meta.edm.to_wait;
+            result = value;
+        }
+    };
+
+    // A chunk's that is granted more: whether it came before its time. Then what is due stays due.
+    RegisterAction<int<32>, bit<6>, bit<8>>(due) move_due = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm.earliest > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.earliest < EDM_HORIZON) {
+                result = 1;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm.earliest + meta.edm.to_wait;
+            }
+        }
+    };
+
+    // A chunk's that is granted nothing: the same.
+    RegisterAction<int<32>, bit<6>, bit<8>>(due) look_at_due = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm.earliest > EDM_CHUNK_AHEAD && value - (int<32>) meta.edm.earliest < EDM_HORIZON) {
+                result = 1;
+            } else {
+                result = 0;
             }
         }
     };
@@ -863,6 +945,14 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 result = value - (int<32>) meta.edm.earliest;
             }
             value = (int<32>) meta.edm.earliest + (int<32>) meta.edm.to_time;
+        }
+    };
+
+    // The second pass's of a chunk that came before its time.
+    RegisterAction<int<32>, bit<16>, int<32>>(destination_free) give_back_destination = {
+        void apply(inout int<32> value, out int<32> result) {
+            value  = value - (int<32>) meta.edm.to_time;
+            result = value;
         }
     };
 
@@ -940,6 +1030,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action ask_for_window() {
         meta.edm.asks   = 1;
+        meta.edm.then   = EDM_PASS_EARLY_WINDOW;
         meta.edm.bytes  = min(meta.edm.rest, EDM_WINDOW);
         meta.edm.amount = (bit<32>) max(meta.edm.spare, EDM_WINDOW_MORE);
         meta.edm.round  = min(meta.edm.round, 32w1039);
@@ -1015,7 +1106,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                     touch.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
                 }
             }
-            if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0) {
+            if (meta.edm.op != EDM_OP_NONE && meta.edm.claims == 1 && meta.edm.memory != 0 && meta.pass == 0) {
                 meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
             }
         }
@@ -1040,7 +1131,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
 
         // rights
-        if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS) {
+        if (meta.edm.op == EDM_OP_READ_RIGHTS || meta.edm.op == EDM_OP_WRITE_RIGHTS ||
+            meta.edm.dated == 1 && meta.pass != 0) {
             meta.edm.held = manage_rights.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
         } else if (meta.edm.op != EDM_OP_NONE && meta.edm.op[3:3] == 0 && meta.edm.memory != 0) {
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
@@ -1067,7 +1159,6 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 demoted.count(EDM_DEMOTED_UNCOVERED);
             } else {
                 ig_tm_md.qid = EDM_CLASS_DATA;
-                data.count(ig_tm_md.ucast_egress_port);
             }
         } else if (meta.edm.op != EDM_OP_NONE) {
             ig_tm_md.qid = EDM_CLASS_CONTROL;
@@ -1076,10 +1167,25 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         // destination_free
         if (meta.edm.asks == 1 && meta.edm.granted == 1) {
             meta.edm.to_wait = reserve_destination.execute(meta.edm.to[15:0]);
+        } else if (meta.edm.asks == 1 && meta.pass != 0) {
+            give_back_destination.execute(meta.edm.to[15:0]);
         } else if (meta.edm.op == EDM_OP_READ_DESTINATION) {
             meta.edm.to_wait = look_at_destination.execute(meta.edm.to[15:0]);
         } else if (meta.edm.op == EDM_OP_WRITE_DESTINATION) {
             meta.edm.to_wait = write_destination.execute(meta.edm.to[15:0]);
+        }
+
+        // due: what comes before its time takes another pass, which gives back its right and what it was granted.
+        if (meta.edm.granted[0:0] == 1) {
+            if (meta.edm.asks == 1) {
+                if (meta.edm.dated == 1) {
+                    meta.edm.early = move_due.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+                } else {
+                    set_due.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+                }
+            } else if (meta.edm.dated == 1) {
+                meta.edm.early = look_at_due.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
+            }
         }
     }
 }
@@ -1106,6 +1212,9 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
+    // By port: data that went to it as scheduled, once it is known that it came at its time.
+    @name(".RackIngress.edm.data") Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) data;
+
     @hidden action reply_to_controller() {
         turn_around();
         hdr.edm_management.kind    = EDM_MGMT_REPLY;
@@ -1121,7 +1230,13 @@ control EdmReplies(inout headers_t hdr, inout metadata_t meta,
                 hdr.edm_message.bytes = meta.edm.bytes[15:0];
             }
         } else if (meta.edm.op == EDM_OP_WRITE || meta.edm.op == EDM_OP_ANSWER) {
-            if (meta.edm.asks == 1 && meta.edm.granted == 1) {
+            if (meta.edm.early == 1) {
+                meta.pass                 = meta.edm.then;
+                ig_dprsr_md.resubmit_type = RESUBMIT;
+            } else if (meta.edm.granted[1:0] != 0) {
+                data.count(ig_tm_md.ucast_egress_port);
+            }
+            if (meta.edm.early == 0 && meta.edm.asks == 1 && meta.edm.granted[0:0] == 1) {
                 meta.edm.start          = (bit<32>) meta.edm.to_wait;
                 meta.head_mark          = HEAD;
                 ig_dprsr_md.mirror_type = COPY_HEAD;
