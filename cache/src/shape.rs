@@ -87,6 +87,11 @@ pub enum Refused {
     /// Nothing to take a mean of.
     #[error("load: no access that a CPU waits for; expected at least one: use a longer trace")]
     Load,
+    /// Its memory is counted in another way.
+    #[error(
+        "policy: is a variant of UniMem's authors, whose memory and time are counted as their programs do; expected another policy: see `p4rack cache policies`"
+    )]
+    Counting,
     /// Only a simulation can run it.
     #[error(
         "policy: {name} knows the future; expected one that decides without: see `p4rack cache policies`"

@@ -33,6 +33,7 @@ mod message;
 mod outcome;
 mod random;
 mod record;
+mod requests;
 mod schedule;
 mod scheme;
 mod sizes;
@@ -44,7 +45,7 @@ mod transport;
 mod world;
 mod ycsb;
 
-pub use cache::{CacheExperiment, CacheOutcome, CacheSpec, Gathered};
+pub use cache::{CacheExperiment, CacheOutcome, CachePlant, CacheRackSpec, CacheSpec, Gathered, RackOutcome};
 pub use check::Verdict;
 pub use clio::{
     BoardCosts, BoardSpec, ClibSpec, ClioExperiment, ClioOutcome, ClioPlant, ClioScheme, ClioSpec,

@@ -62,7 +62,7 @@ pub(super) fn simulate(
         written_bytes,
         amplification: of(Served::Remote) as f64 / touched as f64,
         write_amplification: load.write_amplification(written_bytes),
-        used_share: used.share(fetched_bytes),
+        used_share: used.bytes() as f64 / fetched_bytes as f64,
         promoted,
     })
 }

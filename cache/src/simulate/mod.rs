@@ -12,15 +12,14 @@
 
 mod artifact;
 mod profile;
+mod program;
 mod used;
 
 pub use profile::{PROFILES, Profile};
+pub use program::{Accessed, Program};
 
-use crate::{
-    Action, Actions, Block, Build, Counting, Definition, PAGE_BYTES, Policy, Refused, Served, Shape,
-};
+use crate::{Action, Actions, Counting, Definition, PAGE_BYTES, Refused, Served};
 use serde::Serialize;
-use used::Used;
 
 const LINE_BYTES: u32 = 64;
 /// Write-backs that may wait for the link before accesses do.
@@ -64,6 +63,16 @@ impl Load {
         u64::from(self.pages) * u64::from(PAGE_BYTES)
     }
 
+    /// Bytes of the touched lines.
+    pub fn touched_bytes(&self) -> u64 {
+        self.lines * u64::from(LINE_BYTES)
+    }
+
+    /// Bytes of the dirtied lines.
+    pub fn dirtied_bytes(&self) -> u64 {
+        self.dirtied * u64::from(LINE_BYTES)
+    }
+
     /// Blocks of which a line is touched.
     fn touched_blocks(&self, lines_per_block: u32) -> u64 {
         let mut touched = vec![false; (self.pages * (PAGE_BYTES / LINE_BYTES) / lines_per_block) as usize];
@@ -73,7 +82,7 @@ impl Load {
 
     /// Written bytes for each byte of the dirtied lines, if there are any.
     fn write_amplification(&self, written_bytes: u64) -> Option<f64> {
-        let dirtied_bytes = self.dirtied * u64::from(LINE_BYTES);
+        let dirtied_bytes = self.dirtied_bytes();
         (dirtied_bytes > 0).then(|| written_bytes as f64 / dirtied_bytes as f64)
     }
 
@@ -145,53 +154,16 @@ pub fn simulate(
     setup: &Setup,
     profile: &Profile,
 ) -> Result<Outcome, Refused> {
-    let block_bytes = setup.block_bytes;
-    if !block_bytes.is_power_of_two() || !(LINE_BYTES..=PAGE_BYTES).contains(&block_bytes) {
-        return Err(Refused::Page { blocks: PAGE_BYTES / block_bytes.max(1) });
-    }
-    if load.fills() == 0 {
-        return Err(Refused::Load);
-    }
-    let per_page = PAGE_BYTES / block_bytes;
-    let lines_per_block = block_bytes / LINE_BYTES;
-    let blocks: Vec<Block> = match definition.build {
-        Build::Online(_) => Vec::new(),
-        Build::Offline(_) => load.events.iter().map(|event| event.line / lines_per_block).collect(),
-    };
-    let shape = |capacity: u32| Shape {
-        host_percent: setup.host_percent,
-        one_memory: setup.one_memory,
-        pairs: setup.pairs,
-        ..Shape::new(load.pages.saturating_mul(per_page), capacity, per_page)
-    };
     if let Counting::Artifact { times } = definition.counting {
+        program::check(load, setup)?;
         return artifact::simulate(definition, load, setup, profile, &|stated| {
-            shape(stated.saturating_mul(times))
+            program::shape(load, setup, stated.saturating_mul(times))
         });
     }
-    let in_blocks = |bytes: u64| u32::try_from(bytes / u64::from(block_bytes)).unwrap_or(u32::MAX);
-    let bytes = |percent: u32| load.footprint_bytes() * u64::from(percent) / 100;
-    let mut capacity = match setup.local {
-        Local::Percent(percent) => in_blocks(bytes(percent)),
-        Local::Blocks(blocks) => blocks,
-    };
-    let mut policy = definition.open(&shape(capacity), &blocks)?;
-    let online = matches!(definition.build, Build::Online(_));
-    if let (Local::Percent(percent), true) = (setup.local, online) {
-        // Fewer blocks mostly have smaller tables. Where another division of the memory makes them larger, more blocks go.
-        loop {
-            let fits = in_blocks(bytes(percent).saturating_sub(policy.metadata_bytes()));
-            if fits >= capacity {
-                break;
-            }
-            capacity = fits;
-            policy = definition.open(&shape(capacity), &blocks)?;
-        }
-    }
-    let tables_bytes = if online { policy.metadata_bytes() } else { 0 };
+    let mut program = Program::new(definition, load, setup)?;
     let mut run = Run::new(definition, load, setup, profile);
-    run.all(policy.as_mut(), load, lines_per_block);
-    Ok(run.outcome(load, capacity, tables_bytes))
+    run.all(&mut program);
+    Ok(run.outcome(load, &program))
 }
 
 struct Run<'a> {
@@ -205,7 +177,6 @@ struct Run<'a> {
     out_free_ns: u64,
     /// When each block's last fetch arrives.
     arrives_ns: Vec<u64>,
-    used: Used,
     cost_ns: u64,
     served: [u64; 3],
     fetched_bytes: u64,
@@ -225,7 +196,6 @@ impl<'a> Run<'a> {
             in_free_ns: 0,
             out_free_ns: 0,
             arrives_ns: vec![0; (load.footprint_bytes() / u64::from(block_bytes)) as usize],
-            used: Used::new(load.footprint_bytes(), block_bytes),
             cost_ns: 0,
             served: [0; 3],
             fetched_bytes: 0,
@@ -234,17 +204,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn all(&mut self, policy: &mut dyn Policy, load: &Load, lines_per_block: u32) {
+    fn all(&mut self, program: &mut Program<'_>) {
         let mut actions = Actions::default();
-        for event in &load.events {
-            let block = event.line / lines_per_block;
-            let served = policy.access(block, event.write || event.write_back, &mut actions);
+        while let Some(Accessed { block, served, waits }) = program.next(&mut actions) {
             let began_ns = self.now_ns;
             for action in actions.as_slice() {
                 self.act(*action);
             }
-            self.used.access(event.line);
-            if event.write_back {
+            if !waits {
                 self.cost_ns += self.now_ns - began_ns;
                 continue;
             }
@@ -269,7 +236,6 @@ impl<'a> Run<'a> {
                 let arrives_ns = start_ns + self.profile.read_ns(bytes);
                 self.arrives_ns[first as usize..(first + count) as usize].fill(arrives_ns);
                 self.fetched_bytes += u64::from(bytes);
-                self.used.fetched(first, count);
             }
             Action::Evict { dirty: true, .. } => {
                 let bytes = u64::from(self.block_bytes);
@@ -290,9 +256,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn outcome(&self, load: &Load, capacity: u32, tables_bytes: u64) -> Outcome {
-        // `simulate` refuses a load without any, so lines are touched too.
-        let touched_bytes = load.lines * u64::from(LINE_BYTES);
+    fn outcome(&self, load: &Load, program: &Program<'_>) -> Outcome {
+        let (capacity, tables_bytes) = (program.capacity(), program.tables_bytes());
         let fills = self.served.iter().sum::<u64>();
         Outcome {
             capacity,
@@ -304,9 +269,10 @@ impl<'a> Run<'a> {
             amat_ns: self.cost_ns as f64 / fills as f64,
             fetched_bytes: self.fetched_bytes,
             written_bytes: self.written_bytes,
-            amplification: self.fetched_bytes as f64 / touched_bytes as f64,
+            // A load without accesses is refused, so lines are touched.
+            amplification: self.fetched_bytes as f64 / load.touched_bytes() as f64,
             write_amplification: load.write_amplification(self.written_bytes),
-            used_share: self.used.share(self.fetched_bytes),
+            used_share: program.used_bytes() as f64 / self.fetched_bytes as f64,
             promoted: self.promoted,
         }
     }

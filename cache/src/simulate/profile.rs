@@ -1,19 +1,24 @@
 //! Latencies of systems, always named in a result.
 
+use std::borrow::Cow;
+
 /// Latencies of a system.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Profile {
     /// Its name.
     pub name: &'static str,
     /// Where the figures are from.
     pub about: &'static str,
-    pub(super) host_ns: u64,
-    pub(super) device_ns: u64,
-    pub(super) translation_ns: u64,
+    /// A hit in the host's memory.
+    pub host_ns: u64,
+    /// A hit in the device's memory.
+    pub device_ns: u64,
+    /// A translation, for systems that pay one at each access.
+    pub translation_ns: u64,
     /// A page's part of moving a batch to the host.
-    pub(super) promote_ns: u64,
+    pub promote_ns: u64,
     /// Latency of a read by its bytes; rising.
-    read_ns: &'static [(u32, u64)],
+    read_ns: Cow<'static, [(u32, u64)]>,
     rate_bps: u64,
 }
 
@@ -26,7 +31,7 @@ pub const PROFILES: &[Profile] = &[
         device_ns: 150,
         translation_ns: 14,
         promote_ns: 3_900,
-        read_ns: &[(512, 2_000), (1024, 2_500), (2048, 3_000), (4096, 4_000)],
+        read_ns: Cow::Borrowed(&[(512, 2_000), (1024, 2_500), (2048, 3_000), (4096, 4_000)]),
         rate_bps: 100_000_000_000,
     },
     Profile {
@@ -36,7 +41,7 @@ pub const PROFILES: &[Profile] = &[
         device_ns: 130,
         translation_ns: 14,
         promote_ns: 3_900,
-        read_ns: &[(64, 2_420), (512, 2_600), (1024, 2_690), (2048, 2_850), (4096, 3_110)],
+        read_ns: Cow::Borrowed(&[(64, 2_420), (512, 2_600), (1024, 2_690), (2048, 2_850), (4096, 3_110)]),
         rate_bps: 100_000_000_000,
     },
     // Intel's CacheLib demonstration at OCP 2023: a CXL 2.0 memory module on PCIe 5 x8 answers in 250 ns, and delivers 17.8 GB/s if all
@@ -49,12 +54,29 @@ pub const PROFILES: &[Profile] = &[
         device_ns: 80,
         translation_ns: 0,
         promote_ns: 0,
-        read_ns: &[(64, 250), (512, 275), (1024, 304), (2048, 361), (4096, 476)],
+        read_ns: Cow::Borrowed(&[(64, 250), (512, 275), (1024, 304), (2048, 361), (4096, 476)]),
         rate_bps: 142_400_000_000,
     },
 ];
 
 impl Profile {
+    /// The local latencies of the profile `paper`, with others for reads of remote memory, by their bytes, and another link.
+    pub fn with_remote(
+        name: &'static str,
+        about: &'static str,
+        mut read_ns: Vec<(u32, u64)>,
+        rate_bps: u64,
+    ) -> Profile {
+        read_ns.sort_unstable();
+        Profile {
+            name,
+            about,
+            read_ns: Cow::Owned(read_ns),
+            rate_bps: rate_bps.max(1),
+            ..PROFILES[0].clone()
+        }
+    }
+
     /// Latency of one request, by its bytes: between two figures on a line, outside as the nearest one.
     pub(super) fn read_ns(&self, bytes: u32) -> u64 {
         let above = self.read_ns.partition_point(|(size, _)| *size < bytes);

@@ -33,8 +33,8 @@ impl Used {
         *lines |= bit;
     }
 
-    /// Share of the fetched bytes that was used.
-    pub(super) fn share(&self, fetched_bytes: u64) -> f64 {
-        (self.count * u64::from(LINE_BYTES)) as f64 / fetched_bytes as f64
+    /// Bytes of lines that were accessed.
+    pub(super) fn bytes(&self) -> u64 {
+        self.count * u64::from(LINE_BYTES)
     }
 }

@@ -1,17 +1,20 @@
-//! Experiments of kind "cache": a policy of a cache of remote memory behind a CPU, on a synthetic load. There is no rack in them:
-//! a fetch costs what a profile of latencies says ([`p4rack_cache::simulate`]).
+//! Experiments of kind "cache": a policy of a cache of remote memory behind a CPU, on a synthetic load. A fetch costs what a profile of
+//! latencies says ([`p4rack_cache::simulate`]), or is a request of a simulated rack ([`rack`]).
 
 mod load;
+mod rack;
 
 pub use load::Gathered;
+pub use rack::{CachePlant, CacheRackSpec, RackOutcome};
 
 use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
 use crate::outcome::{Compared, compared, concerns};
-use p4rack_cache::simulate::{Local, Outcome, PROFILES, Profile, Setup, simulate};
-use p4rack_cache::{Definition, simulated};
+use p4rack_cache::simulate::{Load, Local, Outcome, PROFILES, Profile, Setup, simulate};
+use p4rack_cache::{Counting, Definition, simulated};
 use p4rack_trace::formats::{self, Options};
 use p4rack_trace::synth::Recipe;
 use p4rack_trace::{Access, CpuCache, MODELS, Model};
+use rack::{PROFILE, Rack};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -54,6 +57,9 @@ pub struct CacheSpec {
     /// Pairs of lists of UniMem's filter.
     #[serde(default = "pairs")]
     pub pairs: u32,
+    /// The rack of profile `rack`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<CacheRackSpec>,
     /// Figures of the paper.
     #[serde(default)]
     pub paper: Vec<PaperSpec>,
@@ -81,7 +87,7 @@ pub struct CacheExperiment {
     /// As read.
     pub spec: CacheSpec,
     policy: &'static Definition,
-    profile: &'static Profile,
+    remote: Remote,
     cpu: &'static Model,
     source: Option<Source>,
 }
@@ -111,6 +117,15 @@ impl Source {
         }
         Ok(())
     }
+}
+
+/// What remote memory is.
+#[derive(Clone, Copy, Debug)]
+enum Remote {
+    /// Latencies.
+    Fixed(&'static Profile),
+    /// The pool of a simulated rack.
+    Rack(Rack),
 }
 
 /// Results of a run.
@@ -143,6 +158,9 @@ pub struct CacheOutcome {
     /// Times and bytes.
     #[serde(flatten)]
     pub counts: Outcome,
+    /// With profile `rack`: what only a rack shows. Counts are then of all compute nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<RackOutcome>,
     /// The paper's figures beside these.
     pub paper: Vec<Compared>,
     /// Checks that failed.
@@ -159,6 +177,22 @@ fn named<T>(
         let names: Vec<&str> = all.map(name_of).collect();
         format!("there is no `{name}`; write one of {}", names.join(", "))
     })
+}
+
+/// What a file says of remote memory. What is wrong is noted, and none is returned then.
+fn remote(spec: &CacheSpec, check: &mut Check<'_>) -> Option<Remote> {
+    if spec.profile == PROFILE {
+        return Rack::checked(&spec.rack.clone().unwrap_or_default(), check).map(Remote::Rack);
+    }
+    if spec.rack.is_some() {
+        let what = format!("{}: knows no rack; write \"{PROFILE}\", or leave [rack] out", spec.profile);
+        check.problem("", 0, "profile", what);
+    }
+    let profile = named(PROFILES.iter(), |one| one.name, &spec.profile);
+    profile
+        .map(Remote::Fixed)
+        .map_err(|error| check.problem("", 0, "profile", format!("{error}, {PROFILE}")))
+        .ok()
 }
 
 impl CacheExperiment {
@@ -184,20 +218,23 @@ impl CacheExperiment {
             check.problem("", 0, "block_bytes", format!("{bytes} is no size; write 64, 128, 256, … 4096"));
         }
         let policy = named(simulated(), |one| one.name, &spec.policy);
-        let profile = named(PROFILES.iter(), |one| one.name, &spec.profile);
+        let remote = remote(&spec, &mut check);
         let cpu = named(MODELS.iter(), |one| one.name, &spec.cpu);
-        for (key, error) in [
-            ("policy", policy.as_ref().err()),
-            ("profile", profile.as_ref().err()),
-            ("cpu", cpu.as_ref().err()),
-        ] {
+        for (key, error) in [("policy", policy.as_ref().err()), ("cpu", cpu.as_ref().err())] {
             if let Some(error) = error {
                 check.problem("", 0, key, error);
             }
         }
-        match (policy, profile, cpu) {
-            (Ok(policy), Ok(profile), Ok(cpu)) if check.problems.is_empty() => {
-                Ok(CacheExperiment { spec, policy, profile, cpu, source: None })
+        if spec.profile == PROFILE && policy.as_ref().is_ok_and(|policy| policy.counting != Counting::Equal) {
+            let what = format!(
+                "{} counts time as its authors' programs do, without a rack; write another one, or another profile",
+                spec.policy
+            );
+            check.problem("", 0, "policy", what);
+        }
+        match (policy, remote, cpu) {
+            (Ok(policy), Some(remote), Ok(cpu)) if check.problems.is_empty() => {
+                Ok(CacheExperiment { spec, policy, remote, cpu, source: None })
             }
             _ => Err(ExperimentError(check.problems)),
         }
@@ -223,15 +260,19 @@ impl CacheExperiment {
         Ok(self)
     }
 
-    /// Runs it. Errors: its load was not read or has no accesses, or the policy refuses the size.
-    pub fn run(&self) -> Result<CacheOutcome, String> {
+    /// The load of a compute node, whose seed is this much higher than the first one's, and that seed.
+    fn load(&self, nth: u16) -> Result<(Load, Option<u64>), String> {
         let spec = &self.spec;
         let mut source = self.source.clone().ok_or("load: was not read")?;
         let seed = match &mut source {
             Source::Recipe(recipe) => {
                 spec.seed.iter().for_each(|seed| recipe.set_seed(*seed));
+                if let Some(seed) = recipe.seed().filter(|_| nth > 0) {
+                    recipe.set_seed(seed.wrapping_add(nth.into()));
+                }
                 recipe.seed()
             }
+            // All compute nodes have the same one.
             Source::Recorded(_) => None,
         };
         let mut gathered = Gathered::new(CpuCache::new(self.cpu));
@@ -241,8 +282,18 @@ impl CacheExperiment {
             gathered.access(&access) && left > 0
         })?;
         let load = gathered.load().map_err(|error| format!("{}: {error}", spec.load))?;
-        let (block_bytes, footprint_bytes) =
-            (spec.block_bytes.unwrap_or(self.policy.block_bytes), load.footprint_bytes());
+        Ok((load, seed))
+    }
+
+    /// Runs it. Errors: its load was not read or has no accesses, or the policy refuses the size.
+    pub fn run(&self) -> Result<CacheOutcome, String> {
+        self.run_planted(None)
+    }
+
+    /// The same with a planted mistake, which the checks of a rack have to find.
+    pub fn run_planted(&self, plant: Option<CachePlant>) -> Result<CacheOutcome, String> {
+        let spec = &self.spec;
+        let block_bytes = spec.block_bytes.unwrap_or(self.policy.block_bytes);
         let setup = Setup {
             block_bytes,
             local: Local::Percent(spec.local_percent),
@@ -250,17 +301,36 @@ impl CacheExperiment {
             one_memory: spec.one_memory,
             pairs: spec.pairs,
         };
-        let counts = simulate(self.policy, &load, &setup, self.profile)
-            .map_err(|refused| format!("policy {}: {refused}", self.policy.name))?;
+        let (first, seed) = self.load(0)?;
+        let footprint_bytes = first.footprint_bytes();
+        let (counts, fills, shown, problems) = match &self.remote {
+            Remote::Fixed(profile) => {
+                let counts = simulate(self.policy, &first, &setup, profile)
+                    .map_err(|refused| format!("policy {}: {refused}", self.policy.name))?;
+                (counts, first.fills(), None, Vec::new())
+            }
+            Remote::Rack(rack) => {
+                let mut loads = vec![first];
+                for nth in 1..rack.nodes() {
+                    loads.push(self.load(nth)?.0);
+                }
+                let fills = loads.iter().map(Load::fills).sum();
+                let (counts, shown, problems) =
+                    rack::run(rack, (self.policy, &setup), &loads, seed.unwrap_or(1), plant)?;
+                (counts, fills, Some(shown), problems)
+            }
+        };
         let local_bytes = u64::from(counts.capacity) * u64::from(block_bytes) + counts.tables_bytes;
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        let fills = load.fills();
         let mut outcome = CacheOutcome {
             name: spec.name.clone(),
             load: spec.load.clone(),
             seed,
             scheme: self.policy.name,
-            profile: self.profile.name,
+            profile: match &self.remote {
+                Remote::Fixed(profile) => profile.name,
+                Remote::Rack(_) => PROFILE,
+            },
             local_percent: spec.local_percent,
             block_bytes,
             fills,
@@ -269,8 +339,9 @@ impl CacheExperiment {
             host_share: share(counts.from_host, fills),
             tables_share: share(counts.tables_bytes, local_bytes),
             counts,
+            rack: shown,
             paper: Vec::new(),
-            problems: Vec::new(),
+            problems,
         };
         if outcome.counts.from_host + outcome.counts.from_device + outcome.counts.from_remote != fills {
             outcome.problems.push("not each access was served by one memory".into());

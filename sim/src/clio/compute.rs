@@ -32,7 +32,7 @@ pub(super) enum Library {
 pub(super) struct Process {
     pub library: Library,
     /// Address of its pages, by board.
-    addresses: Vec<u64>,
+    pub addresses: Vec<u64>,
     /// Its PID, by board.
     pids: Vec<u32>,
     pub due: Due,

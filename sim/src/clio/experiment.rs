@@ -46,6 +46,8 @@ pub struct ClioExperiment {
     pub slow: SlowCosts,
     /// Costs of the baselines.
     pub rdma: RdmaCosts,
+    /// Whether threads ask for what comes from outside, and for nothing of their own.
+    pub(super) is_outside: bool,
 }
 
 /// The entry of that name, or a mistake.
@@ -108,6 +110,7 @@ impl ClioExperiment {
             board: spec.board.with(profile),
             slow: spec.slow.with(profile),
             rdma: spec.rdma.with(profile),
+            is_outside: false,
             spec,
         };
         experiment.check(&mut check);

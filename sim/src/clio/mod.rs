@@ -23,6 +23,7 @@ mod outcome;
 mod programs;
 mod rack;
 mod setup;
+mod shared;
 mod sizes;
 mod spec;
 mod world;
@@ -36,6 +37,7 @@ pub use faults::{ClioPlant, run_clio_faults};
 pub use fill::FillOutcome;
 pub use outcome::{ClioOutcome, TableCost, run_clio};
 pub use programs::{StoreBoard, StoreOutcome, StoreRack};
+pub(crate) use shared::ClioPrograms;
 pub use spec::{
     ClibSpec, ClioScheme, ClioSpec, FillSpec, KIND, Load, NetworkScheme, NetworkSpec, Order, TableSpec, Walk,
 };

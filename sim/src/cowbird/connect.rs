@@ -2,6 +2,7 @@
 
 use super::experiment::CowbirdScheme;
 use super::nic::HostMemory;
+use super::programs::Program;
 use super::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SPOT};
 use super::records::{POOL_KEY, POOL_START};
 use super::redy::IoThread;
@@ -46,6 +47,10 @@ impl CowbirdWorld<'_> {
                     self.rings(nth, layout, pool_bytes)?
                 }
             };
+            if self.experiment.programs > 0 {
+                self.programs.push(Program::new(way));
+                continue;
+            }
             self.threads.push(Thread::new(way, nth as u64 * self.plan.keys, spec.seed, &self.plan));
         }
         if spec.scheme == CowbirdScheme::CowbirdSpot {

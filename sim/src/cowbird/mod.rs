@@ -15,6 +15,7 @@ mod experiment;
 mod links;
 mod nic;
 mod outcome;
+mod programs;
 mod rack;
 mod records;
 mod redy;
@@ -30,3 +31,4 @@ pub use experiment::{
     CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdScheme, CowbirdSpec, HostileComputeSpec, KIND,
 };
 pub use outcome::{CowbirdOutcome, LinkShare, run_cowbird};
+pub(crate) use programs::CowbirdPrograms;

@@ -20,8 +20,9 @@ use std::sync::Arc;
 pub(super) const COMPUTE: usize = 0;
 pub(super) const POOL: usize = 1;
 pub(super) const SPOT: usize = 2;
-/// Host at which competing flows end.
+/// Host at which competing flows end, or a second compute node. More of them are behind it.
 pub(super) const SINK: usize = 3;
+/// Hosts of a rack with one compute node or two.
 pub(super) const HOSTS: usize = 4;
 /// First numbers of queue pairs: with the compute node, and with the pool. Both ends of one have the same number.
 pub(super) const COMPUTE_QPN: u32 = 0x1000;
@@ -83,9 +84,8 @@ pub(super) fn connect(
     Ok(())
 }
 
-/// The engine in the switch, for `sets` sets of these hosts.
-pub(super) fn engine(spec: &P4Spec, sets: u16, hosts: &[usize]) -> Cowbird {
-    let compute = hosts.iter().map(|host| HOST_NAMES[*host].to_owned()).collect();
+/// The engine in the switch, for `sets` sets of these compute nodes.
+pub(super) fn engine(spec: &P4Spec, sets: u16, compute: Vec<String>) -> Cowbird {
     Cowbird {
         instances: sets.into(),
         regions: sets.into(),
@@ -124,12 +124,12 @@ fn classes(class: CompetingClass, is_engine: bool) -> Vec<(&'static str, String)
 /// The rack's switch. Errors: the generator refuses the rack.
 pub(super) fn switch(
     engine: Option<&Cowbird>,
-    rates_bps: [u64; HOSTS],
+    (names, rates_bps): (&[String], &[u64]),
     (queueing, class): (Queueing, CompetingClass),
     seed: u64,
 ) -> Result<P4, String> {
     let station = |host: usize| Station {
-        name: HOST_NAMES[host].to_owned(),
+        name: names[host].clone(),
         mac: mac_of(host),
         ip: ip_of(host),
         prefix: 24,
@@ -142,8 +142,8 @@ pub(super) fn switch(
             queueing,
             ..Switch::new(Target::Embedded, rates_bps[COMPUTE]).with_buffer(BUFFER_BYTES, RESERVED_PERCENT)
         }],
-        hosts: (0..HOSTS).map(station).collect(),
-        links: (0..HOSTS).map(link).collect(),
+        hosts: (0..names.len()).map(station).collect(),
+        links: (0..names.len()).map(link).collect(),
         protocols: match engine {
             Some(engine) => vec![Arc::new(engine.clone())],
             None => Vec::new(),

@@ -3,10 +3,14 @@
 use super::{Clock, Due};
 use crate::frames::{Frame, Frames};
 use crate::outcome::depth_quantile;
+use crate::requests::PoolLink;
 use crate::switch::{Model, P4};
 use p4rack_switch::DropReason;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
+
+/// Bytes of a frame on the wire that the switch does not count: FCS, preamble and gap.
+pub(crate) const WIRE_BYTES: u64 = 24;
 
 /// Counters of a rack's switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +81,19 @@ impl Hub {
             queue_max_bytes: port.queue_max_bytes,
             queue_p999_bytes: depth_quantile(port, 0.999),
         })
+    }
+
+    /// What the link of a port has carried, and its longest queue.
+    pub fn link(&self, port: u16, now: u64) -> PoolLink {
+        let stats = self.model.stats(self.clock.nanos(now));
+        let Some(port) = stats.ports.iter().find(|other| other.port == port) else {
+            return PoolLink::default();
+        };
+        PoolLink {
+            to_bytes: port.tx_bytes + WIRE_BYTES * port.tx_frames,
+            from_bytes: port.rx_bytes + WIRE_BYTES * port.rx_frames,
+            queue_max_bytes: port.queue_max_bytes,
+        }
     }
 
     /// Whether this is the time at which it was to be asked again.

@@ -19,7 +19,7 @@ mod wires;
 pub(crate) use agenda::Agenda;
 pub(crate) use clock::Clock;
 pub(crate) use due::Due;
-pub(crate) use hub::Hub;
 pub use hub::SwitchCounts;
+pub(crate) use hub::{Hub, WIRE_BYTES};
 pub(crate) use uplink::Uplink;
 pub(crate) use wires::{Way, Wires};

@@ -32,6 +32,7 @@ pub use experiment::{KIND, MemoryExperiment};
 pub use faults::{FaultsOutcome, FaultsRack, Plant};
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
+pub(crate) use pipeline::EdmPrograms;
 pub use programs::{MemoryHost, MemoryRack};
 pub use spec::{
     EdmSpec, FramingSpec, HostileNodeSpec, Latencies, MemoryNicSpec, MemoryScheme, MemorySpec, PacketsSpec,

@@ -7,6 +7,7 @@
 use super::host::EdmHost;
 use crate::frames::{Frame, Frames};
 use crate::kernel::{Agenda, Clock, Hub, SwitchCounts, Uplink};
+use crate::requests::PoolLink;
 use crate::switch::{Model, P4};
 use p4rack_codegen::rack::{self, Rack};
 use p4rack_codegen::scheme::edm::{Edm, NO_LOSS};
@@ -17,8 +18,17 @@ use p4rack_wire::edm;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
 
-/// From one end of a link to the other.
-const LINK: Nanos = Nanos(300);
+/// What takes time beside transmission.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delays {
+    /// From one end of a link to the other.
+    pub link: Nanos,
+    /// The switch's pipeline.
+    pub forward: Nanos,
+    /// From a host's link to its machines, by the kind of message; none: no time.
+    pub inside: Option<fn(&[u8]) -> Nanos>,
+}
+
 const CLOCK: Clock = Clock::NANOSECONDS;
 
 /// Role of a host.
@@ -35,7 +45,10 @@ enum Event {
     Poll(usize),
     AtSwitch(usize, Frame),
     Switch,
+    /// The last bit of a frame is at this host.
     AtHost(usize, Frame),
+    /// It has passed what is between the host's link and its machines.
+    Inside(usize, Frame),
 }
 
 struct Host {
@@ -48,6 +61,7 @@ struct Host {
 /// A rack in virtual time.
 pub struct MemoryRack {
     hub: Hub,
+    delays: Delays,
     ether_type: EtherType,
     hosts: Vec<Host>,
     agenda: Agenda<Event>,
@@ -68,19 +82,34 @@ impl MemoryRack {
     ///
     /// Errors: the rack has no EDM, its program can't be generated, or a host's memory is refused.
     pub fn new(rack: &Rack, hosts: Vec<MemoryHost>) -> Result<MemoryRack, String> {
-        let edm = rack.protocol::<Edm>().ok_or("the rack runs no EDM")?;
         let switch = P4::new(rack, rack.scheme(), |_| {}).map_err(|error| error.to_string())?;
-        let host = |(of_rack, spec): (&rack::Host, MemoryHost)| -> Result<Host, String> {
+        let machines = |spec: MemoryHost| -> Result<EdmHost, String> {
             let memory =
                 spec.memory.map(|(config, region)| memory::Node::new(config, vec![region])).transpose()?;
-            let compute = compute::Node::new(spec.compute, 0);
-            let (machines, uplink) = (EdmHost { compute, memory }, Uplink::new(of_rack.rate_bps, CLOCK));
-            Ok(Host { mac: of_rack.mac, port: of_rack.port, machines, uplink })
+            Ok(EdmHost { compute: compute::Node::new(spec.compute, 0), memory })
+        };
+        let hosts = hosts.into_iter().map(machines).collect::<Result<_, String>>()?;
+        let delays = Delays { link: Nanos(300), forward: Nanos::ZERO, inside: None };
+        MemoryRack::of(rack, switch, hosts, delays)
+    }
+
+    /// The same with hosts' machines and delays. Errors: the rack has no EDM.
+    pub(super) fn of(
+        rack: &Rack,
+        switch: P4,
+        hosts: Vec<EdmHost>,
+        delays: Delays,
+    ) -> Result<MemoryRack, String> {
+        let edm = rack.protocol::<Edm>().ok_or("the rack runs no EDM")?;
+        let host = |(of_rack, machines): (&rack::Host, EdmHost)| {
+            let uplink = Uplink::new(of_rack.rate_bps, CLOCK);
+            Host { mac: of_rack.mac, port: of_rack.port, machines, uplink }
         };
         Ok(MemoryRack {
             hub: Hub::new(switch, CLOCK),
+            delays,
             ether_type: edm.ether_type,
-            hosts: rack.hosts.iter().zip(hosts).map(host).collect::<Result<_, String>>()?,
+            hosts: rack.hosts.iter().zip(hosts).map(host).collect(),
             agenda: Agenda::default(),
             frames: Frames::default(),
             payload: Vec::new(),
@@ -136,6 +165,16 @@ impl MemoryRack {
         self.hub.counts(self.hosts.get(host)?.port, &NO_LOSS, self.now.0)
     }
 
+    /// What the link of a host has carried until this time.
+    pub(super) fn link(&self, host: usize, now: Nanos) -> PoolLink {
+        self.hosts.get(host).map_or_else(PoolLink::default, |host| self.hub.link(host.port, now.0))
+    }
+
+    /// Nothing happens before this time.
+    pub(super) fn advance(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+    }
+
     fn handle(&mut self, event: Event) {
         match event {
             Event::Poll(host) if self.hosts[host].uplink.is_due(self.now.0) => self.poll(host),
@@ -147,7 +186,14 @@ impl MemoryRack {
             }
             Event::Switch if self.hub.is_due(self.now.0) => self.transmit(),
             Event::Switch => {}
-            Event::AtHost(host, frame) => self.arrived(host, frame),
+            Event::AtHost(host, frame) => match self.delays.inside {
+                Some(inside) => {
+                    let at = self.now + inside(&frame);
+                    self.agenda.add(at.0, Event::Inside(host, frame));
+                }
+                None => self.arrived(host, frame),
+            },
+            Event::Inside(host, frame) => self.arrived(host, frame),
         }
     }
 
@@ -169,18 +215,19 @@ impl MemoryRack {
             let (dst, src) = (self.hosts[to].mac, self.hosts[nth].mac);
             edm::emit_frame(dst, src, self.ether_type, &self.payload, &mut frame);
             let tail = self.hosts[nth].uplink.send(&frame, now.0);
-            self.agenda.add(tail + LINK.0, Event::AtSwitch(nth, frame));
+            self.agenda.add(tail + self.delays.link.0, Event::AtSwitch(nth, frame));
         }
         self.after(nth);
     }
 
     fn transmit(&mut self) {
         let now = self.now.0;
+        let way_ns = self.delays.forward.0 + self.delays.link.0;
         while let Some((port, frame)) = self.hub.poll(now, &mut self.frames) {
             match self.hosts.iter().position(|host| host.port == port) {
                 Some(host) => {
                     let tail = now + self.hosts[host].uplink.on_wire(&frame);
-                    self.agenda.add(tail + LINK.0, Event::AtHost(host, frame));
+                    self.agenda.add(tail + way_ns, Event::AtHost(host, frame));
                 }
                 None => self.frames.release(frame),
             }

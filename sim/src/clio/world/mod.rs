@@ -17,6 +17,7 @@ use crate::clio::experiment::ClioExperiment;
 use crate::clio::modelled::{ModelNode, Shape};
 use crate::clio::rack::{self, CLOCK, End};
 use crate::clio::setup;
+use crate::clio::shared::Outside;
 use crate::clio::spec::{ClioScheme, Load};
 use crate::frames::{Frame, Frames};
 use crate::kernel::{Agenda, Due, Hub, Wires};
@@ -115,7 +116,7 @@ pub(in crate::clio) struct Tally {
 #[derive(Debug)]
 pub(in crate::clio) struct ClioWorld<'a> {
     pub experiment: &'a ClioExperiment,
-    agenda: Agenda<Event>,
+    pub agenda: Agenda<Event>,
     frames: Frames,
     pub hub: Option<Hub>,
     links: Vec<Endpoint>,
@@ -123,11 +124,13 @@ pub(in crate::clio) struct ClioWorld<'a> {
     pub wires: Wires,
     computes: Vec<ComputeNode>,
     pub processes: Vec<Process>,
-    threads: Vec<Thread>,
+    pub threads: Vec<Thread>,
     pub nodes: Vec<Node>,
     /// Frames of boards between their machines and their links.
     crossing: Vec<u32>,
-    work: Work,
+    pub work: Work,
+    /// What programs have asked for from outside, instead of threads.
+    pub outside: Option<Outside>,
     pub tally: Tally,
     /// Sums of the boards' stages when measuring began.
     pub before: StageSums,
@@ -202,6 +205,7 @@ impl<'a> ClioWorld<'a> {
             crossing: vec![0; nodes.len()],
             nodes,
             work: Work::new(experiment, checked),
+            outside: experiment.is_outside.then(|| Outside::new(spec.compute_nodes)),
             tally: Tally {
                 latency: Histogram::new(),
                 latency_ps: 0,
@@ -280,6 +284,14 @@ impl<'a> ClioWorld<'a> {
             self.now_ps = now_ps;
             self.handle(event, now_ps);
         }
+    }
+
+    /// Handles the next event, if one is due until this time.
+    pub fn step(&mut self, until_ps: u64) -> bool {
+        let Some((now_ps, event)) = self.agenda.next_until(until_ps) else { return false };
+        self.now_ps = now_ps;
+        self.handle(event, now_ps);
+        true
     }
 
     fn handle(&mut self, event: Event, now_ps: u64) {

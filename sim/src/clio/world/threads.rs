@@ -13,7 +13,7 @@ impl ClioWorld<'_> {
         let experiment = self.experiment;
         let node = usize::from(self.node_of(self.threads[number as usize].process));
         let thread = &mut self.threads[number as usize];
-        if !self.computes[node].acts(number) || !self.work.may_ask(thread) {
+        if self.outside.is_some() || !self.computes[node].acts(number) || !self.work.may_ask(thread) {
             return;
         }
         let send_ns = match experiment.spec.scheme {
@@ -30,6 +30,9 @@ impl ClioWorld<'_> {
     }
 
     pub(super) fn call(&mut self, number: u32, now_ps: u64) {
+        if self.submit(number, now_ps) {
+            return;
+        }
         let experiment = self.experiment;
         let thread = &mut self.threads[number as usize];
         thread.calls = false;
@@ -55,7 +58,7 @@ impl ClioWorld<'_> {
     }
 
     /// Sends what a process has to send, as far as its adapter has room, and plans its timers.
-    pub(super) fn pump(&mut self, nth: u32, now_ps: u64) {
+    pub(in crate::clio) fn pump(&mut self, nth: u32, now_ps: u64) {
         let experiment = self.experiment;
         let (node, now) = (self.node_of(nth), CLOCK.nanos(now_ps));
         let from = End { host: node, port: PORTS + (nth % u32::from(experiment.spec.processes)) as u16 };
@@ -141,6 +144,10 @@ impl ClioWorld<'_> {
         loop {
             let Library::Clio(client) = &mut self.processes[nth as usize].library else { return };
             let Some((tag, outcome)) = client.poll_completion() else { return };
+            if ClioWorld::ended_outside(&mut self.outside, (nth, tag), &outcome, now_ps) {
+                self.threads[(tag >> 16) as usize].end(tag as u16);
+                continue;
+            }
             let one = self.threads[(tag >> 16) as usize].under_way(tag as u16);
             let end = compute::end_of(&outcome, |bytes| self.work.is_right(&one, bytes));
             self.ended(tag, end, now_ps);

@@ -211,6 +211,8 @@ pub struct CowbirdExperiment {
     pub rate_bps: u64,
     /// Rate of the competing flows' host; without such flows that of the others.
     pub competing_bps: u64,
+    /// Compute nodes, each with a program that asks from outside; 0: threads, as in the file.
+    pub(super) programs: u16,
 }
 
 impl CowbirdExperiment {
@@ -223,7 +225,7 @@ impl CowbirdExperiment {
         let competing_bps = competing.map_or(rate_bps, |tcp| check_rate("competing", &tcp.rate, &mut check));
         check_spec(&spec, &mut check);
         match check.problems.is_empty() {
-            true => Ok(CowbirdExperiment { spec, rate_bps, competing_bps }),
+            true => Ok(CowbirdExperiment { spec, rate_bps, competing_bps, programs: 0 }),
             false => Err(ExperimentError(check.problems)),
         }
     }
@@ -231,6 +233,12 @@ impl CowbirdExperiment {
     /// Delays and faults of links.
     pub(super) fn link(&self) -> LinkSpec {
         LinkSpec { loss: self.spec.link.loss.max(self.spec.loss), ..self.spec.link.clone() }
+    }
+
+    /// Hosts' names, by the number of their port less one.
+    pub(super) fn host_names(&self) -> Vec<String> {
+        let more = (3..=self.programs).map(|nth| format!("compute{nth}"));
+        HOST_NAMES.iter().map(|name| (*name).to_owned()).chain(more).collect()
     }
 
     /// Maximum requests of a thread in flight.

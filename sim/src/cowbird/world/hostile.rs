@@ -159,9 +159,17 @@ pub(in crate::cowbird) fn connect_spot(
     Ok(())
 }
 
+/// The host of a program: the first compute node, then the fourth host and those behind it.
+pub(in crate::cowbird) fn home_of(program: usize) -> usize {
+    if program == 0 { COMPUTE } else { SINK + program - 1 }
+}
+
 impl CowbirdWorld<'_> {
-    /// The host of a thread.
+    /// The host of a thread, or of a program.
     pub(in crate::cowbird) fn home(&self, thread: usize) -> usize {
+        if self.experiment.programs > 0 {
+            return home_of(thread);
+        }
         if thread < usize::from(self.experiment.spec.threads) { COMPUTE } else { SINK }
     }
 
@@ -206,7 +214,7 @@ impl CowbirdWorld<'_> {
         engine: &Cowbird,
         pool_bytes: u64,
     ) -> Result<(), String> {
-        let is_hostile = set >= self.threads.len();
+        let is_hostile = set >= self.threads.len() + self.programs.len();
         let host = if is_hostile { SINK } else { self.home(set) };
         let (layout, pool) = match self.attacker.as_ref().filter(|_| is_hostile) {
             Some(attacker) => (attacker.layout(), (POOL_START + pool_bytes, SCRATCH_BYTES)),

@@ -2,7 +2,7 @@
 
 use super::{CLOCK, CowbirdWorld, Event};
 use crate::cowbird::nic::Cause;
-use crate::cowbird::rack::{COMPUTE, COMPUTE_QPN, POOL_QPN, SINK, SPOT};
+use crate::cowbird::rack::{COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SINK, SPOT};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::Completion;
 
@@ -48,6 +48,10 @@ impl CowbirdWorld<'_> {
     /// Delivers the completions of a host's adapter.
     pub(super) fn complete(&mut self, host: usize, now_ps: u64) {
         while let Some((qpn, completion)) = self.nics[host].adapter.poll_completion() {
+            if !self.programs.is_empty() && ![POOL, SPOT].contains(&host) {
+                self.completed(qpn, completion, now_ps);
+                continue;
+            }
             match (host, completion) {
                 (COMPUTE, completion) if !self.io.is_empty() => {
                     let io = qpn.checked_sub(POOL_QPN).and_then(|nth| self.io.get_mut(nth as usize));

@@ -9,12 +9,13 @@
 mod hostile;
 mod hosts;
 
-pub(super) use hostile::{Attacker, others};
+pub(super) use hostile::{Attacker, home_of, others};
 
 use crate::check::Digest;
 use crate::cowbird::competing::Competing;
-use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme, HOST_NAMES};
+use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme};
 use crate::cowbird::nic::{Cause, HostMemory, Nic, ps};
+use crate::cowbird::programs::Program;
 use crate::cowbird::rack::{self, COMPUTE, HOSTS, POOL, SINK};
 use crate::cowbird::records::{CowbirdPlant, Records};
 use crate::cowbird::redy::IoThread;
@@ -22,12 +23,14 @@ use crate::cowbird::server::Server;
 use crate::cowbird::spot::Core;
 use crate::cowbird::thread::{Plan, Thread};
 use crate::frames::{Frame, Frames};
-use crate::kernel::{Agenda, Clock, Hub, Wires};
+use crate::kernel::{Agenda, Clock, Hub, WIRE_BYTES, Wires};
 use crate::random::Random;
+use crate::requests::Ended;
 use crate::switch::Model;
 use hostile::Second;
 use p4rack_cowbird::Area;
 use p4rack_fabric::Machine as _;
+use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(super) enum Event {
@@ -57,6 +60,10 @@ pub(super) enum Event {
     Timers,
     /// Measuring begins, or ends.
     Mark,
+    /// A program has seen the end of its next request.
+    Ended(u16),
+    /// A program's core has posted its next request.
+    Posted(u16),
     /// A competing flow looks at its timer.
     Flow(u16),
     /// The hostile host's link is free: it may send its next frame.
@@ -65,8 +72,6 @@ pub(super) enum Event {
 
 /// The agenda counts picoseconds.
 pub(super) const CLOCK: Clock = Clock::PICOSECONDS;
-/// Bytes of a frame on the wire that the switch does not count: FCS, preamble and gap.
-const WIRE_BYTES: u64 = 24;
 
 /// Totals so far: bytes on the wire by host, bytes of competing flows, time that cores worked.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +93,9 @@ pub(super) struct CowbirdWorld<'a> {
     pub hub: Hub,
     turn: Option<(Vec<u8>, u64)>,
     pub threads: Vec<Thread>,
+    /// Programs that ask from outside, instead of threads, and ends that they have not been told.
+    pub programs: Vec<Program>,
+    pub over: VecDeque<Ended>,
     /// Threads that have ended.
     ended: usize,
     pub cores: Vec<Core>,
@@ -117,6 +125,7 @@ impl<'a> CowbirdWorld<'a> {
         let pool_bytes = spec.records * u64::from(spec.record_bytes);
         let second = Second::of(spec);
         let threads = u64::from(spec.threads) * if second == Second::Threads { 2 } else { 1 };
+        let names = experiment.host_names();
         let plan = Plan {
             cpu: spec.cpu.clone(),
             record_bytes: spec.record_bytes,
@@ -136,29 +145,33 @@ impl<'a> CowbirdWorld<'a> {
         } else {
             reads
         };
-        let memories = [
-            HostMemory::Rings(Area::default()),
-            HostMemory::Records(Records::new(pool_bytes, plant)),
-            HostMemory::Rings(Area::default()),
-            HostMemory::Rings(Area::default()),
-        ];
-        let mut rates_bps = [experiment.rate_bps; HOSTS];
+        let memory = |host: usize| match host {
+            POOL => HostMemory::Records(Records::new(pool_bytes, plant)),
+            _ => HostMemory::Rings(Area::default()),
+        };
+        let mut rates_bps = vec![experiment.rate_bps; names.len()];
         rates_bps[SINK] = experiment.competing_bps;
-        let nics = memories.into_iter().zip(rates_bps);
+        let nics = rates_bps.iter().enumerate().map(|(host, rate_bps)| (memory(host), *rate_bps));
         let mut nics = nics
             .map(|(memory, rate_bps)| Nic::new(memory, &spec.nic, rate_bps, reads))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
         let attacker = Attacker::new(experiment, &mut nics, pool_bytes)?;
         let sets = threads as u16 + attacker.as_ref().map_or(0, |one| one.sets(spec));
-        let hosts: &[usize] = if second == Second::Absent { &[COMPUTE] } else { &[COMPUTE, SINK] };
-        let engine = (spec.scheme == CowbirdScheme::CowbirdP4).then(|| rack::engine(&spec.p4, sets, hosts));
+        let hosts = match (experiment.programs, second) {
+            (0, Second::Absent) => vec![COMPUTE],
+            (0, _) => vec![COMPUTE, SINK],
+            (programs, _) => (0..programs.into()).map(home_of).collect(),
+        };
+        let computes: Vec<String> = hosts.into_iter().map(|host| names[host].clone()).collect();
+        let engine =
+            (spec.scheme == CowbirdScheme::CowbirdP4).then(|| rack::engine(&spec.p4, sets, computes));
         let class = spec.competing.as_ref().map(|tcp| tcp.class).unwrap_or_default();
         let (random, link) = (Random::stream(spec.seed, 0), experiment.link());
-        let wires = Wires::new(CLOCK, ps(spec.nic.link_ns), (&link, None), &HOST_NAMES, random)?;
+        let wires = Wires::new(CLOCK, ps(spec.nic.link_ns), (&link, None), &names, random)?;
         let mut world = CowbirdWorld {
             hub: Hub::new(
-                rack::switch(engine.as_ref(), rates_bps, (spec.queueing, class), spec.seed)?,
+                rack::switch(engine.as_ref(), (&names, &rates_bps), (spec.queueing, class), spec.seed)?,
                 CLOCK,
             ),
             turn: None,
@@ -166,6 +179,8 @@ impl<'a> CowbirdWorld<'a> {
             frames: Frames::default(),
             nics,
             threads: Vec::new(),
+            programs: Vec::new(),
+            over: VecDeque::new(),
             ended: 0,
             cores: Vec::new(),
             servers: Vec::new(),
@@ -193,7 +208,7 @@ impl<'a> CowbirdWorld<'a> {
             world.turn = Some((frame, every_ps.max(1_000)));
             world.agenda.add(0, Event::Turn);
         }
-        for nth in 0..threads as u16 {
+        for nth in 0..world.threads.len() as u16 {
             world.agenda.add(u64::from(nth) * 1_000, Event::Thread(nth));
         }
         for nth in 0..world.cores.len() as u16 {
@@ -223,6 +238,17 @@ impl<'a> CowbirdWorld<'a> {
             self.now_ps = now_ps;
             self.handle(event, now_ps);
         }
+    }
+
+    /// Goes on until a program's request has ended, or until this time.
+    pub fn next_end(&mut self, until_ps: u64) -> Option<Ended> {
+        while self.over.is_empty()
+            && let Some((now_ps, event)) = self.agenda.next_until(until_ps)
+        {
+            self.now_ps = now_ps;
+            self.handle(event, now_ps);
+        }
+        self.over.pop_front()
     }
 
     fn handle(&mut self, event: Event, now_ps: u64) {
@@ -273,8 +299,11 @@ impl<'a> CowbirdWorld<'a> {
                 self.nics[host].adapter.handle_link(&frame, now, now);
                 self.frames.release(frame);
                 self.complete(host, now_ps);
+                self.look(host, now_ps);
                 self.send(host, now_ps, now_ps, Cause::Frame);
             }
+            Event::Posted(nth) => self.post(nth, now_ps),
+            Event::Ended(nth) => self.has_ended(nth, now_ps),
             Event::Core(nth) => self.core(nth, now_ps),
             Event::Wake(nth) => {
                 let core = &mut self.cores[usize::from(nth)];
@@ -305,7 +334,7 @@ impl<'a> CowbirdWorld<'a> {
                 }
             }
             Event::Timers => {
-                for host in 0..HOSTS {
+                for host in 0..self.nics.len() {
                     self.nics[host].adapter.handle_timeout(CLOCK.nanos(now_ps));
                     self.complete(host, now_ps);
                     self.send(host, now_ps, now_ps, Cause::Frame);

@@ -10,9 +10,11 @@
 mod hostile;
 mod node;
 mod params;
+mod programs;
 mod rack;
 mod times;
 
+use super::latency::Modules;
 use super::message::{Message, Operation, Shown};
 use super::messages::Messages;
 use crate::frames::{Frame, Frames};
@@ -29,6 +31,7 @@ use p4rack_switch::Config;
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::{MacAddr, Nanos};
 pub use params::Params;
+pub(crate) use programs::EdmPrograms;
 use rack::rack;
 
 /// Addresses at which messages begin. The address identifies the message.
@@ -315,15 +318,8 @@ impl<'a> Pipeline<'a> {
     }
 
     fn arrived(&mut self, nth: u16, frame: Frame, now_ps: u64) {
-        let modules = &self.params.modules;
         let kind = edm::parse_frame(&frame, self.edm.ether_type).map(|(_, payload)| Kind::of(payload[0]));
-        let more_ps = match kind {
-            Some(Ok(Kind::Rreq)) => {
-                modules.request_in_ps + modules.grant_queue_ps + modules.data_out_ps + self.params.memory_ps
-            }
-            Some(Ok(Kind::Grant)) => modules.grant_in_ps + modules.grant_queue_ps + modules.data_out_ps,
-            _ => modules.data_in_ps,
-        };
+        let more_ps = inside_ps(&self.params.modules, self.params.memory_ps, kind.and_then(Result::ok));
         self.agenda.add(now_ps + more_ps, Event::AtHost(nth, frame));
     }
 
@@ -350,6 +346,15 @@ impl<'a> Pipeline<'a> {
         }
         self.frames.release(frame);
         self.plan(nth, now_ps);
+    }
+}
+
+/// From a host's link to its machines, for a message of this kind.
+fn inside_ps(modules: &Modules, memory_ps: u64, kind: Option<Kind>) -> u64 {
+    match kind {
+        Some(Kind::Rreq) => modules.request_in_ps + modules.grant_queue_ps + modules.data_out_ps + memory_ps,
+        Some(Kind::Grant) => modules.grant_in_ps + modules.grant_queue_ps + modules.data_out_ps,
+        _ => modules.data_in_ps,
     }
 }
 

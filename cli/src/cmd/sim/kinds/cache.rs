@@ -3,7 +3,7 @@
 use crate::cmd::sim::shown::{Page, Shown, Table, figure};
 use p4rack_lab::rows::Rows;
 use p4rack_report::text::count;
-use p4rack_sim::{CacheExperiment, CacheOutcome};
+use p4rack_sim::{CacheExperiment, CacheOutcome, Latency, RackOutcome};
 use serde_json::Value;
 
 /// Columns of a merged table: name, and path in a result.
@@ -23,6 +23,23 @@ const MERGED: &[(&str, &str)] = &[
     ("write_amplification", "/outcome/write_amplification"),
     ("used_share", "/outcome/used_share"),
     ("tables_share", "/outcome/tables_share"),
+    ("way", "/outcome/rack/way"),
+    ("compute_nodes", "/outcome/rack/compute_nodes"),
+    ("rate_gbps", "/outcome/rack/rate_gbps"),
+    ("fixed_amat_ns", "/outcome/rack/fixed_amat_ns"),
+    ("unloaded_ns", "/outcome/rack/unloaded_ns"),
+    ("miss_mean_ns", "/outcome/rack/misses_ns/mean"),
+    ("miss_p50_ns", "/outcome/rack/misses_ns/p50"),
+    ("miss_p99_ns", "/outcome/rack/misses_ns/p99"),
+    ("miss_p999_ns", "/outcome/rack/misses_ns/p999"),
+    ("access_p99_ns", "/outcome/rack/accesses_ns/p99"),
+    ("access_p999_ns", "/outcome/rack/accesses_ns/p999"),
+    ("to_pool", "/outcome/rack/to_pool"),
+    ("from_pool", "/outcome/rack/from_pool"),
+    ("under_way", "/outcome/rack/under_way"),
+    ("waiting_max", "/outcome/rack/waiting_max"),
+    ("waits", "/outcome/rack/waits"),
+    ("queue_max_bytes", "/outcome/rack/queue_max_bytes"),
     ("problems", "/outcome/problems"),
 ];
 
@@ -30,7 +47,8 @@ const MERGED: &[(&str, &str)] = &[
 const PAGE: Page = Page {
     about: "A policy of a cache of remote memory behind a CPU. AMAT is the mean time of the CPU’s misses; fetched and written are \
             bytes for each byte of the lines that were touched or dirtied; used is the share of the fetched bytes whose line was accessed \
-            before its block left.",
+            before its block left. With profile rack, misses are requests of compute nodes that share a pool; “without queues” is the AMAT \
+            if each took as long as alone.",
     columns: &[
         figure("AMAT", "µs", "/amat_ns", 1e3),
         figure("misses", "%", "/miss_share", 0.01),
@@ -40,14 +58,30 @@ const PAGE: Page = Page {
         figure("used", "%", "/used_share", 0.01),
         figure("tables", "%", "/tables_share", 0.01),
         figure("pages moved", "", "/promoted", 1.0),
+        figure("without queues", "µs", "/rack/fixed_amat_ns", 1e3),
+        figure("access p99", "µs", "/rack/accesses_ns/p99", 1e3),
+        figure("access p99.9", "µs", "/rack/accesses_ns/p999", 1e3),
+        figure("miss", "µs", "/rack/misses_ns/mean", 1e3),
+        figure("miss p50", "µs", "/rack/misses_ns/p50", 1e3),
+        figure("miss p99", "µs", "/rack/misses_ns/p99", 1e3),
+        figure("miss p99.9", "µs", "/rack/misses_ns/p999", 1e3),
+        figure("link to the pool", "%", "/rack/to_pool", 0.01),
+        figure("link from the pool", "%", "/rack/from_pool", 0.01),
+        figure("requests under way", "", "/rack/under_way", 1.0),
+        figure("waiting max", "", "/rack/waiting_max", 1.0),
+        figure("waits for room", "", "/rack/waits", 1.0),
+        figure("switch queue max", "KB", "/rack/queue_max_bytes", 1e3),
     ],
     drawn: &[
         figure("AMAT", "µs", "/amat_ns", 1e3),
+        figure("99th percentile of accesses", "µs", "/rack/accesses_ns/p99", 1e3),
+        figure("99th percentile of misses", "µs", "/rack/misses_ns/p99", 1e3),
+        figure("Link from the pool", "%", "/rack/from_pool", 0.01),
         figure("Bytes fetched for each touched one", "", "/amplification", 1.0),
         figure("Misses", "%", "/miss_share", 0.01),
         figure("Used share of the fetched bytes", "%", "/used_share", 0.01),
     ],
-    tail: None,
+    tail: Some(figure("Misses that took longer", "µs", "/rack/misses_ns", 1e3)),
     series: None,
     tenths: None,
     parts: None,
@@ -70,6 +104,10 @@ impl Shown for CacheExperiment {
             ">written",
             ">used %",
             ">tables %",
+            ">miss µs",
+            ">p99",
+            ">p99.9",
+            ">link %",
         ],
         row: |settings, outcome| Ok(row(settings, outcome)),
     });
@@ -97,7 +135,36 @@ fn row(settings: String, outcome: &Value) -> Vec<String> {
         number("/write_amplification", 1.0, 2),
         number("/used_share", 100.0, 1),
         number("/tables_share", 100.0, 1),
+        number("/rack/misses_ns/mean", 1e-3, 2),
+        number("/rack/misses_ns/p99", 1e-3, 2),
+        number("/rack/misses_ns/p999", 1e-3, 2),
+        number("/rack/from_pool", 100.0, 0),
     ]
+}
+
+fn text_of_rack(rack: &RackOutcome) -> String {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let quantiles = |one: &Latency| {
+        format!("{:.2}, {:.2}, {:.2} µs (p50, p99, p99.9)", us(one.p50), us(one.p99), us(one.p999))
+    };
+    format!(
+        "rack     {} compute nodes over {}, {} Gb/s; AMAT without queues {:.3} µs, a block alone {:.2} µs\n\
+         accesses {}\n\
+         misses   {}\n\
+         link     {:.1} % to the pool, {:.1} % from it; {:.1} requests under way, {} waited at most, {} waits for room\n",
+        rack.compute_nodes,
+        rack.way,
+        rack.rate_gbps,
+        rack.fixed_amat_ns / 1e3,
+        us(rack.unloaded_ns),
+        quantiles(&rack.accesses_ns),
+        quantiles(&rack.misses_ns),
+        rack.to_pool * 100.0,
+        rack.from_pool * 100.0,
+        rack.under_way,
+        count(rack.waiting_max as u64),
+        count(rack.waits),
+    )
 }
 
 fn text_of(outcome: &CacheOutcome) -> String {
@@ -131,6 +198,7 @@ fn text_of(outcome: &CacheOutcome) -> String {
     text +=
         &format!("used     {} of the fetched bytes before their block left\n", percent(counts.used_share));
     text += &format!("tables   {} of local memory\n", percent(outcome.tables_share));
+    text += &outcome.rack.as_ref().map_or_else(String::new, text_of_rack);
     let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
     for compared in &outcome.paper {
         let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.3}"));
