@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -25,17 +25,22 @@ fn memory_is_allocated_locked_and_freed() {
     let allocated = board.json(&["alloc", "100 KiB"]);
     assert_eq!((&allocated["bytes"], &allocated["page_bytes"]), (&(128 << 10).into(), &(64 << 10).into()));
     let address = allocated["address"].as_u64().unwrap().to_string();
-    assert_eq!(board.json(&["lock", &address, "--thread", "0"])["state"], "locked");
+    let locked = board.json(&["lock", &address]);
+    assert_eq!(locked["state"], "locked");
+    let thread = locked["thread"].as_u64().unwrap().to_string();
     let ps = board.json(&["ps"]);
     let all = &ps["processes"].as_array().unwrap().iter().find(|one| one["kind"] == "all").unwrap();
     assert_eq!((&all["locks"], &all["pages"][0]["allocated"]), (&1.into(), &(64 + 2).into()), "{ps}");
     assert_eq!(ps["memory"][0]["frames"], 64);
-    let said = board.refused(&["lock", &address, "--thread", "7"]);
-    assert!(said.contains("thread 0 of process") && said.contains("--wait"), "{said}");
-    let said = board.refused(&["unlock", &address, "--thread", "7"]);
+    // Another command is another client.
+    let said = board.refused(&["lock", &address]);
+    assert!(said.contains(&format!("thread {thread} of process")) && said.contains("--wait"), "{said}");
+    let said = board.refused(&["unlock", &address, "--thread", "61440"]);
     assert!(said.contains("not owner") && said.contains("--thread"), "{said}");
-    board.fine(&["unlock", &address]);
-    board.fine(&["lock", &address, "--thread", "7", "--wait", "1"]);
+    board.fine(&["unlock", &address, "--thread", &thread]);
+    assert_eq!(board.json(&["lock", &address, "--thread", "61440"])["thread"], 61_440);
+    board.fine(&["lock", &address, "--thread", "61440", "--wait", "1"]);
+    board.fine(&["unlock", &address, "--thread", "61440"]);
     assert!(board.refused(&["lock", "13"]).contains("multiple of 8"));
     let said = board.refused(&["alloc", "5 MiB"]);
     assert!(said.contains("the board refuses: no ") && said.contains("free some first"), "{said}");
@@ -44,6 +49,27 @@ fn memory_is_allocated_locked_and_freed() {
     assert!(said.contains("as `p4rack clio alloc` printed them"), "{said}");
     let shown = board.fine(&["ps"]);
     assert!(shown.contains("memory: 4 MiB in 64 pages of 64 KiB") && shown.contains("chase"), "{shown}");
+}
+
+/// The lock is extended until the second command has looked at it, so that its end is the owner's and not the lease's.
+#[test]
+fn a_command_waits_for_the_lock_of_another_one() {
+    let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    let address = board.json(&["alloc", "4 KiB"])["address"].as_u64().unwrap().to_string();
+    let first = board.json(&["lock", &address])["thread"].as_u64().unwrap();
+    let mut waiting = p4rack();
+    waiting.args(["clio", "lock", &address, "--wait", "600", "--json", "--board", &board.addr]);
+    let mut waiting = waiting.stdout(Stdio::piped()).spawn().unwrap();
+    let first = first.to_string();
+    for _ in 0..20 {
+        board.fine(&["lock", &address, "--thread", &first]);
+        assert!(waiting.try_wait().unwrap().is_none(), "it waits as long as another thread has the lock");
+    }
+    board.fine(&["unlock", &address, "--thread", &first]);
+    let output = waiting.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let second: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_ne!(second["thread"].as_u64().unwrap().to_string(), first);
 }
 
 #[test]

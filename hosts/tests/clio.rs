@@ -8,12 +8,12 @@ mod board;
 use board::{with_board, with_board_and_store};
 use p4rack_fabric::clio::lib;
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::clio::{CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Session, load_offload};
+use p4rack_hosts::clio::{CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Reply, Session, load_offload};
 use p4rack_hosts::remote::{Held, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;
 use p4rack_offload::Chase;
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::Status;
+use p4rack_wire::clio::{Status, lock_thread};
 
 /// Long enough for a machine that other tests keep busy.
 const LIMIT: Nanos = Nanos::from_secs(60);
@@ -44,6 +44,25 @@ fn clients_of_one_process_share_its_memory() {
             one.read(1 << 20, &mut [0]).unwrap_err().to_string().split(':').next(),
             Some("out of bounds")
         );
+    });
+}
+
+#[test]
+fn a_lock_has_one_owner_and_its_number_no_other_client() {
+    with_board(1 << 16, |place| {
+        let open = || Session::open(place.memory.as_ref().unwrap(), 0, place.patience).unwrap();
+        let (mut first, mut second) = (open(), open());
+        let lock = lib::Operation::Lock { address: first.range().0 };
+        assert!(first.thread() > 0 && first.thread() != second.thread());
+        assert_eq!(first.ask(lock).unwrap(), Reply::Done);
+        let held = first.thread();
+        assert!(matches!(second.ask(lock).unwrap(), Reply::Held(word) if lock_thread(word) == held));
+        // The lease goes on after its owner.
+        drop(first);
+        let mut others: Vec<_> = (0..20).map(|_| open()).collect();
+        assert!(others.iter().all(|other| other.thread() != held));
+        let owners = others.iter_mut().filter(|other| other.ask(lock).unwrap() == Reply::Done).count();
+        assert!(owners <= 1, "{owners} owners");
     });
 }
 

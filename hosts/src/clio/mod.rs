@@ -6,6 +6,7 @@
 //!  session, kv ─ link: Client ═ UDP ══▶ server: Board ─ offloads
 //! ```
 
+mod clients;
 mod error;
 mod kv;
 pub(crate) mod link;
@@ -18,6 +19,7 @@ pub mod server;
 pub mod service;
 mod session;
 mod setup;
+mod threads;
 pub mod verify;
 
 pub use error::ClioError;

@@ -3,6 +3,7 @@
 use super::long_calls::LongCalls;
 use super::memory::Fresh;
 use super::names::{LOADED_MAX, Names};
+use super::threads::{GIVEN, Threads};
 use super::{Patience, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
@@ -103,6 +104,7 @@ pub struct Host {
     pub(super) board: Board<Fresh, SocketAddr>,
     pub(super) offloads: Offloads,
     pub(super) names: Names,
+    pub(super) threads: Threads,
     /// The process whose memory is offered to all.
     pub(super) to_all: Option<Credentials>,
     socket: UdpSocket,
@@ -178,6 +180,7 @@ impl Server {
             board,
             offloads,
             names,
+            threads: Threads::new(GIVEN),
             to_all: None,
             socket,
             page,

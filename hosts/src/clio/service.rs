@@ -1,12 +1,13 @@
 //! The set-up service of a board: processes, and their clients.
 
+use super::clients::Joined;
 use super::names::LOADED_MAX;
 use super::offloads::{Described, OffloadError};
-use super::server::{Host, Offer, Range};
+use super::server::{Host, Offer};
 use crate::commands::{Gone, Handle};
 use crate::roce::{Desk, Lease, SetupError};
 use p4rack_fabric::clio::board::ProcessFacts;
-use p4rack_fabric::clio::lib::{Credentials, NUMBER_BITS};
+use p4rack_fabric::clio::lib::NUMBER_BITS;
 use p4rack_offload::wasm::{Limits, Program};
 use p4rack_p4rt::p4rack::clio::v1::clio_server::{Clio, ClioServer};
 use p4rack_p4rt::p4rack::clio::v1::{
@@ -62,7 +63,8 @@ impl Service {
 }
 
 impl Shared {
-    fn answer(&self, credentials: Credentials, range: Range) -> Result<AttachResponse, Status> {
+    fn answer(&self, joined: &Joined) -> Result<AttachResponse, Status> {
+        let Joined { process: (credentials, range), thread } = *joined;
         let client = self.clients.fetch_add(1, Ordering::Relaxed);
         if client >> NUMBER_BITS != 0 {
             return Err(Status::resource_exhausted(
@@ -79,29 +81,35 @@ impl Shared {
             bytes: range.bytes,
             mtu_bytes: self.offer.mtu_bytes,
             memory_ns: self.offer.memory_ns,
+            thread: thread.into(),
         })
     }
 
     async fn attach(&self, tenant: Tenant, reserve_bytes: u64) -> Result<Lease<AttachResponse>, Status> {
-        if reserve_bytes == 0 {
-            let (credentials, range) = self.offer.to_all;
-            return Ok(Lease::new(self.answer(credentials, range)?, || {}));
+        let is_own = reserve_bytes > 0;
+        let mut shares = Vec::new();
+        if is_own {
+            shares.push(self.processes.take(&tenant, 1).map_err(full)?);
+            shares.push(self.bytes.take(&tenant, reserve_bytes).map_err(full)?);
         }
-        let share = self.processes.take(&tenant, 1).map_err(full)?;
-        let share = (share, self.bytes.take(&tenant, reserve_bytes).map_err(full)?);
-        let created = self.handle.call(move |host| host.create(reserve_bytes, true)).await.map_err(gone)?;
-        let (credentials, range) = created.map_err(|error| Status::resource_exhausted(error.to_string()))?;
-        tracing::info!(pid = credentials.pid, bytes = range.bytes, "process");
+        let to_all = self.offer.to_all;
+        let joined = self.handle.call(move |host| host.join(to_all, is_own.then_some(reserve_bytes)));
+        let joined = joined.await.map_err(gone)?;
+        let joined = joined.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+        if is_own {
+            let (credentials, range) = joined.process;
+            tracing::info!(pid = credentials.pid, bytes = range.bytes, "process");
+        }
         let handle = self.handle.clone();
-        // From here on, the process ends with the lease, or with an error.
+        // From here on, the client leaves with the lease, or with an error.
         let end = move || {
-            // A board that is gone has no processes.
+            // A board that is gone has no clients.
             let _: Result<(), Gone> = handle.post(move |host| {
-                host.destroy(credentials);
-                drop(share);
+                host.leave(&joined, is_own);
+                drop(shares);
             });
         };
-        match self.answer(credentials, range) {
+        match self.answer(&joined) {
             Ok(answer) => Ok(Lease::new(answer, end)),
             Err(status) => {
                 end();

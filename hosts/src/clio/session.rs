@@ -65,8 +65,8 @@ impl Session {
         Session::open_as(server, reserve_bytes, None, patience)
     }
 
-    /// The same with this thread's number in [lock words](p4rack_wire::clio::lock_word) instead of the client's number, so that a later
-    /// client may release a lock.
+    /// The same with this number in [lock words](p4rack_wire::clio::lock_word) instead of the one that the board gives the client, so
+    /// that a later client may release a lock. The board gives no client a number from 61,440 on.
     pub fn open_as(
         server: &Server,
         reserve_bytes: u64,
@@ -97,6 +97,11 @@ impl Session {
     /// The process.
     pub fn credentials(&self) -> Credentials {
         self.attached.credentials
+    }
+
+    /// Number of the client in [lock words](p4rack_wire::clio::lock_word).
+    pub fn thread(&self) -> u16 {
+        self.link.config().first_thread
     }
 
     /// Address and bytes of the range that the process has from its beginning.

@@ -23,6 +23,8 @@ pub struct Attached {
     pub credentials: Credentials,
     /// Number of the client among all that the board has had.
     pub client: u32,
+    /// Number of the client in words of locks: no other client of the board has it.
+    pub thread: u16,
     /// Port at which the board takes packets.
     pub udp_port: u16,
     /// Address and bytes of the client's range.
@@ -81,11 +83,16 @@ pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, Set
     if answer.udp_port == 0 {
         return Err(server.nonsense("udp_port is 0; expected a port".to_owned()));
     }
+    if answer.thread == 0 {
+        let why = "thread is 0; expected a number from 1 on: the board may be an older one, start it anew";
+        return Err(server.nonsense(why.to_owned()));
+    }
     let credentials =
         Credentials { pid: answer.pid, epoch: small("epoch", answer.epoch)?, token: answer.token };
     Ok(Attached {
         credentials,
         client: answer.client,
+        thread: small("thread", answer.thread)?,
         udp_port: small("udp_port", answer.udp_port)?,
         range: (answer.address, answer.bytes),
         page_size,

@@ -33,6 +33,9 @@ pub struct AttachResponse {
     /// how long the board remembers operations that it has executed
     #[prost(uint64, tag = "9")]
     pub memory_ns: u64,
+    /// number of the client as a thread in words of locks, 16 bits, not 0: no other client of the board has it, and no lock that is held
+    #[prost(uint32, tag = "10")]
+    pub thread: u32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRequest {}

@@ -7,7 +7,7 @@ use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::clio::lib::Operation;
 use p4rack_hosts::clio::{AskError, CHASE, Reply};
 use p4rack_offload::Chase;
-use p4rack_wire::clio::{Rights, Status};
+use p4rack_wire::clio::{Rights, Status, lock_thread};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,14 @@ pub(super) struct FreeArgs {
 #[derive(clap::Args, Debug)]
 pub(super) struct LockArgs {
     #[command(flatten)]
-    lock: UnlockArgs,
+    board: Board,
+    /// Address of the word, a multiple of 8
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// Number of the thread that shall own the lock: one that a `lock` printed, to extend its lease, or one that you choose from 61440 to
+    /// 65535; the board gives these to no client [default: a number that no other client has]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u16>(1..=65_535))]
+    thread: Option<u16>,
     /// Seconds to wait while another thread has it [default: not at all]
     #[arg(long = "wait", value_name = "S", value_parser = crate::cmd::finite)]
     wait_s: Option<f64>,
@@ -54,8 +61,8 @@ pub(super) struct UnlockArgs {
     /// Address of the word, a multiple of 8
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
-    /// Number of the thread that owns the lock; those of other programs count from 1
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Number of the thread that owns the lock, as lock printed it
+    #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u16>(1..=65_535))]
     thread: u16,
 }
 
@@ -134,22 +141,22 @@ pub(super) fn free(args: &FreeArgs) -> Result<(), String> {
 
 /// Takes a lock.
 pub(super) fn lock(args: &LockArgs) -> Result<(), String> {
-    let LockArgs { lock: UnlockArgs { board, address, thread }, wait_s } = args;
-    let mut session = board.session(Some(*thread))?;
+    let LockArgs { board, address, thread, wait_s } = args;
+    let mut session = board.session(*thread)?;
     let until = Instant::now() + Duration::from_secs_f64(wait_s.unwrap_or(0.0).min(86_400.0));
     loop {
         let reply = session.ask(Operation::Lock { address: *address });
         match reply.map_err(|error| format!("locking {address:#x}: {error}"))? {
             Reply::Held(_) if Instant::now() < until => std::thread::sleep(PAUSE),
             Reply::Held(word) => {
-                let (pid, owner) = (word >> 32, word >> 16 & 0xffff);
+                let (pid, owner) = (word >> 32, lock_thread(word));
                 let what = format!("locking {address:#x}: thread {owner} of process {pid} has it");
                 return Err(format!("{what}; wait for it with --wait"));
             }
             _ => break,
         }
     }
-    told(board, *address, *thread, "locked");
+    told(board, *address, session.thread(), "locked");
     Ok(())
 }
 

@@ -37,8 +37,8 @@ enum Command {
     Free(memory::FreeArgs),
     /// Take the lock in a word that is 0
     ///
-    /// The owner is the process with a thread's number. The board releases the lock when its lease ends, after 10 seconds, unless it is
-    /// taken again before.
+    /// The owner is the process with a thread's number, which is printed: `unlock` needs it. The board releases the lock when its lease
+    /// ends, after 10 seconds, unless it is taken again before under the same number.
     Lock(memory::LockArgs),
     /// Release a lock
     Unlock(memory::UnlockArgs),

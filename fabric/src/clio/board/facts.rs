@@ -24,6 +24,11 @@ pub struct ProcessFacts {
 }
 
 impl<M: Memory, P: Copy + Send> Board<M, P> {
+    /// [Lock words](p4rack_wire::clio::lock_word) of the locks that are held.
+    pub fn lock_words(&self) -> impl Iterator<Item = u64> {
+        self.locks.words()
+    }
+
     /// All processes, in the order of their PIDs. It takes as long as there are processes, shared frames and locks.
     pub fn list(&self) -> Vec<ProcessFacts> {
         let (mut shared, mut locks) = (BTreeMap::<(Space, PageSize), u32>::new(), BTreeMap::new());
