@@ -8,12 +8,12 @@ mod board;
 use board::{with_board, with_board_and_store};
 use p4rack_fabric::clio::lib;
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::clio::{CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Reply, Session, load_offload};
+use p4rack_hosts::clio::{AskError, CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Reply, Session, Wanted, load_offload};
 use p4rack_hosts::remote::{Held, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;
 use p4rack_offload::Chase;
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::{Status, lock_thread};
+use p4rack_wire::clio::{Rights, Status, lock_thread};
 
 /// Long enough for a machine that other tests keep busy.
 const LIMIT: Nanos = Nanos::from_secs(60);
@@ -63,6 +63,56 @@ fn a_lock_has_one_owner_and_its_number_no_other_client() {
         assert!(others.iter().all(|other| other.thread() != held));
         let owners = others.iter_mut().filter(|other| other.ask(lock).unwrap() == Reply::Done).count();
         assert!(owners <= 1, "{owners} owners");
+    });
+}
+
+/// A client of a process of its own; a refusal says why.
+fn own(place: &Place, reserve_bytes: u64, limit_bytes: Option<u64>) -> Result<Session, String> {
+    let wanted = Wanted { reserve_bytes, limit_bytes };
+    let server = place.memory.as_ref().unwrap();
+    Session::open_as(server, wanted, None, place.patience).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_process_of_ones_own_allocates_up_to_its_limit() {
+    const KIB: u64 = 1 << 10;
+    with_board(1 << 20, |place| {
+        let is_full = |session: &mut Session| {
+            let refused = session.alloc(1, Rights::ALL).err();
+            matches!(refused, Some(AskError::Failed(Status::NoMemory)))
+        };
+        let mut wide = own(place, 64 * KIB, Some(1 << 20)).unwrap();
+        assert_eq!((wide.range().1, wide.limit_bytes()), (64 * KIB, 1 << 20));
+        let more = wide.alloc(960 * KIB, Rights::ALL).unwrap();
+        wide.write(more + 960 * KIB - 5, b"bytes").unwrap();
+        assert!(is_full(&mut wide));
+        wide.free(more, 960 * KIB).unwrap();
+        let again = wide.alloc(960 * KIB, Rights::ALL).unwrap();
+        assert_eq!(wide.read(again + 960 * KIB - 5, 5).unwrap(), [0; 5], "it was freed");
+        assert!(is_full(&mut wide));
+        // 64 KiB are left beyond what is reserved.
+        let said = own(place, 64 * KIB, Some(1 << 20)).err().unwrap();
+        assert!(said.contains("bytes to allocate beyond those reserved"), "{said}");
+        for (reserved, limit, says) in [
+            (64 * KIB, 60 * KIB, "limit_bytes: 61440; write 65536, what is reserved, to 1048576"),
+            (64 * KIB, 1025 * KIB, "to 1048576, the bytes of the board"),
+            (64 * KIB, u64::MAX, "limit_bytes"),
+            (0, 64 * KIB, "give reserve_bytes, too"),
+        ] {
+            let said = own(place, reserved, Some(limit)).err().unwrap();
+            assert!(said.contains(says), "{said}");
+        }
+        // Without a limit, as many again, as far as these are left.
+        let mut usual = own(place, 48 * KIB, None).unwrap();
+        assert_eq!(usual.limit_bytes(), 96 * KIB);
+        usual.alloc(48 * KIB, Rights::ALL).unwrap();
+        assert!(is_full(&mut usual));
+        let last = own(place, 48 * KIB, None).unwrap();
+        assert_eq!(last.limit_bytes(), 64 * KIB);
+        let mut none = own(place, 48 * KIB, Some(48 * KIB)).unwrap();
+        assert!(is_full(&mut none));
+        none.free(none.range().0, 4 * KIB).unwrap();
+        none.alloc(1, Rights::ALL).unwrap();
     });
 }
 

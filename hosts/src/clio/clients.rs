@@ -1,9 +1,11 @@
-//! How clients join a board, and leave it.
+//! Processes of a board, and clients that join and leave them.
 
-use super::server::{BoardError, Host, Range};
+use super::server::{BoardError, Bounds, Host, Range, credentials_of};
 use super::threads::GIVEN;
+use p4rack_fabric::clio::board::{Quota, Quotas, Space};
 use p4rack_fabric::clio::lib::Credentials;
-use p4rack_wire::clio::lock_thread;
+use p4rack_netdev::clock;
+use p4rack_wire::clio::{PAGE_SIZES, lock_thread};
 use std::collections::BTreeSet;
 
 /// A client of a board.
@@ -27,16 +29,59 @@ pub(super) enum JoinError {
 }
 
 impl Host {
-    /// Adds a client, of a new process with so many reserved bytes or else of the one that is offered to all.
+    /// Begins a process with a range of `bytes` bytes; its frames are taken at the first access, and if `is_reserved`, kept for it from
+    /// now on.
+    pub(crate) fn create(
+        &mut self,
+        bytes: u64,
+        is_reserved: bool,
+    ) -> Result<(Credentials, Range), BoardError> {
+        let reserved = if is_reserved { bytes } else { 0 };
+        self.begin(bytes, Bounds { reserved, limit: bytes })
+    }
+
+    /// Begins a process with a range of `bytes` bytes that may have this much in all.
+    pub(super) fn begin(&mut self, bytes: u64, bounds: Bounds) -> Result<(Credentials, Range), BoardError> {
+        let pages = |bytes| u32::try_from(self.page.pages(bytes)).unwrap_or(u32::MAX);
+        let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
+        // Of other page sizes, each process may allocate what there is.
+        for pool in &self.board.config().pools {
+            quotas[pool.size as usize] = Quota { reserved: 0, limit: pool.frames, shared: 0 };
+        }
+        let (reserved, limit) = (pages(bounds.reserved), pages(bounds.limit));
+        quotas[self.page as usize] = Quota { reserved, limit, shared: 0 };
+        let credentials = credentials_of(self.board.begin(quotas)?);
+        match self.allocate(credentials, bytes) {
+            Ok(address) => Ok((credentials, Range { address, bytes })),
+            Err(why) => {
+                self.destroy(credentials);
+                Err(BoardError::Range(bytes, why))
+            }
+        }
+    }
+
+    /// Whether a process has frames or is not at its end yet.
+    pub(crate) fn has(&self, space: Space) -> bool {
+        self.board.list().iter().any(|facts| facts.space == space)
+    }
+
+    /// Ends a process, and frees its memory.
+    pub(crate) fn destroy(&mut self, credentials: Credentials) {
+        let Credentials { pid, epoch, .. } = credentials;
+        self.board.end(Space { pid, epoch }, clock::now());
+        self.offloads.forget(Space { pid, epoch });
+    }
+
+    /// Adds a client, of a new process with these bounds or else of the one that is offered to all.
     pub(super) fn join(
         &mut self,
         to_all: (Credentials, Range),
-        reserve_bytes: Option<u64>,
+        own: Option<Bounds>,
     ) -> Result<Joined, JoinError> {
         // The owner of a lock may be gone before its lease is over.
         let locked: BTreeSet<u16> = self.board.lock_words().map(lock_thread).collect();
         let thread = self.threads.take(|number| locked.contains(&number)).ok_or(JoinError::NoThread)?;
-        let process = reserve_bytes.map_or(Ok(to_all), |bytes| self.create(bytes, true));
+        let process = own.map_or(Ok(to_all), |bounds| self.begin(bounds.reserved, bounds));
         match process {
             Ok(process) => Ok(Joined { process, thread }),
             Err(error) => {

@@ -27,7 +27,7 @@ pub use kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape, results_byte
 pub use manage::{list, list_offloads, load_offload, remove_offload};
 pub use p4rack_offload::{KEY_BYTES_MAX, VERSION_BYTES, block_bytes};
 pub use session::{AskError, Reply, Session};
-pub use setup::{Attached, attach};
+pub use setup::{Attached, Wanted, attach};
 
 use p4rack_fabric::clio::lib;
 use p4rack_wire::Nanos;

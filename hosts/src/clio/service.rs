@@ -3,7 +3,7 @@
 use super::clients::Joined;
 use super::names::LOADED_MAX;
 use super::offloads::{Described, OffloadError};
-use super::server::{Host, Offer};
+use super::server::{Bounds, Host, Offer};
 use crate::commands::{Gone, Handle};
 use crate::roce::{Desk, Lease, SetupError};
 use p4rack_fabric::clio::board::ProcessFacts;
@@ -16,7 +16,7 @@ use p4rack_p4rt::p4rack::clio::v1::{
     RemoveOffloadRequest, RemoveOffloadResponse,
 };
 use p4rack_p4rt::transport::tls::ServerTls;
-use p4rack_p4rt::transport::{Full, Shares, Tenant, Visitor};
+use p4rack_p4rt::transport::{Full, Share, Shares, Tenant, Visitor};
 use p4rack_wire::clio::PageSize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,6 +25,9 @@ use tonic::{Request, Response, Status};
 
 /// Tenants among which processes are shared by default.
 const TENANTS: u64 = 8;
+
+/// What a process of a client's own may have, and what it holds of the tenant's part.
+type Reserved = (Bounds, Vec<Share<Tenant>>);
 
 /// The set-up service of a board.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ struct Shared {
     clients: AtomicU32,
     processes: Arc<Shares<Tenant>>,
     bytes: Arc<Shares<Tenant>>,
+    /// Bytes that processes may allocate beyond those.
+    more: Arc<Shares<Tenant>>,
     offloads: Arc<Shares<Tenant>>,
     desk: Desk,
 }
@@ -46,9 +51,10 @@ impl Service {
     pub fn new(handle: Handle<Host>, offer: Offer) -> Service {
         let processes = Shares::new("processes", offer.processes_max, TENANTS);
         let bytes = Shares::new("bytes to reserve", offer.reserve_bytes_max, 1);
+        let more = Shares::new("bytes to allocate beyond those reserved", offer.reserve_bytes_max, 1);
         let (clients, desk) = (AtomicU32::new(1), Desk::default());
         let offloads = Shares::new("offloads", LOADED_MAX, TENANTS);
-        Service(Arc::new(Shared { handle, offer, clients, processes, bytes, offloads, desk }))
+        Service(Arc::new(Shared { handle, offer, clients, processes, bytes, more, offloads, desk }))
     }
 
     /// Its entrance and counters.
@@ -63,7 +69,7 @@ impl Service {
 }
 
 impl Shared {
-    fn answer(&self, joined: &Joined) -> Result<AttachResponse, Status> {
+    fn answer(&self, joined: &Joined, bounds: Bounds) -> Result<AttachResponse, Status> {
         let Joined { process: (credentials, range), thread } = *joined;
         let client = self.clients.fetch_add(1, Ordering::Relaxed);
         if client >> NUMBER_BITS != 0 {
@@ -82,21 +88,50 @@ impl Shared {
             mtu_bytes: self.offer.mtu_bytes,
             memory_ns: self.offer.memory_ns,
             thread: thread.into(),
+            limit_bytes: bounds.limit,
         })
     }
 
-    async fn attach(&self, tenant: Tenant, reserve_bytes: u64) -> Result<Lease<AttachResponse>, Status> {
-        let is_own = reserve_bytes > 0;
-        let mut shares = Vec::new();
-        if is_own {
-            shares.push(self.processes.take(&tenant, 1).map_err(full)?);
-            shares.push(self.bytes.take(&tenant, reserve_bytes).map_err(full)?);
+    /// What the process of a client's own may have, and what that counts for; `None` if it joins the one that is offered to all.
+    fn bounds(&self, tenant: &Tenant, request: AttachRequest) -> Result<Option<Reserved>, Status> {
+        let AttachRequest { reserve_bytes: reserved, limit_bytes } = request;
+        if reserved == 0 {
+            return match limit_bytes {
+                None => Ok(None),
+                Some(_) => Err(Status::invalid_argument(
+                    "limit_bytes is for a process of the caller's own: give reserve_bytes, too",
+                )),
+            };
         }
+        let processes = self.processes.take(tenant, 1).map_err(full)?;
+        let bytes = self.bytes.take(tenant, reserved).map_err(full)?;
+        let most = self.offer.reserve_bytes_max;
+        let more = match limit_bytes {
+            None => self.more.take_up_to(tenant, reserved),
+            Some(limit) if (reserved..=most).contains(&limit) => {
+                self.more.take(tenant, limit - reserved).map_err(full)?
+            }
+            Some(limit) => {
+                let why = format!(
+                    "limit_bytes: {limit}; write {reserved}, what is reserved, to {most}, the bytes of the board"
+                );
+                return Err(Status::invalid_argument(why));
+            }
+        };
+        let bounds = Bounds { reserved, limit: reserved + more.count() };
+        Ok(Some((bounds, vec![processes, bytes, more])))
+    }
+
+    async fn attach(
+        &self,
+        tenant: Tenant,
+        request: AttachRequest,
+    ) -> Result<Lease<AttachResponse>, Status> {
+        let (own, shares) = self.bounds(&tenant, request)?.unzip();
         let to_all = self.offer.to_all;
-        let joined = self.handle.call(move |host| host.join(to_all, is_own.then_some(reserve_bytes)));
-        let joined = joined.await.map_err(gone)?;
+        let joined = self.handle.call(move |host| host.join(to_all, own)).await.map_err(gone)?;
         let joined = joined.map_err(|error| Status::resource_exhausted(error.to_string()))?;
-        if is_own {
+        if own.is_some() {
             let (credentials, range) = joined.process;
             tracing::info!(pid = credentials.pid, bytes = range.bytes, "process");
         }
@@ -105,11 +140,11 @@ impl Shared {
         let end = move || {
             // A board that is gone has no clients.
             let _: Result<(), Gone> = handle.post(move |host| {
-                host.leave(&joined, is_own);
+                host.leave(&joined, own.is_some());
                 drop(shares);
             });
         };
-        match self.answer(&joined) {
+        match self.answer(&joined, own.unwrap_or(self.offer.bounds)) {
             Ok(answer) => Ok(Lease::new(answer, end)),
             Err(status) => {
                 end();
@@ -238,9 +273,9 @@ impl Clio for Service {
         request: Request<AttachRequest>,
     ) -> Result<Response<Lease<AttachResponse>>, Status> {
         let tenant = Visitor::of(&request)?.tenant();
-        let (shared, reserve_bytes) = (self.0.clone(), request.get_ref().reserve_bytes);
+        let (shared, request) = (self.0.clone(), request.into_inner());
         // It runs to its end even if the caller leaves: then the lease ends the process.
-        let work = async move { shared.desk.note(shared.attach(tenant, reserve_bytes).await) };
+        let work = async move { shared.desk.note(shared.attach(tenant, request).await) };
         crate::roce::pool::whole(work).await
     }
 

@@ -1,7 +1,7 @@
 //! A client's process on a board, and its operations.
 
 use super::link::Link;
-use super::{Attached, ClioError, Patience, attach};
+use super::{Attached, ClioError, Patience, Wanted, attach};
 use crate::roce::setup::Server;
 use crate::runtime::runtime;
 use p4rack_fabric::clio::lib::{Credentials, Operation, Outcome, Refused};
@@ -59,22 +59,22 @@ pub struct Session {
 }
 
 impl Session {
-    /// A client of a new process with a range of `reserve_bytes`, or if that is 0 of the process whose memory is offered to all. Errors:
-    /// the board can't be reached, or refuses.
+    /// A client of a new process with a range of `reserve_bytes` and the board's limits, or if that is 0 of the process whose memory is
+    /// offered to all. Errors: the board can't be reached, or refuses.
     pub fn open(server: &Server, reserve_bytes: u64, patience: Patience) -> Result<Session, ClioError> {
-        Session::open_as(server, reserve_bytes, None, patience)
+        Session::open_as(server, Wanted::bytes(reserve_bytes), None, patience)
     }
 
-    /// The same with this number in [lock words](p4rack_wire::clio::lock_word) instead of the one that the board gives the client, so
-    /// that a later client may release a lock. The board gives no client a number from 61,440 on.
+    /// A client of what it asks for. With `thread`, it has this number in [lock words](p4rack_wire::clio::lock_word) instead of the one
+    /// that the board gives it, so that a later client may release a lock. The board gives no client a number from 61,440 on.
     pub fn open_as(
         server: &Server,
-        reserve_bytes: u64,
+        wanted: Wanted,
         thread: Option<u16>,
         patience: Patience,
     ) -> Result<Session, ClioError> {
         let runtime = runtime()?;
-        let attached = runtime.block_on(attach(server, reserve_bytes))?;
+        let attached = runtime.block_on(attach(server, wanted))?;
         let link = Link::open(server, &attached, thread, patience)?;
         Ok(Session { link, under_way: 0, attached, _runtime: runtime })
     }
@@ -88,7 +88,7 @@ impl Session {
         patience: Patience,
     ) -> Result<Session, ClioError> {
         let runtime = runtime()?;
-        let attached = runtime.block_on(attach(server, 0))?;
+        let attached = runtime.block_on(attach(server, Wanted::default()))?;
         let attached = attached.granted(credentials, range).map_err(ClioError::Broken)?;
         let link = Link::open(server, &attached, None, patience)?;
         Ok(Session { link, under_way: 0, attached, _runtime: runtime })
@@ -107,6 +107,11 @@ impl Session {
     /// Address and bytes of the range that the process has from its beginning.
     pub fn range(&self) -> (u64, u64) {
         self.attached.range
+    }
+
+    /// Bytes that the process may have allocated, its range included.
+    pub fn limit_bytes(&self) -> u64 {
+        self.attached.limit_bytes
     }
 
     /// Data bytes of the longest packet: a write of no more is atomic, and the arguments of a call have no more.

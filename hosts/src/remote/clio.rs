@@ -3,7 +3,7 @@
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
 use crate::clio::link::Link;
-use crate::clio::{Attached, attach};
+use crate::clio::{Attached, Wanted, attach};
 use crate::runtime::runtime;
 use p4rack_fabric::clio::lib::{self, Change, Refused};
 use p4rack_wire::Nanos;
@@ -89,7 +89,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let server = place.memory("a board")?;
     let runtime = runtime()?;
     let reserve_bytes = if place.shared { 0 } else { shape.region_bytes };
-    let attached = runtime.block_on(attach(server, reserve_bytes))?;
+    let attached = runtime.block_on(attach(server, Wanted::bytes(reserve_bytes)))?;
     let (start, region_bytes) = attached.range;
     if region_bytes < shape.region_bytes {
         let needed = shape.region_bytes;

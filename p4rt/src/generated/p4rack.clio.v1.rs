@@ -4,6 +4,10 @@ pub struct AttachRequest {
     /// bytes of the range that a process of the caller's own gets; 0: the caller joins the process whose memory is offered to all
     #[prost(uint64, tag = "1")]
     pub reserve_bytes: u64,
+    /// bytes that a process of the caller's own may have allocated in pages of its range's size, that range included: reserve_bytes to the
+    /// bytes of the board; without it, as many again as are reserved, as far as these are left
+    #[prost(uint64, optional, tag = "2")]
+    pub limit_bytes: ::core::option::Option<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AttachResponse {
@@ -36,6 +40,9 @@ pub struct AttachResponse {
     /// number of the client as a thread in words of locks, 16 bits, not 0: no other client of the board has it, and no lock that is held
     #[prost(uint32, tag = "10")]
     pub thread: u32,
+    /// bytes that the process may have allocated, its range included
+    #[prost(uint64, tag = "11")]
+    pub limit_bytes: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRequest {}

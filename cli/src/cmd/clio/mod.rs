@@ -8,7 +8,7 @@ pub(super) mod serve;
 mod verify;
 
 use super::adapter::Tls;
-use p4rack_hosts::clio::{Patience, Session};
+use p4rack_hosts::clio::{Patience, Session, Wanted};
 use p4rack_hosts::roce::setup::Server;
 use std::process::ExitCode;
 
@@ -76,7 +76,7 @@ impl Board {
 
     /// A client of the process whose memory is offered to all.
     fn session(&self, thread: Option<u16>) -> Result<Session, String> {
-        Session::open_as(&self.server(), 0, thread, Patience::default()).map_err(|error| self.said(error))
+        Session::open_as(&self.server(), Wanted::default(), thread, Patience::default()).map_err(|error| self.said(error))
     }
 
     /// An error, with what to do if no board is there.
