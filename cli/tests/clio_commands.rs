@@ -73,6 +73,36 @@ fn a_command_waits_for_the_lock_of_another_one() {
 }
 
 #[test]
+fn memory_is_shared_with_a_process_that_takes_it() {
+    use p4rack_memory::clio::Session;
+    let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    let address = board.json(&["alloc", "8 KiB"])["address"].as_u64().unwrap().to_string();
+    let server = p4rack_hosts::roce::setup::Server { addr: board.addr.clone(), tls: None };
+    let mut other = Session::open(&server, 4_096, Default::default()).unwrap();
+    let with = format!("{}:{}", other.credentials().pid, other.credentials().epoch);
+    let share = |bytes: &str, with: &str| {
+        ["share", &address, "--bytes", bytes, "--with", with].map(str::to_owned)
+    };
+    let words = share("4 KiB", &with);
+    let words = words.each_ref().map(String::as_str);
+    let there = board.json(&words)["address"].as_u64().unwrap();
+    assert_eq!(other.read(there, 5).unwrap(), [0; 5]);
+    assert!(other.write(there, b"x").unwrap_err().to_string().contains("not permitted"));
+    let shown = board.fine(&["ps"]);
+    assert!(shown.contains("1 of 1") && shown.contains(&with), "{shown}");
+    for (bytes, with, says) in [
+        ("4 KiB", &*with, "it may take no more"),
+        ("4 KiB", "77:1", "lists the processes"),
+        ("4 KiB", "77", "write a PID and an epoch"),
+        ("1 MiB", &*with, "as `p4rack clio alloc` printed them"),
+    ] {
+        let words = share(bytes, with);
+        let said = board.refused(&words.each_ref().map(String::as_str));
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+#[test]
 fn keys_and_values_come_back_whatever_their_length() {
     let board = Board::start(&["--bytes", "4 MiB", "--store", "1 MiB"]);
     let folder = tempfile::tempdir().unwrap();

@@ -37,7 +37,7 @@ impl Host {
         is_reserved: bool,
     ) -> Result<(Credentials, Range), BoardError> {
         let reserved = if is_reserved { bytes } else { 0 };
-        self.begin(bytes, Bounds { reserved, limit: bytes })
+        self.begin(bytes, Bounds { reserved, limit: bytes, shared: 0 })
     }
 
     /// Begins a process with a range of `bytes` bytes that may have this much in all.
@@ -46,10 +46,11 @@ impl Host {
         let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
         // Of other page sizes, each process may allocate what there is.
         for pool in &self.board.config().pools {
-            quotas[pool.size as usize] = Quota { reserved: 0, limit: pool.frames, shared: 0 };
+            let shared = u32::try_from(bounds.shared / pool.size.bytes()).unwrap_or(u32::MAX);
+            quotas[pool.size as usize] = Quota { reserved: 0, limit: pool.frames, shared };
         }
-        let (reserved, limit) = (pages(bounds.reserved), pages(bounds.limit));
-        quotas[self.page as usize] = Quota { reserved, limit, shared: 0 };
+        let [reserved, limit, shared] = [bounds.reserved, bounds.limit, bounds.shared].map(pages);
+        quotas[self.page as usize] = Quota { reserved, limit, shared };
         let credentials = credentials_of(self.board.begin(quotas)?);
         match self.allocate(credentials, bytes) {
             Ok(address) => Ok((credentials, Range { address, bytes })),

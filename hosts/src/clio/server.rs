@@ -39,6 +39,8 @@ const CALLS_TIME: Nanos = Nanos::from_micros(100);
 const CALL_READ_BYTES: u64 = 512 << 10;
 /// Bytes of a store for each of its buckets.
 const BUCKET_BYTES: u64 = 128;
+/// One part of so many of the board's bytes may be shared with the process that is offered to all.
+const TO_ALL_SHARED: u64 = 8;
 /// Number of the server as a client. Those of others are larger.
 const OWN_NUMBER: u32 = 0;
 /// Where answers to the server itself go: no packet comes from port 0.
@@ -60,6 +62,8 @@ pub struct Bounds {
     pub reserved: u64,
     /// Those that it may have allocated, its range included. Frames beyond the reserved ones are taken where some are left.
     pub limit: u64,
+    /// Those that other processes may share with it, beside these.
+    pub shared: u64,
 }
 
 /// What a board offers to clients.
@@ -225,7 +229,9 @@ impl Server {
     /// Begins the process whose memory is offered to all. Returns what the set-up service offers.
     pub fn offer(&mut self) -> Result<Offer, BoardError> {
         // It may allocate as much again: frames are taken at the first access.
-        let bounds = Bounds { reserved: 0, limit: self.bytes.saturating_mul(2) };
+        // What clients share with it stays when they end, as what they allocate does.
+        let shared = self.bytes.div_ceil(TO_ALL_SHARED);
+        let bounds = Bounds { reserved: 0, limit: self.bytes.saturating_mul(2), shared };
         let to_all = self.host.begin(self.bytes, bounds)?;
         self.host.to_all = Some(to_all.0);
         Ok(Offer {

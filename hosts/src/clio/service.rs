@@ -42,6 +42,8 @@ struct Shared {
     bytes: Arc<Shares<Tenant>>,
     /// Bytes that processes may allocate beyond those.
     more: Arc<Shares<Tenant>>,
+    /// Bytes that other processes may share with processes.
+    shared: Arc<Shares<Tenant>>,
     offloads: Arc<Shares<Tenant>>,
     desk: Desk,
 }
@@ -52,9 +54,10 @@ impl Service {
         let processes = Shares::new("processes", offer.processes_max, TENANTS);
         let bytes = Shares::new("bytes to reserve", offer.reserve_bytes_max, 1);
         let more = Shares::new("bytes to allocate beyond those reserved", offer.reserve_bytes_max, 1);
+        let shared = Shares::new("bytes to take from other processes", offer.reserve_bytes_max, 1);
         let (clients, desk) = (AtomicU32::new(1), Desk::default());
         let offloads = Shares::new("offloads", LOADED_MAX, TENANTS);
-        Service(Arc::new(Shared { handle, offer, clients, processes, bytes, more, offloads, desk }))
+        Service(Arc::new(Shared { handle, offer, clients, processes, bytes, more, shared, offloads, desk }))
     }
 
     /// Its entrance and counters.
@@ -89,37 +92,43 @@ impl Shared {
             memory_ns: self.offer.memory_ns,
             thread: thread.into(),
             limit_bytes: bounds.limit,
+            share_limit_bytes: bounds.shared,
         })
     }
 
     /// What the process of a client's own may have, and what that counts for; `None` if it joins the one that is offered to all.
     fn bounds(&self, tenant: &Tenant, request: AttachRequest) -> Result<Option<Reserved>, Status> {
-        let AttachRequest { reserve_bytes: reserved, limit_bytes } = request;
+        let AttachRequest { reserve_bytes: reserved, limit_bytes, share_limit_bytes } = request;
         if reserved == 0 {
-            return match limit_bytes {
-                None => Ok(None),
-                Some(_) => Err(Status::invalid_argument(
-                    "limit_bytes is for a process of the caller's own: give reserve_bytes, too",
-                )),
-            };
+            if limit_bytes.or(share_limit_bytes).is_none() {
+                return Ok(None);
+            }
+            return Err(Status::invalid_argument(
+                "limit_bytes and share_limit_bytes are for a process of the caller's own: give reserve_bytes, too",
+            ));
+        }
+        let most = self.offer.reserve_bytes_max;
+        if let Some(limit) = limit_bytes.filter(|limit| !(reserved..=most).contains(limit)) {
+            return Err(Status::invalid_argument(format!(
+                "limit_bytes: {limit}; write {reserved}, what is reserved, to {most}, the bytes of the board"
+            )));
+        }
+        if let Some(limit) = share_limit_bytes.filter(|limit| *limit > most) {
+            return Err(Status::invalid_argument(format!(
+                "share_limit_bytes: {limit}; write at most {most}, the bytes of the board"
+            )));
         }
         let processes = self.processes.take(tenant, 1).map_err(full)?;
         let bytes = self.bytes.take(tenant, reserved).map_err(full)?;
-        let most = self.offer.reserve_bytes_max;
-        let more = match limit_bytes {
-            None => self.more.take_up_to(tenant, reserved),
-            Some(limit) if (reserved..=most).contains(&limit) => {
-                self.more.take(tenant, limit - reserved).map_err(full)?
-            }
-            Some(limit) => {
-                let why = format!(
-                    "limit_bytes: {limit}; write {reserved}, what is reserved, to {most}, the bytes of the board"
-                );
-                return Err(Status::invalid_argument(why));
-            }
+        // Without a limit, as many as are reserved, as far as these are left.
+        let take = |shares: &Arc<Shares<Tenant>>, asked: Option<u64>| match asked {
+            Some(bytes) => shares.take(tenant, bytes).map_err(full),
+            None => Ok(shares.take_up_to(tenant, reserved)),
         };
-        let bounds = Bounds { reserved, limit: reserved + more.count() };
-        Ok(Some((bounds, vec![processes, bytes, more])))
+        let more = take(&self.more, limit_bytes.map(|limit| limit - reserved))?;
+        let shared = take(&self.shared, share_limit_bytes)?;
+        let bounds = Bounds { reserved, limit: reserved + more.count(), shared: shared.count() };
+        Ok(Some((bounds, vec![processes, bytes, more, shared])))
     }
 
     async fn attach(
@@ -209,6 +218,8 @@ fn listed(host: &Host) -> ListResponse {
             allocated: of.allocated,
             taken: of.taken,
             shared: of.shared,
+            share_limit: of.quota.shared,
+            from_others: of.from_others,
         }
     };
     let of_process = |process: &ProcessFacts| {

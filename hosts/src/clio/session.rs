@@ -114,6 +114,11 @@ impl Session {
         self.attached.limit_bytes
     }
 
+    /// Bytes that other processes may share with it.
+    pub fn share_limit_bytes(&self) -> u64 {
+        self.attached.share_limit_bytes
+    }
+
     /// Data bytes of the longest packet: a write of no more is atomic, and the arguments of a call have no more.
     pub fn packet_bytes(&self) -> u32 {
         self.attached.mtu_bytes
@@ -177,6 +182,21 @@ impl Session {
     /// Frees pages of an allocated range.
     pub fn free(&mut self, address: u64, bytes: u64) -> Result<(), AskError> {
         self.ask(Operation::Free { address, bytes }).map(drop)
+    }
+
+    /// Shares whole pages of an allocated range with another process of the board, named by PID and epoch. Returns their address there,
+    /// at which it has these rights.
+    pub fn share(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        with: (u32, u16),
+        rights: Rights,
+    ) -> Result<u64, AskError> {
+        match self.ask(Operation::Share { address, bytes, with, rights })? {
+            Reply::Address(address) => Ok(address),
+            _ => Err(AskError::Unknown),
+        }
     }
 
     /// Reads bytes.

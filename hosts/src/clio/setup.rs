@@ -23,6 +23,8 @@ pub struct Wanted {
     pub reserve_bytes: u64,
     /// Bytes that the process may have allocated, the range included; `None`: twice as many as are reserved, as far as these are left.
     pub limit_bytes: Option<u64>,
+    /// Bytes that other processes may share with it beside those, 0 for none; `None`: as many as are reserved, as far as these are left.
+    pub share_limit_bytes: Option<u64>,
 }
 
 impl Wanted {
@@ -47,6 +49,8 @@ pub struct Attached {
     pub range: (u64, u64),
     /// Bytes that the process may have allocated, the range included.
     pub limit_bytes: u64,
+    /// Bytes that other processes may share with it.
+    pub share_limit_bytes: u64,
     /// Size of its pages.
     pub page_size: PageSize,
     /// Data bytes of the longest packet.
@@ -62,7 +66,7 @@ impl Attached {
         let page_size = PageSize::of_address(range.0);
         let page_size =
             page_size.map_err(|_| format!("a range at {:#x}, which names no page size", range.0))?;
-        Ok(Attached { credentials, range, limit_bytes: range.1, page_size, ..self })
+        Ok(Attached { credentials, range, limit_bytes: range.1, share_limit_bytes: 0, page_size, ..self })
     }
 
     /// Resolves when the board has ended the process, or is gone. Returns why.
@@ -74,8 +78,8 @@ impl Attached {
 /// Attaches a client to a board: to a new process, or to the one whose memory is offered to all. Errors: the board can't be reached, refuses, or answers nonsense.
 pub async fn attach(server: &Server, wanted: Wanted) -> Result<Attached, SetupError> {
     let mut client = ClioClient::new(server.channel().await?);
-    let Wanted { reserve_bytes, limit_bytes } = wanted;
-    let request = AttachRequest { reserve_bytes, limit_bytes };
+    let Wanted { reserve_bytes, limit_bytes, share_limit_bytes } = wanted;
+    let request = AttachRequest { reserve_bytes, limit_bytes, share_limit_bytes };
     let (answer, call) = server.answer(client.attach(request).await).await?;
     let small = |name: &str, number: u32| {
         u16::try_from(number).map_err(|_| server.nonsense(format!("{name} is {number}; expected 16 bits")))
@@ -115,6 +119,7 @@ pub async fn attach(server: &Server, wanted: Wanted) -> Result<Attached, SetupEr
         udp_port: small("udp_port", answer.udp_port)?,
         range: (answer.address, answer.bytes),
         limit_bytes: answer.limit_bytes,
+        share_limit_bytes: answer.share_limit_bytes,
         page_size,
         mtu_bytes: answer.mtu_bytes,
         memory: Nanos(answer.memory_ns),

@@ -8,6 +8,10 @@ pub struct AttachRequest {
     /// bytes of the board; without it, as many again as are reserved, as far as these are left
     #[prost(uint64, optional, tag = "2")]
     pub limit_bytes: ::core::option::Option<u64>,
+    /// bytes that other processes may share with it beside those, at most the bytes of the board; 0: none; without it, as many as are
+    /// reserved, as far as these are left
+    #[prost(uint64, optional, tag = "3")]
+    pub share_limit_bytes: ::core::option::Option<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AttachResponse {
@@ -43,6 +47,9 @@ pub struct AttachResponse {
     /// bytes that the process may have allocated, its range included
     #[prost(uint64, tag = "11")]
     pub limit_bytes: u64,
+    /// bytes that other processes may share with it
+    #[prost(uint64, tag = "12")]
+    pub share_limit_bytes: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRequest {}
@@ -84,6 +91,12 @@ pub struct ProcessPages {
     /// those of them that other processes have, too
     #[prost(uint32, tag = "6")]
     pub shared: u32,
+    /// pages that other processes may share with it
+    #[prost(uint32, tag = "7")]
+    pub share_limit: u32,
+    /// those that they do share with it
+    #[prost(uint32, tag = "8")]
+    pub from_others: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Process {

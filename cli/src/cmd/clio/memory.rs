@@ -39,6 +39,39 @@ pub(super) struct FreeArgs {
 }
 
 #[derive(clap::Args, Debug)]
+pub(super) struct ShareArgs {
+    #[command(flatten)]
+    board: Board,
+    /// Address of the first page
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// How many bytes, e.g. "1 MiB"; whole pages are shared
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    bytes: u64,
+    /// The other process, as ps lists it
+    #[arg(long, value_name = "PID:EPOCH", value_parser = space)]
+    with: (u32, u16),
+    /// What it may do there
+    #[arg(long, value_enum, default_value_t = Access::Read)]
+    rights: Access,
+}
+
+/// Rights of a process to what is shared with it.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Access {
+    /// Read
+    Read,
+    /// Read, write and lock
+    All,
+}
+
+/// A process: its PID and its epoch.
+fn space(text: &str) -> Result<(u32, u16), String> {
+    let numbers = text.split_once(':').and_then(|(pid, epoch)| pid.parse().ok().zip(epoch.parse().ok()));
+    numbers.ok_or_else(|| "write a PID and an epoch, e.g. 5:1, as `p4rack clio ps` lists them".to_owned())
+}
+
+#[derive(clap::Args, Debug)]
 pub(super) struct LockArgs {
     #[command(flatten)]
     board: Board,
@@ -135,6 +168,33 @@ pub(super) fn free(args: &FreeArgs) -> Result<(), String> {
         println!("{}", json!({ "address": args.address, "bytes": args.bytes }));
     } else {
         println!("freed {} bytes at {:#x}", args.bytes, args.address);
+    }
+    Ok(())
+}
+
+/// Shares pages.
+pub(super) fn share(args: &ShareArgs) -> Result<(), String> {
+    let mut session = args.board.session(None)?;
+    let rights = Rights { read: true, write: matches!(args.rights, Access::All) };
+    let (pid, epoch) = args.with;
+    let shared = session.share(args.address, args.bytes, args.with, rights).map_err(|error| {
+        let help = match error {
+            AskError::Failed(Status::NoSuchProcess) => "; `p4rack clio ps` lists the processes",
+            AskError::Failed(Status::NotPermitted) => {
+                "; the process takes nothing from others, or the range has not these rights itself"
+            }
+            AskError::Failed(Status::NoMemory) => "; it may take no more from others, see `p4rack clio ps`",
+            AskError::Failed(Status::NoSuchAddress | Status::BadRequest | Status::BadLength) => {
+                "; give the address and bytes as `p4rack clio alloc` printed them"
+            }
+            _ => "",
+        };
+        format!("sharing {} bytes at {:#x} with {pid}:{epoch}: {error}{help}", args.bytes, args.address)
+    })?;
+    if args.board.json {
+        println!("{}", json!({ "address": shared, "bytes": args.bytes, "pid": pid, "epoch": epoch }));
+    } else {
+        println!("{shared:#x} in process {pid}:{epoch}");
     }
     Ok(())
 }

@@ -35,6 +35,10 @@ enum Command {
     Alloc(memory::AllocArgs),
     /// Free memory that was allocated
     Free(memory::FreeArgs),
+    /// Share memory that was allocated with another process of the board; prints its address there
+    ///
+    /// Both have the same memory then, until the last of them frees it or ends. A process takes what its own limit permits.
+    Share(memory::ShareArgs),
     /// Take the lock in a word that is 0
     ///
     /// The owner is the process with a thread's number, which is printed: `unlock` needs it. The board releases the lock when its lease
@@ -103,6 +107,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Ps(args) => processes::run(&args),
         Command::Alloc(args) => memory::alloc(&args),
         Command::Free(args) => memory::free(&args),
+        Command::Share(args) => memory::share(&args),
         Command::Lock(args) => memory::lock(&args),
         Command::Unlock(args) => memory::unlock(&args),
         Command::Kv(command) => kv::run(command),

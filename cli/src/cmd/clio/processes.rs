@@ -50,6 +50,8 @@ fn value(listed: &ListResponse) -> Value {
                     "allocated": of.allocated,
                     "taken": of.taken,
                     "shared": of.shared,
+                    "share_limit": of.share_limit,
+                    "from_others": of.from_others,
                 })
             })
             .collect();
@@ -68,6 +70,11 @@ fn value(listed: &ListResponse) -> Value {
     json!({ "memory": memory, "processes": processes })
 }
 
+/// What names a process for good.
+fn space(process: &Process) -> String {
+    format!("{}:{}", process.pid, process.epoch)
+}
+
 fn shown(listed: &ListResponse) -> String {
     let mut out = String::new();
     for of in &listed.pages {
@@ -83,7 +90,7 @@ fn shown(listed: &ListResponse) -> String {
         );
     }
     let head = [
-        ">pid",
+        ">pid:epoch",
         "process",
         "page",
         ">allocated",
@@ -91,6 +98,7 @@ fn shown(listed: &ListResponse) -> String {
         ">shared",
         ">reserved",
         ">limit",
+        ">from others",
         ">locks",
         ">reads",
         ">calls",
@@ -102,18 +110,19 @@ fn shown(listed: &ListResponse) -> String {
         let mut first = true;
         for of in &process.pages {
             let (pid, kind) =
-                if first { (process.pid.to_string(), kind.clone()) } else { Default::default() };
+                if first { (space(process), kind.clone()) } else { Default::default() };
             let mut row = vec![pid, kind, show_size(of.page_bytes)];
             row.extend(
                 [of.allocated, of.taken, of.shared, of.reserved, of.limit].map(|pages| pages.to_string()),
             );
+            row.push(format!("{} of {}", of.from_others, of.share_limit));
             row.extend(if first { counts.clone() } else { Default::default() });
             rows.push(row);
             first = false;
         }
         if process.pages.is_empty() {
-            let mut row = vec![process.pid.to_string(), kind, "–".to_owned()];
-            row.extend(std::iter::repeat_n("–".to_owned(), 5));
+            let mut row = vec![space(process), kind, "–".to_owned()];
+            row.extend(std::iter::repeat_n("–".to_owned(), 6));
             row.extend(counts);
             rows.push(row);
         }
