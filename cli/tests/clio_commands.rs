@@ -379,6 +379,24 @@ fn a_program_in_c_is_the_papers_figure_1() {
     assert!(!output.status.success() && stderr(&output).contains("can't reach"), "{}", stderr(&output));
 }
 
+/// Runs a test program in C with these arguments, which has to find all right.
+fn calls_from_c(arguments: &[&str]) {
+    let (_folder, program, libraries) = compiled("cli/tests/clio_calls.c");
+    let output = Command::new(&program).args(arguments).env("LD_LIBRARY_PATH", &libraries).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "all right\n");
+}
+
+#[test]
+fn programs_in_c_have_limits_rights_and_shared_memory() {
+    if !have("cc", "gcc") {
+        return;
+    }
+    let board = Board::start(&["--bytes", "16 MiB", "--fence-all"]);
+    calls_from_c(&[&board.addr]);
+    calls_from_c(&[&board.addr, "", &repo("examples/clio-kv.toml").display().to_string()]);
+}
+
 #[test]
 fn the_set_up_is_encrypted_where_asked_for() {
     let Some(files) = Certificates::new() else { return };
@@ -386,7 +404,8 @@ fn the_set_up_is_encrypted_where_asked_for() {
     let path = |name: &str| files.file(name).display().to_string();
     let board = Board::start(&[
         "--bytes",
-        "1 MiB",
+        "16 MiB",
+        "--fence-all",
         "--grpc-server-ssl",
         "--grpc-server-cert",
         &path("server.pem"),
@@ -396,6 +415,9 @@ fn the_set_up_is_encrypted_where_asked_for() {
     let trusted = ["--ssl", "--cacert", &path("ca.pem")];
     board.fine(&[&["kv", "put", "a", "b"][..], &trusted].concat());
     assert_eq!(board.fine(&[&["kv", "get", "a"][..], &trusted].concat()), "b\n");
+    if have("cc", "gcc") {
+        calls_from_c(&[&board.addr, &path("ca.pem")]);
+    }
     assert!(board.refused(&["ps"]).contains("give --ssl and --cacert"), "{}", board.refused(&["ps"]));
     let open = p4rack().args(["clio", "serve", "--grpc-server-addr", "0.0.0.0:0"]).output().unwrap();
     assert!(!open.status.success() && stderr(&open).contains("--insecure"), "{}", stderr(&open));

@@ -27,8 +27,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A link to the board whose set-up service has attached a client. `thread` is the number in words of locks, by default the one that the
-    /// board has given the client.
+    /// A link to the board whose set-up service has attached a client. `thread` is the number in words of locks, by default the one that
+    /// the board has given the client.
     pub fn open(
         server: &Server,
         attached: &Attached,

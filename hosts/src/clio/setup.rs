@@ -75,7 +75,8 @@ impl Attached {
     }
 }
 
-/// Attaches a client to a board: to a new process, or to the one whose memory is offered to all. Errors: the board can't be reached, refuses, or answers nonsense.
+/// Attaches a client to a board: to a new process, or to the one whose memory is offered to all. Errors: the board can't be reached,
+/// refuses, or answers nonsense.
 pub async fn attach(server: &Server, wanted: Wanted) -> Result<Attached, SetupError> {
     let mut client = ClioClient::new(server.channel().await?);
     let Wanted { reserve_bytes, limit_bytes, share_limit_bytes } = wanted;
