@@ -73,6 +73,54 @@ fn a_command_waits_for_the_lock_of_another_one() {
 }
 
 #[test]
+fn what_was_allocated_is_written_read_and_listed() {
+    let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    let shown = board.fine(&["alloc", "100 KiB"]);
+    assert!(shown.ends_with("(128 KiB in pages of 64 KiB)\n"), "{shown}");
+    let address = shown.split(' ').next().unwrap();
+    board.fine(&["write", address, "--text", "hello, board"]);
+    assert_eq!(board.json(&["read", address, "5"])["hex"], "68656c6c6f");
+    assert!(board.fine(&["read", address, "12 B"]).contains("hello, board"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let long: Vec<u8> = (0..70_000u32).map(|nth| (nth / 7) as u8).collect();
+    fs::write(file("long"), &long).unwrap();
+    assert_eq!(board.json(&["write", address, "--file", &file("long")])["bytes"], 70_000);
+    board.fine(&["read", address, "70000", "--output", &file("back")]);
+    assert_eq!(fs::read(file("back")).unwrap(), long);
+    let read_only = board.json(&["alloc", "1", "--read-only"])["address"].as_u64().unwrap().to_string();
+    assert!(board.refused(&["write", &read_only, "--hex", "00"]).contains("--read-only"));
+    assert!(board.refused(&["read", &read_only, "65 KiB"]).contains("`p4rack clio ps` lists"));
+    assert!(board.refused(&["read", address, "0"]).contains("read 1 to"));
+    let ps = board.json(&["ps"]);
+    let all = ps["processes"].as_array().unwrap().iter().find(|one| one["kind"] == "all").unwrap();
+    let allocated: u64 =
+        all["ranges"].as_array().unwrap().iter().map(|range| range["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(allocated, (16 + 2 + 1) * (64 << 10), "{ps}");
+    assert!(board.fine(&["ps"]).contains("which these commands use"));
+}
+
+#[test]
+fn a_board_has_the_pages_and_the_table_that_it_is_started_with() {
+    let words = ["--bytes", "1 MiB", "--store", "0", "--page-size", "4 KiB", "--slots", "8"];
+    let table = ["--spare-percent", "50", "--index", "mixed", "--processes", "1"];
+    let board = Board::start(&[&words[..], &table].concat());
+    assert_eq!(board.json(&["alloc", "1"])["page_bytes"], 4_096);
+    let said = board.refused(&["verify", "--processes", "2", "--operations", "10", "--requests", "0"]);
+    assert!(said.contains("of 1 processes"), "{said}");
+    for (words, says) in [
+        (["--page-size", "8 KiB"], "no page size"),
+        (["--slots", "5"], "write 4, 8 or 16"),
+        (["--index", "other"], "write salted or mixed"),
+        (["--spare-percent", "101"], "100"),
+        (["--processes", "0"], "1"),
+    ] {
+        let output = p4rack().args(["clio", "serve"]).args(words).output().unwrap();
+        assert!(!output.status.success() && stderr(&output).contains(says), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn memory_is_shared_with_a_process_that_takes_it() {
     use p4rack_memory::clio::Session;
     let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);

@@ -11,8 +11,8 @@ use p4rack_fabric::clio::lib::NUMBER_BITS;
 use p4rack_offload::wasm::{Limits, Program};
 use p4rack_p4rt::p4rack::clio::v1::clio_server::{Clio, ClioServer};
 use p4rack_p4rt::p4rack::clio::v1::{
-    AttachRequest, AttachResponse, ListOffloadsRequest, ListOffloadsResponse, ListRequest, ListResponse,
-    LoadOffloadRequest, LoadOffloadResponse, OffloadFacts, PageUse, Process, ProcessPages,
+    AddressRange, AttachRequest, AttachResponse, ListOffloadsRequest, ListOffloadsResponse, ListRequest,
+    ListResponse, LoadOffloadRequest, LoadOffloadResponse, OffloadFacts, PageUse, Process, ProcessPages,
     RemoveOffloadRequest, RemoveOffloadResponse,
 };
 use p4rack_p4rt::transport::tls::ServerTls;
@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status};
 
+/// Ranges that are listed of a process.
+const RANGES_MAX: usize = 256;
 /// Tenants among which processes are shared by default.
 const TENANTS: u64 = 8;
 
@@ -131,11 +133,7 @@ impl Shared {
         Ok(Some((bounds, vec![processes, bytes, more, shared])))
     }
 
-    async fn attach(
-        &self,
-        tenant: Tenant,
-        request: AttachRequest,
-    ) -> Result<Lease<AttachResponse>, Status> {
+    async fn attach(&self, tenant: Tenant, request: AttachRequest) -> Result<Lease<AttachResponse>, Status> {
         let (own, shares) = self.bounds(&tenant, request)?.unzip();
         let to_all = self.offer.to_all;
         let joined = self.handle.call(move |host| host.join(to_all, own)).await.map_err(gone)?;
@@ -227,6 +225,10 @@ fn listed(host: &Host) -> ListResponse {
         let is_to_all = host.to_all.is_some_and(|all| (all.pid, all.epoch) == (space.pid, space.epoch));
         let kind = if is_to_all { "all" } else { host.names.of(space).unwrap_or("client") };
         let pages = sizes().map(|size| pages_of(process, size)).filter(|pages| pages.limit > 0);
+        // Clients of other processes know theirs.
+        let mut all = is_to_all.then(|| board.ranges_of(space)).into_iter().flatten();
+        let ranges = all.by_ref().take(RANGES_MAX).map(|(address, bytes)| AddressRange { address, bytes });
+        let ranges = ranges.collect();
         Process {
             pid: space.pid,
             epoch: space.epoch.into(),
@@ -236,6 +238,8 @@ fn listed(host: &Host) -> ListResponse {
             locks: process.locks,
             reads: process.reads,
             calls: process.calls,
+            ranges,
+            ranges_left: all.count() as u64,
         }
     };
     let processes = board.list().iter().map(of_process).collect();

@@ -124,6 +124,11 @@ impl Session {
         self.attached.mtu_bytes
     }
 
+    /// Bytes of the longest read or write.
+    pub fn request_bytes_max(&self) -> u32 {
+        self.link.config().request_bytes_max
+    }
+
     /// Operations that may be under way.
     pub fn under_way_max(&self) -> usize {
         self.link.config().requests_max.into()

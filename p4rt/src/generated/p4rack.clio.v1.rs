@@ -98,6 +98,15 @@ pub struct ProcessPages {
     #[prost(uint32, tag = "8")]
     pub from_others: u32,
 }
+/// Addresses that are allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AddressRange {
+    /// address of the first byte
+    #[prost(uint64, tag = "1")]
+    pub address: u64,
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Process {
     #[prost(uint32, tag = "1")]
@@ -122,6 +131,12 @@ pub struct Process {
     /// calls of the slow path and of offloads that are not done
     #[prost(uint32, tag = "8")]
     pub calls: u32,
+    /// allocated ranges of the process "all", by address, neighbours as one; of other processes none are listed
+    #[prost(message, repeated, tag = "9")]
+    pub ranges: ::prost::alloc::vec::Vec<AddressRange>,
+    /// ranges beyond these
+    #[prost(uint64, tag = "10")]
+    pub ranges_left: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListResponse {

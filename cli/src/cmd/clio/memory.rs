@@ -1,14 +1,16 @@
-//! `p4rack clio alloc`, `free`, `lock`, `unlock` and `chase`.
+//! `p4rack clio alloc`, `free`, `read`, `write`, `share`, `lock`, `unlock` and `chase`.
 
 use super::Board;
 use crate::cmd::adapter::text;
-use crate::cmd::values::in_hex;
+use crate::cmd::values::{Bytes, dump, hex, in_hex};
+use crate::output::{OutputFile, write_bytes};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::clio::lib::Operation;
 use p4rack_hosts::clio::{AskError, CHASE, Reply};
 use p4rack_offload::Chase;
 use p4rack_wire::clio::{Rights, Status, lock_thread};
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Pause between two tries to take a lock.
@@ -36,6 +38,40 @@ pub(super) struct FreeArgs {
     /// How many bytes, e.g. "1 MiB"
     #[arg(value_name = "SIZE", value_parser = parse_bytes)]
     bytes: u64,
+}
+
+#[derive(clap::Args, Debug)]
+pub(super) struct ReadArgs {
+    #[command(flatten)]
+    board: Board,
+    /// Address of the first byte
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// How many bytes, e.g. "1 KiB"
+    #[arg(value_name = "SIZE", value_parser = parse_bytes)]
+    bytes: u64,
+    /// Write the bytes to this file (`-` for standard output) instead of showing them
+    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
+    output: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(super) struct WriteArgs {
+    #[command(flatten)]
+    board: Board,
+    /// Address of the first byte
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// Write these characters
+    #[arg(long, group = "what")]
+    text: Option<String>,
+    /// Write these bytes, e.g. 00ff10
+    #[arg(long, group = "what", value_parser = hex)]
+    hex: Option<Bytes>,
+    /// Write the contents of this file
+    #[arg(long, group = "what", value_name = "FILE")]
+    file: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -147,7 +183,7 @@ pub(super) fn alloc(args: &AllocArgs) -> Result<(), String> {
     if args.board.json {
         println!("{}", json!({ "address": address, "bytes": whole, "page_bytes": page.bytes() }));
     } else {
-        println!("{address:#x} ({} in pages of {})", show_size(whole), page.name());
+        println!("{address:#x} ({} in pages of {})", show_size(whole), show_size(page.bytes()));
     }
     Ok(())
 }
@@ -168,6 +204,67 @@ pub(super) fn free(args: &FreeArgs) -> Result<(), String> {
         println!("{}", json!({ "address": args.address, "bytes": args.bytes }));
     } else {
         println!("freed {} bytes at {:#x}", args.bytes, args.address);
+    }
+    Ok(())
+}
+
+/// What helps with bytes that can't be accessed.
+fn access_help(error: &AskError) -> &'static str {
+    match error {
+        AskError::Failed(Status::NoSuchAddress) => "; `p4rack clio ps` lists what is allocated",
+        AskError::Failed(Status::NotPermitted) => "; the range was allocated with --read-only, or shared to be read",
+        _ => "",
+    }
+}
+
+/// Reads bytes.
+pub(super) fn read(args: &ReadArgs) -> Result<(), String> {
+    let ReadArgs { board, address, bytes, output } = args;
+    let file = match output {
+        Some(path) if path != Path::new("-") => Some(OutputFile::open("--output", path)?),
+        _ => None,
+    };
+    let mut session = board.session(None)?;
+    let most = session.request_bytes_max();
+    let count = u32::try_from(*bytes).ok().filter(|count| (1..=most).contains(count));
+    let count = count.ok_or_else(|| format!("{bytes} bytes: read 1 to {most} at a time"))?;
+    let found = session.read(*address, count).map_err(|error| {
+        format!("reading {bytes} bytes at {address:#x}: {error}{}", access_help(&error))
+    })?;
+    match (file, output) {
+        (Some(file), _) => file.write(&found)?,
+        (None, Some(_)) => write_bytes(&found),
+        (None, None) if board.json => {
+            println!("{}", json!({ "address": address, "bytes": found.len(), "hex": in_hex(&found) }));
+        }
+        (None, None) => print!("{}", dump(*address, &found)),
+    }
+    Ok(())
+}
+
+/// Writes bytes.
+pub(super) fn write(args: &WriteArgs) -> Result<(), String> {
+    let WriteArgs { board, address, text, hex, file } = args;
+    let bytes = match (text, hex, file) {
+        (Some(text), ..) => text.clone().into_bytes(),
+        (_, Some(Bytes(bytes)), _) => bytes.clone(),
+        (.., Some(path)) => {
+            std::fs::read(path).map_err(|error| format!("--file: {}: {error}", path.display()))?
+        }
+        _ => Vec::new(),
+    };
+    let mut session = board.session(None)?;
+    let (count, most) = (bytes.len(), session.request_bytes_max());
+    if !u32::try_from(count).is_ok_and(|count| (1..=most).contains(&count)) {
+        return Err(format!("{count} bytes: write 1 to {most} at a time"));
+    }
+    session.write(*address, &bytes).map_err(|error| {
+        format!("writing {count} bytes at {address:#x}: {error}{}", access_help(&error))
+    })?;
+    if board.json {
+        println!("{}", json!({ "address": address, "bytes": count }));
+    } else {
+        println!("wrote {count} bytes at {address:#x}");
     }
     Ok(())
 }

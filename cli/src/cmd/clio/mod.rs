@@ -26,7 +26,7 @@ enum Command {
     /// Prints a line "ready …" when clients can join. Ends on SIGTERM or SIGINT. On a host of a rack, `p4rack memory serve --way clio` does
     /// the same with what the description says.
     Serve(Box<serve::Args>),
-    /// List a board's processes, with their pages, quotas, locks and calls
+    /// List a board's processes, with their pages, quotas, locks and calls, and what is allocated in the one that these commands use
     Ps(processes::Args),
     /// Allocate memory, which is zeros; prints its address
     ///
@@ -35,6 +35,10 @@ enum Command {
     Alloc(memory::AllocArgs),
     /// Free memory that was allocated
     Free(memory::FreeArgs),
+    /// Read bytes of what was allocated
+    Read(memory::ReadArgs),
+    /// Write bytes
+    Write(memory::WriteArgs),
     /// Share memory that was allocated with another process of the board; prints its address there
     ///
     /// Both have the same memory then, until the last of them frees it or ends. A process takes what its own limit permits.
@@ -107,6 +111,8 @@ pub fn run(args: Args) -> ExitCode {
         Command::Ps(args) => processes::run(&args),
         Command::Alloc(args) => memory::alloc(&args),
         Command::Free(args) => memory::free(&args),
+        Command::Read(args) => memory::read(&args),
+        Command::Write(args) => memory::write(&args),
         Command::Share(args) => memory::share(&args),
         Command::Lock(args) => memory::lock(&args),
         Command::Unlock(args) => memory::unlock(&args),

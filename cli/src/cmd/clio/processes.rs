@@ -55,6 +55,8 @@ fn value(listed: &ListResponse) -> Value {
                 })
             })
             .collect();
+        let ranges: Vec<Value> =
+            process.ranges.iter().map(|of| json!({ "address": of.address, "bytes": of.bytes })).collect();
         json!({
             "pid": process.pid,
             "epoch": process.epoch,
@@ -64,6 +66,8 @@ fn value(listed: &ListResponse) -> Value {
             "locks": process.locks,
             "reads": process.reads,
             "calls": process.calls,
+            "ranges": ranges,
+            "ranges_left": process.ranges_left,
         })
     };
     let processes: Vec<Value> = listed.processes.iter().map(of_process).collect();
@@ -109,8 +113,7 @@ fn shown(listed: &ListResponse) -> String {
         let counts = [process.locks, process.reads, process.calls].map(|count| count.to_string());
         let mut first = true;
         for of in &process.pages {
-            let (pid, kind) =
-                if first { (space(process), kind.clone()) } else { Default::default() };
+            let (pid, kind) = if first { (space(process), kind.clone()) } else { Default::default() };
             let mut row = vec![pid, kind, show_size(of.page_bytes)];
             row.extend(
                 [of.allocated, of.taken, of.shared, of.reserved, of.limit].map(|pages| pages.to_string()),
@@ -127,5 +130,15 @@ fn shown(listed: &ListResponse) -> String {
             rows.push(row);
         }
     }
-    out + &rows.text()
+    out += &rows.text();
+    for process in listed.processes.iter().filter(|process| !process.ranges.is_empty()) {
+        out += &format!("allocated in {}, which these commands use:\n", space(process));
+        for of in &process.ranges {
+            out += &format!("  {:#x}  {}\n", of.address, show_size(of.bytes));
+        }
+        if process.ranges_left > 0 {
+            out += &format!("  and {} more ranges\n", process.ranges_left);
+        }
+    }
+    out
 }
