@@ -102,8 +102,8 @@ fn what_was_allocated_is_written_read_and_listed() {
 
 #[test]
 fn a_board_has_the_pages_and_the_table_that_it_is_started_with() {
-    let words = ["--bytes", "1 MiB", "--store", "0", "--page-size", "4 KiB", "--slots", "8"];
-    let table = ["--spare-percent", "50", "--index", "mixed", "--processes", "1"];
+    let words = ["--bytes", "1 MiB", "--store", "0", "--page-size", "4 KiB", "--slots", "16"];
+    let table = ["--spare-percent", "90", "--index", "mixed", "--processes", "1"];
     let board = Board::start(&[&words[..], &table].concat());
     assert_eq!(board.json(&["alloc", "1"])["page_bytes"], 4_096);
     let said = board.refused(&["verify", "--processes", "2", "--operations", "10", "--requests", "0"]);
