@@ -13,6 +13,7 @@ use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -106,7 +107,7 @@ fn a_board_has_the_pages_and_the_table_that_it_is_started_with() {
     let table = ["--spare-percent", "90", "--index", "mixed", "--processes", "1"];
     let board = Board::start(&[&words[..], &table].concat());
     assert_eq!(board.json(&["alloc", "1"])["page_bytes"], 4_096);
-    let said = board.refused(&["verify", "--processes", "2", "--operations", "10", "--requests", "0"]);
+    let said = board.refused(&["verify", "--processes", "2", "--operations", "10000000", "--requests", "0"]);
     assert!(said.contains("of 1 processes"), "{said}");
     for (words, says) in [
         (["--page-size", "8 KiB"], "no page size"),
@@ -121,6 +122,39 @@ fn a_board_has_the_pages_and_the_table_that_it_is_started_with() {
 }
 
 #[test]
+fn commands_act_in_a_process_that_is_held() {
+    let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("process");
+    let held = file.to_str().unwrap();
+    let mut command = p4rack();
+    command.args(["clio", "hold", held, "--reserve", "128 KiB", "--limit", "256 KiB", "--json"]);
+    let mut holding = Running::start(command.args(["--share-limit", "0", "--board", &board.addr]));
+    let ready: Value = serde_json::from_str(&holding.until("ready")).unwrap();
+    assert_eq!((&ready["limit_bytes"], &ready["share_limit_bytes"]), (&(256 << 10).into(), &0.into()));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let address = board.json(&["alloc", "128 KiB", "--in", held])["address"].as_u64().unwrap().to_string();
+    assert!(board.refused(&["alloc", "1", "--in", held]).contains("no memory"));
+    board.fine(&["write", &address, "--text", "mine", "--in", held]);
+    assert_eq!(board.json(&["read", &address, "4", "--in", held])["hex"], "6d696e65");
+    // The same address is another one's in the process that is offered to all.
+    let other = board.run(&["read", &address, "4", "--json"]);
+    assert!(!stdout(&other).contains("6d696e65"), "{}", stdout(&other));
+    let with = format!("{}:{}", ready["pid"], ready["epoch"]);
+    let said = board.refused(&["share", &address, "--bytes", "1", "--with", &with]);
+    assert!(said.contains("the process takes nothing from others"), "{said}");
+    board.fine(&["free", &address, "128 KiB", "--in", held]);
+    board.fine(&["alloc", "64 KiB", "--in", held]);
+    let id = holding.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(holding.0.wait().unwrap().success() && !file.exists());
+    let said = board.refused(&["alloc", "1", "--in", held]);
+    assert!(said.contains("--in:"), "{said}");
+    let is_gone = || board.json(&["ps"])["processes"].as_array().unwrap().len() == 2;
+    assert!(wait_until(LIMIT, is_gone), "{}", board.fine(&["ps"]));
+}
+
+#[test]
 fn memory_is_shared_with_a_process_that_takes_it() {
     use p4rack_memory::clio::Session;
     let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
@@ -128,9 +162,8 @@ fn memory_is_shared_with_a_process_that_takes_it() {
     let server = p4rack_hosts::roce::setup::Server { addr: board.addr.clone(), tls: None };
     let mut other = Session::open(&server, 4_096, Default::default()).unwrap();
     let with = format!("{}:{}", other.credentials().pid, other.credentials().epoch);
-    let share = |bytes: &str, with: &str| {
-        ["share", &address, "--bytes", bytes, "--with", with].map(str::to_owned)
-    };
+    let share =
+        |bytes: &str, with: &str| ["share", &address, "--bytes", bytes, "--with", with].map(str::to_owned);
     let words = share("4 KiB", &with);
     let words = words.each_ref().map(String::as_str);
     let there = board.json(&words)["address"].as_u64().unwrap();

@@ -9,6 +9,7 @@ use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
 use p4rack_wire::clio::{PageSize, Rights, Status};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Time after which an operation that waits looks again.
@@ -55,7 +56,7 @@ pub struct Session {
     under_way: usize,
     attached: Attached,
     // Dropped last: the call of `attached` runs on it.
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Session {
@@ -76,7 +77,7 @@ impl Session {
         let runtime = runtime()?;
         let attached = runtime.block_on(attach(server, wanted))?;
         let link = Link::open(server, &attached, thread, patience)?;
-        Ok(Session { link, under_way: 0, attached, _runtime: runtime })
+        Ok(Session { link, under_way: 0, attached, runtime })
     }
 
     /// A client of a process whose rights were handed on: it has this range, and ends whenever its owner ends it. Errors: the board can't
@@ -87,11 +88,28 @@ impl Session {
         range: (u64, u64),
         patience: Patience,
     ) -> Result<Session, ClioError> {
+        Session::open_granted_as(server, credentials, range, None, patience)
+    }
+
+    /// The same with `thread` as [`open_as`](Self::open_as) has it.
+    pub fn open_granted_as(
+        server: &Server,
+        credentials: Credentials,
+        range: (u64, u64),
+        thread: Option<u16>,
+        patience: Patience,
+    ) -> Result<Session, ClioError> {
         let runtime = runtime()?;
         let attached = runtime.block_on(attach(server, Wanted::default()))?;
         let attached = attached.granted(credentials, range).map_err(ClioError::Broken)?;
-        let link = Link::open(server, &attached, None, patience)?;
-        Ok(Session { link, under_way: 0, attached, _runtime: runtime })
+        let link = Link::open(server, &attached, thread, patience)?;
+        Ok(Session { link, under_way: 0, attached, runtime })
+    }
+
+    /// Waits for the end of the client's process, or of the board, for this long. Returns why it has ended.
+    pub fn ended(&mut self, within: Duration) -> Option<String> {
+        let Session { attached, runtime, .. } = self;
+        runtime.block_on(async { tokio::time::timeout(within, attached.ended()).await.ok() })
     }
 
     /// The process.

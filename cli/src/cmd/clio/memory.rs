@@ -1,6 +1,6 @@
 //! `p4rack clio alloc`, `free`, `read`, `write`, `share`, `lock`, `unlock` and `chase`.
 
-use super::Board;
+use super::{Board, InProcess};
 use crate::cmd::adapter::text;
 use crate::cmd::values::{Bytes, dump, hex, in_hex};
 use crate::output::{OutputFile, write_bytes};
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(clap::Args, Debug)]
 pub(super) struct AllocArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// How many bytes, e.g. "1 MiB"; whole pages are allocated
     #[arg(value_name = "SIZE", value_parser = parse_bytes)]
     bytes: u64,
@@ -31,7 +31,7 @@ pub(super) struct AllocArgs {
 #[derive(clap::Args, Debug)]
 pub(super) struct FreeArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the first page, as alloc printed it
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -43,7 +43,7 @@ pub(super) struct FreeArgs {
 #[derive(clap::Args, Debug)]
 pub(super) struct ReadArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the first byte
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -59,7 +59,7 @@ pub(super) struct ReadArgs {
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(super) struct WriteArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the first byte
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -77,7 +77,7 @@ pub(super) struct WriteArgs {
 #[derive(clap::Args, Debug)]
 pub(super) struct ShareArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the first page
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -110,7 +110,7 @@ fn space(text: &str) -> Result<(u32, u16), String> {
 #[derive(clap::Args, Debug)]
 pub(super) struct LockArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the word, a multiple of 8
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -126,7 +126,7 @@ pub(super) struct LockArgs {
 #[derive(clap::Args, Debug)]
 pub(super) struct UnlockArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the word, a multiple of 8
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -138,7 +138,7 @@ pub(super) struct UnlockArgs {
 #[derive(clap::Args, Debug)]
 pub(super) struct ChaseArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the first node
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -212,7 +212,9 @@ pub(super) fn free(args: &FreeArgs) -> Result<(), String> {
 fn access_help(error: &AskError) -> &'static str {
     match error {
         AskError::Failed(Status::NoSuchAddress) => "; `p4rack clio ps` lists what is allocated",
-        AskError::Failed(Status::NotPermitted) => "; the range was allocated with --read-only, or shared to be read",
+        AskError::Failed(Status::NotPermitted) => {
+            "; the range was allocated with --read-only, or shared to be read"
+        }
         _ => "",
     }
 }
@@ -228,9 +230,9 @@ pub(super) fn read(args: &ReadArgs) -> Result<(), String> {
     let most = session.request_bytes_max();
     let count = u32::try_from(*bytes).ok().filter(|count| (1..=most).contains(count));
     let count = count.ok_or_else(|| format!("{bytes} bytes: read 1 to {most} at a time"))?;
-    let found = session.read(*address, count).map_err(|error| {
-        format!("reading {bytes} bytes at {address:#x}: {error}{}", access_help(&error))
-    })?;
+    let found = session
+        .read(*address, count)
+        .map_err(|error| format!("reading {bytes} bytes at {address:#x}: {error}{}", access_help(&error)))?;
     match (file, output) {
         (Some(file), _) => file.write(&found)?,
         (None, Some(_)) => write_bytes(&found),
@@ -258,9 +260,9 @@ pub(super) fn write(args: &WriteArgs) -> Result<(), String> {
     if !u32::try_from(count).is_ok_and(|count| (1..=most).contains(&count)) {
         return Err(format!("{count} bytes: write 1 to {most} at a time"));
     }
-    session.write(*address, &bytes).map_err(|error| {
-        format!("writing {count} bytes at {address:#x}: {error}{}", access_help(&error))
-    })?;
+    session
+        .write(*address, &bytes)
+        .map_err(|error| format!("writing {count} bytes at {address:#x}: {error}{}", access_help(&error)))?;
     if board.json {
         println!("{}", json!({ "address": address, "bytes": count }));
     } else {
