@@ -28,6 +28,9 @@ typedef struct p4rack_clio p4rack_clio;
 /* Whether a call waits for the end of its operation. */
 typedef enum p4rack_clio_mode { P4RACK_CLIO_SYNC = 0, P4RACK_CLIO_ASYNC = 1 } p4rack_clio_mode;
 
+/* Rights to memory, to be added up. Locks and atomic operations need both. */
+typedef enum p4rack_clio_rights { P4RACK_CLIO_READ = 1, P4RACK_CLIO_WRITE = 2, P4RACK_CLIO_ALL = 3 } p4rack_clio_rights;
+
 /* An operation. Of a synchronous one, `status` says how it ended; of an asynchronous one P4RACK_MEMORY_OK that it was accepted. */
 typedef struct p4rack_clio_event {
     uint64_t number;             /* 0: it has ended, or was not accepted */
@@ -35,14 +38,41 @@ typedef struct p4rack_clio_event {
 } p4rack_clio_event;
 
 /*
- * Opens a client of the board with this set-up service, HOST:PORT. With `reserve_bytes` above 0 its process is a new one with that many
- * bytes, which ends with the handle; with 0 it is the process whose memory the board offers to all. Returns NULL if it fails; then `error`,
- * which may be NULL, receives the reason, cut off at `error_length` bytes with its final zero.
+ * Opens a client of the board with this set-up service, HOST:PORT. With `reserve_bytes` above 0 its process is a new one with a range of
+ * that many bytes, which ends with the handle, and may allocate as many again, as far as the board has these left; with 0 it is the
+ * process whose memory the board offers to all. Returns NULL if it fails; then `error`, which may be NULL, receives the reason, cut off at
+ * `error_length` bytes with its final zero.
  */
 p4rack_clio *p4rack_clio_open(const char *board, uint64_t reserve_bytes, char *error, size_t error_length);
 
+/* No bytes, where 0 leaves the limit to the board. */
+#define P4RACK_CLIO_NONE UINT64_MAX
+
+/* Where a board is, and what a handle asks for. Set all of it to zero first (`= {0}`): later versions may add fields at the end. */
+typedef struct p4rack_clio_options {
+    const char *board;          /* its set-up service, HOST:PORT; NULL: the one of host `at` in `rack` */
+    const char *rack;           /* a rack's description, whose [clio] says how long to wait for answers; or NULL */
+    const char *at;             /* name of the host with the board; only with `rack` */
+    const char *ca;             /* certificate authority of the board, PEM file: the set-up is encrypted; NULL: it is not */
+    const char *cert;           /* our certificate, PEM file, or NULL; only with `key` and `ca` */
+    const char *key;            /* its key, PEM file */
+    const char *server_name;    /* name in the board's certificate, if it differs from the address, or NULL */
+    uint64_t reserve_bytes;     /* bytes of the range of a process of its own; 0: the process whose memory is offered to all */
+    uint64_t limit_bytes;       /* with reserve_bytes: what the process may have allocated, that range included; 0: twice
+                                   reserve_bytes, as far as the board has these left */
+    uint64_t share_limit_bytes; /* with reserve_bytes: what other processes may share with it; 0: as many as reserve_bytes, as far as the
+                                   board has these left; P4RACK_CLIO_NONE: none */
+} p4rack_clio_options;
+
+/* Opens a client with options. Packets are not encrypted, the set-up is if `ca` is given. Returns as p4rack_clio_open does. */
+p4rack_clio *p4rack_clio_open_with(const p4rack_clio_options *options, char *error, size_t error_length);
+
 /* Closes a handle; NULL is ignored. Operations under way are abandoned. */
 void p4rack_clio_close(p4rack_clio *clio);
+
+/* PID of the handle's process, 0 for a handle that is NULL. `epoch`, which may be NULL, receives which of the processes with this PID it
+ * is. Others share memory with it by both. */
+uint32_t p4rack_clio_process(const p4rack_clio *clio, uint16_t *epoch);
 
 /* The range that the process has from its beginning. */
 uint64_t p4rack_clio_start(const p4rack_clio *clio, uint64_t *bytes);
@@ -51,8 +81,22 @@ uint64_t p4rack_clio_start(const p4rack_clio *clio, uint64_t *bytes);
  * receives why: P4RACK_MEMORY_FULL if memory is short. */
 uint64_t p4rack_clio_ralloc(p4rack_clio *clio, uint64_t bytes, p4rack_memory_status *status);
 
-/* Frees pages of an allocated range. */
+/* The same with rights, some of p4rack_clio_rights, and in either mode. `address` receives the address, and 0 before; of an asynchronous
+ * call, when rpoll has returned its event. */
+p4rack_clio_event p4rack_clio_ralloc_with(p4rack_clio *clio, uint64_t bytes, uint32_t rights, uint64_t *address, p4rack_clio_mode mode);
+
+/* Frees pages of an allocated range. The process may allocate as many again. */
 p4rack_memory_status p4rack_clio_rfree(p4rack_clio *clio, uint64_t address, uint64_t bytes);
+
+/* The same in either mode. Later operations of the handle on these pages begin when it has ended. */
+p4rack_clio_event p4rack_clio_rfree_with(p4rack_clio *clio, uint64_t address, uint64_t bytes, p4rack_clio_mode mode);
+
+/* Shares whole pages of an allocated range with another process of the board, which has these rights to them. Returns their address there;
+ * 0 if it fails, and `status`, which may be NULL, receives why: P4RACK_MEMORY_NOT_PERMITTED if the process takes none, or the range has
+ * fewer rights; P4RACK_MEMORY_FULL if it takes no more; P4RACK_MEMORY_BAD_OPERATION if there is no such process. The memory is freed when
+ * both have freed it, or ended. */
+uint64_t p4rack_clio_rshare(p4rack_clio *clio, uint64_t address, uint64_t bytes, uint32_t pid, uint16_t epoch, uint32_t rights,
+                            p4rack_memory_status *status);
 
 /* Reads bytes. After an asynchronous read they are valid when rpoll has returned its event. */
 p4rack_clio_event p4rack_clio_rread(p4rack_clio *clio, uint64_t address, void *bytes, size_t length, p4rack_clio_mode mode);
@@ -77,6 +121,9 @@ p4rack_memory_status p4rack_clio_runlock(p4rack_clio *clio, uint64_t lock);
 
 /* The board executes later requests after all requests of this process that it has under way. */
 p4rack_memory_status p4rack_clio_rfence(p4rack_clio *clio);
+
+/* The same for the requests of all processes, as in the paper. P4RACK_MEMORY_NOT_PERMITTED: the board was not started with --fence-all. */
+p4rack_memory_status p4rack_clio_rfence_all(p4rack_clio *clio);
 
 /* Calls an offload by number. `results` receives at most `length` bytes of its results, `count` how many there are; both may be NULL.
  * P4RACK_MEMORY_OUT_OF_BOUNDS: it found nothing. */
@@ -103,6 +150,12 @@ p4rack_memory_status p4rack_clio_rchase(p4rack_clio *clio, const p4rack_clio_cha
 /* The board's key-value store. Keys have 1 to 255 bytes, values at most 64 KB. P4RACK_MEMORY_OUT_OF_BOUNDS: there is no such key. */
 p4rack_memory_status p4rack_clio_kv_put(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
                                         size_t value_bytes);
+/* Creates a key. P4RACK_MEMORY_NOT_PERMITTED: it is there already. */
+p4rack_memory_status p4rack_clio_kv_create(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
+                                           size_t value_bytes);
+/* Changes the value of a key that is there. */
+p4rack_memory_status p4rack_clio_kv_update(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
+                                           size_t value_bytes);
 /* `value` receives at most `length` bytes, `count`, which may be NULL, how many the value has. */
 p4rack_memory_status p4rack_clio_kv_get(p4rack_clio *clio, const void *key, size_t key_bytes, void *value, size_t length,
                                         size_t *count);

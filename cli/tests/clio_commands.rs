@@ -13,8 +13,9 @@ use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -25,17 +26,22 @@ fn memory_is_allocated_locked_and_freed() {
     let allocated = board.json(&["alloc", "100 KiB"]);
     assert_eq!((&allocated["bytes"], &allocated["page_bytes"]), (&(128 << 10).into(), &(64 << 10).into()));
     let address = allocated["address"].as_u64().unwrap().to_string();
-    assert_eq!(board.json(&["lock", &address, "--thread", "0"])["state"], "locked");
+    let locked = board.json(&["lock", &address]);
+    assert_eq!(locked["state"], "locked");
+    let thread = locked["thread"].as_u64().unwrap().to_string();
     let ps = board.json(&["ps"]);
     let all = &ps["processes"].as_array().unwrap().iter().find(|one| one["kind"] == "all").unwrap();
     assert_eq!((&all["locks"], &all["pages"][0]["allocated"]), (&1.into(), &(64 + 2).into()), "{ps}");
     assert_eq!(ps["memory"][0]["frames"], 64);
-    let said = board.refused(&["lock", &address, "--thread", "7"]);
-    assert!(said.contains("thread 0 of process") && said.contains("--wait"), "{said}");
-    let said = board.refused(&["unlock", &address, "--thread", "7"]);
+    // Another command is another client.
+    let said = board.refused(&["lock", &address]);
+    assert!(said.contains(&format!("thread {thread} of process")) && said.contains("--wait"), "{said}");
+    let said = board.refused(&["unlock", &address, "--thread", "61440"]);
     assert!(said.contains("not owner") && said.contains("--thread"), "{said}");
-    board.fine(&["unlock", &address]);
-    board.fine(&["lock", &address, "--thread", "7", "--wait", "1"]);
+    board.fine(&["unlock", &address, "--thread", &thread]);
+    assert_eq!(board.json(&["lock", &address, "--thread", "61440"])["thread"], 61_440);
+    board.fine(&["lock", &address, "--thread", "61440", "--wait", "1"]);
+    board.fine(&["unlock", &address, "--thread", "61440"]);
     assert!(board.refused(&["lock", "13"]).contains("multiple of 8"));
     let said = board.refused(&["alloc", "5 MiB"]);
     assert!(said.contains("the board refuses: no ") && said.contains("free some first"), "{said}");
@@ -44,6 +50,137 @@ fn memory_is_allocated_locked_and_freed() {
     assert!(said.contains("as `p4rack clio alloc` printed them"), "{said}");
     let shown = board.fine(&["ps"]);
     assert!(shown.contains("memory: 4 MiB in 64 pages of 64 KiB") && shown.contains("chase"), "{shown}");
+}
+
+/// The lock is extended until the second command has looked at it, so that its end is the owner's and not the lease's.
+#[test]
+fn a_command_waits_for_the_lock_of_another_one() {
+    let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    let address = board.json(&["alloc", "4 KiB"])["address"].as_u64().unwrap().to_string();
+    let first = board.json(&["lock", &address])["thread"].as_u64().unwrap();
+    let mut waiting = p4rack();
+    waiting.args(["clio", "lock", &address, "--wait", "600", "--json", "--board", &board.addr]);
+    let mut waiting = waiting.stdout(Stdio::piped()).spawn().unwrap();
+    let first = first.to_string();
+    for _ in 0..20 {
+        board.fine(&["lock", &address, "--thread", &first]);
+        assert!(waiting.try_wait().unwrap().is_none(), "it waits as long as another thread has the lock");
+    }
+    board.fine(&["unlock", &address, "--thread", &first]);
+    let output = waiting.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let second: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_ne!(second["thread"].as_u64().unwrap().to_string(), first);
+}
+
+#[test]
+fn what_was_allocated_is_written_read_and_listed() {
+    let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    let shown = board.fine(&["alloc", "100 KiB"]);
+    assert!(shown.ends_with("(128 KiB in pages of 64 KiB)\n"), "{shown}");
+    let address = shown.split(' ').next().unwrap();
+    board.fine(&["write", address, "--text", "hello, board"]);
+    assert_eq!(board.json(&["read", address, "5"])["hex"], "68656c6c6f");
+    assert!(board.fine(&["read", address, "12 B"]).contains("hello, board"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let long: Vec<u8> = (0..70_000u32).map(|nth| (nth / 7) as u8).collect();
+    fs::write(file("long"), &long).unwrap();
+    assert_eq!(board.json(&["write", address, "--file", &file("long")])["bytes"], 70_000);
+    board.fine(&["read", address, "70000", "--output", &file("back")]);
+    assert_eq!(fs::read(file("back")).unwrap(), long);
+    let read_only = board.json(&["alloc", "1", "--read-only"])["address"].as_u64().unwrap().to_string();
+    assert!(board.refused(&["write", &read_only, "--hex", "00"]).contains("--read-only"));
+    assert!(board.refused(&["read", &read_only, "65 KiB"]).contains("`p4rack clio ps` lists"));
+    assert!(board.refused(&["read", address, "0"]).contains("read 1 to"));
+    let ps = board.json(&["ps"]);
+    let all = ps["processes"].as_array().unwrap().iter().find(|one| one["kind"] == "all").unwrap();
+    let allocated: u64 =
+        all["ranges"].as_array().unwrap().iter().map(|range| range["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(allocated, (16 + 2 + 1) * (64 << 10), "{ps}");
+    assert!(board.fine(&["ps"]).contains("which these commands use"));
+}
+
+#[test]
+fn a_board_has_the_pages_and_the_table_that_it_is_started_with() {
+    let words = ["--bytes", "1 MiB", "--store", "0", "--page-size", "4 KiB", "--slots", "16"];
+    let table = ["--spare-percent", "90", "--index", "mixed", "--processes", "1"];
+    let board = Board::start(&[&words[..], &table].concat());
+    assert_eq!(board.json(&["alloc", "1"])["page_bytes"], 4_096);
+    let said = board.refused(&["verify", "--processes", "2", "--operations", "10000000", "--requests", "0"]);
+    assert!(said.contains("of 1 processes"), "{said}");
+    for (words, says) in [
+        (["--page-size", "8 KiB"], "no page size"),
+        (["--slots", "5"], "write 4, 8 or 16"),
+        (["--index", "other"], "write salted or mixed"),
+        (["--spare-percent", "101"], "100"),
+        (["--processes", "0"], "1"),
+    ] {
+        let output = p4rack().args(["clio", "serve"]).args(words).output().unwrap();
+        assert!(!output.status.success() && stderr(&output).contains(says), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn commands_act_in_a_process_that_is_held() {
+    let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("process");
+    let held = file.to_str().unwrap();
+    let mut command = p4rack();
+    command.args(["clio", "hold", held, "--reserve", "128 KiB", "--limit", "256 KiB", "--json"]);
+    let mut holding = Running::start(command.args(["--share-limit", "0", "--board", &board.addr]));
+    let ready: Value = serde_json::from_str(&holding.until("ready")).unwrap();
+    assert_eq!((&ready["limit_bytes"], &ready["share_limit_bytes"]), (&(256 << 10).into(), &0.into()));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let address = board.json(&["alloc", "128 KiB", "--in", held])["address"].as_u64().unwrap().to_string();
+    assert!(board.refused(&["alloc", "1", "--in", held]).contains("no memory"));
+    board.fine(&["write", &address, "--text", "mine", "--in", held]);
+    assert_eq!(board.json(&["read", &address, "4", "--in", held])["hex"], "6d696e65");
+    // The same address is another one's in the process that is offered to all.
+    let other = board.run(&["read", &address, "4", "--json"]);
+    assert!(!stdout(&other).contains("6d696e65"), "{}", stdout(&other));
+    let with = format!("{}:{}", ready["pid"], ready["epoch"]);
+    let said = board.refused(&["share", &address, "--bytes", "1", "--with", &with]);
+    assert!(said.contains("the process takes nothing from others"), "{said}");
+    board.fine(&["free", &address, "128 KiB", "--in", held]);
+    board.fine(&["alloc", "64 KiB", "--in", held]);
+    let id = holding.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(holding.0.wait().unwrap().success() && !file.exists());
+    let said = board.refused(&["alloc", "1", "--in", held]);
+    assert!(said.contains("--in:"), "{said}");
+    let is_gone = || board.json(&["ps"])["processes"].as_array().unwrap().len() == 2;
+    assert!(wait_until(LIMIT, is_gone), "{}", board.fine(&["ps"]));
+}
+
+#[test]
+fn memory_is_shared_with_a_process_that_takes_it() {
+    use p4rack_memory::clio::Session;
+    let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
+    let address = board.json(&["alloc", "8 KiB"])["address"].as_u64().unwrap().to_string();
+    let server = p4rack_hosts::roce::setup::Server { addr: board.addr.clone(), tls: None };
+    let mut other = Session::open(&server, 4_096, Default::default()).unwrap();
+    let with = format!("{}:{}", other.credentials().pid, other.credentials().epoch);
+    let share =
+        |bytes: &str, with: &str| ["share", &address, "--bytes", bytes, "--with", with].map(str::to_owned);
+    let words = share("4 KiB", &with);
+    let words = words.each_ref().map(String::as_str);
+    let there = board.json(&words)["address"].as_u64().unwrap();
+    assert_eq!(other.read(there, 5).unwrap(), [0; 5]);
+    assert!(other.write(there, b"x").unwrap_err().to_string().contains("not permitted"));
+    let shown = board.fine(&["ps"]);
+    assert!(shown.contains("1 of 1") && shown.contains(&with), "{shown}");
+    for (bytes, with, says) in [
+        ("4 KiB", &*with, "it may take no more"),
+        ("4 KiB", "77:1", "lists the processes"),
+        ("4 KiB", "77", "write a PID and an epoch"),
+        ("1 MiB", &*with, "as `p4rack clio alloc` printed them"),
+    ] {
+        let words = share(bytes, with);
+        let said = board.refused(&words.each_ref().map(String::as_str));
+        assert!(said.contains(says), "{said}");
+    }
 }
 
 #[test]
@@ -323,6 +460,24 @@ fn a_program_in_c_is_the_papers_figure_1() {
     assert!(!output.status.success() && stderr(&output).contains("can't reach"), "{}", stderr(&output));
 }
 
+/// Runs a test program in C with these arguments, which has to find all right.
+fn calls_from_c(arguments: &[&str]) {
+    let (_folder, program, libraries) = compiled("cli/tests/clio_calls.c");
+    let output = Command::new(&program).args(arguments).env("LD_LIBRARY_PATH", &libraries).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "all right\n");
+}
+
+#[test]
+fn programs_in_c_have_limits_rights_and_shared_memory() {
+    if !have("cc", "gcc") {
+        return;
+    }
+    let board = Board::start(&["--bytes", "16 MiB", "--fence-all"]);
+    calls_from_c(&[&board.addr]);
+    calls_from_c(&[&board.addr, "", &repo("examples/clio-kv.toml").display().to_string()]);
+}
+
 #[test]
 fn the_set_up_is_encrypted_where_asked_for() {
     let Some(files) = Certificates::new() else { return };
@@ -330,7 +485,8 @@ fn the_set_up_is_encrypted_where_asked_for() {
     let path = |name: &str| files.file(name).display().to_string();
     let board = Board::start(&[
         "--bytes",
-        "1 MiB",
+        "16 MiB",
+        "--fence-all",
         "--grpc-server-ssl",
         "--grpc-server-cert",
         &path("server.pem"),
@@ -340,6 +496,9 @@ fn the_set_up_is_encrypted_where_asked_for() {
     let trusted = ["--ssl", "--cacert", &path("ca.pem")];
     board.fine(&[&["kv", "put", "a", "b"][..], &trusted].concat());
     assert_eq!(board.fine(&[&["kv", "get", "a"][..], &trusted].concat()), "b\n");
+    if have("cc", "gcc") {
+        calls_from_c(&[&board.addr, &path("ca.pem")]);
+    }
     assert!(board.refused(&["ps"]).contains("give --ssl and --cacert"), "{}", board.refused(&["ps"]));
     let open = p4rack().args(["clio", "serve", "--grpc-server-addr", "0.0.0.0:0"]).output().unwrap();
     assert!(!open.status.success() && stderr(&open).contains("--insecure"), "{}", stderr(&open));

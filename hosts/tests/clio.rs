@@ -8,12 +8,14 @@ mod board;
 use board::{with_board, with_board_and_store};
 use p4rack_fabric::clio::lib;
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::clio::{CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Session, load_offload};
+use p4rack_hosts::clio::{
+    AskError, CHASE, Kv, KvError, KvOutcome, KvRequest, KvShape, Reply, Session, Wanted, list, load_offload,
+};
 use p4rack_hosts::remote::{Held, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
 use p4rack_netdev::clock;
 use p4rack_offload::Chase;
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::Status;
+use p4rack_wire::clio::{Rights, Status, lock_thread};
 
 /// Long enough for a machine that other tests keep busy.
 const LIMIT: Nanos = Nanos::from_secs(60);
@@ -44,6 +46,141 @@ fn clients_of_one_process_share_its_memory() {
             one.read(1 << 20, &mut [0]).unwrap_err().to_string().split(':').next(),
             Some("out of bounds")
         );
+    });
+}
+
+#[test]
+fn a_lock_has_one_owner_and_its_number_no_other_client() {
+    with_board(1 << 16, |place| {
+        let open = || Session::open(place.memory.as_ref().unwrap(), 0, place.patience).unwrap();
+        let (mut first, mut second) = (open(), open());
+        let lock = lib::Operation::Lock { address: first.range().0 };
+        assert!(first.thread() > 0 && first.thread() != second.thread());
+        assert_eq!(first.ask(lock).unwrap(), Reply::Done);
+        let held = first.thread();
+        assert!(matches!(second.ask(lock).unwrap(), Reply::Held(word) if lock_thread(word) == held));
+        // The lease goes on after its owner.
+        drop(first);
+        let mut others: Vec<_> = (0..20).map(|_| open()).collect();
+        assert!(others.iter().all(|other| other.thread() != held));
+        let owners = others.iter_mut().filter(|other| other.ask(lock).unwrap() == Reply::Done).count();
+        assert!(owners <= 1, "{owners} owners");
+    });
+}
+
+/// A client of a process of its own; a refusal says why.
+fn own(place: &Place, reserve_bytes: u64, limit_bytes: Option<u64>) -> Result<Session, String> {
+    let wanted = Wanted { reserve_bytes, limit_bytes, share_limit_bytes: None };
+    let server = place.memory.as_ref().unwrap();
+    Session::open_as(server, wanted, None, place.patience).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_process_of_ones_own_allocates_up_to_its_limit() {
+    const KIB: u64 = 1 << 10;
+    with_board(512 * KIB, |place| {
+        let is_full = |session: &mut Session| {
+            let refused = session.alloc(1, Rights::ALL).err();
+            matches!(refused, Some(AskError::Failed(Status::NoMemory)))
+        };
+        let mut wide = own(place, 64 * KIB, Some(256 * KIB)).unwrap();
+        assert_eq!((wide.range().1, wide.limit_bytes()), (64 * KIB, 256 * KIB));
+        let more = wide.alloc(192 * KIB, Rights::ALL).unwrap();
+        wide.write(more + 192 * KIB - 5, b"bytes").unwrap();
+        assert!(is_full(&mut wide));
+        wide.free(more, 192 * KIB).unwrap();
+        let again = wide.alloc(192 * KIB, Rights::ALL).unwrap();
+        assert_eq!(wide.read(again + 192 * KIB - 5, 5).unwrap(), [0; 5], "it was freed");
+        assert!(is_full(&mut wide));
+        // 320 KiB are left beyond what is reserved.
+        let said = own(place, 64 * KIB, Some(512 * KIB)).err().unwrap();
+        assert!(said.contains("bytes to allocate beyond those reserved"), "{said}");
+        for (reserved, limit, says) in [
+            (64 * KIB, 60 * KIB, "limit_bytes: 61440; write 65536, what is reserved, to 524288"),
+            (64 * KIB, 513 * KIB, "to 524288, the bytes of the board"),
+            (64 * KIB, u64::MAX, "limit_bytes"),
+            (0, 64 * KIB, "give reserve_bytes, too"),
+        ] {
+            let said = own(place, reserved, Some(limit)).err().unwrap();
+            assert!(said.contains(says), "{said}");
+        }
+        // Without a limit, as many again, as far as these are left.
+        let mut usual = own(place, 48 * KIB, None).unwrap();
+        assert_eq!(usual.limit_bytes(), 96 * KIB);
+        usual.alloc(48 * KIB, Rights::ALL).unwrap();
+        assert!(is_full(&mut usual));
+        let _others = own(place, 16 * KIB, Some(288 * KIB)).unwrap();
+        let mut last = own(place, 48 * KIB, None).unwrap();
+        assert_eq!(last.limit_bytes(), 48 * KIB);
+        assert!(is_full(&mut last));
+        last.free(last.range().0, 4 * KIB).unwrap();
+        last.alloc(1, Rights::ALL).unwrap();
+    });
+}
+
+#[test]
+fn what_a_process_shares_another_one_reads_until_both_have_ended() {
+    const KIB: u64 = 1 << 10;
+    const READ: Rights = Rights { read: true, write: false };
+    with_board(512 * KIB, |place| {
+        let server = place.memory.as_ref().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let taken = || runtime.block_on(list(server)).unwrap().pages[0].taken;
+        let has_taken = |frames: u32| {
+            let until = clock::now() + LIMIT;
+            while taken() != frames {
+                assert!(clock::now() < until, "{} frames instead of {frames}", taken());
+            }
+        };
+        let refused = |done: Result<u64, AskError>| match done {
+            Err(AskError::Failed(status)) => status,
+            other => panic!("{other:?}"),
+        };
+        let before = taken();
+        let (mut one, mut other) = (own(place, 64 * KIB, None).unwrap(), own(place, 32 * KIB, None).unwrap());
+        assert_eq!(other.share_limit_bytes(), 32 * KIB);
+        let with = (other.credentials().pid, other.credentials().epoch);
+        let start = one.range().0;
+        one.write(start + 5_000, b"of the first one").unwrap();
+        let there = one.share(start, 8 * KIB, with, READ).unwrap();
+        assert_eq!(other.read(there + 5_000, 16).unwrap(), b"of the first one");
+        one.write(start + 5_000, b"on").unwrap();
+        assert_eq!(other.read(there + 5_000, 16).unwrap(), b"on the first one", "the same memory");
+        let write = other.write(there, b"x").unwrap_err();
+        assert!(matches!(write, AskError::Failed(Status::NotPermitted)), "{write}");
+        // What may be read alone is not handed on to be written.
+        let back = (one.credentials().pid, one.credentials().epoch);
+        assert_eq!(refused(other.share(there, 4 * KIB, back, Rights::ALL)), Status::NotPermitted);
+        assert_eq!(
+            refused(one.share(start, 28 * KIB, with, READ)),
+            Status::NoMemory,
+            "8 of 32 KiB are taken"
+        );
+        assert_eq!(refused(one.share(start, 4 * KIB, (with.0, with.1 + 1), READ)), Status::NoSuchProcess);
+        let wanted = Wanted { share_limit_bytes: Some(0), ..Wanted::bytes(4 * KIB) };
+        let none = Session::open_as(server, wanted, None, place.patience).unwrap();
+        let closed = (none.credentials().pid, none.credentials().epoch);
+        assert_eq!(refused(one.share(start, 4 * KIB, closed, READ)), Status::NotPermitted);
+        let wanted = Wanted { share_limit_bytes: Some(2 << 20), ..Wanted::bytes(4 * KIB) };
+        let said = Session::open_as(server, wanted, None, place.patience).err().unwrap().to_string();
+        assert!(said.contains("share_limit_bytes: 2097152; write at most 524288"), "{said}");
+        // The frames are freed with the last of both.
+        has_taken(before + 2);
+        let is_there = |session: &Session| {
+            let listed = runtime.block_on(list(server)).unwrap();
+            listed.processes.iter().any(|one| one.pid == session.credentials().pid)
+        };
+        let pid = one.credentials().pid;
+        drop(one);
+        let until = clock::now() + LIMIT;
+        while runtime.block_on(list(server)).unwrap().processes.iter().any(|one| one.pid == pid) {
+            assert!(clock::now() < until, "process {pid} does not end");
+        }
+        assert!(is_there(&other));
+        assert_eq!(other.read(there + 5_000, 16).unwrap(), b"on the first one");
+        has_taken(before + 2);
+        drop(other);
+        has_taken(before);
     });
 }
 

@@ -9,7 +9,7 @@ mod board;
 use board::{with_board, with_board_at};
 use p4rack_fabric::remote::Way;
 use p4rack_fabric::roce;
-use p4rack_hosts::clio::attach;
+use p4rack_hosts::clio::{Wanted, attach};
 use p4rack_hosts::cowbird::rack::Pool;
 use p4rack_hosts::region::{RegionConfig, RegionError, RemoteRegion};
 use p4rack_hosts::remote::{Place, Remote, Shape, UnderWay, open};
@@ -64,7 +64,7 @@ fn a_board_that_starts_again_loses_the_region() {
         let server = place.memory.as_ref().unwrap();
         let set_up: SocketAddr = server.addr.parse().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let udp_port = runtime.block_on(attach(server, 0)).unwrap().udp_port;
+        let udp_port = runtime.block_on(attach(server, Wanted::default())).unwrap().udp_port;
         at = Some([SocketAddr::from((Ipv4Addr::LOCALHOST, udp_port)), set_up]);
         let (remote, held) = open(Way::CLIO, place.clone(), shape()).unwrap();
         region = Some((region_of_sevens(remote), held));

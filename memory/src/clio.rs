@@ -7,7 +7,7 @@
 pub use p4rack_fabric::clio::lib::{Change, Operation, Outcome, Refused};
 pub use p4rack_hosts::clio::{
     AskError, CHASE, ClioError, KEY_BYTES_MAX, KV, Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape,
-    Patience, Reply, Session,
+    Patience, Reply, Session, Wanted,
 };
 pub use p4rack_offload::{Chase, VALUE_BYTES_MAX};
 pub use p4rack_wire::clio::{PageSize, Rights, Status};
@@ -30,6 +30,12 @@ pub fn board(rack: &Rack, access: &Access<'_>) -> Result<Server, NoMemory> {
 pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Session, OpenError> {
     let server = board(rack, access)?;
     Ok(Session::open(&server, access.reserve_bytes, patience(rack)).map_err(RemoteError::from)?)
+}
+
+/// The same with what is `wanted` instead of `access.reserve_bytes`.
+pub fn open_wanted(rack: &Rack, access: &Access<'_>, wanted: Wanted) -> Result<Session, OpenError> {
+    let server = board(rack, access)?;
+    Ok(Session::open_as(&server, wanted, None, patience(rack)).map_err(RemoteError::from)?)
 }
 
 /// Becomes a client of the key-value store on a host's board. Errors: the rack has no such host, or its board can't be reached, or

@@ -27,7 +27,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A link to the board whose set-up service has attached a client. `thread` is the number in words of locks, by default the client's.
+    /// A link to the board whose set-up service has attached a client. `thread` is the number in words of locks, by default the one that
+    /// the board has given the client.
     pub fn open(
         server: &Server,
         attached: &Attached,
@@ -45,7 +46,7 @@ impl Link {
         let mut poller = Poller::new();
         poller.add(&socket)?;
         let config = Config {
-            first_thread: thread.unwrap_or(attached.client as u16),
+            first_thread: thread.unwrap_or(attached.thread),
             ..client_config(patience, attached.memory, attached.mtu_bytes)
         };
         let client = Client::new(config, &[attached.credentials], attached.client);

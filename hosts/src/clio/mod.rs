@@ -6,6 +6,7 @@
 //!  session, kv ─ link: Client ═ UDP ══▶ server: Board ─ offloads
 //! ```
 
+mod clients;
 mod error;
 mod kv;
 pub(crate) mod link;
@@ -18,6 +19,7 @@ pub mod server;
 pub mod service;
 mod session;
 mod setup;
+mod threads;
 pub mod verify;
 
 pub use error::ClioError;
@@ -25,7 +27,7 @@ pub use kv::{Kv, KvError, KvOutcome, KvRefused, KvRequest, KvShape, results_byte
 pub use manage::{list, list_offloads, load_offload, remove_offload};
 pub use p4rack_offload::{KEY_BYTES_MAX, VERSION_BYTES, block_bytes};
 pub use session::{AskError, Reply, Session};
-pub use setup::{Attached, attach};
+pub use setup::{Attached, Wanted, attach};
 
 use p4rack_fabric::clio::lib;
 use p4rack_wire::Nanos;

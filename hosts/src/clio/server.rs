@@ -3,20 +3,21 @@
 use super::long_calls::LongCalls;
 use super::memory::Fresh;
 use super::names::{LOADED_MAX, Names};
+use super::threads::{GIVEN, Threads};
 use super::{Patience, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
 use crate::roce::Loss;
 use crate::roce::setup::draw_token;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::board::{Board, Config, Grant, Quota, Quotas, Refused, Space};
+use p4rack_fabric::clio::board::{Board, Config, Grant, Quotas, Refused, Space};
 use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_fabric::common::ConfigError;
 use p4rack_netdev::{Poller, clock};
 use p4rack_offload::{Kv, Offloads, PointerChase, Progress};
 use p4rack_wire::clio::packet::DATA_BYTES_MAX;
-use p4rack_wire::clio::{PAGE_SIZES, PageSize, Rights};
+use p4rack_wire::clio::{PageSize, Rights};
 use p4rack_wire::{Nanos, SplitMix};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -38,6 +39,8 @@ const CALLS_TIME: Nanos = Nanos::from_micros(100);
 const CALL_READ_BYTES: u64 = 512 << 10;
 /// Bytes of a store for each of its buckets.
 const BUCKET_BYTES: u64 = 128;
+/// One part of so many of the board's bytes may be shared with the process that is offered to all.
+const TO_ALL_SHARED: u64 = 8;
 /// Number of the server as a client. Those of others are larger.
 const OWN_NUMBER: u32 = 0;
 /// Where answers to the server itself go: no packet comes from port 0.
@@ -52,11 +55,24 @@ pub struct Range {
     pub bytes: u64,
 }
 
+/// Bytes that a process may have in pages of the first pool's size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Frames for these are kept for it.
+    pub reserved: u64,
+    /// Those that it may have allocated, its range included. Frames beyond the reserved ones are taken where some are left.
+    pub limit: u64,
+    /// Those that other processes may share with it, beside these.
+    pub shared: u64,
+}
+
 /// What a board offers to clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     /// The process whose memory is offered to all, and its range.
     pub to_all: (Credentials, Range),
+    /// What that process may have.
+    pub bounds: Bounds,
     /// Port at which the board takes packets.
     pub udp_port: u16,
     /// Data bytes of the longest packet.
@@ -103,10 +119,11 @@ pub struct Host {
     pub(super) board: Board<Fresh, SocketAddr>,
     pub(super) offloads: Offloads,
     pub(super) names: Names,
+    pub(super) threads: Threads,
     /// The process whose memory is offered to all.
     pub(super) to_all: Option<Credentials>,
     socket: UdpSocket,
-    page: PageSize,
+    pub(super) page: PageSize,
     out: Vec<u8>,
     input: Box<[u8]>,
     long_calls: LongCalls,
@@ -144,7 +161,7 @@ pub fn with_offloads(config: Config, store_bytes: u64) -> Config {
     }
 }
 
-fn credentials_of(grant: Grant) -> Credentials {
+pub(super) fn credentials_of(grant: Grant) -> Credentials {
     let Space { pid, epoch } = grant.space;
     Credentials { pid, epoch, token: grant.token }
 }
@@ -178,6 +195,7 @@ impl Server {
             board,
             offloads,
             names,
+            threads: Threads::new(GIVEN),
             to_all: None,
             socket,
             page,
@@ -211,10 +229,14 @@ impl Server {
     /// Begins the process whose memory is offered to all. Returns what the set-up service offers.
     pub fn offer(&mut self) -> Result<Offer, BoardError> {
         // It may allocate as much again: frames are taken at the first access.
-        let to_all = self.host.begin(self.bytes, 2 * self.bytes, false)?;
+        // What clients share with it stays when they end, as what they allocate does.
+        let shared = self.bytes.div_ceil(TO_ALL_SHARED);
+        let bounds = Bounds { reserved: 0, limit: self.bytes.saturating_mul(2), shared };
+        let to_all = self.host.begin(self.bytes, bounds)?;
         self.host.to_all = Some(to_all.0);
         Ok(Offer {
             to_all,
+            bounds,
             udp_port: self.host.socket.local_addr()?.port(),
             mtu_bytes: self.host.board.config().data_bytes_max,
             memory_ns: self.host.board.config().retry_keep.0,
@@ -360,43 +382,8 @@ impl Host {
         }
     }
 
-    /// Begins a process with a range of `bytes` bytes; its frames are taken at the first access, and if `is_reserved`, kept for it from
-    /// now on.
-    pub(crate) fn create(
-        &mut self,
-        bytes: u64,
-        is_reserved: bool,
-    ) -> Result<(Credentials, Range), BoardError> {
-        self.begin(bytes, bytes, is_reserved)
-    }
-
-    /// The same for a process that may allocate `limit_bytes` in all.
-    fn begin(
-        &mut self,
-        bytes: u64,
-        limit_bytes: u64,
-        is_reserved: bool,
-    ) -> Result<(Credentials, Range), BoardError> {
-        let pages = |bytes| u32::try_from(self.page.pages(bytes)).unwrap_or(u32::MAX);
-        let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
-        // Of other page sizes, each process may allocate what there is.
-        for pool in &self.board.config().pools {
-            quotas[pool.size as usize] = Quota { reserved: 0, limit: pool.frames, shared: 0 };
-        }
-        let reserved = if is_reserved { pages(bytes) } else { 0 };
-        quotas[self.page as usize] = Quota { reserved, limit: pages(limit_bytes), shared: 0 };
-        let credentials = credentials_of(self.board.begin(quotas)?);
-        match self.allocate(credentials, bytes) {
-            Ok(address) => Ok((credentials, Range { address, bytes })),
-            Err(why) => {
-                self.destroy(credentials);
-                Err(BoardError::Range(bytes, why))
-            }
-        }
-    }
-
     /// Allocates a range, as a client would. Others are served in the time that this takes.
-    fn allocate(&mut self, credentials: Credentials, bytes: u64) -> Result<u64, String> {
+    pub(super) fn allocate(&mut self, credentials: Credentials, bytes: u64) -> Result<u64, String> {
         let config = client_config(Patience::default(), self.board.config().retry_keep, DATA_BYTES_MAX);
         let mut client = Client::new(config, &[credentials], OWN_NUMBER);
         let alloc = Operation::Alloc { bytes, page_size: self.page, rights: Rights::ALL };
@@ -431,17 +418,5 @@ impl Host {
         let number = self.offloads.add(space, Box::new(store));
         self.names.add_own("kv", number, credentials, bytes);
         Ok(())
-    }
-
-    /// Whether a process has frames or is not at its end yet.
-    pub(crate) fn has(&self, space: Space) -> bool {
-        self.board.list().iter().any(|facts| facts.space == space)
-    }
-
-    /// Ends a process, and frees its memory.
-    pub(crate) fn destroy(&mut self, credentials: Credentials) {
-        let Credentials { pid, epoch, .. } = credentials;
-        self.board.end(Space { pid, epoch }, clock::now());
-        self.offloads.forget(Space { pid, epoch });
     }
 }

@@ -1,29 +1,35 @@
 //! The set-up service of a board: processes, and their clients.
 
+use super::clients::Joined;
 use super::names::LOADED_MAX;
 use super::offloads::{Described, OffloadError};
-use super::server::{Host, Offer, Range};
+use super::server::{Bounds, Host, Offer};
 use crate::commands::{Gone, Handle};
 use crate::roce::{Desk, Lease, SetupError};
 use p4rack_fabric::clio::board::ProcessFacts;
-use p4rack_fabric::clio::lib::{Credentials, NUMBER_BITS};
+use p4rack_fabric::clio::lib::NUMBER_BITS;
 use p4rack_offload::wasm::{Limits, Program};
 use p4rack_p4rt::p4rack::clio::v1::clio_server::{Clio, ClioServer};
 use p4rack_p4rt::p4rack::clio::v1::{
-    AttachRequest, AttachResponse, ListOffloadsRequest, ListOffloadsResponse, ListRequest, ListResponse,
-    LoadOffloadRequest, LoadOffloadResponse, OffloadFacts, PageUse, Process, ProcessPages,
+    AddressRange, AttachRequest, AttachResponse, ListOffloadsRequest, ListOffloadsResponse, ListRequest,
+    ListResponse, LoadOffloadRequest, LoadOffloadResponse, OffloadFacts, PageUse, Process, ProcessPages,
     RemoveOffloadRequest, RemoveOffloadResponse,
 };
 use p4rack_p4rt::transport::tls::ServerTls;
-use p4rack_p4rt::transport::{Full, Shares, Tenant, Visitor};
+use p4rack_p4rt::transport::{Full, Share, Shares, Tenant, Visitor};
 use p4rack_wire::clio::PageSize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status};
 
+/// Ranges that are listed of a process.
+const RANGES_MAX: usize = 256;
 /// Tenants among which processes are shared by default.
 const TENANTS: u64 = 8;
+
+/// What a process of a client's own may have, and what it holds of the tenant's part.
+type Reserved = (Bounds, Vec<Share<Tenant>>);
 
 /// The set-up service of a board.
 #[derive(Debug)]
@@ -36,6 +42,10 @@ struct Shared {
     clients: AtomicU32,
     processes: Arc<Shares<Tenant>>,
     bytes: Arc<Shares<Tenant>>,
+    /// Bytes that processes may allocate beyond those.
+    more: Arc<Shares<Tenant>>,
+    /// Bytes that other processes may share with processes.
+    shared: Arc<Shares<Tenant>>,
     offloads: Arc<Shares<Tenant>>,
     desk: Desk,
 }
@@ -45,9 +55,11 @@ impl Service {
     pub fn new(handle: Handle<Host>, offer: Offer) -> Service {
         let processes = Shares::new("processes", offer.processes_max, TENANTS);
         let bytes = Shares::new("bytes to reserve", offer.reserve_bytes_max, 1);
+        let more = Shares::new("bytes to allocate beyond those reserved", offer.reserve_bytes_max, 1);
+        let shared = Shares::new("bytes to take from other processes", offer.reserve_bytes_max, 1);
         let (clients, desk) = (AtomicU32::new(1), Desk::default());
         let offloads = Shares::new("offloads", LOADED_MAX, TENANTS);
-        Service(Arc::new(Shared { handle, offer, clients, processes, bytes, offloads, desk }))
+        Service(Arc::new(Shared { handle, offer, clients, processes, bytes, more, shared, offloads, desk }))
     }
 
     /// Its entrance and counters.
@@ -62,7 +74,8 @@ impl Service {
 }
 
 impl Shared {
-    fn answer(&self, credentials: Credentials, range: Range) -> Result<AttachResponse, Status> {
+    fn answer(&self, joined: &Joined, bounds: Bounds) -> Result<AttachResponse, Status> {
+        let Joined { process: (credentials, range), thread } = *joined;
         let client = self.clients.fetch_add(1, Ordering::Relaxed);
         if client >> NUMBER_BITS != 0 {
             return Err(Status::resource_exhausted(
@@ -79,29 +92,66 @@ impl Shared {
             bytes: range.bytes,
             mtu_bytes: self.offer.mtu_bytes,
             memory_ns: self.offer.memory_ns,
+            thread: thread.into(),
+            limit_bytes: bounds.limit,
+            share_limit_bytes: bounds.shared,
         })
     }
 
-    async fn attach(&self, tenant: Tenant, reserve_bytes: u64) -> Result<Lease<AttachResponse>, Status> {
-        if reserve_bytes == 0 {
-            let (credentials, range) = self.offer.to_all;
-            return Ok(Lease::new(self.answer(credentials, range)?, || {}));
+    /// What the process of a client's own may have, and what that counts for; `None` if it joins the one that is offered to all.
+    fn bounds(&self, tenant: &Tenant, request: AttachRequest) -> Result<Option<Reserved>, Status> {
+        let AttachRequest { reserve_bytes: reserved, limit_bytes, share_limit_bytes } = request;
+        if reserved == 0 {
+            if limit_bytes.or(share_limit_bytes).is_none() {
+                return Ok(None);
+            }
+            return Err(Status::invalid_argument(
+                "limit_bytes and share_limit_bytes are for a process of the caller's own: give reserve_bytes, too",
+            ));
         }
-        let share = self.processes.take(&tenant, 1).map_err(full)?;
-        let share = (share, self.bytes.take(&tenant, reserve_bytes).map_err(full)?);
-        let created = self.handle.call(move |host| host.create(reserve_bytes, true)).await.map_err(gone)?;
-        let (credentials, range) = created.map_err(|error| Status::resource_exhausted(error.to_string()))?;
-        tracing::info!(pid = credentials.pid, bytes = range.bytes, "process");
+        let most = self.offer.reserve_bytes_max;
+        if let Some(limit) = limit_bytes.filter(|limit| !(reserved..=most).contains(limit)) {
+            return Err(Status::invalid_argument(format!(
+                "limit_bytes: {limit}; write {reserved}, what is reserved, to {most}, the bytes of the board"
+            )));
+        }
+        if let Some(limit) = share_limit_bytes.filter(|limit| *limit > most) {
+            return Err(Status::invalid_argument(format!(
+                "share_limit_bytes: {limit}; write at most {most}, the bytes of the board"
+            )));
+        }
+        let processes = self.processes.take(tenant, 1).map_err(full)?;
+        let bytes = self.bytes.take(tenant, reserved).map_err(full)?;
+        // Without a limit, as many as are reserved, as far as these are left.
+        let take = |shares: &Arc<Shares<Tenant>>, asked: Option<u64>| match asked {
+            Some(bytes) => shares.take(tenant, bytes).map_err(full),
+            None => Ok(shares.take_up_to(tenant, reserved)),
+        };
+        let more = take(&self.more, limit_bytes.map(|limit| limit - reserved))?;
+        let shared = take(&self.shared, share_limit_bytes)?;
+        let bounds = Bounds { reserved, limit: reserved + more.count(), shared: shared.count() };
+        Ok(Some((bounds, vec![processes, bytes, more, shared])))
+    }
+
+    async fn attach(&self, tenant: Tenant, request: AttachRequest) -> Result<Lease<AttachResponse>, Status> {
+        let (own, shares) = self.bounds(&tenant, request)?.unzip();
+        let to_all = self.offer.to_all;
+        let joined = self.handle.call(move |host| host.join(to_all, own)).await.map_err(gone)?;
+        let joined = joined.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+        if own.is_some() {
+            let (credentials, range) = joined.process;
+            tracing::info!(pid = credentials.pid, bytes = range.bytes, "process");
+        }
         let handle = self.handle.clone();
-        // From here on, the process ends with the lease, or with an error.
+        // From here on, the client leaves with the lease, or with an error.
         let end = move || {
-            // A board that is gone has no processes.
+            // A board that is gone has no clients.
             let _: Result<(), Gone> = handle.post(move |host| {
-                host.destroy(credentials);
-                drop(share);
+                host.leave(&joined, own.is_some());
+                drop(shares);
             });
         };
-        match self.answer(credentials, range) {
+        match self.answer(&joined, own.unwrap_or(self.offer.bounds)) {
             Ok(answer) => Ok(Lease::new(answer, end)),
             Err(status) => {
                 end();
@@ -166,6 +216,8 @@ fn listed(host: &Host) -> ListResponse {
             allocated: of.allocated,
             taken: of.taken,
             shared: of.shared,
+            share_limit: of.quota.shared,
+            from_others: of.from_others,
         }
     };
     let of_process = |process: &ProcessFacts| {
@@ -173,6 +225,10 @@ fn listed(host: &Host) -> ListResponse {
         let is_to_all = host.to_all.is_some_and(|all| (all.pid, all.epoch) == (space.pid, space.epoch));
         let kind = if is_to_all { "all" } else { host.names.of(space).unwrap_or("client") };
         let pages = sizes().map(|size| pages_of(process, size)).filter(|pages| pages.limit > 0);
+        // Clients of other processes know theirs.
+        let mut all = is_to_all.then(|| board.ranges_of(space)).into_iter().flatten();
+        let ranges = all.by_ref().take(RANGES_MAX).map(|(address, bytes)| AddressRange { address, bytes });
+        let ranges = ranges.collect();
         Process {
             pid: space.pid,
             epoch: space.epoch.into(),
@@ -182,6 +238,8 @@ fn listed(host: &Host) -> ListResponse {
             locks: process.locks,
             reads: process.reads,
             calls: process.calls,
+            ranges,
+            ranges_left: all.count() as u64,
         }
     };
     let processes = board.list().iter().map(of_process).collect();
@@ -230,9 +288,9 @@ impl Clio for Service {
         request: Request<AttachRequest>,
     ) -> Result<Response<Lease<AttachResponse>>, Status> {
         let tenant = Visitor::of(&request)?.tenant();
-        let (shared, reserve_bytes) = (self.0.clone(), request.get_ref().reserve_bytes);
+        let (shared, request) = (self.0.clone(), request.into_inner());
         // It runs to its end even if the caller leaves: then the lease ends the process.
-        let work = async move { shared.desk.note(shared.attach(tenant, reserve_bytes).await) };
+        let work = async move { shared.desk.note(shared.attach(tenant, request).await) };
         crate::roce::pool::whole(work).await
     }
 

@@ -1,7 +1,7 @@
 //! A client's process on a board, and its operations.
 
 use super::link::Link;
-use super::{Attached, ClioError, Patience, attach};
+use super::{Attached, ClioError, Patience, Wanted, attach};
 use crate::roce::setup::Server;
 use crate::runtime::runtime;
 use p4rack_fabric::clio::lib::{Credentials, Operation, Outcome, Refused};
@@ -9,6 +9,7 @@ use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
 use p4rack_wire::clio::{PageSize, Rights, Status};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Time after which an operation that waits looks again.
@@ -55,28 +56,28 @@ pub struct Session {
     under_way: usize,
     attached: Attached,
     // Dropped last: the call of `attached` runs on it.
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Session {
-    /// A client of a new process with a range of `reserve_bytes`, or if that is 0 of the process whose memory is offered to all. Errors:
-    /// the board can't be reached, or refuses.
+    /// A client of a new process with a range of `reserve_bytes` and the board's limits, or if that is 0 of the process whose memory is
+    /// offered to all. Errors: the board can't be reached, or refuses.
     pub fn open(server: &Server, reserve_bytes: u64, patience: Patience) -> Result<Session, ClioError> {
-        Session::open_as(server, reserve_bytes, None, patience)
+        Session::open_as(server, Wanted::bytes(reserve_bytes), None, patience)
     }
 
-    /// The same with this thread's number in [lock words](p4rack_wire::clio::lock_word) instead of the client's number, so that a later
-    /// client may release a lock.
+    /// A client of what it asks for. With `thread`, it has this number in [lock words](p4rack_wire::clio::lock_word) instead of the one
+    /// that the board gives it, so that a later client may release a lock. The board gives no client a number from 61,440 on.
     pub fn open_as(
         server: &Server,
-        reserve_bytes: u64,
+        wanted: Wanted,
         thread: Option<u16>,
         patience: Patience,
     ) -> Result<Session, ClioError> {
         let runtime = runtime()?;
-        let attached = runtime.block_on(attach(server, reserve_bytes))?;
+        let attached = runtime.block_on(attach(server, wanted))?;
         let link = Link::open(server, &attached, thread, patience)?;
-        Ok(Session { link, under_way: 0, attached, _runtime: runtime })
+        Ok(Session { link, under_way: 0, attached, runtime })
     }
 
     /// A client of a process whose rights were handed on: it has this range, and ends whenever its owner ends it. Errors: the board can't
@@ -87,11 +88,28 @@ impl Session {
         range: (u64, u64),
         patience: Patience,
     ) -> Result<Session, ClioError> {
+        Session::open_granted_as(server, credentials, range, None, patience)
+    }
+
+    /// The same with `thread` as [`open_as`](Self::open_as) has it.
+    pub fn open_granted_as(
+        server: &Server,
+        credentials: Credentials,
+        range: (u64, u64),
+        thread: Option<u16>,
+        patience: Patience,
+    ) -> Result<Session, ClioError> {
         let runtime = runtime()?;
-        let attached = runtime.block_on(attach(server, 0))?;
+        let attached = runtime.block_on(attach(server, Wanted::default()))?;
         let attached = attached.granted(credentials, range).map_err(ClioError::Broken)?;
-        let link = Link::open(server, &attached, None, patience)?;
-        Ok(Session { link, under_way: 0, attached, _runtime: runtime })
+        let link = Link::open(server, &attached, thread, patience)?;
+        Ok(Session { link, under_way: 0, attached, runtime })
+    }
+
+    /// Waits for the end of the client's process, or of the board, for this long. Returns why it has ended.
+    pub fn ended(&mut self, within: Duration) -> Option<String> {
+        let Session { attached, runtime, .. } = self;
+        runtime.block_on(async { tokio::time::timeout(within, attached.ended()).await.ok() })
     }
 
     /// The process.
@@ -99,14 +117,34 @@ impl Session {
         self.attached.credentials
     }
 
+    /// Number of the client in [lock words](p4rack_wire::clio::lock_word).
+    pub fn thread(&self) -> u16 {
+        self.link.config().first_thread
+    }
+
     /// Address and bytes of the range that the process has from its beginning.
     pub fn range(&self) -> (u64, u64) {
         self.attached.range
     }
 
+    /// Bytes that the process may have allocated, its range included.
+    pub fn limit_bytes(&self) -> u64 {
+        self.attached.limit_bytes
+    }
+
+    /// Bytes that other processes may share with it.
+    pub fn share_limit_bytes(&self) -> u64 {
+        self.attached.share_limit_bytes
+    }
+
     /// Data bytes of the longest packet: a write of no more is atomic, and the arguments of a call have no more.
     pub fn packet_bytes(&self) -> u32 {
         self.attached.mtu_bytes
+    }
+
+    /// Bytes of the longest read or write.
+    pub fn request_bytes_max(&self) -> u32 {
+        self.link.config().request_bytes_max
     }
 
     /// Operations that may be under way.
@@ -167,6 +205,21 @@ impl Session {
     /// Frees pages of an allocated range.
     pub fn free(&mut self, address: u64, bytes: u64) -> Result<(), AskError> {
         self.ask(Operation::Free { address, bytes }).map(drop)
+    }
+
+    /// Shares whole pages of an allocated range with another process of the board, named by PID and epoch. Returns their address there,
+    /// at which it has these rights.
+    pub fn share(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        with: (u32, u16),
+        rights: Rights,
+    ) -> Result<u64, AskError> {
+        match self.ask(Operation::Share { address, bytes, with, rights })? {
+            Reply::Address(address) => Ok(address),
+            _ => Err(AskError::Unknown),
+        }
     }
 
     /// Reads bytes.

@@ -16,6 +16,24 @@ const MTU_BYTES: RangeInclusive<u32> = 64..=65_000;
 /// Times for which a board may remember what it has executed: clients take their TIMEOUT from it.
 const MEMORY_NS: RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
 
+/// What a client asks a board for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Bytes of the range of a process of its own; 0: it joins the process whose memory is offered to all, and the rest is `None`.
+    pub reserve_bytes: u64,
+    /// Bytes that the process may have allocated, the range included; `None`: twice as many as are reserved, as far as these are left.
+    pub limit_bytes: Option<u64>,
+    /// Bytes that other processes may share with it beside those, 0 for none; `None`: as many as are reserved, as far as these are left.
+    pub share_limit_bytes: Option<u64>,
+}
+
+impl Wanted {
+    /// So many bytes, and the board's limits.
+    pub fn bytes(reserve_bytes: u64) -> Wanted {
+        Wanted { reserve_bytes, ..Wanted::default() }
+    }
+}
+
 /// A client's rights and parameters. A process that the client has reserved ends when this is dropped.
 #[derive(Debug)]
 pub struct Attached {
@@ -23,10 +41,16 @@ pub struct Attached {
     pub credentials: Credentials,
     /// Number of the client among all that the board has had.
     pub client: u32,
+    /// Number of the client in words of locks: no other client of the board has it.
+    pub thread: u16,
     /// Port at which the board takes packets.
     pub udp_port: u16,
     /// Address and bytes of the client's range.
     pub range: (u64, u64),
+    /// Bytes that the process may have allocated, the range included.
+    pub limit_bytes: u64,
+    /// Bytes that other processes may share with it.
+    pub share_limit_bytes: u64,
     /// Size of its pages.
     pub page_size: PageSize,
     /// Data bytes of the longest packet.
@@ -42,7 +66,7 @@ impl Attached {
         let page_size = PageSize::of_address(range.0);
         let page_size =
             page_size.map_err(|_| format!("a range at {:#x}, which names no page size", range.0))?;
-        Ok(Attached { credentials, range, page_size, ..self })
+        Ok(Attached { credentials, range, limit_bytes: range.1, share_limit_bytes: 0, page_size, ..self })
     }
 
     /// Resolves when the board has ended the process, or is gone. Returns why.
@@ -51,11 +75,13 @@ impl Attached {
     }
 }
 
-/// Attaches a client to a board: to a new process with a range of `reserve_bytes`, or if that is 0 to the process whose memory is offered
-/// to all. Errors: the board can't be reached, refuses, or answers nonsense.
-pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, SetupError> {
+/// Attaches a client to a board: to a new process, or to the one whose memory is offered to all. Errors: the board can't be reached,
+/// refuses, or answers nonsense.
+pub async fn attach(server: &Server, wanted: Wanted) -> Result<Attached, SetupError> {
     let mut client = ClioClient::new(server.channel().await?);
-    let (answer, call) = server.answer(client.attach(AttachRequest { reserve_bytes }).await).await?;
+    let Wanted { reserve_bytes, limit_bytes, share_limit_bytes } = wanted;
+    let request = AttachRequest { reserve_bytes, limit_bytes, share_limit_bytes };
+    let (answer, call) = server.answer(client.attach(request).await).await?;
     let small = |name: &str, number: u32| {
         u16::try_from(number).map_err(|_| server.nonsense(format!("{name} is {number}; expected 16 bits")))
     };
@@ -81,13 +107,20 @@ pub async fn attach(server: &Server, reserve_bytes: u64) -> Result<Attached, Set
     if answer.udp_port == 0 {
         return Err(server.nonsense("udp_port is 0; expected a port".to_owned()));
     }
+    if answer.thread == 0 {
+        let why = "thread is 0; expected a number from 1 on: the board may be an older one, start it anew";
+        return Err(server.nonsense(why.to_owned()));
+    }
     let credentials =
         Credentials { pid: answer.pid, epoch: small("epoch", answer.epoch)?, token: answer.token };
     Ok(Attached {
         credentials,
         client: answer.client,
+        thread: small("thread", answer.thread)?,
         udp_port: small("udp_port", answer.udp_port)?,
         range: (answer.address, answer.bytes),
+        limit_bytes: answer.limit_bytes,
+        share_limit_bytes: answer.share_limit_bytes,
         page_size,
         mtu_bytes: answer.mtu_bytes,
         memory: Nanos(answer.memory_ns),

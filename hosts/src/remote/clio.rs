@@ -3,7 +3,7 @@
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
 use crate::clio::link::Link;
-use crate::clio::{Attached, attach};
+use crate::clio::{Attached, Wanted, attach};
 use crate::runtime::runtime;
 use p4rack_fabric::clio::lib::{self, Change, Credentials, Refused};
 use p4rack_wire::Nanos;
@@ -88,7 +88,7 @@ impl Lease for ClioLease {}
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let runtime = runtime()?;
     let reserve_bytes = if place.shared { 0 } else { shape.region_bytes };
-    let attached = runtime.block_on(attach(place.memory("a board")?, reserve_bytes))?;
+    let attached = runtime.block_on(attach(place.memory("a board")?, Wanted::bytes(reserve_bytes)))?;
     let (_, region_bytes) = attached.range;
     if region_bytes < shape.region_bytes {
         let needed = shape.region_bytes;
@@ -105,7 +105,7 @@ pub(super) fn open_granted(
     range: (u64, u64),
 ) -> Result<Opened, RemoteError> {
     let runtime = runtime()?;
-    let attached = runtime.block_on(attach(place.memory("a board")?, 0))?;
+    let attached = runtime.block_on(attach(place.memory("a board")?, Wanted::default()))?;
     let attached = attached.granted(credentials, range).map_err(RemoteError::Broken)?;
     opened(place, attached, runtime)
 }

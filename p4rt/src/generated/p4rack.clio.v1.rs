@@ -4,6 +4,14 @@ pub struct AttachRequest {
     /// bytes of the range that a process of the caller's own gets; 0: the caller joins the process whose memory is offered to all
     #[prost(uint64, tag = "1")]
     pub reserve_bytes: u64,
+    /// bytes that a process of the caller's own may have allocated in pages of its range's size, that range included: reserve_bytes to the
+    /// bytes of the board; without it, as many again as are reserved, as far as these are left
+    #[prost(uint64, optional, tag = "2")]
+    pub limit_bytes: ::core::option::Option<u64>,
+    /// bytes that other processes may share with it beside those, at most the bytes of the board; 0: none; without it, as many as are
+    /// reserved, as far as these are left
+    #[prost(uint64, optional, tag = "3")]
+    pub share_limit_bytes: ::core::option::Option<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AttachResponse {
@@ -33,6 +41,15 @@ pub struct AttachResponse {
     /// how long the board remembers operations that it has executed
     #[prost(uint64, tag = "9")]
     pub memory_ns: u64,
+    /// number of the client as a thread in words of locks, 16 bits, not 0: no other client of the board has it, and no lock that is held
+    #[prost(uint32, tag = "10")]
+    pub thread: u32,
+    /// bytes that the process may have allocated, its range included
+    #[prost(uint64, tag = "11")]
+    pub limit_bytes: u64,
+    /// bytes that other processes may share with it
+    #[prost(uint64, tag = "12")]
+    pub share_limit_bytes: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRequest {}
@@ -74,6 +91,21 @@ pub struct ProcessPages {
     /// those of them that other processes have, too
     #[prost(uint32, tag = "6")]
     pub shared: u32,
+    /// pages that other processes may share with it
+    #[prost(uint32, tag = "7")]
+    pub share_limit: u32,
+    /// those that they do share with it
+    #[prost(uint32, tag = "8")]
+    pub from_others: u32,
+}
+/// Addresses that are allocated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AddressRange {
+    /// address of the first byte
+    #[prost(uint64, tag = "1")]
+    pub address: u64,
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Process {
@@ -99,6 +131,12 @@ pub struct Process {
     /// calls of the slow path and of offloads that are not done
     #[prost(uint32, tag = "8")]
     pub calls: u32,
+    /// allocated ranges of the process "all", by address, neighbours as one; of other processes none are listed
+    #[prost(message, repeated, tag = "9")]
+    pub ranges: ::prost::alloc::vec::Vec<AddressRange>,
+    /// ranges beyond these
+    #[prost(uint64, tag = "10")]
+    pub ranges_left: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListResponse {

@@ -70,6 +70,14 @@ impl<T: Ord + Clone + Display> Shares<T> {
         Ok(Share { shares: self.clone(), tenant: tenant.clone(), count })
     }
 
+    /// Takes what a tenant may still take, `count` at most.
+    pub fn take_up_to(self: &Arc<Shares<T>>, tenant: &T, count: u64) -> Share<T> {
+        let mut held = self.held();
+        let count = count.min(self.left(&held, tenant));
+        *held.entry(tenant.clone()).or_default() += count;
+        Share { shares: self.clone(), tenant: tenant.clone(), count }
+    }
+
     /// What a tenant may still take.
     fn left(&self, held: &BTreeMap<T, u64>, tenant: &T) -> u64 {
         let kept = self.total / (2 * self.tenants);
@@ -147,6 +155,17 @@ mod tests {
         let shares = Shares::new("sets", 4, 1);
         let all = shares.take(&1, 4).unwrap();
         assert!(shares.take(&1, 1).is_err() && all.count() == 4);
+    }
+
+    #[test]
+    fn a_tenant_gets_what_is_left() {
+        let shares = Shares::new("bytes", 10, 1);
+        let (first, second) = (shares.take_up_to(&1, 7), shares.take_up_to(&1, 7));
+        assert_eq!([first.count(), second.count(), shares.take_up_to(&2, 7).count()], [7, 3, 0]);
+        drop(first);
+        assert_eq!(shares.take_up_to(&2, 9).count(), 7);
+        drop(second);
+        assert!(shares.held().is_empty() && shares.refused() == 0);
     }
 
     #[test]

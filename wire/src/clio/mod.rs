@@ -172,6 +172,12 @@ pub const fn lock_word(pid: u32, thread: u16, epoch: u16) -> u64 {
     (pid as u64) << 32 | (thread as u64) << 16 | epoch as u64
 }
 
+/// The thread in a [`lock_word`].
+#[inline]
+pub const fn lock_thread(word: u64) -> u16 {
+    (word >> 16) as u16
+}
+
 /// A call of the slow path: `Header.code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -1,14 +1,16 @@
-//! `p4rack clio alloc`, `free`, `lock`, `unlock` and `chase`.
+//! `p4rack clio alloc`, `free`, `read`, `write`, `share`, `lock`, `unlock` and `chase`.
 
-use super::Board;
+use super::{Board, InProcess};
 use crate::cmd::adapter::text;
-use crate::cmd::values::in_hex;
+use crate::cmd::values::{Bytes, dump, hex, in_hex};
+use crate::output::{OutputFile, write_bytes};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::clio::lib::Operation;
 use p4rack_hosts::clio::{AskError, CHASE, Reply};
 use p4rack_offload::Chase;
-use p4rack_wire::clio::{Rights, Status};
+use p4rack_wire::clio::{Rights, Status, lock_thread};
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Pause between two tries to take a lock.
@@ -17,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(clap::Args, Debug)]
 pub(super) struct AllocArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// How many bytes, e.g. "1 MiB"; whole pages are allocated
     #[arg(value_name = "SIZE", value_parser = parse_bytes)]
     bytes: u64,
@@ -29,7 +31,7 @@ pub(super) struct AllocArgs {
 #[derive(clap::Args, Debug)]
 pub(super) struct FreeArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the first page, as alloc printed it
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -39,9 +41,83 @@ pub(super) struct FreeArgs {
 }
 
 #[derive(clap::Args, Debug)]
+pub(super) struct ReadArgs {
+    #[command(flatten)]
+    board: InProcess,
+    /// Address of the first byte
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// How many bytes, e.g. "1 KiB"
+    #[arg(value_name = "SIZE", value_parser = parse_bytes)]
+    bytes: u64,
+    /// Write the bytes to this file (`-` for standard output) instead of showing them
+    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
+    output: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(super) struct WriteArgs {
+    #[command(flatten)]
+    board: InProcess,
+    /// Address of the first byte
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// Write these characters
+    #[arg(long, group = "what")]
+    text: Option<String>,
+    /// Write these bytes, e.g. 00ff10
+    #[arg(long, group = "what", value_parser = hex)]
+    hex: Option<Bytes>,
+    /// Write the contents of this file
+    #[arg(long, group = "what", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(super) struct ShareArgs {
+    #[command(flatten)]
+    board: InProcess,
+    /// Address of the first page
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// How many bytes, e.g. "1 MiB"; whole pages are shared
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    bytes: u64,
+    /// The other process, as ps lists it
+    #[arg(long, value_name = "PID:EPOCH", value_parser = space)]
+    with: (u32, u16),
+    /// What it may do there
+    #[arg(long, value_enum, default_value_t = Access::Read)]
+    rights: Access,
+}
+
+/// Rights of a process to what is shared with it.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Access {
+    /// Read
+    Read,
+    /// Read, write and lock
+    All,
+}
+
+/// A process: its PID and its epoch.
+fn space(text: &str) -> Result<(u32, u16), String> {
+    let numbers = text.split_once(':').and_then(|(pid, epoch)| pid.parse().ok().zip(epoch.parse().ok()));
+    numbers.ok_or_else(|| "write a PID and an epoch, e.g. 5:1, as `p4rack clio ps` lists them".to_owned())
+}
+
+#[derive(clap::Args, Debug)]
 pub(super) struct LockArgs {
     #[command(flatten)]
-    lock: UnlockArgs,
+    board: InProcess,
+    /// Address of the word, a multiple of 8
+    #[arg(value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// Number of the thread that shall own the lock: one that a `lock` printed, to extend its lease, or one that you choose from 61440 to
+    /// 65535; the board gives these to no client [default: a number that no other client has]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u16>(1..=65_535))]
+    thread: Option<u16>,
     /// Seconds to wait while another thread has it [default: not at all]
     #[arg(long = "wait", value_name = "S", value_parser = crate::cmd::finite)]
     wait_s: Option<f64>,
@@ -50,19 +126,19 @@ pub(super) struct LockArgs {
 #[derive(clap::Args, Debug)]
 pub(super) struct UnlockArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the word, a multiple of 8
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
-    /// Number of the thread that owns the lock; those of other programs count from 1
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Number of the thread that owns the lock, as lock printed it
+    #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u16>(1..=65_535))]
     thread: u16,
 }
 
 #[derive(clap::Args, Debug)]
 pub(super) struct ChaseArgs {
     #[command(flatten)]
-    board: Board,
+    board: InProcess,
     /// Address of the first node
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
@@ -107,7 +183,7 @@ pub(super) fn alloc(args: &AllocArgs) -> Result<(), String> {
     if args.board.json {
         println!("{}", json!({ "address": address, "bytes": whole, "page_bytes": page.bytes() }));
     } else {
-        println!("{address:#x} ({} in pages of {})", show_size(whole), page.name());
+        println!("{address:#x} ({} in pages of {})", show_size(whole), show_size(page.bytes()));
     }
     Ok(())
 }
@@ -132,24 +208,114 @@ pub(super) fn free(args: &FreeArgs) -> Result<(), String> {
     Ok(())
 }
 
+/// What helps with bytes that can't be accessed.
+fn access_help(error: &AskError) -> &'static str {
+    match error {
+        AskError::Failed(Status::NoSuchAddress) => "; `p4rack clio ps` lists what is allocated",
+        AskError::Failed(Status::NotPermitted) => {
+            "; the range was allocated with --read-only, or shared to be read"
+        }
+        _ => "",
+    }
+}
+
+/// Reads bytes.
+pub(super) fn read(args: &ReadArgs) -> Result<(), String> {
+    let ReadArgs { board, address, bytes, output } = args;
+    let file = match output {
+        Some(path) if path != Path::new("-") => Some(OutputFile::open("--output", path)?),
+        _ => None,
+    };
+    let mut session = board.session(None)?;
+    let most = session.request_bytes_max();
+    let count = u32::try_from(*bytes).ok().filter(|count| (1..=most).contains(count));
+    let count = count.ok_or_else(|| format!("{bytes} bytes: read 1 to {most} at a time"))?;
+    let found = session
+        .read(*address, count)
+        .map_err(|error| format!("reading {bytes} bytes at {address:#x}: {error}{}", access_help(&error)))?;
+    match (file, output) {
+        (Some(file), _) => file.write(&found)?,
+        (None, Some(_)) => write_bytes(&found),
+        (None, None) if board.json => {
+            println!("{}", json!({ "address": address, "bytes": found.len(), "hex": in_hex(&found) }));
+        }
+        (None, None) => print!("{}", dump(*address, &found)),
+    }
+    Ok(())
+}
+
+/// Writes bytes.
+pub(super) fn write(args: &WriteArgs) -> Result<(), String> {
+    let WriteArgs { board, address, text, hex, file } = args;
+    let bytes = match (text, hex, file) {
+        (Some(text), ..) => text.clone().into_bytes(),
+        (_, Some(Bytes(bytes)), _) => bytes.clone(),
+        (.., Some(path)) => {
+            std::fs::read(path).map_err(|error| format!("--file: {}: {error}", path.display()))?
+        }
+        _ => Vec::new(),
+    };
+    let mut session = board.session(None)?;
+    let (count, most) = (bytes.len(), session.request_bytes_max());
+    if !u32::try_from(count).is_ok_and(|count| (1..=most).contains(&count)) {
+        return Err(format!("{count} bytes: write 1 to {most} at a time"));
+    }
+    session
+        .write(*address, &bytes)
+        .map_err(|error| format!("writing {count} bytes at {address:#x}: {error}{}", access_help(&error)))?;
+    if board.json {
+        println!("{}", json!({ "address": address, "bytes": count }));
+    } else {
+        println!("wrote {count} bytes at {address:#x}");
+    }
+    Ok(())
+}
+
+/// Shares pages.
+pub(super) fn share(args: &ShareArgs) -> Result<(), String> {
+    let mut session = args.board.session(None)?;
+    let rights = Rights { read: true, write: matches!(args.rights, Access::All) };
+    let (pid, epoch) = args.with;
+    let shared = session.share(args.address, args.bytes, args.with, rights).map_err(|error| {
+        let help = match error {
+            AskError::Failed(Status::NoSuchProcess) => "; `p4rack clio ps` lists the processes",
+            AskError::Failed(Status::NotPermitted) => {
+                "; the process takes nothing from others, or the range has not these rights itself"
+            }
+            AskError::Failed(Status::NoMemory) => "; it may take no more from others, see `p4rack clio ps`",
+            AskError::Failed(Status::NoSuchAddress | Status::BadRequest | Status::BadLength) => {
+                "; give the address and bytes as `p4rack clio alloc` printed them"
+            }
+            _ => "",
+        };
+        format!("sharing {} bytes at {:#x} with {pid}:{epoch}: {error}{help}", args.bytes, args.address)
+    })?;
+    if args.board.json {
+        println!("{}", json!({ "address": shared, "bytes": args.bytes, "pid": pid, "epoch": epoch }));
+    } else {
+        println!("{shared:#x} in process {pid}:{epoch}");
+    }
+    Ok(())
+}
+
 /// Takes a lock.
 pub(super) fn lock(args: &LockArgs) -> Result<(), String> {
-    let LockArgs { lock: UnlockArgs { board, address, thread }, wait_s } = args;
-    let mut session = board.session(Some(*thread))?;
+    let LockArgs { board, address, thread, wait_s } = args;
+    let mut session = board.session(*thread)?;
     let until = Instant::now() + Duration::from_secs_f64(wait_s.unwrap_or(0.0).min(86_400.0));
     loop {
         let reply = session.ask(Operation::Lock { address: *address });
         match reply.map_err(|error| format!("locking {address:#x}: {error}"))? {
             Reply::Held(_) if Instant::now() < until => std::thread::sleep(PAUSE),
             Reply::Held(word) => {
-                let (pid, owner) = (word >> 32, word >> 16 & 0xffff);
+                let (pid, owner) = (word >> 32, lock_thread(word));
                 let what = format!("locking {address:#x}: thread {owner} of process {pid} has it");
                 return Err(format!("{what}; wait for it with --wait"));
             }
             _ => break,
         }
     }
-    told(board, *address, *thread, "locked");
+    told(board, *address, session.thread(), "locked");
     Ok(())
 }
 

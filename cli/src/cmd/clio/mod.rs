@@ -1,5 +1,6 @@
 //! `p4rack clio`.
 
+mod hold;
 mod kv;
 mod memory;
 mod offload;
@@ -8,8 +9,10 @@ pub(super) mod serve;
 mod verify;
 
 use super::adapter::Tls;
-use p4rack_hosts::clio::{Patience, Session};
+use p4rack_hosts::clio::{Patience, Session, Wanted};
 use p4rack_hosts::roce::setup::Server;
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack clio`.
@@ -26,19 +29,29 @@ enum Command {
     /// Prints a line "ready …" when clients can join. Ends on SIGTERM or SIGINT. On a host of a rack, `p4rack memory serve --way clio` does
     /// the same with what the description says.
     Serve(Box<serve::Args>),
-    /// List a board's processes, with their pages, quotas, locks and calls
+    /// List a board's processes, with their pages, quotas, locks and calls, and what is allocated in the one that these commands use
     Ps(processes::Args),
+    /// Begin a process with memory of its own, and keep it until SIGTERM or SIGINT; other commands act in it with --in
+    Hold(hold::Args),
     /// Allocate memory, which is zeros; prints its address
     ///
-    /// These commands act in the process whose memory the board offers to all: what one allocates, the next can use. It stays until it
-    /// is freed, or the board ends.
+    /// These commands act in the process whose memory the board offers to all, or in the one of --in: what one allocates, the next can use.
+    /// It stays until it is freed, or its process ends.
     Alloc(memory::AllocArgs),
     /// Free memory that was allocated
     Free(memory::FreeArgs),
+    /// Read bytes of what was allocated
+    Read(memory::ReadArgs),
+    /// Write bytes
+    Write(memory::WriteArgs),
+    /// Share memory that was allocated with another process of the board; prints its address there
+    ///
+    /// Both have the same memory then, until the last of them frees it or ends. A process takes what its own limit permits.
+    Share(memory::ShareArgs),
     /// Take the lock in a word that is 0
     ///
-    /// The owner is the process with a thread's number. The board releases the lock when its lease ends, after 10 seconds, unless it is
-    /// taken again before.
+    /// The owner is the process with a thread's number, which is printed: `unlock` needs it. The board releases the lock when its lease
+    /// ends, after 10 seconds, unless it is taken again before under the same number.
     Lock(memory::LockArgs),
     /// Release a lock
     Unlock(memory::UnlockArgs),
@@ -69,6 +82,35 @@ struct Board {
     json: bool,
 }
 
+/// The board, and a process on it.
+#[derive(clap::Args, Debug)]
+struct InProcess {
+    #[command(flatten)]
+    board: Board,
+    /// Act in the process that `p4rack clio hold` keeps: the file that it has written [default: in the process that is offered to all]
+    #[arg(long = "in", value_name = "FILE")]
+    held: Option<PathBuf>,
+}
+
+impl Deref for InProcess {
+    type Target = Board;
+
+    fn deref(&self) -> &Board {
+        &self.board
+    }
+}
+
+impl InProcess {
+    /// A client of the process, with this number in words of locks or one of the board's.
+    fn session(&self, thread: Option<u16>) -> Result<Session, String> {
+        let Some(file) = &self.held else { return self.board.session(thread) };
+        let (credentials, range) = hold::read(file)?;
+        let opened =
+            Session::open_granted_as(&self.server(), credentials, range, thread, Patience::default());
+        opened.map_err(|error| self.said(error))
+    }
+}
+
 impl Board {
     fn server(&self) -> Server {
         Server { addr: self.board.clone(), tls: self.tls.files() }
@@ -76,7 +118,8 @@ impl Board {
 
     /// A client of the process whose memory is offered to all.
     fn session(&self, thread: Option<u16>) -> Result<Session, String> {
-        Session::open_as(&self.server(), 0, thread, Patience::default()).map_err(|error| self.said(error))
+        Session::open_as(&self.server(), Wanted::default(), thread, Patience::default())
+            .map_err(|error| self.said(error))
     }
 
     /// An error, with what to do if no board is there.
@@ -101,8 +144,12 @@ pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
         Command::Serve(args) => serve::run(*args),
         Command::Ps(args) => processes::run(&args),
+        Command::Hold(args) => hold::run(&args),
         Command::Alloc(args) => memory::alloc(&args),
         Command::Free(args) => memory::free(&args),
+        Command::Read(args) => memory::read(&args),
+        Command::Write(args) => memory::write(&args),
+        Command::Share(args) => memory::share(&args),
         Command::Lock(args) => memory::lock(&args),
         Command::Unlock(args) => memory::unlock(&args),
         Command::Kv(command) => kv::run(command),

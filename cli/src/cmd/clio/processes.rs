@@ -50,9 +50,13 @@ fn value(listed: &ListResponse) -> Value {
                     "allocated": of.allocated,
                     "taken": of.taken,
                     "shared": of.shared,
+                    "share_limit": of.share_limit,
+                    "from_others": of.from_others,
                 })
             })
             .collect();
+        let ranges: Vec<Value> =
+            process.ranges.iter().map(|of| json!({ "address": of.address, "bytes": of.bytes })).collect();
         json!({
             "pid": process.pid,
             "epoch": process.epoch,
@@ -62,10 +66,17 @@ fn value(listed: &ListResponse) -> Value {
             "locks": process.locks,
             "reads": process.reads,
             "calls": process.calls,
+            "ranges": ranges,
+            "ranges_left": process.ranges_left,
         })
     };
     let processes: Vec<Value> = listed.processes.iter().map(of_process).collect();
     json!({ "memory": memory, "processes": processes })
+}
+
+/// What names a process for good.
+fn space(process: &Process) -> String {
+    format!("{}:{}", process.pid, process.epoch)
 }
 
 fn shown(listed: &ListResponse) -> String {
@@ -83,7 +94,7 @@ fn shown(listed: &ListResponse) -> String {
         );
     }
     let head = [
-        ">pid",
+        ">pid:epoch",
         "process",
         "page",
         ">allocated",
@@ -91,6 +102,7 @@ fn shown(listed: &ListResponse) -> String {
         ">shared",
         ">reserved",
         ">limit",
+        ">from others",
         ">locks",
         ">reads",
         ">calls",
@@ -101,22 +113,32 @@ fn shown(listed: &ListResponse) -> String {
         let counts = [process.locks, process.reads, process.calls].map(|count| count.to_string());
         let mut first = true;
         for of in &process.pages {
-            let (pid, kind) =
-                if first { (process.pid.to_string(), kind.clone()) } else { Default::default() };
+            let (pid, kind) = if first { (space(process), kind.clone()) } else { Default::default() };
             let mut row = vec![pid, kind, show_size(of.page_bytes)];
             row.extend(
                 [of.allocated, of.taken, of.shared, of.reserved, of.limit].map(|pages| pages.to_string()),
             );
+            row.push(format!("{} of {}", of.from_others, of.share_limit));
             row.extend(if first { counts.clone() } else { Default::default() });
             rows.push(row);
             first = false;
         }
         if process.pages.is_empty() {
-            let mut row = vec![process.pid.to_string(), kind, "–".to_owned()];
-            row.extend(std::iter::repeat_n("–".to_owned(), 5));
+            let mut row = vec![space(process), kind, "–".to_owned()];
+            row.extend(std::iter::repeat_n("–".to_owned(), 6));
             row.extend(counts);
             rows.push(row);
         }
     }
-    out + &rows.text()
+    out += &rows.text();
+    for process in listed.processes.iter().filter(|process| !process.ranges.is_empty()) {
+        out += &format!("allocated in {}, which these commands use:\n", space(process));
+        for of in &process.ranges {
+            out += &format!("  {:#x}  {}\n", of.address, show_size(of.bytes));
+        }
+        if process.ranges_left > 0 {
+            out += &format!("  and {} more ranges\n", process.ranges_left);
+        }
+    }
+    out
 }

@@ -3,8 +3,8 @@
 use crate::cmd::adapter::{GrpcServer, Telling, runtime, text};
 use crate::output::Events;
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
-use p4rack_codegen::scheme::clio::Clio;
-use p4rack_fabric::clio::board::Config;
+use p4rack_codegen::scheme::clio::{Clio, page_size};
+use p4rack_fabric::clio::board::{Config, Index};
 use p4rack_hosts::balloon::{Key, serve_board};
 use p4rack_hosts::clio::server::{BoardError, Server};
 use p4rack_hosts::clio::service::{self, Service};
@@ -15,7 +15,7 @@ use p4rack_hosts::roce::{Desk, Loss};
 use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::UDP_PORT;
+use p4rack_wire::clio::{PageSize, UDP_PORT};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -34,6 +34,25 @@ pub(super) struct Args {
     /// Bytes of the key-value store, beside the memory; 0 for none [default: half of --bytes]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     store: Option<u64>,
+    /// Size of the memory's pages: "4 KiB", "64 KiB", "2 MiB", "4 MiB", "16 MiB", "64 MiB" or "1 GiB" [default: by --bytes, 4 KiB below
+    /// 1 MiB, 64 KiB below 256 MiB, else 2 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = page_size)]
+    page_size: Option<PageSize>,
+    /// Slots of a bucket of the page table: 4, 8 or 16
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = slots)]
+    slots: u32,
+    /// Slots of the page table beyond one for each page, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = crate::numbers::within::<u32>(0..=100))]
+    spare_percent: u32,
+    /// How a page's bucket is chosen: "salted", or the paper's "mixed"
+    #[arg(long, default_value = "salted", value_parser = index)]
+    index: Index,
+    /// Maximum processes that clients reserve
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = crate::numbers::within::<u32>(1..=65_536))]
+    processes: u32,
+    /// Permit fences that hold up the requests of all processes, as in the paper
+    #[arg(long)]
+    fence_all: bool,
     /// Address at which the board takes packets [default: the one of the set-up service, port 1234]
     #[arg(long, value_name = "ADDR")]
     udp_addr: Option<SocketAddr>,
@@ -53,6 +72,18 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// Slots of a bucket.
+fn slots(text: &str) -> Result<u32, String> {
+    let known = text.parse().ok().filter(|slots| [4, 8, 16].contains(slots));
+    known.ok_or_else(|| "write 4, 8 or 16".to_owned())
+}
+
+/// The index with this name.
+fn index(text: &str) -> Result<Index, String> {
+    let known = Index::ALL.iter().find(|(_, name)| *name == text).map(|(index, _)| *index);
+    known.ok_or_else(|| "write salted or mixed".to_owned())
+}
+
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<(), String> {
     let (at, tls) = args.setup.check(SETUP, "has all of the memory")?;
@@ -62,13 +93,22 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         return Err("--bytes: 0 bytes are no memory; write at least \"1 B\"".to_owned());
     }
     let lend = args.lend.as_deref().map(Key::read).transpose().map_err(|error| format!("--lend: {error}"))?;
-    let board = Clio::new(Vec::new(), args.bytes).board(args.bytes);
+    let default = Clio::new(Vec::new(), args.bytes);
+    let clio = Clio {
+        page_sizes: args.page_size.map_or(default.page_sizes, |size| vec![size]),
+        slots: args.slots,
+        spare_percent: args.spare_percent,
+        index: args.index,
+        processes_max: args.processes,
+        ..default
+    };
+    let board = Config { fence_all: args.fence_all, ..clio.board(args.bytes) };
     let loss = Loss { per_mille: args.lose_per_mille, seed: clock::wall_ns() };
     let offered = Offered {
         board,
         bytes: args.bytes,
         store_bytes,
-        sizes: "--bytes, --store",
+        sizes: "--bytes, --store, --page-size",
         udp,
         at,
         tls,

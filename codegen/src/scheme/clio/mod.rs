@@ -6,6 +6,8 @@ mod constants;
 mod layers;
 mod read;
 
+pub use read::page_size;
+
 use super::{Claim, Protocol, Scheme};
 use crate::rack::units::show_size;
 use crate::rack::{Host, Rack, Section, Sink};

@@ -68,7 +68,8 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
     })
 }
 
-fn page_size(text: &str) -> Result<PageSize, String> {
+/// The page size with this text, e.g. "64 KiB". Errors: there is none.
+pub fn page_size(text: &str) -> Result<PageSize, String> {
     let bytes = parse_size(text)?;
     let found = PageSize::ALL.into_iter().find(|(size, _)| size.bytes() == bytes);
     match found {

@@ -24,6 +24,25 @@ pub struct ProcessFacts {
 }
 
 impl<M: Memory, P: Copy + Send> Board<M, P> {
+    /// [Lock words](p4rack_wire::clio::lock_word) of the locks that are held.
+    pub fn lock_words(&self) -> impl Iterator<Item = u64> {
+        self.locks.words()
+    }
+
+    /// Allocated ranges of a process, address and bytes, by page size and address; neighbours are one, and those are left out that a call
+    /// works on.
+    pub fn ranges_of(&self, space: Space) -> impl Iterator<Item = (u64, u64)> {
+        let process = self.vm.processes.get(space);
+        process.into_iter().flat_map(|process| {
+            PageSize::ALL.into_iter().flat_map(move |(size, _)| {
+                let taken = process.ranges[size as usize].taken();
+                taken.map(move |pages| {
+                    (size.address_of(pages.start as u32), (pages.end - pages.start) << size.shift())
+                })
+            })
+        })
+    }
+
     /// All processes, in the order of their PIDs. It takes as long as there are processes, shared frames and locks.
     pub fn list(&self) -> Vec<ProcessFacts> {
         let (mut shared, mut locks) = (BTreeMap::<(Space, PageSize), u32>::new(), BTreeMap::new());

@@ -33,12 +33,12 @@ impl fmt::Display for Refused {
             Refused::BadQuota(size) => {
                 write!(
                     f,
-                    "more pages of {} are reserved than the limit permits: raise the limit",
-                    size.name()
+                    "more pages of {} bytes are reserved than the limit permits: raise the limit",
+                    size.bytes()
                 )
             }
             Refused::NoMemory(size) => {
-                write!(f, "the board has not as many free frames of {}: reserve fewer", size.name())
+                write!(f, "the board has not as many free frames of {} bytes: reserve fewer", size.bytes())
             }
             Refused::NoSlots => write!(
                 f,

@@ -100,6 +100,11 @@ impl Locks {
         self.held.iter().map(|(_, lock)| lock.owner)
     }
 
+    /// The word of each lock.
+    pub fn words(&self) -> impl Iterator<Item = u64> {
+        self.held.iter().map(|(_, lock)| lock.word)
+    }
+
     /// Takes a lock out whose owner is this process, with its address.
     pub fn poll_of(&mut self, owner: Space) -> Option<(u64, Lock)> {
         if self.of[owner.pid as usize] == 0 {

@@ -1,5 +1,7 @@
 //! Bugs that tests plant in a board, which the checks have to find.
 
+use std::cell::Cell;
+
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plant {
@@ -25,4 +27,30 @@ pub(super) enum Plant {
     DeadOwner,
     /// Neither epoch nor token is checked: packets of an ended process count as its successor's.
     NoEpoch,
+}
+
+thread_local! {
+    static TAGS_WITHOUT_EPOCH: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A bug in the tags of pages, which have no board at hand: as long as this lives, those that the thread makes have no epoch.
+#[derive(Debug)]
+pub(super) struct TagsWithoutEpoch(());
+
+impl TagsWithoutEpoch {
+    pub fn plant() -> TagsWithoutEpoch {
+        TAGS_WITHOUT_EPOCH.set(true);
+        TagsWithoutEpoch(())
+    }
+}
+
+impl Drop for TagsWithoutEpoch {
+    fn drop(&mut self) {
+        TAGS_WITHOUT_EPOCH.set(false);
+    }
+}
+
+/// Whether that bug is planted.
+pub(super) fn tags_have_no_epoch() -> bool {
+    TAGS_WITHOUT_EPOCH.get()
 }

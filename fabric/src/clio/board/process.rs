@@ -20,6 +20,8 @@ pub struct PagesOf {
     pub taken: u32,
     /// Those of them that other processes' pages have, too.
     pub shared: u32,
+    /// Pages that other processes share with it.
+    pub from_others: u32,
 }
 
 /// Why a packet is not from a process.
@@ -114,6 +116,7 @@ impl Process {
             allocated: self.pages[size][Source::Own as usize],
             taken: self.taken[size],
             shared: 0,
+            from_others: self.pages[size][Source::Other as usize],
         })
     }
 

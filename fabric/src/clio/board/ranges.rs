@@ -41,6 +41,11 @@ impl Ranges {
         Ranges { map: BTreeMap::new(), lowest: 1, conflicts: 0 }
     }
 
+    /// Allocated ranges, in order.
+    pub fn taken(&self) -> impl Iterator<Item = Range<u64>> {
+        self.map.iter().filter(|(_, (_, kind))| *kind == Kind::Taken).map(|(start, (end, _))| *start..*end)
+    }
+
     /// The range that holds a page.
     pub fn holding(&self, page: u64) -> Option<(Range<u64>, Kind)> {
         let (start, (end, kind)) = self.map.range(..=page).next_back()?;

@@ -2,7 +2,7 @@
 
 use super::{Handle, Reply, bytes, give, refusal, status};
 use crate::c::Status;
-use crate::clio::{CHASE, Chase, KvError, KvRefused, Operation};
+use crate::clio::{CHASE, Chase, Kv, KvError, KvRefused, Operation};
 use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
 use std::ffi::c_void;
 
@@ -52,7 +52,7 @@ unsafe fn call(clio: *mut Handle, offload: u64, function: u8, arguments: &[u8]) 
     let handle = unsafe { clio.as_mut() }.ok_or(Status::BadArgument)?;
     let results_bytes_max = RESULTS_BYTES_MAX;
     let call = Operation::Call { offload, function, arguments, results_bytes_max, is_ordered: true };
-    // SAFETY: the caller promised it of each read under way.
+    // SAFETY: the caller promised it of each place of an operation under way.
     match unsafe { handle.ask(call) }? {
         Reply::Bytes(results) => Ok(results),
         _ => Err(Status::Unknown),
@@ -132,6 +132,23 @@ pub unsafe extern "C" fn p4rack_clio_rchase(
     Status::Ok
 }
 
+/// Changes the store.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `key` and `value` can be read for their lengths.
+unsafe fn change<T>(
+    clio: *mut Handle,
+    (key, key_bytes): (*const c_void, usize),
+    (value, value_bytes): (*const c_void, usize),
+    change: impl FnOnce(&mut Kv, &[u8], &[u8]) -> Result<T, KvError>,
+) -> Result<T, Status> {
+    // SAFETY: the caller promises it of each.
+    let (handle, key, value) = unsafe { (clio.as_mut(), bytes(key, key_bytes), bytes(value, value_bytes)) };
+    let ((handle, key), value) = handle.zip(key).zip(value).ok_or(Status::BadArgument)?;
+    let done = change(handle.store()?, key, value);
+    of_store(handle, done)
+}
+
 /// Creates or changes a key; see the header.
 ///
 /// # Safety
@@ -144,15 +161,49 @@ pub unsafe extern "C" fn p4rack_clio_kv_put(
     value: *const c_void,
     value_bytes: usize,
 ) -> Status {
-    let put = || {
-        // SAFETY: the caller promises it of each.
-        let (handle, key, value) =
-            unsafe { (clio.as_mut(), bytes(key, key_bytes), bytes(value, value_bytes)) };
-        let ((handle, key), value) = handle.zip(key).zip(value).ok_or(Status::BadArgument)?;
-        let done = handle.store()?.put(key, value);
-        of_store(handle, done)
-    };
-    put().err().unwrap_or(Status::Ok)
+    // SAFETY: the caller promises it.
+    let done = unsafe { change(clio, (key, key_bytes), (value, value_bytes), Kv::put) };
+    done.err().unwrap_or(Status::Ok)
+}
+
+/// Creates a key; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `key` and `value` can be read for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_kv_create(
+    clio: *mut Handle,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *const c_void,
+    value_bytes: usize,
+) -> Status {
+    // SAFETY: the caller promises it.
+    match unsafe { change(clio, (key, key_bytes), (value, value_bytes), Kv::create) } {
+        Ok(true) => Status::Ok,
+        Ok(false) => Status::NotPermitted,
+        Err(status) => status,
+    }
+}
+
+/// Changes the value of a key; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null. `key` and `value` can be read for their lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_kv_update(
+    clio: *mut Handle,
+    key: *const c_void,
+    key_bytes: usize,
+    value: *const c_void,
+    value_bytes: usize,
+) -> Status {
+    // SAFETY: the caller promises it.
+    match unsafe { change(clio, (key, key_bytes), (value, value_bytes), Kv::update) } {
+        Ok(true) => Status::Ok,
+        Ok(false) => Status::OutOfBounds,
+        Err(status) => status,
+    }
 }
 
 /// The value of a key; see the header.

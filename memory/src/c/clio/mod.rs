@@ -1,20 +1,21 @@
 //! Clio's interface for C, as `include/p4rack_clio.h` declares and explains it.
 
 mod calls;
+mod open;
+mod ranges;
 
 pub use calls::CallerChase;
+pub use open::CallerOptions;
 
 use super::status::Status;
-use super::{needed, tell};
 use crate::clio::{
-    ClioError, Kv, KvShape, Operation, Outcome, Patience, Refused, Rights, Session, Status as Said,
-    VALUE_BYTES_MAX,
+    ClioError, Kv, KvShape, Operation, Outcome, Patience, Refused, Session, Status as Said, VALUE_BYTES_MAX,
 };
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use std::collections::HashMap;
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::time::Duration;
 
 /// Maximum operations that are under way, or have ended and were not polled.
@@ -30,14 +31,24 @@ const ASYNC: u32 = 1;
 /// A client of a process, and its operations.
 pub struct Handle {
     server: Server,
+    patience: Patience,
     session: Session,
     kv: Option<Kv>,
     /// Number of the next operation. 0 is none.
     next: u64,
-    /// Where the bytes of a read go, by number of the operation under way.
-    reads: HashMap<u64, (*mut u8, usize)>,
+    /// Where results go, by number of the operation under way.
+    places: HashMap<u64, Place>,
     /// How operations ended that have not been polled.
     ended: HashMap<u64, Status>,
+}
+
+/// Where the result of an operation goes: the caller's memory.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// So many bytes of a read.
+    Bytes(*mut u8, usize),
+    /// The address of an allocation.
+    Address(*mut u64),
 }
 
 /// An operation, and how it ended.
@@ -88,18 +99,23 @@ impl Handle {
     /// Waits until something has ended.
     ///
     /// # Safety
-    /// Where reads under way put their bytes can be written.
+    /// The places of operations under way can be written.
     unsafe fn poll(&mut self, mut own: impl FnMut(u64, Outcome<'_>) -> bool) -> Result<(), Status> {
-        let Handle { session, reads, ended, .. } = self;
+        let Handle { session, places, ended, .. } = self;
         let polled = session.poll(clock::now() + TURN, &mut |number, outcome| {
             if own(number, outcome) {
                 return;
             }
-            let place = reads.remove(&number);
+            let place = places.remove(&number);
             let how = match (outcome, place) {
-                (Outcome::Read(bytes), Some((into, length))) if bytes.len() == length => {
+                (Outcome::Read(bytes), Some(Place::Bytes(into, length))) if bytes.len() == length => {
                     // SAFETY: the caller promises it; the bytes are the client library's own.
                     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), into, length) };
+                    Status::Ok
+                }
+                (Outcome::Address(address), Some(Place::Address(into))) => {
+                    // SAFETY: the caller promises it.
+                    unsafe { into.write(address) };
                     Status::Ok
                 }
                 (Outcome::Done, _) => Status::Ok,
@@ -159,7 +175,7 @@ impl Handle {
                 written_bytes_max: VALUE_BYTES_MAX,
                 under_way_max: 1,
             };
-            let opened = Kv::open(&self.server, shape, Patience::default());
+            let opened = Kv::open(&self.server, shape, self.patience);
             self.kv = Some(opened.map_err(|error| match error {
                 // It is there, and has no room for another client.
                 ClioError::Setup(_) => Status::Full,
@@ -202,88 +218,6 @@ unsafe fn give(found: &[u8], into: *mut c_void, length: usize, count: *mut usize
     }
 }
 
-/// Opens a client of a board; see the header.
-///
-/// # Safety
-/// `board` ends with a zero or is null. `error` can be written for `error_length` bytes or is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4rack_clio_open(
-    board: *const c_char,
-    reserve_bytes: u64,
-    error: *mut c_char,
-    error_length: usize,
-) -> *mut Handle {
-    let opened = || -> Result<Handle, String> {
-        // SAFETY: the caller promises it.
-        let addr = unsafe { needed(board, "board") }?.to_owned();
-        let server = Server { addr, tls: None };
-        let session =
-            Session::open(&server, reserve_bytes, Patience::default()).map_err(|error| error.to_string())?;
-        let (reads, ended) = (HashMap::new(), HashMap::new());
-        Ok(Handle { server, session, kv: None, next: 0, reads, ended })
-    };
-    match opened() {
-        Ok(handle) => Box::into_raw(Box::new(handle)),
-        Err(why) => {
-            // SAFETY: the caller promises it.
-            unsafe { tell(&why, error, error_length) };
-            std::ptr::null_mut()
-        }
-    }
-}
-
-/// Ends a handle; see the header.
-///
-/// # Safety
-/// It is null, or of [`p4rack_clio_open`] and not closed yet.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4rack_clio_close(clio: *mut Handle) {
-    if !clio.is_null() {
-        // SAFETY: the caller promises it.
-        drop(unsafe { Box::from_raw(clio) });
-    }
-}
-
-/// The range that the process has from its beginning; see the header.
-///
-/// # Safety
-/// The handle is open and used by no other thread, or null. `bytes` can be written or is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4rack_clio_start(clio: *const Handle, bytes: *mut u64) -> u64 {
-    // SAFETY: the caller promises it.
-    let Some(handle) = (unsafe { clio.as_ref() }) else { return 0 };
-    let range = handle.session.range();
-    if !bytes.is_null() {
-        // SAFETY: the caller promises it.
-        unsafe { bytes.write(range.1) };
-    }
-    range.0
-}
-
-/// Allocates bytes; see the header.
-///
-/// # Safety
-/// The handle is open and used by no other thread, or null. `status` can be written or is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4rack_clio_ralloc(clio: *mut Handle, bytes: u64, status: *mut Status) -> u64 {
-    let allocated = || {
-        // SAFETY: the caller promises it.
-        let handle = unsafe { clio.as_mut() }.ok_or(Status::BadArgument)?;
-        let page_size = handle.session.page_size();
-        // SAFETY: the caller promised it of each read under way.
-        match unsafe { handle.ask(Operation::Alloc { bytes, page_size, rights: Rights::ALL }) }? {
-            Reply::Address(address) => Ok(address),
-            _ => Err(Status::Unknown),
-        }
-    };
-    let allocated = allocated();
-    if !status.is_null() {
-        // SAFETY: the caller promises it.
-        unsafe { status.write(allocated.err().unwrap_or(Status::Ok)) };
-    }
-    allocated.unwrap_or(0)
-}
-
 /// An operation that waits and returns nothing.
 ///
 /// # Safety
@@ -291,18 +225,8 @@ pub unsafe extern "C" fn p4rack_clio_ralloc(clio: *mut Handle, bytes: u64, statu
 unsafe fn done(clio: *mut Handle, operation: Operation<'_>) -> Status {
     // SAFETY: the caller promises it.
     let Some(handle) = (unsafe { clio.as_mut() }) else { return Status::BadArgument };
-    // SAFETY: the caller promised it of each read under way.
+    // SAFETY: the caller promised it of each place of an operation under way.
     after(unsafe { handle.ask(operation) })
-}
-
-/// Frees pages; see the header.
-///
-/// # Safety
-/// The handle is open and used by no other thread, or null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn p4rack_clio_rfree(clio: *mut Handle, address: u64, bytes: u64) -> Status {
-    // SAFETY: the caller promises it.
-    unsafe { done(clio, Operation::Free { address, bytes }) }
 }
 
 /// Reads bytes; see the header.
@@ -325,10 +249,10 @@ pub unsafe extern "C" fn p4rack_clio_rread(
             Operation::Read { address, bytes: u32::try_from(length).map_err(|_| Status::BadLength)? };
         if mode == ASYNC {
             let number = handle.submit(operation)?;
-            handle.reads.insert(number, (bytes.cast(), length));
+            handle.places.insert(number, Place::Bytes(bytes.cast(), length));
             return Ok(number);
         }
-        // SAFETY: the caller promised it of each read under way, and promises it of this one.
+        // SAFETY: the caller promised it of each place of an operation under way, and promises it of this one.
         match unsafe { handle.ask(operation) }? {
             Reply::Bytes(found) if found.len() == length => {
                 // SAFETY: the caller promises it.
@@ -361,7 +285,7 @@ pub unsafe extern "C" fn p4rack_clio_rwrite(
         if mode == ASYNC {
             return handle.submit(operation);
         }
-        // SAFETY: the caller promised it of each read under way.
+        // SAFETY: the caller promised it of each place of an operation under way.
         unsafe { handle.ask(operation) }.map(|_| 0)
     };
     event(write, mode)
@@ -404,7 +328,7 @@ pub unsafe extern "C" fn p4rack_clio_rpoll(
                 *event = CallerEvent { number: 0, status: Status::BadArgument };
                 break;
             }
-            // SAFETY: the caller promised it of each read under way.
+            // SAFETY: the caller promised it of each place of an operation under way.
             if let Err(gone) = unsafe { handle.poll(|_, _| false) } {
                 return gone;
             }
@@ -436,7 +360,7 @@ pub unsafe extern "C" fn p4rack_clio_rlock(clio: *mut Handle, lock: u64) -> Stat
     let Some(handle) = (unsafe { clio.as_mut() }) else { return Status::BadArgument };
     let [mut pause_us, longest_us] = PAUSES_US;
     loop {
-        // SAFETY: the caller promised it of each read under way.
+        // SAFETY: the caller promised it of each place of an operation under way.
         match unsafe { handle.ask(Operation::Lock { address: lock }) } {
             Ok(Reply::Held) => std::thread::sleep(Duration::from_micros(pause_us)),
             done => return after(done),
@@ -463,4 +387,14 @@ pub unsafe extern "C" fn p4rack_clio_runlock(clio: *mut Handle, lock: u64) -> St
 pub unsafe extern "C" fn p4rack_clio_rfence(clio: *mut Handle) -> Status {
     // SAFETY: the caller promises it.
     unsafe { done(clio, Operation::Fence { all: false }) }
+}
+
+/// Orders requests of all processes at the board; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_rfence_all(clio: *mut Handle) -> Status {
+    // SAFETY: the caller promises it.
+    unsafe { done(clio, Operation::Fence { all: true }) }
 }

@@ -1,5 +1,6 @@
 //! Single rules of a board.
 
+use super::super::plant::TagsWithoutEpoch;
 use super::*;
 
 const K4: PageSize = PageSize::K4;
@@ -239,6 +240,28 @@ fn reaches_the_successor(plant: Option<Plant>) -> bool {
 fn a_process_is_not_reached_by_packets_of_the_one_before() {
     assert!(!reaches_the_successor(None));
     assert!(reaches_the_successor(Some(Plant::NoEpoch)));
+}
+
+/// Whether entries that an ended process has left in the TLB count as those of the next one with its PID. The board leaves none, so a test
+/// has to.
+fn takes_old_entries(tags_have_an_epoch: bool) -> bool {
+    let _bug = (!tags_have_an_epoch).then(TagsWithoutEpoch::plant);
+    let mut rig = Rig::planted(Config { processes_max: 1, ..config() }, Some(Plant::StaleTlb));
+    let first = rig.board.begin(quotas(0, 9)).unwrap();
+    let address = rig.alloc(&first, K4, PAGE, Rights::ALL).unwrap();
+    assert_eq!(rig.write(&first, address, &[9]), Status::Done);
+    assert!(rig.board.end(first.space, rig.now));
+    (0..20).for_each(|_| rig.pause());
+    let next = rig.board.begin(quotas(0, 9)).unwrap();
+    assert_eq!(next.space.pid, first.space.pid);
+    assert_eq!(rig.alloc(&next, K4, PAGE, Rights::ALL), Ok(address));
+    rig.read(&next, address, 1) != Ok(vec![0])
+}
+
+#[test]
+fn the_epoch_in_tags_keeps_a_process_from_entries_of_the_one_before() {
+    assert!(!takes_old_entries(true));
+    assert!(takes_old_entries(false));
 }
 
 /// Whether a fence completes before a read that came earlier.

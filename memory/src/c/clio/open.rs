@@ -1,0 +1,174 @@
+//! Opening a client of a board.
+
+use super::Handle;
+use crate::Access;
+use crate::c::{needed, tell, text};
+use crate::clio::{Patience, Session, Wanted, board};
+use p4rack_codegen::Rack;
+use p4rack_fabric::remote::Way;
+use p4rack_hosts::roce::setup::Server;
+use p4rack_hosts::roce::tls::ClientTls;
+use std::collections::HashMap;
+use std::ffi::c_char;
+use std::path::PathBuf;
+
+/// No bytes, where 0 means the board's own limit.
+const NONE: u64 = u64::MAX;
+
+/// Where a board is, and what a client asks for. Texts that may be null have defaults; see the header.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CallerOptions {
+    /// Address of its set-up service, or null.
+    pub board: *const c_char,
+    /// Path of a rack's description, or null.
+    pub rack: *const c_char,
+    /// Name of the host with the board, or null.
+    pub at: *const c_char,
+    /// Certificate authority of the board, or null.
+    pub ca: *const c_char,
+    /// Our certificate, or null.
+    pub cert: *const c_char,
+    /// Its key, or null.
+    pub key: *const c_char,
+    /// Name in the board's certificate, or null.
+    pub server_name: *const c_char,
+    /// Bytes of the range of a process of its own, or 0.
+    pub reserve_bytes: u64,
+    /// Bytes that the process may have allocated, or 0.
+    pub limit_bytes: u64,
+    /// Bytes that other processes may share with it, 0, or [`NONE`].
+    pub share_limit_bytes: u64,
+}
+
+/// The board, how long to wait for it, and what to ask for.
+struct Asked {
+    server: Server,
+    patience: Patience,
+    wanted: Wanted,
+}
+
+/// What a caller asks for.
+///
+/// # Safety
+/// The texts end with a zero or are null.
+unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
+    // SAFETY: the caller promises it of each.
+    let optional = |pointer| unsafe { text(pointer) }.transpose();
+    let path = |pointer| optional(pointer).map(|path| path.map(PathBuf::from));
+    let (cert, key) = (path(options.cert)?, path(options.key)?);
+    if cert.is_some() != key.is_some() {
+        return Err("cert and key belong together: give both or neither".to_owned());
+    }
+    let (cacert, server_name) = (path(options.ca)?, optional(options.server_name)?.map(str::to_owned));
+    if cacert.is_none() && (cert.is_some() || server_name.is_some()) {
+        return Err(
+            "ca is NULL; cert, key and server_name need the authority of the board's certificate".to_owned()
+        );
+    }
+    let tls = cacert.map(|ca| ClientTls { cacert: Some(ca), identity: cert.zip(key), server_name });
+    let (server, patience) = match optional(options.rack)? {
+        None => {
+            // SAFETY: the caller promises it.
+            let addr = unsafe { needed(options.board, "board") }?.to_owned();
+            (Server { addr, tls }, Patience::default())
+        }
+        Some(path) => {
+            // SAFETY: the caller promises it.
+            let at = unsafe { needed(options.at, "at") }?;
+            let rack = Rack::load(path).map_err(|error| error.to_string())?;
+            let scheme = rack.by(Way::CLIO).scheme;
+            let rack = if rack.scheme().way() == Some(Way::CLIO) { Ok(rack) } else { rack.under(scheme) };
+            let rack = rack.map_err(|error| error.to_string())?;
+            crate::open::board(&rack, at).map_err(|error| error.to_string())?;
+            let access = Access { memory: optional(options.board)?, tls, ..Access::new(at, at) };
+            (board(&rack, &access).map_err(|error| error.to_string())?, crate::patience(&rack))
+        }
+    };
+    let wanted = Wanted {
+        reserve_bytes: options.reserve_bytes,
+        limit_bytes: Some(options.limit_bytes).filter(|bytes| *bytes > 0),
+        share_limit_bytes: match options.share_limit_bytes {
+            0 => None,
+            NONE => Some(0),
+            bytes => Some(bytes),
+        },
+    };
+    Ok(Asked { server, patience, wanted })
+}
+
+/// Opens a client, or says why there is none.
+///
+/// # Safety
+/// The texts of the options end with a zero or are null. `error` can be written for `error_length` bytes or is null.
+unsafe fn opened(options: Option<&CallerOptions>, error: *mut c_char, error_length: usize) -> *mut Handle {
+    let opened = || -> Result<Handle, String> {
+        // SAFETY: the caller promises it.
+        let Asked { server, patience, wanted } = unsafe { asked(options.ok_or("options are NULL")?) }?;
+        let session = Session::open_as(&server, wanted, None, patience).map_err(|error| error.to_string())?;
+        let (places, ended) = (HashMap::new(), HashMap::new());
+        Ok(Handle { server, patience, session, kv: None, next: 0, places, ended })
+    };
+    match opened() {
+        Ok(handle) => Box::into_raw(Box::new(handle)),
+        Err(why) => {
+            // SAFETY: the caller promises it.
+            unsafe { tell(&why, error, error_length) };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Opens a client of a board; see the header.
+///
+/// # Safety
+/// `board` ends with a zero or is null. `error` can be written for `error_length` bytes or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_open(
+    board: *const c_char,
+    reserve_bytes: u64,
+    error: *mut c_char,
+    error_length: usize,
+) -> *mut Handle {
+    let none = std::ptr::null();
+    let options = CallerOptions {
+        board,
+        rack: none,
+        at: none,
+        ca: none,
+        cert: none,
+        key: none,
+        server_name: none,
+        reserve_bytes,
+        limit_bytes: 0,
+        share_limit_bytes: 0,
+    };
+    // SAFETY: the caller promises it.
+    unsafe { opened(Some(&options), error, error_length) }
+}
+
+/// Opens a client of a board with options; see the header.
+///
+/// # Safety
+/// `options` are some or null; their texts end with a zero or are null. `error` can be written for `error_length` bytes or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_open_with(
+    options: *const CallerOptions,
+    error: *mut c_char,
+    error_length: usize,
+) -> *mut Handle {
+    // SAFETY: the caller promises it.
+    unsafe { opened(options.as_ref(), error, error_length) }
+}
+
+/// Ends a handle; see the header.
+///
+/// # Safety
+/// It is null, or of [`p4rack_clio_open`] or [`p4rack_clio_open_with`] and not closed yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_close(clio: *mut Handle) {
+    if !clio.is_null() {
+        // SAFETY: the caller promises it.
+        drop(unsafe { Box::from_raw(clio) });
+    }
+}
