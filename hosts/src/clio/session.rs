@@ -4,7 +4,7 @@ use super::link::Link;
 use super::{Attached, ClioError, Patience, attach};
 use crate::roce::setup::Server;
 use crate::runtime::runtime;
-use p4rack_fabric::clio::lib::{Credentials, Operation, Outcome, Refused};
+use p4rack_fabric::clio::lib::{Config, Credentials, Operation, Outcome, Refused};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
@@ -107,6 +107,11 @@ impl Session {
     /// Data bytes of the longest packet: a write of no more is atomic, and the arguments of a call have no more.
     pub fn packet_bytes(&self) -> u32 {
         self.attached.mtu_bytes
+    }
+
+    /// The client's parameters.
+    pub(crate) fn config(&self) -> &Config {
+        self.link.config()
     }
 
     /// Operations that may be under way.
