@@ -502,3 +502,87 @@ fn ports_take_turns_where_hosts_share_a_pool() {
     let error = refused("port_rate = \"1 Gb/s\"\nqueueing = \"red\"", HOSTS, "");
     assert!(error.contains("`red` is no queueing; there are fifo and fair"), "{error}");
 }
+
+#[test]
+fn stores_in_cached_regions_have_a_pool_and_clients() {
+    let rate = "port_rate = \"100 Mb/s\"";
+    let table = |pool: &str, keys: &str, cache: &str| {
+        format!("[pool]\n{pool}\n[workload]\nkind = \"store\"\n{keys}\n[workload.cache]\n{cache}")
+    };
+    let (pool, keys) = ("memory = [\"h1\"]", "clients = [\"h2\"]");
+    let good = rack(rate, HOSTS, &table(pool, keys, "")).unwrap();
+    let cache = good.cache().unwrap();
+    assert_eq!((cache.local_percent.as_slice(), cache.policy.as_str()), (&[100, 50, 25, 10][..], "runs"));
+    assert_eq!((cache.pool.extent_bytes, cache.pool.lease_s, good.engine()), (2 << 20, 2, None));
+    let workload = good.workload.as_ref().unwrap();
+    assert_eq!(workload.ends(), ("h1", &["h2".to_owned()][..]));
+    let names: Vec<String> = workload.schemes.iter().map(|run| run.name()).collect();
+    assert_eq!(names, ["local", "tcp", "rdma", "clio"], "no engine, no EDM");
+    let summary = good.summary().workload;
+    assert!(summary.contains("100, 50, 25, 10 % of each region are local, policy runs"), "{summary}");
+    assert!(summary.contains("pool: memory of h1, extents of 2 MiB, leases of 2 s"), "{summary}");
+    for (pool, keys, cache, wanted) in [
+        ("", keys, "", "r.toml:16: pool.memory: is missing; add memory = [\"h1\", \"h2\"]"),
+        ("memory = []", keys, "", "pool.memory: is empty"),
+        ("memory = [\"h9\"]", keys, "", "r.toml:17: pool.memory[0]: there is no host `h9`"),
+        ("memory = [\"h1\", \"h1\"]", keys, "", "pool.memory[1]: h1 stands there twice"),
+        ("memory = [\"h2\"]", keys, "", "pool.memory[0]: h2 is one of the clients"),
+        (
+            "memory = [\"h1\"]\nextent = \"3 MiB\"",
+            keys,
+            "",
+            "pool.extent: 3 MiB are no extent; write a power of two",
+        ),
+        ("memory = [\"h1\"]\nlease_s = 0", keys, "", "pool.lease_s: 0 is out of range"),
+        ("memory = [\"h1\"]\nleases = 1", keys, "", "pool.leases: is unknown; did you mean `lease_s`?"),
+        (
+            pool,
+            "clients = [\"h2\"]\nserver = \"h1\"",
+            "",
+            "workload.server: is not a server of cached regions",
+        ),
+        (pool, "clients = [\"h2\"]\ndepth = 4", "", "workload.depth: 4 operations are more"),
+        (pool, "clients = [\"h2\"]\nbulk = \"h1\"", "", "workload.bulk"),
+        (pool, "clients = [\"h2\"]\nkill = { host = \"h1\" }", "", "workload.kill.host: h1 is no client"),
+        (
+            pool,
+            "clients = [\"h2\"]\nkill = { host = \"h2\" }",
+            "",
+            "workload.kill: leaves no client that gets",
+        ),
+        (pool, "clients = [\"h2\"]\nschemes = [\"l2\"]", "", "l2 is no way to the store's remote memory"),
+        (
+            pool,
+            "clients = [\"h2\"]\nschemes = [\"rdma-sync\"]",
+            "",
+            "rdma-sync has one request under way, and a cached",
+        ),
+        (pool, "clients = [\"h2\"]\nschemes = [\"redis\"]", "", "or [workload.cache]"),
+        (
+            pool,
+            "clients = [\"h2\"]\nschemes = [\"cowbird-spot\"]",
+            "",
+            "add engine, the name of one, to [workload.cache]",
+        ),
+        (pool, keys, "local_percent = []", "workload.cache.local_percent: is empty"),
+        (pool, keys, "local_percent = [50, 101]", "r.toml:22: workload.cache.local_percent[1]"),
+        (pool, keys, "local_percent = [50, 50]", "workload.cache.local_percent[1]: 50 stands there twice"),
+        (pool, keys, "block_bytes = 100", "workload.cache.block_bytes: 100 is no power of two"),
+        (pool, keys, "engine = \"h1\"", "workload.cache.engine: h1 is the store's server or client"),
+        (pool, keys, "log = 1", "workload.cache.log: is unknown"),
+    ] {
+        let error = refused(rate, HOSTS, &table(pool, keys, cache));
+        assert!(error.contains(wanted), "wanted: {wanted}\n   got: {error}");
+    }
+    let without = "[workload]\nkind = \"store\"\nclients = [\"h2\"]\n[workload.cache]";
+    let error = refused(rate, HOSTS, without);
+    assert!(error.contains("workload.cache: needs the memory nodes of a pool; add [pool]"), "{error}");
+    for kind in [
+        "\"incast\"\nreceiver = \"h1\"\nsenders = [\"h2\"]",
+        "\"store\"\nserver = \"h1\"\nclients = [\"h2\"]",
+    ] {
+        let unused = format!("[pool]\nmemory = [\"h1\"]\n[workload]\nkind = {kind}");
+        let error = refused(rate, HOSTS, &unused);
+        assert!(error.contains("pool: is not used by the workload; add [workload.cache]"), "{error}");
+    }
+}

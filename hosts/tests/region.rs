@@ -341,3 +341,36 @@ fn bad_sizes_are_refused_with_what_was_expected() {
         (Ok(()), Err(RegionError::Empty))
     );
 }
+
+#[test]
+fn a_region_that_closes_leaves_all_writes_and_gives_its_way_to_the_next() {
+    for policy in ["runs", "lru", "kona"] {
+        over_tcp(|[way, mut other]| {
+            let region = RemoteRegion::new(way, &config(policy)).unwrap();
+            for at in (0..REGION_BYTES).step_by(4_096) {
+                region.write(at, &at.to_le_bytes()).unwrap();
+            }
+            // Blocks that are still on their way belong to nothing afterwards.
+            region.prefetch(REGION_BYTES / 2, 64 << 10).unwrap();
+            let way = region.close().unwrap();
+            other.submit(1, Operation::Read { at: 8_192, bytes: 8 }).unwrap();
+            let mut found = Vec::new();
+            while found.is_empty() {
+                let until = clock::now() + Nanos::from_secs(1);
+                other
+                    .poll(until, &mut |_, outcome| {
+                        found.push(outcome == Outcome::Read(&8_192_u64.to_le_bytes()))
+                    })
+                    .unwrap();
+            }
+            assert_eq!(found, [true]);
+            let region = RemoteRegion::new(way, &config(policy)).unwrap();
+            assert_eq!(region.counters().accesses(), 0);
+            for at in (0..REGION_BYTES).step_by(4_096) {
+                let mut bytes = [0; 8];
+                region.read(at, &mut bytes).unwrap();
+                assert_eq!(u64::from_le_bytes(bytes), at, "{policy}");
+            }
+        });
+    }
+}

@@ -1,5 +1,7 @@
 //! Promises of a run, and whether they were kept.
 
+mod cached;
+
 use crate::results::{Bulk, HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::WorkloadKind;
@@ -57,10 +59,11 @@ pub fn judge(results: &Results) -> Vec<Promise> {
 /// Whatever carries it, a store answers, loses nothing and returns what was written.
 fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
     for mix in &figures.mixes {
-        let what = format!("operations of mix {}", mix.mix);
+        let what = format!("operations of mix {}", mix.label());
         let measured = format!("{} a second", text::count(mix.ops_per_s as u64));
         out.push(promise(scheme, &what, "some answered", measured, mix.ops_per_s > 0.0));
     }
+    cached::promises(scheme, figures, out);
     let lost = "operations and confirmed writes lost";
     out.push(promise(scheme, lost, "0", text::count(figures.lost), figures.lost == 0));
     out.push(promise(scheme, "wrong answers", "0", text::count(figures.wrong), figures.wrong == 0));
@@ -70,7 +73,7 @@ fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
     }
     // A log store's older records fill memory as they come.
     let is_board = scheme.way().is_some_and(|way| way.definition().service == Service::Board);
-    let is_full = figures.cold_share.is_none();
+    let is_full = figures.cold_share.is_none() && figures.mixes.iter().all(|mix| mix.cache.is_none());
     if let Some([early, end]) = figures.server_resident_bytes.filter(|_| is_board && is_full) {
         let more = end.saturating_sub(early);
         let promised = format!("at most {} more at the end", text::bytes(BOARD_GROWTH_BYTES));

@@ -2,12 +2,16 @@
 
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
-use p4rack_codegen::rack::{Log, Run, WorkloadKind};
+use p4rack_codegen::rack::{Cache, Log, Run, WorkloadKind};
 use p4rack_codegen::scheme::PROTOCOLS;
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::remote::Way;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+mod cached;
+
+pub use cached::{CacheResult, Takeover};
 
 /// Version of the JSON format.
 pub const VERSION: u32 = 1;
@@ -129,6 +133,9 @@ pub struct Setting {
     /// What makes a store a log store.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log: Option<Log>,
+    /// What puts stores into cached regions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cache: Option<Cache>,
 }
 
 /// Bulk traffic beside a store's clients.
@@ -245,9 +252,9 @@ impl SchemeResult {
         run.way.or_else(|| run.scheme.way())
     }
 
-    /// Figures of the store under one mix.
-    pub fn mix_of(&self, mix: &str) -> Option<&MixResult> {
-        self.store.as_ref()?.mixes.iter().find(|figures| figures.mix == mix)
+    /// Figures of the store under the mix with this label.
+    pub fn mix_of(&self, label: &str) -> Option<&MixResult> {
+        self.store.as_ref()?.mixes.iter().find(|figures| figures.label() == label)
     }
 
     /// Figures of one value size.
@@ -299,7 +306,10 @@ pub struct StoreResult {
     pub lost: u64,
     /// Answers and records that were never written, and answers older than what the same client had seen before.
     pub wrong: u64,
-    /// The same by mix.
+    /// What happened when a client was killed whose region another one's could get.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub takeover: Option<Takeover>,
+    /// The same by mix, and in cached regions by local memory and mix.
     pub mixes: Vec<MixResult>,
 }
 
@@ -326,9 +336,22 @@ pub struct MixResult {
     pub lost: u64,
     /// Wrong answers.
     pub wrong: u64,
+    /// What the regions did, of stores in such.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cache: Option<CacheResult>,
     /// Points of the latency's distribution: µs, share of operations at or below it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cdf: Vec<(f64, f64)>,
+}
+
+impl MixResult {
+    /// The mix, and the local memory where there are several: `B`, or `B, 50 %`.
+    pub fn label(&self) -> String {
+        match &self.cache {
+            Some(cache) => format!("{}, {} %", self.mix, cache.local_percent),
+            None => self.mix.clone(),
+        }
+    }
 }
 
 /// What happened to the others after a sender was killed with unused grants.

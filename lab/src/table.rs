@@ -1,6 +1,6 @@
 //! The result table in the terminal.
 
-use crate::results::{MixResult, Results, SchemeResult, StoreResult};
+use crate::results::{CacheResult, MixResult, Results, SchemeResult, StoreResult, Takeover};
 use crate::rows::Rows;
 use crate::worlds;
 use p4rack_codegen::rack::WorkloadKind;
@@ -114,9 +114,11 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
     let mut rows: Vec<(String, Figure)> = Vec::new();
     let first = results.schemes.iter().find_map(|scheme| scheme.store.as_ref());
     for mix in first.map(|store| store.mixes.as_slice()).unwrap_or_default() {
-        let name = mix.mix.as_str();
-        let figure =
-            |show: fn(&MixResult) -> String| -> Figure<'_> { Box::new(move |s| of(s.mix_of(name), show)) };
+        let name = mix.label();
+        let figure = |show: fn(&MixResult) -> String| -> Figure<'_> {
+            let name = name.clone();
+            Box::new(move |s| of(s.mix_of(&name), show))
+        };
         rows.push((format!("{name}: operations a second"), figure(|mix| text::count(mix.ops_per_s as u64))));
         rows.push((format!("{name}: p50"), figure(|mix| text::micros(mix.p50_us))));
         rows.push((format!("{name}: p99"), figure(|mix| text::micros(mix.p99_us))));
@@ -124,6 +126,14 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         if mix.thread_cpu_ns.is_some() {
             let cpu = |mix: &MixResult| of(mix.thread_cpu_ns, |ns| text::micros(ns / 1e3));
             rows.push((format!("{name}: processor time of the client for each"), figure(cpu)));
+        }
+        if mix.cache.is_some() {
+            let hits = |cache: &CacheResult| format!("{:.2} %", 100.0 * cache.hit_rate);
+            let moved = |cache: &CacheResult| text::bytes(cache.moved_bytes as u64);
+            let local = |cache: &CacheResult| text::bytes(cache.local_bytes);
+            rows.push((format!("{name}: uses of blocks that were local"), cache_figure(&name, hits)));
+            rows.push((format!("{name}: moved for each operation"), cache_figure(&name, moved)));
+            rows.push((format!("{name}: local memory of a client"), cache_figure(&name, local)));
         }
     }
     let of_store =
@@ -142,6 +152,12 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         let memory = |store: &StoreResult| of(store.server_resident_bytes, |[_, end]| text::bytes(end));
         rows.push(("memory of the server's process".into(), of_store(memory)));
     }
+    if let Some(takeover) = results.schemes.iter().find_map(|scheme| scheme.store.as_ref()?.takeover.as_ref())
+    {
+        let name = format!("{}’s memory at {} after a kill", takeover.host, takeover.by);
+        let after = |store: &StoreResult| of(store.takeover.as_ref(), shown_takeover);
+        rows.push((name, of_store(after)));
+    }
     rows.push(("operations lost".into(), of_store(|store| text::count(store.lost))));
     rows.push(("wrong answers".into(), of_store(|store| text::count(store.wrong))));
     rows.push(("frames lost in the fabric".into(), Box::new(|s| text::count(s.fabric_drops))));
@@ -150,6 +166,24 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         Box::new(move |s| text::depth(s.queue_max_bytes, frame_bytes)),
     ));
     rows
+}
+
+/// A figure of a store's regions under the mix with this label.
+fn cache_figure<'a>(label: &str, show: fn(&CacheResult) -> String) -> Figure<'a> {
+    let label = label.to_owned();
+    Box::new(move |scheme| {
+        let cache = scheme.mix_of(&label).and_then(|mix| mix.cache.as_ref());
+        cache.map_or_else(|| "–".to_owned(), show)
+    })
+}
+
+/// When a killed client's memory was another one's, beside the lease.
+fn shown_takeover(takeover: &Takeover) -> String {
+    let lease = takeover.lease_ms;
+    match takeover.after_ms {
+        Some(ms) => format!("{ms} ms, lease {lease} ms"),
+        None => "never".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -174,6 +208,20 @@ mod tests {
         assert!(
             super::render(&results).contains("still waiting at the end counts with the time it had waited")
         );
+    }
+
+    #[test]
+    fn stores_in_regions_have_rows_for_each_percentage() {
+        let text = super::render(&crate::results::tests::good_cached());
+        for expected in [
+            "B, 100 %: operations a second",
+            "B, 10 %: uses of blocks that were local",
+            "90.00 %",
+            "B, 10 %: moved for each operation",
+            "c1’s memory at c2 after a kill",
+        ] {
+            assert!(text.contains(expected), "{expected} in\n{text}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `p4rack up`: builds a rack from its description, runs its workload under each scheme, and reports.
 
+use crate::cached;
 use crate::described::Described;
 use crate::error::LabError;
 use crate::log_store;
@@ -88,6 +89,9 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
             _ => Running::without_agents(&rack, path, &network, run, captures, &progress)?,
         };
         let result = match (&workload.store, run.way) {
+            (Some(Store { cache: Some(_), .. }), Some(way)) => {
+                cached::rack::run(&mut running, way, plan, &progress)?
+            }
             (Some(Store { log: Some(_), .. }), Some(way)) => {
                 log_store::rack::run(&mut running, way, plan, None, &progress)?
             }
@@ -184,6 +188,7 @@ fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
         let workload = rack.workload.as_ref();
         let store = workload.and_then(|workload| Some((workload, workload.store.as_ref()?)));
         match (store, run.way) {
+            (Some((_, Store { cache: Some(_), .. })), Some(way)) => cached::rack::check(&during, way)?,
             (Some((_, Store { log: Some(_), .. })), Some(way)) => log_store::rack::check(&during, way)?,
             (Some((workload, store)), Some(way)) => {
                 store::run::check(&during, way, store, workload.ends().0)?;
@@ -254,6 +259,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
             .any(|run| run.way.is_some_and(|way| way.definition().link == Link::Adapter)),
         depth: workload.store.as_ref().map(|store| store.depth),
         log: rack.log().cloned(),
+        cache: rack.cache().cloned(),
     })
 }
 

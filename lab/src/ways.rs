@@ -113,7 +113,7 @@ impl Reach<'_> {
 
     /// The spare host for an engine.
     fn spare(&self) -> Option<&str> {
-        self.running.rack.log().and_then(|log| log.engine.as_deref())
+        self.running.rack.engine()
     }
 
     /// Options of a client's process on a host, as [`End`] has them.
@@ -211,6 +211,11 @@ pub struct End {
 impl End {
     /// Opens it, for the memory of the server of the description's workload.
     pub(crate) fn open(self, rack: &Rack, shape: Shape) -> Result<Opened, LabError> {
+        self.open_at(rack, rack.workload.as_ref().map_or("", |workload| workload.ends().0), shape)
+    }
+
+    /// Opens it, for the memory of a server.
+    pub(crate) fn open_at(self, rack: &Rack, server: &str, shape: Shape) -> Result<Opened, LabError> {
         let mut place = self.place;
         if self.way.definition().service == Service::Board {
             place.patience = p4rack_memory::patience(rack);
@@ -218,7 +223,6 @@ impl End {
         if self.way.definition().service == Service::Node {
             let rack = rack.on(self.arch).under(self.scheme);
             let rack = rack.map_err(|error| LabError::Unfit(error.to_string()))?;
-            let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
             let remote = EdmRemote { node: p4rack_memory::memory_node(&rack, server)?, key: REGION_KEY };
             let own = &rack.hosts[usize::from(p4rack_memory::node(&rack, &self.name)?)];
             place.node = Some((p4rack_memory::client(&rack, own, &place.interface)?, remote));

@@ -2,7 +2,9 @@
 
 use super::used::Used;
 use super::{Event, LINE_BYTES, Load, Local, Setup};
-use crate::{Action, Actions, Block, Build, Counting, Definition, PAGE_BYTES, Policy, Refused, Served, Shape};
+use crate::{
+    Action, Actions, Block, Build, Counting, Definition, PAGE_BYTES, Policy, Refused, Served, Shape,
+};
 
 /// An access that a policy has decided on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

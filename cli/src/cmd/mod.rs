@@ -13,6 +13,7 @@ pub mod bench_soak;
 mod bmv2;
 mod by_hand;
 pub mod cache;
+mod cached_client;
 pub mod clio;
 pub mod commands;
 pub mod complete;

@@ -28,6 +28,12 @@ pub fn simulate(path: &Path, settings: &[Setting], results: &Results) -> Result<
         );
         return Ok(Vec::new());
     }
+    if rack.cache().is_some() {
+        eprintln!(
+            "{file}: stores in cached regions are not run in virtual time: `p4rack cache run` simulates policies"
+        );
+        return Ok(Vec::new());
+    }
     let simulable = rack.switch.target == Target::Embedded
         && rack
             .hosts

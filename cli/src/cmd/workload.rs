@@ -33,7 +33,8 @@ impl WorkloadArgs {
             Program::RpcServer { .. } => "server",
             Program::RpcClient { .. } | Program::StoreClient { .. } => "client",
             Program::StoreBulk { .. } => "bulk",
-            Program::StoreLoad(_) | Program::StoreContents(_) | Program::LogClient(_) => "client",
+            Program::StoreLoad(_) | Program::StoreContents(_) => "client",
+            Program::LogClient(_) | Program::CachedClient(_) => "client",
             Program::StoreServer { .. } => "server",
             Program::Hostile(_) => "attacker",
             Program::Capture { .. } => "capture",
@@ -119,6 +120,8 @@ enum Program {
     StoreContents(Box<StoreArgs>),
     /// Own a log store and use it by the workload's mixes
     LogClient(Box<super::log_client::Args>),
+    /// Own a store in a cached region and use it by the workload's mixes, when standard input says so
+    CachedClient(Box<super::cached_client::Args>),
     /// Attack until stopped
     Hostile(super::hostile::AttackArgs),
     /// Capture the loopback until stopped
@@ -249,6 +252,7 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
         }
         Program::StoreContents(args) => return ended(args.run(Task::Contents)),
         Program::LogClient(args) => return ended(args.run()),
+        Program::CachedClient(args) => return ended(args.run()),
         Program::Hostile(args) => return ended(super::hostile::attack(args)),
         Program::Capture { file } => return ended(capture::loopback(&file)),
         Program::Supervise { rack, settings, scheme, arch, pcap, runtime, quiet } => {

@@ -10,6 +10,7 @@
 
 mod check;
 pub mod import;
+mod pool;
 mod read;
 mod summary;
 mod values;

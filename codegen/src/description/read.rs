@@ -4,6 +4,7 @@ use super::check::{
     self, Draft, FOREIGN_PERCENT, IP_HELP, MAC_HELP, NAME_HELP, PORT_MAX, RATE_HELP, check_ip, check_mac,
     check_name,
 };
+use super::pool::read_pool;
 use super::workload::read_workload;
 use crate::kind::Kind;
 use crate::rack::units::{parse_rate, parse_size};
@@ -78,7 +79,8 @@ fn read_rack(
         let default = if has_turns { Queueing::Fair } else { Queueing::Fifo };
         Switch { queueing: queueing.unwrap_or(default), ..switch }
     });
-    let workload = root.section(sink, "workload").and_then(|section| read_workload(sink, section));
+    let pool = root.section(sink, "pool").map(|section| read_pool(sink, section));
+    let workload = root.section(sink, "workload").and_then(|section| read_workload(sink, section, pool));
     root.finish(sink);
     if drafts.is_empty() {
         return None;

@@ -82,6 +82,21 @@ pub(super) fn summary(rack: &Rack) -> Summary {
             let percent = log.memory_percent;
             let _ = writeln!(out, "  log: {percent} % of the records' room is local, spare host {engine}");
         }
+        if let Some(cache) = rack.cache() {
+            let engine = cache.engine.as_deref().unwrap_or("–");
+            let percents: Vec<String> = cache.local_percent.iter().map(u32::to_string).collect();
+            let (percents, policy) = (percents.join(", "), &cache.policy);
+            let _ = writeln!(
+                out,
+                "  cache: {percents} % of each region are local, policy {policy}, spare host {engine}"
+            );
+            let (extent, lease) = (show_size(cache.pool.extent_bytes), cache.pool.lease_s);
+            let _ = writeln!(
+                out,
+                "  pool: memory of {}, extents of {extent}, leases of {lease} s",
+                cache.pool.memory.join(" ")
+            );
+        }
         if let Some(rpc) = &workload.rpc {
             let _ =
                 writeln!(out, "  rpc: {} reads {:?} bytes from {}", rpc.client, rpc.value_bytes, rpc.server);

@@ -1,10 +1,16 @@
 //! The `[workload]` table: the workload of `p4rack up`.
 
+use super::pool::{Described, check_cache, read_cache};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::{Kill, Log, Mix, Rack, Rpc, Run, Section, Sink, Store, Workload, WorkloadKind};
 use p4rack_p4rt::nearest::nearest;
 
-pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Workload> {
+/// Reads the table. `pool` is the pool of the description, if it has one.
+pub(super) fn read_workload(
+    sink: &mut Sink<'_>,
+    mut section: Section<'_, '_>,
+    pool: Option<Described>,
+) -> Option<Workload> {
     let kind =
         section.parsed(sink, "kind", "write \"incast\", \"outcast\" or \"store\"", |text| match text {
             "incast" => Ok(WorkloadKind::Incast),
@@ -24,7 +30,10 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
         }
     }
     if kind.as_ref().is_some_and(|kind| kind.value == WorkloadKind::Store) {
-        return read_store(sink, section, schemes);
+        return read_store(sink, section, schemes, pool);
+    }
+    if pool.is_some() {
+        refuse_pool(sink);
     }
     let outcast = kind.as_ref().is_some_and(|kind| kind.value == WorkloadKind::Outcast);
     let (one, many, other) = match outcast {
@@ -44,11 +53,7 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
     let payload = section.integer(sink, "payload_bytes", (64, 1500));
     let (duration_s, seed) = read_run(sink, &mut section);
     let rpc = section.section(sink, "rpc").map(|rpc| read_rpc(sink, rpc));
-    let kill = section.section(sink, "kill").map(|mut kill| {
-        let host = host_name(sink, &mut kill, "host");
-        kill.finish(sink);
-        Some(Kill { host: host? })
-    });
+    let kill = read_kill(sink, &mut section);
     section.finish(sink);
     // A value that is present but invalid has been reported.
     let (rpc, kill) =
@@ -77,9 +82,46 @@ fn read_run(sink: &mut Sink<'_>, section: &mut Section<'_, '_>) -> (f64, u64) {
     (duration.map_or(5.0, |duration| duration.value), seed.map_or(1, |seed| seed.value))
 }
 
-/// A key-value store: its server is the receiver, its clients are the senders.
-fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Run>) -> Option<Workload> {
-    let server = host_name(sink, &mut section, "server");
+/// The host that is killed; within, `None` if it is not named.
+fn read_kill(sink: &mut Sink<'_>, section: &mut Section<'_, '_>) -> Option<Option<Kill>> {
+    section.section(sink, "kill").map(|mut kill| {
+        let host = host_name(sink, &mut kill, "host");
+        kill.finish(sink);
+        Some(Kill { host: host? })
+    })
+}
+
+fn refuse_pool(sink: &mut Sink<'_>) {
+    let message = "is not used by the workload".to_owned();
+    sink.refuse(&["pool"], message, "add [workload.cache] to a workload of kind \"store\", or remove it");
+}
+
+/// A key-value store: its server is the receiver, its clients are the senders. With a cache, the receivers are the pool's memory nodes.
+fn read_store(
+    sink: &mut Sink<'_>,
+    mut section: Section<'_, '_>,
+    schemes: Vec<Run>,
+    pool: Option<Described>,
+) -> Option<Workload> {
+    let cache = section.section(sink, "cache").map(|cache| read_cache(sink, cache, pool.as_ref()));
+    let (servers, kill) = match &cache {
+        Some(cache) => {
+            section.refuse(
+                sink,
+                "server",
+                "is not a server of cached regions",
+                "remove it: the memory nodes of [pool] are",
+            );
+            let memory = cache.as_ref().map(|cache| cache.pool.memory.clone());
+            (memory, read_kill(sink, &mut section))
+        }
+        None => {
+            if pool.is_some() {
+                refuse_pool(sink);
+            }
+            (host_name(sink, &mut section, "server").map(|server| vec![server]), None)
+        }
+    };
     let clients = section.list(sink, "clients", "names of hosts", as_string);
     if clients.is_none() && !section.has("clients") {
         section.missing(sink, "clients", "[\"h1\", \"h2\"]");
@@ -101,21 +143,28 @@ fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Ru
     let depth = section.integer(sink, "depth", (1, 128));
     let bulk = section.string(sink, "bulk", "the name of a host").map(|bulk| bulk.value);
     let log = section.section(sink, "log").map(|log| read_log(sink, log));
+    if let Some(depth) = depth.as_ref().filter(|depth| cache.is_some() && depth.value > 1) {
+        let message = format!("{} operations are more than a client of a region has under way", depth.value);
+        sink.error(&depth.span, &depth.field, message, "write 1, or remove it or [workload.cache]");
+    }
     let depth = depth.map_or(if log.is_some() { LOG_DEPTH } else { 1 }, |depth| depth.value as u32);
     let (duration_s, seed) = read_run(sink, &mut section);
     section.finish(sink);
     let value_bytes = value_bytes.map_or(960, |bytes| bytes.value as u32);
+    // A value that is present but invalid has been reported.
+    let kill = kill.map_or(Some(None), |kill| kill.map(Some))?;
+    let cache = cache.map_or(Some(None), |cache| cache.map(Some))?;
     Some(Workload {
         kind: WorkloadKind::Store,
         schemes,
-        receivers: vec![server?],
+        receivers: servers?,
         senders: clients?.value.into_iter().map(|host| host.value).collect(),
         load_percent: 0,
         payload_bytes: value_bytes,
         duration_s,
         seed,
         rpc: None,
-        kill: None,
+        kill,
         store: Some(Store {
             records: records.map_or(1_000, |records| records.value as u32),
             value_bytes,
@@ -123,6 +172,7 @@ fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Ru
             depth,
             bulk,
             log,
+            cache,
         }),
     })
 }
@@ -149,7 +199,10 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
         WorkloadKind::Store => ("server", "clients"),
     };
     let (center, others) = workload.ends();
-    known_host(sink, &format!("workload.{one}"), center, hosts);
+    let cache = workload.store.as_ref().and_then(|store| store.cache.as_ref());
+    if cache.is_none() {
+        known_host(sink, &format!("workload.{one}"), center, hosts);
+    }
     for (n, other) in others.iter().enumerate() {
         let field = format!("workload.{many}[{n}]");
         if !known_host(sink, &field, other, hosts) {
@@ -157,7 +210,7 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
         }
         if others[..n].contains(other) {
             sink.refuse(&[&field], format!("{other} stands there twice"), "remove one");
-        } else if other == center {
+        } else if cache.is_none() && other == center {
             let help = format!("remove it from the {many}");
             sink.refuse(&[&field], format!("{other} is the {one}"), help);
         }
@@ -165,13 +218,14 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
     if let Some(bulk) = workload.store.as_ref().and_then(|store| store.bulk.as_deref())
         && known_host(sink, "workload.bulk", bulk, hosts)
     {
-        let log = workload.store.as_ref().is_some_and(|store| store.log.is_some());
+        let is_owned =
+            workload.store.as_ref().is_some_and(|store| store.log.is_some() || store.cache.is_some());
         if bulk == center || others.iter().any(|other| other == bulk) {
             let message = format!("{bulk} is the store's server or client");
             sink.refuse(&["workload.bulk"], message, "name another host");
-        } else if log {
-            let message = "a log store has no host with bulk traffic".to_owned();
-            sink.refuse(&["workload.bulk"], message, "remove it, or [workload.log]");
+        } else if is_owned {
+            let message = "a log store and a cached region have no host with bulk traffic".to_owned();
+            sink.refuse(&["workload.bulk"], message, "remove it, or the store's own table");
         }
     }
     if others.is_empty() {
@@ -181,6 +235,9 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
         && let Some(log) = &store.log
     {
         check_log(sink, workload, store, log, hosts);
+    }
+    if let Some(cache) = cache {
+        check_cache(sink, workload, cache, hosts);
     }
     if let Some(rpc) = &workload.rpc {
         let client = known_host(sink, "workload.rpc.client", &rpc.client, hosts);
@@ -194,12 +251,12 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
     if let Some(Kill { host }) = &workload.kill
         && known_host(sink, "workload.kill.host", host, hosts)
     {
-        if workload.kind != WorkloadKind::Incast {
+        if workload.kind == WorkloadKind::Outcast {
             let message = "leaves an outcast without its sender or without a difference".to_owned();
             sink.refuse(&["workload.kill"], message, "remove it, or write an incast");
         } else if !workload.senders.contains(host) {
-            let message = format!("{host} is no sender");
-            sink.refuse(&["workload.kill.host"], message, "name one of the senders");
+            let message = format!("{host} is no {}", many.trim_end_matches('s'));
+            sink.refuse(&["workload.kill.host"], message, format!("name one of the {many}"));
         }
     }
 }
@@ -217,8 +274,18 @@ fn check_log(sink: &mut Sink<'_>, workload: &Workload, store: &Store, log: &Log,
         let help = format!("write a multiple of 8 up to {VALUE_BYTES_MAX}, or remove [workload.log]");
         sink.refuse(&["workload.value_bytes"], message, help);
     }
-    let field = "workload.log.engine";
-    if let Some(engine) = log.engine.as_ref().filter(|engine| known_host(sink, field, engine, hosts))
+    check_engine(sink, workload, "workload.log.engine", log.engine.as_ref(), hosts);
+}
+
+/// Checks that the host of an engine is there, and has nothing else to do.
+pub(super) fn check_engine(
+    sink: &mut Sink<'_>,
+    workload: &Workload,
+    field: &str,
+    engine: Option<&String>,
+    hosts: &[&str],
+) {
+    if let Some(engine) = engine.filter(|engine| known_host(sink, field, engine, hosts))
         && (workload.senders.contains(engine) || workload.receivers.contains(engine))
     {
         let message = format!("{engine} is the store's server or client");
@@ -270,7 +337,7 @@ fn host_name(sink: &mut Sink<'_>, section: &mut Section<'_, '_>, key: &'static s
     name.map(|name| name.value)
 }
 
-fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[&str]) -> bool {
+pub(super) fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[&str]) -> bool {
     let known = hosts.contains(&name);
     if !known {
         let help = match nearest(name, hosts.iter().copied()) {

@@ -7,6 +7,7 @@
 pub mod limits;
 pub(crate) mod loops;
 pub(crate) mod pipes;
+mod pool;
 mod protocol;
 pub(crate) mod reader;
 mod run;
@@ -14,6 +15,7 @@ mod scheme;
 mod topology;
 pub mod units;
 
+pub use pool::{Cache, Pool};
 pub(crate) use protocol::reason;
 pub use protocol::{
     Carried, Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
@@ -260,6 +262,9 @@ pub struct Store {
     /// With this it is a log store of the only client, whose older records are in the server's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<Log>,
+    /// With this each client has a store of its own, in a cached region of a pool's memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
 }
 
 /// A log store: new records are in its client's memory, older ones in remote memory.

@@ -1,15 +1,14 @@
 //! Runs of `p4rack up` with a store in remote memory: their ways to it, and their requirements on the rack.
 
 use super::PROTOCOLS;
-use crate::rack::{KvServer, Log, Rack, Run, Scheme, Workload};
+use crate::rack::{Cache, KvServer, Log, Rack, Run, Scheme, Store, Workload};
 use p4rack_fabric::remote::{Engine, Way};
 use std::str::FromStr;
 
 /// Problem of a way without a workload.
 const NO_STORE: &str = "is a way to a store's memory: write a workload of kind \"store\"";
 /// Problem of a server without one.
-const NO_RECORDS: &str =
-    "serves the records of a store: write a workload of kind \"store\", without [workload.log]";
+const NO_RECORDS: &str = "serves the records of a store: write a workload of kind \"store\", without [workload.log] or [workload.cache]";
 
 impl Run {
     /// The run of a store by a way, on a rack that describes no protocol of the way's name; see [`Rack::by`].
@@ -48,25 +47,51 @@ impl FromStr for Run {
 }
 
 impl Rack {
+    fn store(&self) -> Option<&Store> {
+        self.workload.as_ref()?.store.as_ref()
+    }
+
     /// Parameters of the workload's log store, if it has one.
     pub fn log(&self) -> Option<&Log> {
-        self.workload.as_ref()?.store.as_ref()?.log.as_ref()
+        self.store()?.log.as_ref()
+    }
+
+    /// Parameters of the cached regions with the workload's stores, if it has such.
+    pub fn cache(&self) -> Option<&Cache> {
+        self.store()?.cache.as_ref()
+    }
+
+    /// Name of the spare host for an offload engine, if the workload's store names one.
+    pub fn engine(&self) -> Option<&str> {
+        let of_log = || self.log()?.engine.as_deref();
+        self.cache().and_then(|cache| cache.engine.as_deref()).or_else(of_log)
     }
 
     fn has_store(&self) -> bool {
-        self.workload.as_ref().is_some_and(|workload| workload.store.is_some())
+        self.store().is_some()
+    }
+
+    /// The table of a store whose clients alone use their memory, if it is such.
+    fn owned(&self) -> Option<&'static str> {
+        let log = self.log().map(|_| "workload.log");
+        log.or_else(|| self.cache().map(|_| "workload.cache"))
+    }
+
+    /// Whether a way has as many requests under way as the workload's store needs.
+    fn is_wide_enough(&self, way: Way) -> bool {
+        self.cache().is_none() || !way.definition().one_by_one
     }
 
     /// The runs of a workload that lists none.
     pub(crate) fn own_runs(&self) -> Vec<Run> {
-        let Some(log) = self.log() else {
+        if self.owned().is_none() {
             let mut own = vec![Scheme::L2, self.scheme()];
             own.dedup();
             return own.into_iter().map(Run::from).collect();
-        };
-        let has_engine = |way: &Way| way.definition().engine != Some(Engine::Host) || log.engine.is_some();
+        }
+        let has_engine = |way: &Way| way.definition().engine != Some(Engine::Host) || self.engine().is_some();
         // Ways for tests run only if requested.
-        let ways = Way::ALL.iter().copied().filter(|way| *way != Way::DELAYED);
+        let ways = Way::ALL.iter().copied().filter(|way| *way != Way::DELAYED && self.is_wide_enough(*way));
         let all = ways.filter(has_engine).map(|way| self.by(way));
         all.filter(|run| self.under(run.scheme).is_ok()).collect()
     }
@@ -93,22 +118,26 @@ impl Rack {
     pub fn during(&self, run: Run) -> Result<Rack, String> {
         let run = self.meant(run);
         let rack = self.under(run.scheme).map_err(|error| error.problem)?;
-        if run.server.is_some() && (!self.has_store() || self.log().is_some()) {
+        if run.server.is_some() && (!self.has_store() || self.owned().is_some()) {
             return Err(NO_RECORDS.to_owned());
         }
-        match (run.way, self.log()) {
+        match (run.way, self.owned()) {
             (None, None) => Ok(rack),
             (Some(_), None) if !self.has_store() => Err(NO_STORE.to_owned()),
             (Some(_), None) => ends_may(&rack).map(|()| rack),
-            (None, Some(_)) => Err(format!(
-                "is no way to the older records of a log store: write one of {}, or remove [workload.log]",
+            (None, Some(table)) => Err(format!(
+                "is no way to the store's remote memory: write one of {}, or remove [{table}]",
                 Way::names()
             )),
-            (Some(way), Some(log))
-                if way.definition().engine == Some(Engine::Host) && log.engine.is_none() =>
+            (Some(way), Some(table))
+                if way.definition().engine == Some(Engine::Host) && self.engine().is_none() =>
             {
-                Err("needs a spare host: add engine, the name of one, to [workload.log]".to_owned())
+                Err(format!("needs a spare host: add engine, the name of one, to [{table}]"))
             }
+            (Some(way), Some(_)) if !self.is_wide_enough(way) => Err(format!(
+                "has one request under way, and a cached region has several: write {}, or remove [workload.cache]",
+                Way::RDMA
+            )),
             (Some(_), Some(_)) => ends_may(&rack).map(|()| rack),
         }
     }

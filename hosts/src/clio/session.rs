@@ -4,7 +4,7 @@ use super::link::Link;
 use super::{Attached, ClioError, Patience, Wanted, attach};
 use crate::roce::setup::Server;
 use crate::runtime::runtime;
-use p4rack_fabric::clio::lib::{Credentials, Operation, Outcome, Refused};
+use p4rack_fabric::clio::lib::{Config, Credentials, Operation, Outcome, Refused};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
@@ -145,6 +145,11 @@ impl Session {
     /// Bytes of the longest read or write.
     pub fn request_bytes_max(&self) -> u32 {
         self.link.config().request_bytes_max
+    }
+
+    /// The client's parameters.
+    pub(crate) fn config(&self) -> &Config {
+        self.link.config()
     }
 
     /// Operations that may be under way.

@@ -251,6 +251,24 @@ impl RemoteRegion {
         flushed.unwrap_or_else(|cause| Err(too_long(cause)))
     }
 
+    /// Ends the region: flushes, and returns the way, on which nothing is under way. Another region over it finds all that was written
+    /// here. Errors: as those of [`flush`](Self::flush).
+    pub fn close(self) -> Result<Box<dyn Remote>, RegionError> {
+        self.flush()?;
+        // Blocks that were fetched ahead may still come.
+        let quiet = self.shared.look(|local| match (local.residency.has_failed(), local.is_busy()) {
+            (true, _) => Look::Done(Err(lost(local))),
+            (false, true) => Look::Waits(Cause::Remote),
+            (false, false) => Look::Done(Ok(())),
+        });
+        quiet.unwrap_or_else(|cause| Err(too_long(cause)))?;
+        let shared = Arc::clone(&self.shared);
+        // The keeper ends with it, and nothing else has a share.
+        drop(self);
+        let shared = Arc::into_inner(shared);
+        shared.map(Shared::into_way).ok_or_else(|| RegionError::Lost("its thread has not ended".to_owned()))
+    }
+
     /// Sizes, and what has happened so far.
     pub fn statistics(&self) -> Statistics {
         self.shared.change(|local| {

@@ -12,6 +12,7 @@
 
 use super::local::{Cause, Local};
 use super::way::{Transport, lock};
+use crate::remote::Remote;
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -91,6 +92,11 @@ impl Shared {
     pub fn new(local: Local, transport: Transport) -> Shared {
         let (changed, busy) = (Condvar::new(), Condvar::new());
         Shared { local: Mutex::new(local), changed, busy, transport: Mutex::new(transport) }
+    }
+
+    /// The way.
+    pub fn into_way(self) -> Box<dyn Remote> {
+        self.transport.into_inner().unwrap_or_else(PoisonError::into_inner).into_remote()
     }
 
     #[inline]

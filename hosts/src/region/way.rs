@@ -61,6 +61,11 @@ impl Transport {
         Transport { remote, block_bytes, requests, operations, unanswered, last_failure, losses }
     }
 
+    /// The way itself.
+    pub fn into_remote(self) -> Box<dyn Remote> {
+        self.remote
+    }
+
     /// Submits what is asked for, then waits for ends, at most `wait`. A loss is noted in `local`.
     pub fn drive(&mut self, local: &Mutex<Local>, wait: Nanos) {
         self.submit(local);

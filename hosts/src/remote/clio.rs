@@ -1,17 +1,15 @@
 //! A range of a Clio board's memory as a way, over a UDP socket of the thread's own.
 
-use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
+use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
-use crate::clio::link::Link;
-use crate::clio::{Attached, Wanted, attach};
-use crate::runtime::runtime;
+use crate::clio::Session;
 use p4rack_fabric::clio::lib::{self, Change, Credentials, Refused};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status as Said;
-use tokio::runtime::Runtime;
 
-struct Clio {
-    link: Link,
+/// The range of a session's process, from offset 0.
+pub struct Clio {
+    session: Session,
     abilities: Abilities,
     /// Address of the range's first byte.
     start: u64,
@@ -62,7 +60,7 @@ impl Remote for Clio {
                 lib::Operation::Modify { address: self.start + at, change }
             }
         };
-        self.link.submit(tag, operation).map_err(|refused| match refused {
+        self.session.submit(tag, operation).map_err(|refused| match refused {
             Refused::Full => Status::Full,
             Refused::BadLength => Status::BadLength,
             Refused::BadAddress | Refused::NoSuchEnd => Status::OutOfBounds,
@@ -71,31 +69,43 @@ impl Remote for Clio {
     }
 
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
-        self.link.poll(until, &mut |tag, outcome| ended(tag, outcome_of(outcome)))?;
+        self.session.poll(until, &mut |tag, outcome| ended(tag, outcome_of(outcome)))?;
         Ok(())
     }
 }
 
-/// Guard of a client: the board ends its process when this is dropped.
-struct ClioLease {
-    _attached: Attached,
-    _runtime: Runtime,
+impl Clio {
+    /// Over a session, for example of an extent that is lent.
+    pub fn new(session: Session) -> Clio {
+        let ((start, region_bytes), config) = (session.range(), session.config());
+        let abilities = Abilities {
+            region_bytes,
+            read_bytes_max: config.request_bytes_max,
+            write_bytes_max: config.request_bytes_max,
+            whole_bytes: session.packet_bytes(),
+            edge_bytes: session.page_size().bytes(),
+            pieces_max: 0,
+            under_way_max: config.requests_max.into(),
+            atomics: &[Opcode::Cas, Opcode::FetchAdd, Opcode::Swap],
+            words: WordOrder::LittleEndian,
+            writes: Written::There,
+            order: Order::Dependent,
+        };
+        Clio { session, abilities, start }
+    }
 }
 
-impl Lease for ClioLease {}
-
-/// Becomes a client of a board.
+/// Becomes a client of a board, whose process ends when the way is dropped.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
-    let runtime = runtime()?;
+    let server = place.memory("a board")?;
     let reserve_bytes = if place.shared { 0 } else { shape.region_bytes };
-    let attached = runtime.block_on(attach(place.memory("a board")?, Wanted::bytes(reserve_bytes)))?;
-    let (_, region_bytes) = attached.range;
-    if region_bytes < shape.region_bytes {
-        let needed = shape.region_bytes;
-        let why = format!("the board offers {region_bytes} bytes, and {needed} are needed");
+    let clio = Clio::new(Session::open(server, reserve_bytes, place.patience)?);
+    let (offered, needed) = (clio.abilities.region_bytes, shape.region_bytes);
+    if offered < needed {
+        let why = format!("the board offers {offered} bytes, and {needed} are needed");
         return Err(RemoteError::Broken(why));
     }
-    opened(&place, attached, runtime)
+    Ok((Box::new(clio), Held(None)))
 }
 
 /// Becomes a client of a process whose rights were handed on, with this range.
@@ -104,30 +114,6 @@ pub(super) fn open_granted(
     credentials: Credentials,
     range: (u64, u64),
 ) -> Result<Opened, RemoteError> {
-    let runtime = runtime()?;
-    let attached = runtime.block_on(attach(place.memory("a board")?, Wanted::default()))?;
-    let attached = attached.granted(credentials, range).map_err(RemoteError::Broken)?;
-    opened(place, attached, runtime)
-}
-
-fn opened(place: &Place, attached: Attached, runtime: Runtime) -> Result<Opened, RemoteError> {
-    let (start, region_bytes) = attached.range;
-    let link = Link::open(place.memory("a board")?, &attached, None, place.patience)?;
-    let config = link.config();
-    let abilities = Abilities {
-        region_bytes,
-        read_bytes_max: config.request_bytes_max,
-        write_bytes_max: config.request_bytes_max,
-        whole_bytes: attached.mtu_bytes,
-        edge_bytes: attached.page_size.bytes(),
-        pieces_max: 0,
-        under_way_max: config.requests_max.into(),
-        atomics: &[Opcode::Cas, Opcode::FetchAdd, Opcode::Swap],
-        words: WordOrder::LittleEndian,
-        writes: Written::There,
-        order: Order::Dependent,
-    };
-    let clio = Clio { link, abilities, start };
-    let lease = ClioLease { _attached: attached, _runtime: runtime };
-    Ok((Box::new(clio), Held(Some(Box::new(lease)))))
+    let session = Session::open_granted(place.memory("a board")?, credentials, range, place.patience)?;
+    Ok((Box::new(Clio::new(session)), Held(None)))
 }

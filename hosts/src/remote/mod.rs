@@ -11,7 +11,8 @@
 //!
 //! Programs use [`Remote`]: they submit operations under tags of their own and poll for outcomes. [`open`] opens a way by name.
 //! A new way is a module here with a line in [`OPENERS`], and a line in `p4rack_fabric::remote`, the list of names. A wrapper,
-//! such as [`Certain`], is a [`Remote`] around another. [`open`] puts [`Pieces`] around each way that can't gather and scatter.
+//! such as [`Certain`], is a [`Remote`] around another: [`Part`] has a part of one, [`Joined`] puts several together. [`open`] puts
+//! [`Pieces`] around each way that can't gather and scatter.
 //!
 //! **Order.** [`Abilities::order`] defines which operations take effect in the order of submission. In any case, an operation that
 //! is submitted after the end of another takes effect after it, provided that the end means that it is in the memory
@@ -32,10 +33,12 @@ mod edm;
 mod error;
 mod granted;
 pub mod hash;
+mod joined;
 mod local;
 mod operation;
 mod own;
 mod pair;
+mod part;
 mod pieces;
 mod region;
 mod rings;
@@ -44,16 +47,19 @@ pub mod tcp;
 mod window;
 
 pub use certain::Certain;
+pub use clio::Clio;
 pub use delayed::Delayed;
 pub use edm::Edm;
 pub use error::RemoteError;
 pub use granted::Granted;
+pub use joined::Joined;
 pub use local::Local;
 pub use operation::{
     Abilities, Operation, Order, Outcome, Piece, Shape, Status, UnderWay, WordOrder, Written,
 };
 pub use own::Own;
 pub use p4rack_wire::edm::Opcode;
+pub use part::Part;
 pub use pieces::Pieces;
 pub use region::Region;
 pub use window::Window;

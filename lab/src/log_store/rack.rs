@@ -135,7 +135,8 @@ pub(crate) fn run(
     running.end_serving();
     let switch = [early, windowed, control::stats(running)?];
     let Outcome { report, contents } = outcome;
-    let measured = Measured { reports: &[report], contents, window, switch, bulk: None, server };
+    let caches = Vec::new();
+    let measured = Measured { reports: &[report], contents, caches, window, switch, bulk: None, server };
     figures::result(running, store, plan, measured, progress)
 }
 

@@ -147,7 +147,7 @@ fn host_legend(results: &Results) -> String {
 mod tests {
     use super::*;
     use crate::results::SchemeResult;
-    use crate::results::tests::{good_results, good_store};
+    use crate::results::tests::{good_cached, good_results, good_store};
 
     fn judged() -> Results {
         let mut results = good_results();
@@ -218,6 +218,28 @@ mod tests {
         assert_eq!(page.matches("<svg").count(), 2 + 2, "two mixes; the queue under two schemes");
         assert!(page.contains("Mix A") && page.contains("Mix C") && page.contains("9 of 9 promises kept"));
         assert!(page.contains("h2, h3, h4, h5 use a key-value store on h1") && !page.contains("NaN"));
+        for scheme in &mut results.schemes {
+            scheme.store = None;
+        }
+        assert!(!html(&[results]).contains("NaN"));
+    }
+
+    #[test]
+    fn stores_in_regions_have_lines_by_local_memory() {
+        let mut results = good_cached();
+        results.promises = crate::promises::judge(&results);
+        let page = html(&[results.clone()]);
+        assert_eq!(
+            page.matches("<svg").count(),
+            2 + 2 + 2,
+            "by local memory; two steps; the queue by two ways"
+        );
+        for expected in
+            ["By local memory", "Mix B, 10 %", "policy runs", "memory of m1 and m2", "1900 ms, lease 2000 ms"]
+        {
+            assert!(page.contains(expected), "{expected}");
+        }
+        assert!(!page.contains("NaN"));
         for scheme in &mut results.schemes {
             scheme.store = None;
         }

@@ -1,7 +1,7 @@
 //! The report's plots.
 
 use crate::promises;
-use crate::results::{Results, SchemeResult};
+use crate::results::{CacheResult, MixResult, Results, SchemeResult};
 use crate::stats::thin_by_max;
 use crate::workload::BUCKET_NS;
 use p4rack_codegen::rack::WorkloadKind;
@@ -40,6 +40,46 @@ pub fn latency(results: &Results, what: &str, curve: impl Fn(&SchemeResult) -> O
         x: Axis::new("latency", "", Scale::log(low.min(high), high * 1.05)).marked(latency_mark),
         y: Axis::new("share", "", Scale::linear(0.0, 1.0)).marked(|share| format!("{:.0} %", share * 100.0)),
         layers: curves.iter().map(line).chain([Layer::Level(0.99, "")]).collect(),
+    }
+}
+
+/// A figure of a mix by local memory, one line per scheme.
+pub fn by_local(
+    results: &Results,
+    mix: &str,
+    what: &str,
+    value: impl Fn(&MixResult, &CacheResult) -> f64,
+) -> Plot {
+    let points = |scheme: &SchemeResult| {
+        let mixes = scheme.store.iter().flat_map(|store| &store.mixes).filter(|figures| figures.mix == mix);
+        let mut points: Vec<Point> = mixes
+            .filter_map(|figures| {
+                let cache = figures.cache.as_ref()?;
+                Some((f64::from(cache.local_percent), value(figures, cache)))
+            })
+            .collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        points
+    };
+    let lines: Vec<(&str, Vec<Point>)> =
+        results.schemes.iter().map(|scheme| (scheme.name.as_str(), points(scheme))).collect();
+    // Zero has no place on a logarithmic axis.
+    let highest = lines.iter().flat_map(|(_, points)| points).fold(1.0, |most: f64, point| most.max(point.1));
+    let line = |(name, points): (&str, Vec<Point>)| {
+        Layer::Line(Line {
+            name: name.to_owned(),
+            colour: scheme_colour(results, name),
+            style: LineStyle::Dots,
+            points,
+            row: None,
+        })
+    };
+    Plot {
+        label: format!("{what} of mix {mix}, by local memory"),
+        size: WIDE,
+        x: Axis::new("local memory", "%", Scale::linear(0.0, 100.0)),
+        y: Axis::new(what, "", Scale::linear(0.0, highest * 1.05)),
+        layers: lines.into_iter().map(line).collect(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Results of good runs, and the documented format.
 
 use super::*;
+use p4rack_codegen::rack::Pool;
 
 /// A run that keeps every promise.
 pub(crate) fn good_results() -> Results {
@@ -84,6 +85,7 @@ pub(crate) fn good_results() -> Results {
             icrc_ignored: false,
             depth: None,
             log: None,
+            cache: None,
         },
         machine: Machine {
             kernel: "6.1.0".into(),
@@ -114,6 +116,46 @@ pub(crate) fn good_store() -> Results {
         scheme.store = Some(StoreResult { mixes: ["A", "C"].map(mix).into(), ..StoreResult::default() });
         (scheme.name, scheme.fabric_drops, scheme.host_kill) = (name.to_owned(), 0, None);
         (scheme.series.kill_ns, scheme.series.reset_ns) = (None, None);
+    }
+    results
+}
+
+/// Stores in cached regions by two ways, with a takeover by the second one, that keep every promise.
+pub(crate) fn good_cached() -> Results {
+    let mut results = good_store();
+    let pool = Pool { memory: ["m1", "m2"].map(str::to_owned).into(), extent_bytes: 2 << 20, lease_s: 2 };
+    results.setting.cache = Some(Cache {
+        local_percent: vec![100, 10],
+        policy: "runs".to_owned(),
+        block_bytes: None,
+        engine: None,
+        pool,
+    });
+    for (scheme, name) in results.schemes.iter_mut().zip(["rdma", "clio"]) {
+        scheme.name = name.to_owned();
+        for (mix, percent) in scheme.store.iter_mut().flat_map(|store| &mut store.mixes).zip([100, 10]) {
+            mix.mix = "B".to_owned();
+            mix.cache = Some(CacheResult {
+                local_percent: percent,
+                hit_rate: 0.9,
+                fetched_bytes: 1_000_000,
+                written_back_bytes: 100_000,
+                moved_bytes: 220.0,
+                local_bytes: 40_000 * u64::from(percent),
+                limit_bytes: 41_000 * u64::from(percent),
+            });
+        }
+    }
+    if let Some(store) = &mut results.schemes[1].store {
+        store.takeover = Some(Takeover {
+            host: "c1".to_owned(),
+            by: "c2".to_owned(),
+            extents: 3,
+            taken: 3,
+            after_ms: Some(1_900),
+            lease_ms: 2_000,
+            ..Takeover::default()
+        });
     }
     results
 }

@@ -6,7 +6,7 @@ use crate::error::LabError;
 use crate::measure::{self, Plan, Times};
 use crate::process::Process;
 use crate::progress::Progress;
-use crate::results::{MixResult, SchemeResult, StoreResult};
+use crate::results::{CacheResult, MixResult, SchemeResult, StoreResult};
 use crate::running::Running;
 use crate::stats::cdf;
 use crate::sys;
@@ -31,6 +31,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) contents: Contents,
     /// Time span of the clients' operations.
     pub(crate) window: Span,
+    /// What the regions did, mix by mix, of stores in such.
+    pub(crate) caches: Vec<CacheResult>,
     /// Bulk writes during the clients' operations, if any.
     pub(crate) bulk: Option<BulkReport>,
     /// Usage of the servers over the window, if there are any.
@@ -92,11 +94,15 @@ pub(crate) fn result(
     measured: Measured<'_>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
-    let Measured { reports, contents, window, switch: [early, windowed, last], bulk, server: served } =
+    let Measured { reports, contents, caches, window, switch: [early, windowed, last], bulk, server: served } =
         measured;
     let counts = measure::switch_counts(running, &early, &last)?;
-    let server = running.index(plan.workload.ends().0)?;
+    let servers = plan.workload.receivers.iter().map(|host| running.index(host));
+    let servers: Vec<usize> = servers.collect::<Result<_, _>>()?;
     let mut figures = together(store, reports, contents);
+    for (mix, cache) in figures.mixes.iter_mut().zip(caches) {
+        mix.cache = Some(cache);
+    }
     if let Some(served) = served {
         let mixes = reports.iter().flat_map(|report| &report.mixes);
         let operations: u64 = mixes.map(|mix| mix.operations + mix.lost + mix.wrong).sum();
@@ -108,7 +114,7 @@ pub(crate) fn result(
         progress.line(&format!(
             "✓ {}, mix {}: {} operations a second, p50 {}, p99 {}",
             running.name,
-            mix.mix,
+            mix.label(),
             text::count(mix.ops_per_s as u64),
             text::micros(mix.p50_us),
             text::micros(mix.p99_us)
@@ -120,11 +126,13 @@ pub(crate) fn result(
     let by_client = clients.map(|(host, report)| (host.clone(), values_bps(std::slice::from_ref(report))));
     let by_client: BTreeMap<String, u64> = by_client.collect();
     let values_bps = values_bps(reports);
+    let ceilings = servers.iter().map(|server| &running.rack.hosts[*server]);
+    let ceiling_bps = ceilings.map(|host| running.rack.goodput_ceiling_bps(host)).min();
     let mut result = SchemeResult {
         name: running.name.clone(),
         offered_bps: values_bps,
         goodput_bps: values_bps,
-        goodput_ceiling_bps: running.rack.goodput_ceiling_bps(&running.rack.hosts[server]),
+        goodput_ceiling_bps: ceiling_bps.unwrap_or(0),
         fabric_drops: counts.lost.values().sum(),
         unsolicited_drops: counts.unsolicited.values().sum(),
         drops: counts.lost,
@@ -133,7 +141,7 @@ pub(crate) fn result(
         ..SchemeResult::default()
     };
     let times = Times { traffic: window, window };
-    measure::fill_queue(&mut result, running, [&windowed, &last], &[server], times)?;
+    measure::fill_queue(&mut result, running, [&windowed, &last], &servers, times)?;
     Ok(result)
 }
 
@@ -228,6 +236,7 @@ pub(super) fn together(store: &StoreParameters, reports: &[ClientReport], conten
         server_cpu_ns: None,
         server_resident_bytes: None,
         bulk_bps: None,
+        takeover: None,
         lost: whole.lost + sum(|report| report.lost_writes) + contents.lost + overwritten,
         wrong: whole.wrong + contents.wrong + invented,
         mixes,
@@ -255,6 +264,7 @@ pub(crate) fn mix_figures(mix: &str, reports: &[&MixReport], span_ns: u64) -> Mi
         p999_us: quantile_us(0.999),
         lost: sum(|report| report.lost),
         wrong: sum(|report| report.wrong),
+        cache: None,
         cold_share: each(|report| report.cold_reads),
         thread_cpu_ns: each(|report| report.thread_cpu_ns),
         cdf: cdf(&latencies),
@@ -280,6 +290,7 @@ mod tests {
             depth: 1,
             bulk: None,
             log: None,
+            cache: None,
         };
         let client = |n: u64| ClientReport {
             mixes: vec![mix("A", 100 * n, 10 * n), mix("C", 300, 5)],

@@ -207,7 +207,7 @@ pub(crate) fn run(
     running.check()?;
     let last = control::stats(running)?;
     let switch = [early, windowed, last];
-    let measured = Measured { reports: &reports, contents, window, switch, bulk, server };
+    let measured = Measured { reports: &reports, contents, caches: Vec::new(), window, switch, bulk, server };
     figures::result(running, store, plan, measured, progress)
 }
 

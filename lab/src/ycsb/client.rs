@@ -151,6 +151,11 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
         self.store
     }
 
+    /// Its store, to change what no operation sees.
+    pub fn store_mut(&mut self) -> &mut S {
+        self.store
+    }
+
     /// Writes since the records were loaded: each was a version.
     pub fn writes(&self) -> u64 {
         self.writes

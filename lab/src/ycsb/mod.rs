@@ -3,12 +3,13 @@
 //! ```text
 //!  Client ─ Store ─┬─ Slots      one-sided: records side by side in remote memory, which clients lock with atomic operations
 //!                  ├─ Logged     a log whose older part is in remote memory, owned by its client
+//!                  ├─ Cached     index and records in a cached region, owned by its client
 //!                  ├─ KeyStore   a key-value offload beside the memory
 //!                  ├─ RegionStore records side by side in a region with a cache, used by one client
 //!                  └─ PipedStore a server of records: p4rack's, Redis, Memcached
 //! ```
 //!
-//! The first two are over any way to remote memory that has what they need.
+//! The first three are over any way to remote memory that has what they need.
 
 mod client;
 mod report;

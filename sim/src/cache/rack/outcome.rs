@@ -176,7 +176,8 @@ fn counts(nodes: &[Node<'_>], loads: &[Load], block_bytes: u32) -> Outcome {
         written_bytes,
         amplification: fetched_bytes as f64 / touched_bytes as f64,
         write_amplification: (dirtied_bytes > 0).then(|| written_bytes as f64 / dirtied_bytes as f64),
-        used_share: nodes.iter().map(|node| node.program().used_bytes()).sum::<u64>() as f64 / fetched_bytes as f64,
+        used_share: nodes.iter().map(|node| node.program().used_bytes()).sum::<u64>() as f64
+            / fetched_bytes as f64,
         promoted: sum(|tally| tally.promoted),
     }
 }

@@ -1,0 +1,217 @@
+//! Regions of the same length, one after the other, as one region: extents that are lent one by one.
+
+use super::{Abilities, Operation, Order, Outcome, Piece, Pieces, Remote, RemoteError, Status, Window};
+use p4rack_wire::Nanos;
+use std::cell::Cell;
+
+/// Pieces of an operation at most: an edge divides each in two.
+const PIECES_MAX: usize = 32;
+
+/// A [`Remote`] of several others. An operation that crosses an edge between two is an operation on each.
+pub struct Joined {
+    parts: Pieces<Parts>,
+    abilities: Abilities,
+}
+
+/// Other regions, without operations that cross an edge.
+struct Parts {
+    parts: Vec<Box<dyn Remote>>,
+    abilities: Abilities,
+    /// Operations in flight: their part and tag.
+    asked: Window<(usize, u64)>,
+}
+
+impl Joined {
+    /// One after the other. Errors: there are none, or their lengths or abilities differ.
+    pub fn new(parts: Vec<Box<dyn Remote>>) -> Result<Joined, RemoteError> {
+        let Some(first) = parts.first().map(|part| part.abilities().clone()) else {
+            return Err(RemoteError::Lacks("regions that it consists of".to_owned()));
+        };
+        if parts.iter().any(|part| part.abilities() != &first) || !first.region_bytes.is_multiple_of(8) {
+            return Err(RemoteError::Lacks("regions of the same length and abilities".to_owned()));
+        }
+        let part_bytes = first.region_bytes;
+        let longest = |most: u32| u32::try_from(part_bytes).unwrap_or(u32::MAX).min(most);
+        let order = match first.order {
+            Order::Program | Order::Dependent => Order::Dependent,
+            Order::SameBytes => Order::SameBytes,
+            Order::ReadsAfterWrites | Order::None => Order::None,
+        };
+        let abilities = Abilities {
+            region_bytes: part_bytes.saturating_mul(parts.len() as u64),
+            read_bytes_max: longest(first.read_bytes_max),
+            write_bytes_max: longest(first.write_bytes_max),
+            edge_bytes: first.edge_bytes.min(part_bytes),
+            pieces_max: 0,
+            order,
+            ..first
+        };
+        let parts = Pieces::new(Parts { parts, abilities: abilities.clone(), asked: Window::default() });
+        Ok(Joined { parts, abilities: Abilities { pieces_max: PIECES_MAX, ..abilities } })
+    }
+
+    /// Pieces that cross no edge.
+    fn cut(&self, pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
+        let part_bytes = self.parts.inner().part_bytes();
+        let mut cut = Vec::new();
+        for Piece { mut at, mut bytes } in pieces {
+            while bytes > 0 {
+                let length = (part_bytes - at % part_bytes).min(bytes.into()) as u32;
+                cut.push(Piece { at, bytes: length });
+                (at, bytes) = (at + u64::from(length), bytes - length);
+            }
+        }
+        cut
+    }
+}
+
+impl Remote for Joined {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        self.abilities.check(&operation)?;
+        let (pieces, scattered) = match operation {
+            Operation::Read { at, bytes } => (self.cut([Piece { at, bytes }]), None),
+            Operation::Write { at, bytes } => {
+                (self.cut([Piece { at, bytes: bytes.len() as u32 }]), Some(bytes))
+            }
+            Operation::Gather { pieces } => (self.cut(pieces.iter().copied()), None),
+            Operation::Scatter { pieces, bytes } => (self.cut(pieces.iter().copied()), Some(bytes)),
+            // A word crosses no edge.
+            Operation::Modify { .. } => return self.parts.submit(tag, operation),
+        };
+        match (pieces.as_slice(), scattered) {
+            ([Piece { at, bytes }], None) => {
+                self.parts.submit(tag, Operation::Read { at: *at, bytes: *bytes })
+            }
+            ([Piece { at, .. }], Some(bytes)) => self.parts.submit(tag, Operation::Write { at: *at, bytes }),
+            (pieces, None) => self.parts.submit(tag, Operation::Gather { pieces }),
+            (pieces, Some(bytes)) => self.parts.submit(tag, Operation::Scatter { pieces, bytes }),
+        }
+    }
+
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        self.parts.poll(until, ended)
+    }
+
+    fn now(&self) -> Nanos {
+        self.parts.now()
+    }
+
+    fn losses(&self) -> u64 {
+        self.parts.losses()
+    }
+}
+
+impl Parts {
+    fn part_bytes(&self) -> u64 {
+        self.abilities.region_bytes / self.parts.len().max(1) as u64
+    }
+}
+
+impl Remote for Parts {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        let part_bytes = self.part_bytes();
+        let place = |at: u64| ((at / part_bytes) as usize, at % part_bytes);
+        let (nth, operation) = match operation {
+            Operation::Read { at, bytes } => (place(at).0, Operation::Read { at: place(at).1, bytes }),
+            Operation::Write { at, bytes } => (place(at).0, Operation::Write { at: place(at).1, bytes }),
+            Operation::Modify { at, opcode, operands } => {
+                (place(at).0, Operation::Modify { at: place(at).1, opcode, operands })
+            }
+            Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
+        };
+        let number = self.asked.next();
+        self.parts.get_mut(nth).ok_or(Status::OutOfBounds)?.submit(number, operation)?;
+        self.asked.push((nth, tag));
+        Ok(())
+    }
+
+    /// Waits for the part with the oldest operation, after a look at all others.
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        let oldest = self.asked.iter_mut().next().map_or(0, |(_, (nth, _))| *nth);
+        let (asked, any) = (&mut self.asked, Cell::new(false));
+        let mut deliver = |number: u64, outcome: Outcome<'_>| {
+            if let Some((_, tag)) = asked.take(number) {
+                any.set(true);
+                ended(tag, outcome);
+            }
+        };
+        let others = self.parts.iter_mut().enumerate().filter(|(nth, _)| *nth != oldest);
+        others.map(|(_, part)| part).try_for_each(|part| part.poll(Nanos::ZERO, &mut deliver))?;
+        let until = if any.get() { Nanos::ZERO } else { until };
+        self.parts.get_mut(oldest).map_or(Ok(()), |part| part.poll(until, &mut deliver))
+    }
+
+    fn now(&self) -> Nanos {
+        self.parts.first().map_or(Nanos::ZERO, |part| part.now())
+    }
+
+    fn losses(&self) -> u64 {
+        self.parts.iter().map(|part| part.losses()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Local;
+    use super::*;
+
+    fn joined() -> Joined {
+        let part = |nth: u8| -> Box<dyn Remote> {
+            let mut local = Local::new(16);
+            local.bytes().fill(nth);
+            Box::new(local)
+        };
+        Joined::new((0..3).map(part).collect()).unwrap()
+    }
+
+    fn ends(joined: &mut Joined, count: usize) -> Vec<(u64, String)> {
+        let mut all = Vec::new();
+        while all.len() < count {
+            joined.poll(Nanos::ZERO, &mut |tag, outcome| all.push((tag, format!("{outcome:?}")))).unwrap();
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn operations_cross_the_edges_between_parts() {
+        let mut joined = joined();
+        assert_eq!(joined.abilities().region_bytes, 48);
+        let bytes: Vec<u8> = (100..116).collect();
+        joined.submit(7, Operation::Write { at: 8, bytes: &bytes }).unwrap();
+        assert_eq!(ends(&mut joined, 1), [(7, "Written".to_owned())]);
+        joined.submit(1, Operation::Read { at: 6, bytes: 4 }).unwrap();
+        joined.submit(2, Operation::Read { at: 14, bytes: 4 }).unwrap();
+        joined.submit(3, Operation::Read { at: 22, bytes: 12 }).unwrap();
+        let pieces = [Piece { at: 47, bytes: 1 }, Piece { at: 15, bytes: 2 }];
+        joined.submit(4, Operation::Gather { pieces: &pieces }).unwrap();
+        let found = ends(&mut joined, 4);
+        assert_eq!(found[0], (1, "Read([0, 0, 100, 101])".to_owned()));
+        assert_eq!(found[1], (2, "Read([106, 107, 108, 109])".to_owned()));
+        assert_eq!(found[2], (3, "Read([114, 115, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2])".to_owned()));
+        assert_eq!(found[3], (4, "Read([2, 107, 108])".to_owned()));
+        joined.submit(5, Operation::Scatter { pieces: &pieces, bytes: &[1, 2, 3] }).unwrap();
+        joined
+            .submit(6, Operation::Modify { at: 40, opcode: super::super::Opcode::Swap, operands: [0, 0] })
+            .unwrap();
+        let found = ends(&mut joined, 2);
+        assert_eq!(found[1], (6, format!("Word({})", 0x0202_0202_0202_0201_u64)));
+        for operation in [Operation::Read { at: 40, bytes: 9 }, Operation::Read { at: 0, bytes: 17 }] {
+            assert!(joined.submit(9, operation).is_err());
+        }
+    }
+
+    #[test]
+    fn parts_of_several_lengths_are_refused() {
+        let parts: Vec<Box<dyn Remote>> = vec![Box::new(Local::new(16)), Box::new(Local::new(24))];
+        assert!(Joined::new(parts).is_err() && Joined::new(Vec::new()).is_err());
+    }
+}

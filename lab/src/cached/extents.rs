@@ -1,0 +1,154 @@
+//! Extents of a pool that a client's process holds: a thread renews their lease, and reserves more when it is told to.
+
+use super::takeover::Claim;
+use crate::error::LabError;
+use crate::sys;
+use p4rack_fabric::balloon::Lent;
+use p4rack_hosts::balloon::{LeaseError, Tenancy};
+use p4rack_hosts::clio::{Patience, Session};
+use p4rack_hosts::roce::setup::Server;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest time for the service to start, and for an extent to come.
+const START: Duration = Duration::from_secs(60);
+/// Time between two tries to get an extent, and two looks at what is to be done.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What the thread does.
+const HOLDS: u8 = 0;
+const TAKES: u8 = 1;
+const ENDS: u8 = 2;
+
+/// An extent that came.
+struct Came {
+    lent: Lent,
+    board: String,
+    at_ns: u64,
+}
+
+/// An extent that is held, and its way.
+pub(super) struct Extent {
+    /// Whose it is since when.
+    pub claim: Claim,
+    /// Its bytes.
+    pub session: Session,
+}
+
+/// A compute node's session at the pool's service.
+pub(super) struct Holding {
+    came: Receiver<Result<Came, LeaseError>>,
+    does: Arc<AtomicU8>,
+    thread: Option<JoinHandle<()>>,
+    patience: Patience,
+}
+
+fn failed(error: impl std::fmt::Display) -> LabError {
+    LabError::measurement("the pool", error)
+}
+
+impl Holding {
+    /// Reserves `count` extents of `bytes` bytes for the compute node `holder` of the service at `addr`, and holds them.
+    pub fn begin(
+        addr: &str,
+        holder: u32,
+        (count, bytes): (u64, u64),
+        patience: Patience,
+    ) -> Result<(Holding, Vec<Extent>), LabError> {
+        let server = Server { addr: addr.to_owned(), tls: None };
+        let (tell, came) = channel();
+        let does = Arc::new(AtomicU8::new(HOLDS));
+        let told = Arc::clone(&does);
+        let thread = std::thread::Builder::new().name("extents".to_owned()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let held = match runtime {
+                Ok(runtime) => runtime.block_on(hold(server, holder, (count, bytes), &told, &tell)),
+                Err(_) => return,
+            };
+            if let Err(error) = held {
+                // A client that is gone needs no reason.
+                let _ = tell.send(Err(error));
+            }
+        });
+        let thread = thread.map_err(LabError::system("starting a thread"))?;
+        let holding = Holding { came, does, thread: Some(thread), patience };
+        let extents = (0..count).map(|_| holding.wait()).collect::<Result<_, _>>()?;
+        Ok((holding, extents))
+    }
+
+    fn wait(&self) -> Result<Extent, LabError> {
+        match self.came.recv_timeout(START) {
+            Ok(came) => self.open(came.map_err(failed)?),
+            Err(RecvTimeoutError::Timeout) => Err(failed("no extent came within a minute")),
+            Err(RecvTimeoutError::Disconnected) => Err(failed("its thread did not start")),
+        }
+    }
+
+    fn open(&self, came: Came) -> Result<Extent, LabError> {
+        let Came { lent, board, at_ns } = came;
+        let (place, bytes) = (lent.extent.place, lent.extent.bytes);
+        let claim = Claim { node: place.node, start: place.start, bytes, since_ns: at_ns };
+        let session = Tenancy::connect(&lent, &Server { addr: board, tls: None }, self.patience);
+        Ok(Extent { claim, session: session.map_err(failed)? })
+    }
+
+    /// From now on, takes every extent that is free.
+    pub fn take(&self) {
+        self.does.store(TAKES, Ordering::Relaxed);
+    }
+
+    /// What has come since the last call. Errors: the session has ended.
+    pub fn taken(&self) -> Result<Vec<Extent>, LabError> {
+        self.came.try_iter().map(|came| self.open(came.map_err(failed)?)).collect()
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        self.does.store(ENDS, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A thread that has panicked has ended too.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Holds extents until it is told to end.
+async fn hold(
+    server: Server,
+    holder: u32,
+    (count, bytes): (u64, u64),
+    does: &AtomicU8,
+    tell: &Sender<Result<Came, LeaseError>>,
+) -> Result<(), LeaseError> {
+    let mut tenancy = Tenancy::open(server, holder, START).await?;
+    let tell = |(lent, board): (Lent, String)| {
+        let at_ns = sys::monotonic_ns();
+        let _ = tell.send(Ok(Came { lent, board, at_ns }));
+    };
+    for _ in 0..count {
+        tell(tenancy.reserve(bytes).await?);
+    }
+    let third_ns = tenancy.lease().0 / 3;
+    let mut renew_ns = sys::monotonic_ns() + third_ns;
+    loop {
+        match does.load(Ordering::Relaxed) {
+            ENDS => return tenancy.close().await,
+            TAKES => match tenancy.reserve(bytes).await {
+                Ok(came) => tell(came),
+                // There is none.
+                Err(LeaseError::Setup(_)) => {}
+                Err(error) => return Err(error),
+            },
+            _ => {}
+        }
+        tokio::time::sleep(PAUSE).await;
+        if sys::monotonic_ns() >= renew_ns {
+            tenancy.renew().await?;
+            renew_ns = sys::monotonic_ns() + third_ns;
+        }
+    }
+}
