@@ -152,8 +152,8 @@ fn requests(
     stream: &[u8],
     (from, to): (MacAddr, MacAddr),
 ) -> Vec<(Range<usize>, usize)> {
-    let (mut parts, mut at) = (Vec::new(), 0);
-    while let Some(one) = request(&stream[at..]) {
+    let (mut parts, mut at) = (Vec::new(), MAGIC.len());
+    while let Some(one) = stream.get(at..).and_then(request) {
         let nth = begin(all, from, to, parts.len() as u32);
         all[nth].what = Some(match one.kind {
             Kind::Read => What::Read,
@@ -165,9 +165,6 @@ fn requests(
         (all[nth].address, all[nth].bytes) = (one.address, one.bytes);
         parts.push((at..at + one.length, nth));
         at += one.length;
-        if at >= stream.len() {
-            break;
-        }
     }
     parts
 }
@@ -222,16 +219,17 @@ mod tests {
         let answer = |status: u8, data: &[u8]| {
             [&[status, 0, 0, 0][..], &(data.len() as u32).to_be_bytes(), data].concat()
         };
-        let asks = [request(1, 4, 8, b"four"), request(0, 4, 8, &[]), request(0, 4, 62, &[])].concat();
+        let asks = [MAGIC.to_vec(), request(1, 4, 8, b"four"), request(0, 4, 8, &[]), request(0, 4, 62, &[])]
+            .concat();
         let says = [hello, answer(0, &[]), answer(0, b"four"), answer(2, &[])].concat();
         let (client, server) = (u32::MAX - 5, 77);
-        let (early, late) = asks.split_at(30);
+        let (early, late) = asks.split_at(38);
         let at = |sequence: u32, place: usize| sequence.wrapping_add(1 + place as u32);
         let frames = [
             ("h1_in", frame(CLIENT, client, SYN, &[])),
             ("h1_out", frame(SERVER, server, SYN | 16, &[])),
             // Out of order, and one of them twice: on both links.
-            ("h1_in", frame(CLIENT, at(client, 30), 16, late)),
+            ("h1_in", frame(CLIENT, at(client, 38), 16, late)),
             ("h1_in", frame(CLIENT, at(client, 0), 16, early)),
             ("h2_out", frame(CLIENT, at(client, 0), 16, early)),
             ("h1_out", frame(SERVER, at(server, 0), 16, &says)),

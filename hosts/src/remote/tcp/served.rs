@@ -1,0 +1,357 @@
+//! The server: who connects, within limits, and what requests do.
+//!
+//! ```text
+//!  accept ─ share of connections, per address ─ hello ─▶ request ─ share of long requests, per address ─▶ answer
+//!                                                 └───────┴── limit for silence ──┴───────────────────────┘
+//! ```
+//!
+//! Between two requests a client may be silent. It holds one connection of its address's share then, and no buffer for data.
+
+use super::{ANSWER_BYTES, BUFFER_BYTES, BYTES_MAX, GATHER, MAGIC, MODIFY, PIECE_BYTES, PIECES_MAX};
+use super::{Opcode, READ, REQUEST_BYTES, SCATTER, Status, WRITE, array};
+use p4rack_netdev::Poller;
+use p4rack_p4rt::transport::{Share, Shares, Tenant, handles_max};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Maximum connections, if the process may have as many sockets; further ones are closed immediately and counted.
+const CONNECTIONS_MAX: usize = 256;
+/// Addresses for which connections and room for long requests are kept.
+const TENANTS: u64 = 8;
+/// Bytes of all long requests and answers together. Each address has room for one of the longest.
+const LONG_BYTES_MAX: u64 = 2 * TENANTS * BYTES_MAX as u64;
+/// A client that stops in the middle of a hello, a request or an answer loses its connection after this time.
+const SILENT: Duration = Duration::from_secs(60);
+/// Pause before a long request looks for room again.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// A server's region.
+#[derive(Debug)]
+pub struct Served<B> {
+    bytes: Mutex<B>,
+    read_only: bool,
+    silent: Duration,
+    connections: Arc<Shares<Tenant>>,
+    long: Arc<Shares<Tenant>>,
+    ended: AtomicU64,
+}
+
+/// A request's fixed part.
+struct Head {
+    what: u8,
+    opcode: u8,
+    /// Bytes that it asks for, or that follow.
+    bytes: u32,
+    at: u64,
+}
+
+impl Head {
+    fn of(request: &[u8; REQUEST_BYTES]) -> Head {
+        let (bytes, at) = (u32::from_be_bytes(array(request, 4)), u64::from_be_bytes(array(request, 8)));
+        Head { what: request[0], opcode: request[1], bytes, at }
+    }
+
+    /// Bytes that follow. Errors: more than a request has.
+    fn carried(&self) -> io::Result<usize> {
+        let (carried, max) = match self.what {
+            READ => (0, 0),
+            WRITE | SCATTER => (self.bytes as usize, BYTES_MAX as usize),
+            GATHER => (self.bytes as usize, PIECES_MAX * PIECE_BYTES),
+            MODIFY => (16, 16),
+            _ => return Err(ErrorKind::InvalidData.into()),
+        };
+        if carried > max { Err(ErrorKind::InvalidData.into()) } else { Ok(carried) }
+    }
+
+    /// Bytes of the answer's data, if the request is valid.
+    fn answered(&self, carried: &[u8]) -> u64 {
+        let of_piece = |piece: &[u8]| u64::from(u32::from_be_bytes(array(piece, 8)));
+        match self.what {
+            READ => self.bytes.into(),
+            GATHER => carried.chunks_exact(PIECE_BYTES).map(of_piece).sum(),
+            _ => 0,
+        }
+    }
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
+    /// A region.
+    pub fn new(bytes: B, read_only: bool) -> Arc<Served<B>> {
+        Served::patient(bytes, read_only, SILENT)
+    }
+
+    /// A region whose clients may be silent for so long in the middle of something.
+    pub fn patient(bytes: B, read_only: bool, silent: Duration) -> Arc<Served<B>> {
+        let connections = CONNECTIONS_MAX.min(handles_max() / 2) as u64;
+        Arc::new(Served {
+            bytes: Mutex::new(bytes),
+            read_only,
+            silent,
+            connections: Shares::new("connections", connections, TENANTS),
+            long: Shares::new("bytes of long requests", LONG_BYTES_MAX, TENANTS),
+            ended: AtomicU64::new(0),
+        })
+    }
+
+    /// Connections closed because their addresses had too many.
+    pub fn refused(&self) -> u64 {
+        self.connections.refused()
+    }
+
+    /// Connections closed because their clients were silent in the middle of something, or waited too long for room.
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Serves until `end` has input, with a thread for each connection. Errors: the system can't wait for connections.
+    pub fn serve(self: &Arc<Self>, listener: &TcpListener, end: impl AsFd) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let mut poller = Poller::new();
+        poller.add(listener)?;
+        let ends = poller.add(end)?;
+        loop {
+            poller.wait(None)?;
+            if poller.ready(ends) {
+                return Ok(());
+            }
+            match listener.accept() {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                // The peer has left.
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                // Out of descriptors: that does not end the service.
+                Err(_) => std::thread::sleep(AGAIN),
+            }
+        }
+    }
+
+    fn admit(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+        let tenant = Tenant::Address(peer.ip());
+        let share = match self.connections.take(&tenant, 1) {
+            Ok(share) => share,
+            Err(full) => {
+                tracing::warn!(%peer, %full, "a connection was closed");
+                return;
+            }
+        };
+        let served = Arc::clone(self);
+        std::thread::spawn(move || {
+            // The client is gone, silent or speaks another protocol; either way the connection is closed.
+            let done = served.answer_all(&stream, &tenant);
+            if done.is_err_and(|error| is_late(&error)) {
+                served.ended.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%peer, "a connection was closed: its client is silent");
+            }
+            drop((stream, share));
+        });
+    }
+
+    fn answer_all(&self, stream: &TcpStream, tenant: &Tenant) -> io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(self.silent))?;
+        stream.set_write_timeout(Some(self.silent))?;
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, stream);
+        let mut output = BufWriter::with_capacity(BUFFER_BYTES, stream);
+        let len = self.lock().as_ref().len() as u64;
+        output.write_all(&MAGIC)?;
+        output.write_all(&len.to_be_bytes())?;
+        output.flush()?;
+        let mut hello = [0; MAGIC.len()];
+        input.read_exact(&mut hello)?;
+        if hello != MAGIC {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let (mut request, mut data) = ([0; REQUEST_BYTES], Vec::new());
+        loop {
+            if input.buffer().len() < REQUEST_BYTES {
+                output.flush()?;
+            }
+            if !has_more(&mut input)? {
+                return Ok(());
+            }
+            input.read_exact(&mut request)?;
+            let head = Head::of(&request);
+            let carried = head.carried()?;
+            // Only one of the two is long.
+            let _asked = self.room(tenant, carried as u64)?;
+            fill(&mut data, &mut input, carried)?;
+            let _told = self.room(tenant, head.answered(&data))?;
+            let status = self.carry_out(&head, &mut data);
+            let mut answer = [0; ANSWER_BYTES];
+            answer[0] = status.map_or(0, |status| status as u8);
+            answer[4..].copy_from_slice(&(data.len() as u32).to_be_bytes());
+            output.write_all(&answer)?;
+            output.write_all(&data)?;
+            give_back(&mut data);
+        }
+    }
+
+    /// Room for the data of a long request or answer. Waits while its address has none. Errors: that takes too long.
+    fn room(&self, tenant: &Tenant, bytes: u64) -> io::Result<Option<Share<Tenant>>> {
+        // What is too long is refused without data.
+        if bytes <= BUFFER_BYTES as u64 || bytes > BYTES_MAX.into() {
+            return Ok(None);
+        }
+        let until = Instant::now() + self.silent;
+        loop {
+            match self.long.take(tenant, bytes) {
+                Ok(share) => return Ok(Some(share)),
+                Err(_) if Instant::now() >= until => return Err(ErrorKind::TimedOut.into()),
+                Err(_) => std::thread::sleep(AGAIN),
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, B> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Executes a request. Its data buffer becomes that of the answer.
+    fn carry_out(&self, head: &Head, data: &mut Vec<u8>) -> Option<Status> {
+        let carried = std::mem::take(data);
+        if matches!(head.what, GATHER | SCATTER) {
+            return self.carry_out_pieces(head.what == SCATTER, &carried, head.at, data);
+        }
+        let length = if head.what == MODIFY { 8 } else { head.bytes };
+        if length == 0 || length > BYTES_MAX {
+            return Some(Status::BadLength);
+        }
+        if self.read_only && head.what != READ {
+            return Some(Status::NotPermitted);
+        }
+        let mut region = self.lock();
+        let place = usize::try_from(head.at).ok().and_then(|at| Some(at..at.checked_add(length as usize)?));
+        let Some(there) = place.and_then(|place| region.as_mut().get_mut(place)) else {
+            return Some(Status::OutOfBounds);
+        };
+        match head.what {
+            READ => data.extend_from_slice(there),
+            WRITE => there.copy_from_slice(&carried),
+            _ => {
+                let Some(opcode) = Opcode::of(head.opcode).filter(|_| head.at.is_multiple_of(8)) else {
+                    return Some(Status::BadOperation);
+                };
+                let operands = [0, 8].map(|at| u64::from_be_bytes(array(&carried, at)));
+                let old = u64::from_be_bytes(array(there, 0));
+                there.copy_from_slice(&opcode.apply(old, operands).to_be_bytes());
+                data.extend_from_slice(&old.to_be_bytes());
+            }
+        }
+        None
+    }
+
+    /// Carries out a gather or a scatter in one step, or nothing of it.
+    fn carry_out_pieces(
+        &self,
+        writes: bool,
+        carried: &[u8],
+        count: u64,
+        data: &mut Vec<u8>,
+    ) -> Option<Status> {
+        let count = usize::try_from(count).ok().filter(|count| (1..=PIECES_MAX).contains(count));
+        let Some((pieces, mut bytes)) = count.and_then(|count| carried.split_at_checked(count * PIECE_BYTES))
+        else {
+            return Some(Status::BadLength);
+        };
+        if self.read_only && writes {
+            return Some(Status::NotPermitted);
+        }
+        let pieces = || {
+            pieces.chunks_exact(PIECE_BYTES).map(|piece| {
+                let (at, bytes) = (u64::from_be_bytes(array(piece, 0)), u32::from_be_bytes(array(piece, 8)));
+                let at = usize::try_from(at).ok()?;
+                Some(at..at.checked_add(bytes as usize)?)
+            })
+        };
+        let mut region = self.lock();
+        let mut total = 0;
+        for piece in pieces() {
+            let Some(there) = piece.and_then(|piece| region.as_ref().get(piece)) else {
+                return Some(Status::OutOfBounds);
+            };
+            total += there.len();
+        }
+        if total == 0 || total > BYTES_MAX as usize || (writes && total != bytes.len()) {
+            return Some(Status::BadLength);
+        }
+        for piece in pieces().flatten() {
+            if writes {
+                let (one, rest) = bytes.split_at(piece.len());
+                region.as_mut()[piece].copy_from_slice(one);
+                bytes = rest;
+            } else {
+                data.extend_from_slice(&region.as_ref()[piece]);
+            }
+        }
+        None
+    }
+}
+
+/// Whether a timeout of the socket, or of [`Served::room`], has expired.
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// Waits for a request, however long that takes. Returns false at the end of the stream.
+fn has_more(input: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        match input.fill_buf() {
+            Err(error) if is_late(&error) || error.kind() == ErrorKind::Interrupted => {}
+            filled => return filled.map(|bytes| !bytes.is_empty()),
+        }
+    }
+}
+
+/// Reads so many bytes. Memory grows with what arrives, not with what was announced.
+fn fill(data: &mut Vec<u8>, input: &mut impl Read, bytes: usize) -> io::Result<()> {
+    data.clear();
+    while data.len() < bytes {
+        let had = data.len();
+        data.resize(bytes.min(had + BUFFER_BYTES), 0);
+        input.read_exact(&mut data[had..])?;
+    }
+    Ok(())
+}
+
+/// Frees a long request's buffer. Short ones keep theirs.
+fn give_back(data: &mut Vec<u8>) {
+    if data.capacity() > BUFFER_BYTES {
+        *data = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_grows_with_what_arrives_and_is_given_back() {
+        let mut data = Vec::new();
+        let announced = BYTES_MAX as usize;
+        assert!(fill(&mut data, &mut &[1; 100][..], announced).is_err());
+        assert!(data.capacity() <= 2 * BUFFER_BYTES, "{}", data.capacity());
+        let long = vec![2; 3 * BUFFER_BYTES];
+        fill(&mut data, &mut &long[..], long.len()).unwrap();
+        assert_eq!(data, long);
+        give_back(&mut data);
+        assert_eq!(data.capacity(), 0);
+        fill(&mut data, &mut &long[..], 100).unwrap();
+        give_back(&mut data);
+        assert!(data.len() == 100);
+    }
+
+    #[test]
+    fn long_requests_of_one_address_leave_room_for_one_of_each_other() {
+        let served = Served::patient(Vec::new(), false, Duration::ZERO);
+        let [one, other] = [1, 2].map(|n| Tenant::Address([127, 0, 0, n].into()));
+        let longest = || served.room(&one, BYTES_MAX.into());
+        let held: Vec<_> = std::iter::from_fn(|| longest().ok()).collect();
+        assert_eq!(held.len(), 9);
+        assert!(served.room(&other, BYTES_MAX.into()).is_ok_and(|share| share.is_some()));
+        assert!(served.room(&one, BUFFER_BYTES as u64).is_ok_and(|share| share.is_none()));
+    }
+}
