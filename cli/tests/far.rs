@@ -486,7 +486,7 @@ fn what_cannot_have_far_memory_is_refused() {
     assert!(run(&["--way", "tcp", "--local", "4 MiB"]).contains("name a rack description"));
     let rack = repo("examples/two-hosts.toml").display().to_string();
     let away = run(&[&rack, "--at", "h2", "--way", "tcp", "--memory", "127.0.0.1:1", "--local", "4 MiB"]);
-    assert!(away.contains("far memory by tcp from h2 (127.0.0.1:1): Connection refused"), "{away}");
+    assert!(away.contains("far memory by tcp from h2: 127.0.0.1:1: Connection refused"), "{away}");
     assert!(
         run(&[&rack, "--at", "h9", "--way", "tcp", "--local", "4 MiB"])
             .contains("--at: no host is called `h9`")

@@ -104,8 +104,7 @@ pub fn run(args: Args) -> Result<ExitCode, String> {
 /// The way and where it leads, for errors.
 fn place(source: &Source) -> String {
     let at = if source.at.is_empty() { "this process" } else { &source.at };
-    let address = source.memory.as_ref().map(|address| format!(" ({address})")).unwrap_or_default();
-    format!("{} from {at}{address}", source.way)
+    format!("{} from {at}", source.way)
 }
 
 /// The file of the figures, removed when dropped.
