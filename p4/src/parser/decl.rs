@@ -87,7 +87,7 @@ impl Parser<'_> {
         let (ty, name) = self.declarator(ty)?;
         self.declare_value(&name);
         self.expect(TokenKind::Assign)?;
-        let value = self.expr()?;
+        let value = self.free_expr()?;
         self.semicolon()?;
         Ok(DeclKind::Const { ty, name, value })
     }
@@ -123,7 +123,7 @@ impl Parser<'_> {
                 .help("make it a `const`, or declare it in a parser, control, action or function")
             });
         }
-        let init = if self.eat(TokenKind::Assign) { Some(self.expr()?) } else { None };
+        let init = if self.eat(TokenKind::Assign) { Some(self.free_expr()?) } else { None };
         self.semicolon()?;
         Ok(DeclKind::Variable { ty, name, init })
     }

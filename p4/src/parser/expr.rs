@@ -37,9 +37,20 @@ impl Parser<'_> {
         })
     }
 
-    /// An expression in brackets, where `>` means greater-than even inside `bit<(...)>`.
+    /// An expression in brackets or a value, where `>` means greater-than even inside `bit<(...)>`. Reports `=` behind it, and
+    /// skips what follows that.
     pub(super) fn free_expr(&mut self) -> Parsed<Expr> {
-        self.freely(Self::expr)
+        let expr = self.freely(Self::expr)?;
+        let below = self.height;
+        while self.kind() == TokenKind::Assign {
+            self.error(|at| {
+                Diagnostic::error(at, "an expression can't assign").help("write `==` to compare")
+            });
+            self.bump();
+            self.freely(Self::expr)?;
+        }
+        self.height = below;
+        Ok(expr)
     }
 
     fn freely<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {

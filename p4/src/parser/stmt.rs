@@ -158,7 +158,7 @@ impl Parser<'_> {
             TokenKind::Switch => self.switch()?,
             TokenKind::Return => {
                 self.bump();
-                let value = if self.kind() == TokenKind::Semicolon { None } else { Some(self.expr()?) };
+                let value = if self.kind() == TokenKind::Semicolon { None } else { Some(self.free_expr()?) };
                 self.semicolon()?;
                 StmtKind::Return(value)
             }
@@ -241,19 +241,8 @@ impl Parser<'_> {
     fn bracketed(&mut self) -> Parsed<Expr> {
         let open = self.expect(TokenKind::OpenParen)?;
         let expr = self.free_expr()?;
-        self.no_assignment()?;
         self.expect_close(TokenKind::CloseParen, open)?;
         Ok(expr)
-    }
-
-    /// Reports `=` behind a condition and skips the value behind it.
-    fn no_assignment(&mut self) -> Parsed<()> {
-        if self.kind() != TokenKind::Assign {
-            return Ok(());
-        }
-        self.error(|at| Diagnostic::error(at, "a condition can't assign").help("write `==` to compare"));
-        self.bump();
-        self.free_expr().map(drop)
     }
 
     /// `if`. Loops over a chain of `else if` instead of recursing.
@@ -355,7 +344,6 @@ impl Parser<'_> {
             p.expect(TokenKind::Semicolon)?;
             let cond = p.free_expr()?;
             let below = p.height;
-            p.no_assignment()?;
             p.expect(TokenKind::Semicolon)?;
             let update = p.separated(TokenKind::CloseParen, false, Self::loop_step)?;
             p.expect_close(TokenKind::CloseParen, open)?;

@@ -26,3 +26,13 @@ control C(inout bit<8> x) {
     action after() { }
 }
 control NoApply() { }
+control Compares(inout bit<8> a, inout bit<8> b) {
+    apply {
+        if (a == 1 && (b = 2)) { }
+        a = (a = 1) ? 8w2 : 8w3;
+        bool q = a = 3;
+        const bool r = b = 4;
+        a = f(1)[(b = 1):0];
+        return a = 5;
+    }
+}
