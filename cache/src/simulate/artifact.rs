@@ -1,6 +1,7 @@
 //! Memory and time as the programs of UniMem's authors count them.
 
-use super::{LINE_BYTES, Load, Local, Outcome, Profile, Setup, Used};
+use super::used::Used;
+use super::{LINE_BYTES, Load, Local, Outcome, Profile, Setup};
 use crate::{Action, Actions, Definition, Refused, Served, Shape};
 
 /// A page's part of a batch of 512, whose 1987 µs are added as ns.
