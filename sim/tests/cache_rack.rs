@@ -21,7 +21,7 @@ fn parse(policy: &str, load: &str, rack: &str) -> Result<CacheExperiment, String
         _ => Err(format!("{file}: no such file")),
     };
     let experiment = CacheExperiment::parse(&text, "c.toml").map_err(|error| error.to_string())?;
-    experiment.read_load(&read)
+    experiment.read_load(&read, &|file| file.into())
 }
 
 fn planted(policy: &str, load: &str, rack: &str, plant: Option<CachePlant>) -> CacheOutcome {

@@ -416,7 +416,9 @@ mod tests {
             assert!(error.contains(says), "{error}");
         }
         let experiment = CacheExperiment::parse(&text(""), "c.toml").unwrap();
-        let wrong = experiment.read_load(&|_| Ok("kind = \"uniforn\"".into()), &PathBuf::from).unwrap_err();
+        let wrong = experiment
+            .read_load(&|_| Ok("kind = \"uniforn\"".into()), &|file| PathBuf::from(file))
+            .unwrap_err();
         assert!(wrong.contains("uniform.toml"), "{wrong}");
     }
 

@@ -1,7 +1,7 @@
 //! `p4rack far top`.
 
 use super::view::{Look, View};
-use crate::output;
+use crate::output::{self, plain};
 use p4rack_lab::state::Runtime;
 use p4rack_memory::far;
 use std::collections::BTreeSet;

@@ -105,10 +105,10 @@ impl View {
                 one.blocks_fetched_per_s,
             ];
             let mut row = vec![one.pid.to_string(), plain(&one.program), plain(&one.way)];
-            let shown = |rate: Option<f64>, digits| {
-                rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.digits$}"))
+            let shown = |per_s: Option<f64>, digits| {
+                per_s.map_or_else(|| "–".to_owned(), |per_s| format!("{per_s:.digits$}"))
             };
-            row.extend(rates.map(|rate| shown(rate, 0)));
+            row.extend(rates.map(|per_s| shown(per_s, 0)));
             row.extend([one.in_bps, one.out_bps].map(|bps| shown(bps.map(|bps| bps / 1e6), 2)));
             row.extend([one.fetched_per_filled, one.written_per_changed].map(times));
             let sizes =

@@ -55,7 +55,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     if let (Some(name), Some(at)) = (args.name, args.at) {
         let here = Here { rack: args.rack, name, interface: args.interface, scheme: args.scheme };
         let (services, key, address, json) = (args.services, args.key, args.address, args.json);
-        let there = There { here, at, services, key, address, json };
+        let there = There { here, at, services, key, address, extent: None, json };
         if let Some(local_bytes) = args.cache.local {
             return cached::run(&there, &args.cache, local_bytes);
         }
