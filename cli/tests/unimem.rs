@@ -46,10 +46,10 @@ fn up_runs_stores_in_regions_by_every_way_and_another_node_gets_a_killed_ones_me
             let number = |value: &Value| value.as_f64().unwrap();
             let cache = &mix["cache"];
             assert!(number(&mix["ops_per_s"]) > 0.0 && number(&mix["p50_us"]) > 0.0, "{mix}");
-            assert!((0.0..=1.0).contains(&number(&cache["hit_rate"])), "{mix}");
+            assert!((0.0..=1.0).contains(&number(&cache["hit_share"])), "{mix}");
             assert!(number(&cache["local_bytes"]) <= number(&cache["limit_bytes"]), "{mix}");
         }
-        let hits = |nth: usize| mixes[nth]["cache"]["hit_rate"].as_f64().unwrap();
+        let hits = |nth: usize| mixes[nth]["cache"]["hit_share"].as_f64().unwrap();
         assert!(hits(0) > hits(1), "{mixes:?}");
         // What is remote crosses the switch, at one memory node at least.
         assert_eq!(scheme["queue_max_bytes"].as_u64().unwrap() > 0, scheme["name"] != "local", "{scheme}");

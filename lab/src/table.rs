@@ -128,7 +128,7 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
             rows.push((format!("{name}: processor time of the client for each"), figure(cpu)));
         }
         if mix.cache.is_some() {
-            let hits = |cache: &CacheResult| format!("{:.2} %", 100.0 * cache.hit_rate);
+            let hits = |cache: &CacheResult| format!("{:.2} %", 100.0 * cache.hit_share);
             let moved = |cache: &CacheResult| text::bytes(cache.moved_bytes as u64);
             let local = |cache: &CacheResult| text::bytes(cache.local_bytes);
             rows.push((format!("{name}: uses of blocks that were local"), cache_figure(&name, hits)));

@@ -9,6 +9,7 @@
 //! ```
 
 mod check;
+mod hosts;
 pub mod import;
 mod pool;
 mod read;

@@ -1,6 +1,6 @@
 //! The `[pool]` table: memory nodes whose memory is lent; and `[workload.cache]`: stores in cached regions of it.
 
-use super::workload::{check_engine, known_host};
+use super::hosts::{check_engine, known_host};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::units::{parse_size, show_size};
 use crate::rack::{Cache, Pool, Section, Sink, Workload};

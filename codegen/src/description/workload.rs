@@ -1,9 +1,9 @@
 //! The `[workload]` table: the workload of `p4rack up`.
 
+use super::hosts::{check_engine, known_host};
 use super::pool::{Described, check_cache, read_cache};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::{Kill, Log, Mix, Rack, Rpc, Run, Section, Sink, Store, Workload, WorkloadKind};
-use p4rack_p4rt::nearest::nearest;
 
 /// Reads the table. `pool` is the pool of the description, if it has one.
 pub(super) fn read_workload(
@@ -277,22 +277,6 @@ fn check_log(sink: &mut Sink<'_>, workload: &Workload, store: &Store, log: &Log,
     check_engine(sink, workload, "workload.log.engine", log.engine.as_ref(), hosts);
 }
 
-/// Checks that the host of an engine is there, and has nothing else to do.
-pub(super) fn check_engine(
-    sink: &mut Sink<'_>,
-    workload: &Workload,
-    field: &str,
-    engine: Option<&String>,
-    hosts: &[&str],
-) {
-    if let Some(engine) = engine.filter(|engine| known_host(sink, field, engine, hosts))
-        && (workload.senders.contains(engine) || workload.receivers.contains(engine))
-    {
-        let message = format!("{engine} is the store's server or client");
-        sink.refuse(&[field], message, "name a spare host: the engine needs an adapter of its own");
-    }
-}
-
 /// Checks that the rack can run the schemes that its workload lists; if it lists none, uses those that the
 /// rack has.
 pub(super) fn check_schemes(sink: &mut Sink<'_>, rack: &mut Rack) {
@@ -335,16 +319,4 @@ fn host_name(sink: &mut Sink<'_>, section: &mut Section<'_, '_>, key: &'static s
         section.missing(sink, key, "the name of a host");
     }
     name.map(|name| name.value)
-}
-
-pub(super) fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[&str]) -> bool {
-    let known = hosts.contains(&name);
-    if !known {
-        let help = match nearest(name, hosts.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the hosts are {}", hosts.join(", ")),
-        };
-        sink.refuse(&[field], format!("there is no host `{name}`"), help);
-    }
-    known
 }

@@ -1,7 +1,7 @@
 //! A board of Clio that lends: an extent is a process of its own.
 
 use super::convert;
-use super::lender::Lends;
+use super::lends::Lends;
 use crate::clio::server::{Host, Offer};
 use crate::clio::service::Service as Board;
 use crate::commands::Handle;

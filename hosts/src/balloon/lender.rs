@@ -3,11 +3,11 @@
 use super::board::LendingBoard;
 use super::convert;
 use super::key::Key;
+use super::lends::Lends;
 use super::pool::LendingPool;
 use crate::clio::service::Service as Board;
 use crate::roce::pool::Service as Pool;
 use crate::roce::{Desk, SetupError};
-use p4rack_fabric::balloon;
 use p4rack_p4rt::p4rack::balloon::v1::node_server::{Node as Service, NodeServer};
 use p4rack_p4rt::p4rack::balloon::v1::{Answer, Command};
 use p4rack_p4rt::p4rack::clio::v1::clio_server::ClioServer;
@@ -15,15 +15,6 @@ use p4rack_p4rt::p4rack::roce::v1::roce_server::RoceServer;
 use p4rack_p4rt::transport::tls::ServerTls;
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status};
-
-/// Memory that is lent in extents. A thread of its own has it.
-pub(super) trait Lends: Send + Sync + 'static {
-    /// Has a command executed by the memory's [`Node`](p4rack_fabric::balloon::Node). Errors: the thread is gone.
-    fn execute(
-        &self,
-        command: balloon::Command,
-    ) -> impl Future<Output = Result<balloon::Answer, Status>> + Send;
-}
 
 /// The entrance of a memory node for commands.
 struct Lender<M> {

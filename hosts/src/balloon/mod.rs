@@ -17,6 +17,7 @@ mod convert;
 mod holder;
 mod key;
 mod lender;
+mod lends;
 mod listing;
 mod pool;
 pub mod service;

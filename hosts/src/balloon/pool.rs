@@ -1,7 +1,7 @@
 //! An RDMA pool that lends: an extent is a reservation of its own, which outlasts each connection.
 
 use super::convert;
-use super::lender::Lends;
+use super::lends::Lends;
 use crate::commands::Handle;
 use crate::remote::Granted;
 use crate::roce::pool::{Service as Pool, whole};

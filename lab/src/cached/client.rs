@@ -1,9 +1,10 @@
 //! A store's client as a process on a host of a rack.
 
+use super::claim::Claim;
 use super::extents::{Extent, Holding};
 use super::setup::Setup;
 use super::store::Cached;
-use super::takeover::{Claim, Taken, inspect};
+use super::takeover::{Taken, inspect};
 use crate::error::LabError;
 use crate::sys;
 use crate::ways::End;

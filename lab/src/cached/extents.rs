@@ -1,6 +1,6 @@
 //! Extents of a pool that a client's process holds: a thread renews their lease, and reserves more when it is told to.
 
-use super::takeover::Claim;
+use super::claim::Claim;
 use crate::error::LabError;
 use crate::sys;
 use p4rack_fabric::balloon::Lent;

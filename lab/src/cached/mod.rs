@@ -8,6 +8,7 @@
 //!
 //! By Clio, a compute node may be killed at the end: its lease ends, and another one gets its extents.
 
+mod claim;
 mod client;
 mod extents;
 mod pool;

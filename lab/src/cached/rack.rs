@@ -310,7 +310,7 @@ fn caches(setup: &Setup<'_>, outcomes: &[Outcome]) -> Vec<CacheResult> {
         let (fetched, written) = (sum(|cache| cache.fetched_bytes), sum(|cache| cache.written_back_bytes));
         CacheResult {
             local_percent: percent,
-            hit_rate: 1.0 - sum(|cache| cache.waited) as f64 / accesses,
+            hit_share: 1.0 - sum(|cache| cache.waited) as f64 / accesses,
             fetched_bytes: fetched,
             written_back_bytes: written,
             moved_bytes: (fetched + written) as f64 / operations.max(1) as f64,

@@ -1,5 +1,6 @@
 //! What became of the extents of a compute node that was killed.
 
+use super::claim::Claim;
 use super::extents::Extent;
 use crate::error::LabError;
 use crate::results::Takeover;
@@ -11,19 +12,6 @@ use serde::{Deserialize, Serialize};
 const CHUNK_BYTES: u64 = 32 << 10;
 /// Time for which an operation without an answer is repeated.
 const PATIENCE_NS: u64 = 20_000_000_000;
-
-/// An extent, and since when a compute node has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Claim {
-    /// Number of the memory node.
-    pub node: u16,
-    /// Offset in the node's part of the pool.
-    pub start: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// When the compute node had it, on the monotonic clock.
-    pub since_ns: u64,
-}
 
 /// What a compute node has held until a time.
 #[derive(Clone, Copy, Debug)]
@@ -45,18 +33,6 @@ pub(super) struct Taken {
     pub lost: u64,
     /// Wrong answers of its own store until then.
     pub wrong: u64,
-}
-
-impl Claim {
-    fn meets(&self, other: &Claim) -> bool {
-        self.node == other.node
-            && self.start < other.start + other.bytes
-            && other.start < self.start + self.bytes
-    }
-
-    fn is_same(&self, other: &Claim) -> bool {
-        (self.node, self.start, self.bytes) == (other.node, other.start, other.bytes)
-    }
 }
 
 /// Pairs of extents that share bytes and were held at the same time.

@@ -8,7 +8,7 @@ pub struct CacheResult {
     /// Local memory in percent of the region.
     pub local_percent: u32,
     /// Share of uses of blocks that found them local.
-    pub hit_rate: f64,
+    pub hit_share: f64,
     /// Bytes fetched.
     pub fetched_bytes: u64,
     /// Bytes written back.

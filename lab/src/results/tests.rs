@@ -137,7 +137,7 @@ pub(crate) fn good_cached() -> Results {
             mix.mix = "B".to_owned();
             mix.cache = Some(CacheResult {
                 local_percent: percent,
-                hit_rate: 0.9,
+                hit_share: 0.9,
                 fetched_bytes: 1_000_000,
                 written_back_bytes: 100_000,
                 moved_bytes: 220.0,

@@ -20,6 +20,7 @@ mod memory;
 mod modelled;
 mod offload;
 mod outcome;
+mod outside;
 mod programs;
 mod rack;
 mod setup;

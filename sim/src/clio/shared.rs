@@ -2,41 +2,14 @@
 
 use super::compute::{Ending, Library, end_of};
 use super::experiment::ClioExperiment;
+use super::outside::{Asked, Outside};
 use super::rack::CLOCK;
 use super::world::{ClioWorld, Event};
 use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, What};
 use p4rack_fabric::clio::lib::{Operation, Outcome};
-use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes of a page: the default of files.
 const PAGE_BYTES: u64 = 4 << 20;
-
-/// A request that its thread is about to submit.
-#[derive(Debug)]
-struct Asked {
-    tag: u64,
-    address: u64,
-    /// Bytes of a read, or none and those that are written.
-    read: u32,
-    written: Vec<u8>,
-}
-
-/// What programs have asked for.
-#[derive(Debug)]
-pub(super) struct Outside {
-    asked: Vec<VecDeque<Asked>>,
-    /// The callers' tags, by the library's.
-    tags: BTreeMap<u64, u64>,
-    over: VecDeque<Ended>,
-}
-
-impl Outside {
-    /// Of this many compute nodes.
-    pub fn new(nodes: u16) -> Outside {
-        let asked = (0..nodes).map(|_| VecDeque::new()).collect();
-        Outside { asked, tags: BTreeMap::new(), over: VecDeque::new() }
-    }
-}
 
 impl ClioWorld<'_> {
     /// A thread submits its next request from outside. Returns whether there are such requests.

@@ -15,6 +15,7 @@ mod experiment;
 mod links;
 mod nic;
 mod outcome;
+mod program;
 mod programs;
 mod rack;
 mod records;

@@ -3,6 +3,7 @@
 
 use super::experiment::{CowbirdExperiment, CowbirdScheme};
 use super::nic::{Cause, ps};
+use super::program::{Posted, Program};
 use super::rack::{POOL, POOL_QPN};
 use super::records::{POOL_KEY, POOL_START, word};
 use super::thread::Way;
@@ -10,45 +11,6 @@ use super::world::{CowbirdWorld, Event, home_of};
 use crate::requests::{Ask, Ended, PoolLink, Requests, Sharing, What};
 use p4rack_cowbird::Kind;
 use p4rack_fabric::roce::{Completion, Outcome, Request};
-use std::collections::VecDeque;
-
-/// What a request asks of the pool.
-#[derive(Debug)]
-struct Posted {
-    tag: u64,
-    address: u64,
-    /// Bytes of a read, or none and those that are written.
-    read: u32,
-    written: Vec<u8>,
-}
-
-/// A program of a compute node.
-#[derive(Debug)]
-pub(super) struct Program {
-    way: Way,
-    /// When its core is free to post.
-    free_ps: u64,
-    /// Requests that the core is about to post.
-    posting: VecDeque<Posted>,
-    /// Numbers of requests under way, in order: those of a queue pair, or Cowbird's reads and its writes.
-    reads: VecDeque<u64>,
-    writes: VecDeque<u64>,
-    /// Ends that the core is about to see.
-    seen: VecDeque<(u64, Option<Vec<u8>>)>,
-}
-
-impl Program {
-    pub fn new(way: Way) -> Program {
-        Program {
-            way,
-            free_ps: 0,
-            posting: VecDeque::new(),
-            reads: VecDeque::new(),
-            writes: VecDeque::new(),
-            seen: VecDeque::new(),
-        }
-    }
-}
 
 impl CowbirdWorld<'_> {
     /// A program's core is done with posting its next request.

@@ -15,7 +15,7 @@ use crate::check::Digest;
 use crate::cowbird::competing::Competing;
 use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme};
 use crate::cowbird::nic::{Cause, HostMemory, Nic, ps};
-use crate::cowbird::programs::Program;
+use crate::cowbird::program::Program;
 use crate::cowbird::rack::{self, COMPUTE, HOSTS, POOL, SINK};
 use crate::cowbird::records::{CowbirdPlant, Records};
 use crate::cowbird::redy::IoThread;

@@ -194,7 +194,7 @@ fn in_region(
     local_bytes: u64,
     policy: &str,
 ) -> Result<(Done, [u64; 2]), String> {
-    let rack = Rack::load(&servers.rack()).map_err(|error| error.to_string())?;
+    let rack = Rack::load(servers.rack()).map_err(|error| error.to_string())?;
     let memory = servers.memory();
     let access = Access { way: Some(Way::TCP), memory: Some(&memory), ..Access::new("h1", "h2") };
     let config = RegionConfig { policy: policy.to_owned(), ..RegionConfig::new(local_bytes) };
