@@ -134,6 +134,21 @@ fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
     }
 }
 
+/// The estimate takes the program, and the SDE's compiler does not.
+#[test]
+fn shares_of_timed_beside_another_protocol_are_warned_of_on_the_first_generation() {
+    let warned = |tables: &str, arch| {
+        let rack = rack(6, &format!("{tables}\nmemory = [\"h1\"]")).on(arch);
+        rack.warnings().join("\n").contains("PHV")
+    };
+    let beside = |rest: &str| format!("[pl2]\nmode = \"clock\"\n[edm]\n{rest}");
+    assert!(warned(&beside("mode = \"timed\""), Arch::Tna));
+    assert!(!warned(&beside("mode = \"timed\""), Arch::T2na));
+    assert!(!warned(&beside("mode = \"timed\"\nshares = false"), Arch::Tna));
+    assert!(!warned(&beside("mode = \"timed-dst\""), Arch::Tna));
+    assert!(!warned("[edm]\nmode = \"timed\"", Arch::Tna));
+}
+
 /// Rings of demands that wait take a stage's memory: 64 ports have room for fewer of them.
 #[test]
 fn edm_with_demands_that_wait_fits_where_its_documents_say_so() {

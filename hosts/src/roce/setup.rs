@@ -358,7 +358,17 @@ impl Server {
     }
 
     pub(crate) fn refused(&self, status: &Status) -> SetupError {
-        let reason = objection(status).unwrap_or(status.message()).to_owned();
+        let is_broken = std::error::Error::source(status).is_some();
+        let is_unknown = self.tls.as_ref().is_some_and(|tls| tls.identity.is_none());
+        let reason = match objection(status) {
+            Some(objection) => objection.to_owned(),
+            // TLS closes the connection behind its objection, which may be lost with it.
+            None if is_broken && is_unknown => format!(
+                "{}; a server that wants a client certificate ends the connection: give one with --cert and --private-key",
+                status.message()
+            ),
+            None => status.message().to_owned(),
+        };
         SetupError::Refused { addr: self.addr.clone(), reason }
     }
 

@@ -2,7 +2,7 @@
 
 use super::experiment::CowbirdScheme;
 use super::nic::HostMemory;
-use super::programs::Program;
+use super::program::Program;
 use super::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SPOT};
 use super::records::{POOL_KEY, POOL_START};
 use super::redy::IoThread;

@@ -2,6 +2,7 @@
 
 use super::times::{HEADERS, HORIZON_UNITS_MAX, WINDOW_BYTES_MAX};
 use super::{Edm, Mode};
+use crate::arch::Arch;
 use crate::rack::units::show_rate;
 use crate::rack::{Rack, Sink};
 use p4rack_wire::edm::SESSION_BYTES;
@@ -220,6 +221,18 @@ pub(super) fn without_shares(edm: &Edm, rack: &Rack) -> Option<String> {
         ),
     };
     Some(format!("edm.shares: on {} links have no equal shares: {why}; {help}", rack.switch.arch))
+}
+
+/// The problem of a program that the estimate takes and the SDE's compiler does not.
+pub(super) fn crowded(edm: &Edm, rack: &Rack) -> Option<String> {
+    let is_beside = rack.protocols.len() > 1;
+    (is_beside && edm.mode == Mode::Timed && edm.claims(rack) && rack.switch.arch == Arch::Tna).then(|| {
+        format!(
+            "edm.shares: on {} the fields of `timed` with shares have no room beside another protocol's: p4c's allocation of the \
+             PHV fails; write shares = false, or use mode \"timed-dst\"",
+            rack.switch.arch
+        )
+    })
 }
 
 /// The problem of a headroom too small for requests and grants on links full of reads and writes.

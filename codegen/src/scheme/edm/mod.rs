@@ -225,8 +225,9 @@ impl Protocol for Edm {
     }
 
     fn warnings(&self, rack: &Rack) -> Vec<String> {
-        let both = [check::without_shares(self, rack), check::short_headroom(self)];
-        both.into_iter().flatten().collect()
+        let all =
+            [check::without_shares(self, rack), check::crowded(self, rack), check::short_headroom(self)];
+        all.into_iter().flatten().collect()
     }
 
     fn refuses_arch(&self, rack: &Rack) -> Option<String> {

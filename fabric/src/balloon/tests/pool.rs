@@ -84,7 +84,7 @@ impl Memory for Pool {
 
     fn zero(&mut self, extent: &Extent) -> bool {
         let bounds = (extent.place.start, extent.place.start + extent.bytes);
-        if self.reached().iter().any(|of| *of == bounds) {
+        if self.reached().contains(&bounds) {
             self.problem = Some(format!("{extent:?} is zeroed although it has a key"));
         }
         self.asked += 1;

@@ -101,9 +101,12 @@ pub fn operations(seen: &[Seen<'_>]) -> Vec<Operation> {
     let mut order = Vec::new();
     for (_, segment) in segments() {
         if segment.begins && !streams.contains_key(&segment.flow) {
+            // Both ends say the same word first. The client's segment is the first one.
+            if !streams.contains_key(&segment.flow.back()) {
+                order.push((segment.flow, segment.macs));
+            }
             let first = segment.sequence.wrapping_add(1);
             streams.insert(segment.flow, Stream { first, ..Stream::default() });
-            order.push((segment.flow, segment.macs));
         }
         if let Some(stream) = streams.get_mut(&segment.flow).filter(|_| !segment.begins) {
             stream.add(&segment);
