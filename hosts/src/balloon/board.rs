@@ -39,6 +39,8 @@ struct OnBoard<'a> {
 impl Memory for OnBoard<'_> {
     fn grant(&mut self, extent: &Extent) -> Option<Access> {
         let (credentials, range) = self.host.create(extent.bytes, true).ok()?;
+        // Otherwise a holder could keep its frames in another process after they are fenced.
+        self.host.confine(credentials);
         self.processes.insert(extent.place.start, credentials);
         let (address, bytes) = (range.address, extent.bytes);
         convert::access(&Granted::Process { credentials, address, bytes })

@@ -60,13 +60,26 @@ pub(super) struct Process {
     pub reads: u32,
     /// Calls of the slow path and of offloads that are not done.
     pub jobs: usize,
+    /// Whether its pages never become those of others, too.
+    pub is_confined: bool,
 }
 
 impl Process {
     fn new(pid: u32, epoch: u16, token: u64, quotas: Quotas) -> Process {
         let ranges = std::array::from_fn(|_| Ranges::new());
         let (pages, taken, life) = ([[0; 2]; PAGE_SIZES], [0; PAGE_SIZES], Life::Alive);
-        Process { space: Space { pid, epoch }, token, life, quotas, pages, taken, ranges, reads: 0, jobs: 0 }
+        Process {
+            space: Space { pid, epoch },
+            token,
+            life,
+            quotas,
+            pages,
+            taken,
+            ranges,
+            reads: 0,
+            jobs: 0,
+            is_confined: false,
+        }
     }
 
     /// Frames that are reserved for it; none after it has ended.

@@ -46,13 +46,16 @@ enum Stage {
 }
 
 impl Share {
-    /// Errors: the range is not allocated, there is no such process, it takes no shared pages, or not as many.
+    /// Errors: the range is not allocated, there is no such process, it takes no shared pages, or not as many; `from` is confined.
     pub fn begin(from: Space, address: u64, body: &ShareBody, vm: &mut Vm) -> Result<Share, Status> {
         let (size, range) = pages_of(address, body.bytes)?;
         let rights = Rights::of(body.rights).map_err(|_| Status::BadRequest)?;
         let to = Space { pid: body.pid, epoch: body.epoch };
         let other = vm.processes.get(to).filter(|process| to != from && process.is_alive());
         if !other.ok_or(Status::NoSuchProcess)?.takes_shared(size) {
+            return Err(Status::NotPermitted);
+        }
+        if vm.processes.get(from).is_none_or(|process| process.is_confined) {
             return Err(Status::NotPermitted);
         }
         hold(from, size, &range, vm)?;

@@ -46,6 +46,20 @@ fn pages_are_shared_until_both_have_freed_them() {
 }
 
 #[test]
+fn a_confined_process_shares_nothing_and_takes_what_others_share() {
+    let (mut rig, grant, address) = rig();
+    let other = rig.board.begin(quotas(0, 2)).unwrap();
+    assert!(rig.board.confine(other.space));
+    let theirs = rig.share(&grant, address, PAGE, other.space, Rights::ALL).unwrap();
+    for address in [theirs, rig.alloc(&other, K4, PAGE, Rights::ALL).unwrap()] {
+        let refused = rig.share(&other, address, PAGE, grant.space, Rights::ALL);
+        assert_eq!(refused, Err(Status::NotPermitted));
+    }
+    rig.board.end(other.space, rig.now);
+    assert!(!rig.board.confine(Space { pid: 77, epoch: 1 }));
+}
+
+#[test]
 fn the_end_of_a_process_gives_back_its_locks_and_its_part_of_shared_pages() {
     let (mut rig, grant, address) = rig();
     let other = rig.board.begin(quotas(0, 5)).unwrap();
