@@ -39,16 +39,14 @@ typedef struct p4rack_clio_event {
 
 /*
  * Opens a client of the board with this set-up service, HOST:PORT. With `reserve_bytes` above 0 its process is a new one with a range of
- * that many bytes, which ends with the handle, and may allocate as many again, as far as the board has these left; with 0 it is the
+ * that many bytes, which ends with the handle, and may allocate as many again, or what the board has left; with 0 it is the
  * process whose memory the board offers to all. Returns NULL if it fails; then `error`, which may be NULL, receives the reason, cut off at
  * `error_length` bytes with its final zero.
  */
 p4rack_clio *p4rack_clio_open(const char *board, uint64_t reserve_bytes, char *error, size_t error_length);
 
-/* No bytes, where 0 leaves the limit to the board. */
-#define P4RACK_CLIO_NONE UINT64_MAX
-
-/* Where a board is, and what a handle asks for. Set all of it to zero first (`= {0}`): later versions may add fields at the end. */
+/* Where a board is, and what a handle asks for. Set all of it to zero first (`= {0}`). A later
+ * version may add fields: compile with the header that belongs to the library. */
 typedef struct p4rack_clio_options {
     const char *board;          /* its set-up service, HOST:PORT; NULL: the one of host `at` in `rack` */
     const char *rack;           /* a rack's description, whose [clio] says how long to wait for answers; or NULL */
@@ -59,9 +57,8 @@ typedef struct p4rack_clio_options {
     const char *server_name;    /* name in the board's certificate, if it differs from the address, or NULL */
     uint64_t reserve_bytes;     /* bytes of the range of a process of its own; 0: the process whose memory is offered to all */
     uint64_t limit_bytes;       /* with reserve_bytes: what the process may have allocated, that range included; 0: twice
-                                   reserve_bytes, as far as the board has these left */
-    uint64_t share_limit_bytes; /* with reserve_bytes: what other processes may share with it; 0: as many as reserve_bytes, as far as the
-                                   board has these left; P4RACK_CLIO_NONE: none */
+                                   reserve_bytes, or what the board has left */
+    uint64_t share_limit_bytes; /* with reserve_bytes: what other processes may share with it */
 } p4rack_clio_options;
 
 /* Opens a client with options. Packets are not encrypted, the set-up is if `ca` is given. Returns as p4rack_clio_open does. */

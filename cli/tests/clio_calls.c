@@ -115,9 +115,9 @@ int main(int argc, char **argv) {
     }
     p4rack_clio_options own = options, other = options;
     own.reserve_bytes = RESERVED;
-    own.share_limit_bytes = P4RACK_CLIO_NONE;
     other.reserve_bytes = 128 * KIB;
     other.limit_bytes = 512 * KIB;
+    other.share_limit_bytes = 128 * KIB;
     p4rack_clio *one = opened(own), *two = opened(other), *all = opened(options);
     uint64_t more = 0;
     CHECK(p4rack_clio_ralloc_with(two, 384 * KIB, P4RACK_CLIO_ALL, &more, P4RACK_CLIO_SYNC).status == P4RACK_MEMORY_OK);

@@ -156,11 +156,12 @@ fn commands_act_in_a_process_that_is_held() {
 
 #[test]
 fn memory_is_shared_with_a_process_that_takes_it() {
-    use p4rack_memory::clio::Session;
+    use p4rack_memory::clio::{Session, Wanted};
     let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);
     let address = board.json(&["alloc", "8 KiB"])["address"].as_u64().unwrap().to_string();
     let server = p4rack_hosts::roce::setup::Server { addr: board.addr.clone(), tls: None };
-    let mut other = Session::open(&server, 4_096, Default::default()).unwrap();
+    let wanted = Wanted { share_limit_bytes: Some(4_096), ..Wanted::bytes(4_096) };
+    let mut other = Session::open_as(&server, wanted, None, Default::default()).unwrap();
     let with = format!("{}:{}", other.credentials().pid, other.credentials().epoch);
     let share =
         |bytes: &str, with: &str| ["share", &address, "--bytes", bytes, "--with", with].map(str::to_owned);

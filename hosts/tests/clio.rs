@@ -138,7 +138,9 @@ fn what_a_process_shares_another_one_reads_until_both_have_ended() {
             other => panic!("{other:?}"),
         };
         let before = taken();
-        let (mut one, mut other) = (own(place, 64 * KIB, None).unwrap(), own(place, 32 * KIB, None).unwrap());
+        let mut one = own(place, 64 * KIB, None).unwrap();
+        let wanted = Wanted { share_limit_bytes: Some(32 * KIB), ..Wanted::bytes(32 * KIB) };
+        let mut other = Session::open_as(server, wanted, None, place.patience).unwrap();
         assert_eq!(other.share_limit_bytes(), 32 * KIB);
         let with = (other.credentials().pid, other.credentials().epoch);
         let start = one.range().0;
@@ -158,8 +160,8 @@ fn what_a_process_shares_another_one_reads_until_both_have_ended() {
             "8 of 32 KiB are taken"
         );
         assert_eq!(refused(one.share(start, 4 * KIB, (with.0, with.1 + 1), READ)), Status::NoSuchProcess);
-        let wanted = Wanted { share_limit_bytes: Some(0), ..Wanted::bytes(4 * KIB) };
-        let none = Session::open_as(server, wanted, None, place.patience).unwrap();
+        let none = own(place, 4 * KIB, None).unwrap();
+        assert_eq!(none.share_limit_bytes(), 0);
         let closed = (none.credentials().pid, none.credentials().epoch);
         assert_eq!(refused(one.share(start, 4 * KIB, closed, READ)), Status::NotPermitted);
         let wanted = Wanted { share_limit_bytes: Some(2 << 20), ..Wanted::bytes(4 * KIB) };

@@ -46,8 +46,7 @@ impl Host {
         let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
         // Of other page sizes, each process may allocate what there is.
         for pool in &self.board.config().pools {
-            let shared = u32::try_from(bounds.shared / pool.size.bytes()).unwrap_or(u32::MAX);
-            quotas[pool.size as usize] = Quota { reserved: 0, limit: pool.frames, shared };
+            quotas[pool.size as usize] = Quota { reserved: 0, limit: pool.frames, shared: 0 };
         }
         let [reserved, limit, shared] = [bounds.reserved, bounds.limit, bounds.shared].map(pages);
         quotas[self.page as usize] = Quota { reserved, limit, shared };
@@ -64,6 +63,12 @@ impl Host {
     /// Whether a process has frames or is not at its end yet.
     pub(crate) fn has(&self, space: Space) -> bool {
         self.board.list().iter().any(|facts| facts.space == space)
+    }
+
+    /// Has a process share none of its memory with others.
+    pub(crate) fn confine(&mut self, credentials: Credentials) {
+        let Credentials { pid, epoch, .. } = credentials;
+        self.board.confine(Space { pid, epoch });
     }
 
     /// Ends a process, and frees its memory.

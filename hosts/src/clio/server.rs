@@ -73,6 +73,8 @@ pub struct Offer {
     pub to_all: (Credentials, Range),
     /// What that process may have.
     pub bounds: Bounds,
+    /// Size of the pages of ranges.
+    pub page: PageSize,
     /// Port at which the board takes packets.
     pub udp_port: u16,
     /// Data bytes of the longest packet.
@@ -237,6 +239,7 @@ impl Server {
         Ok(Offer {
             to_all,
             bounds,
+            page: self.host.page,
             udp_port: self.host.socket.local_addr()?.port(),
             mtu_bytes: self.host.board.config().data_bytes_max,
             memory_ns: self.host.board.config().retry_keep.0,

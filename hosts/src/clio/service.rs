@@ -120,16 +120,21 @@ impl Shared {
                 "share_limit_bytes: {limit}; write at most {most}, the bytes of the board"
             )));
         }
+        // The board counts pages.
+        let page = self.offer.page;
+        let whole = |bytes: u64| page.pages(bytes).saturating_mul(page.bytes());
+        let reserved = whole(reserved);
         let processes = self.processes.take(tenant, 1).map_err(full)?;
         let bytes = self.bytes.take(tenant, reserved).map_err(full)?;
-        // Without a limit, as many as are reserved, as far as these are left.
-        let take = |shares: &Arc<Shares<Tenant>>, asked: Option<u64>| match asked {
-            Some(bytes) => shares.take(tenant, bytes).map_err(full),
-            None => Ok(shares.take_up_to(tenant, reserved)),
+        // Without a limit, as many as are reserved, or what is left.
+        let more = match limit_bytes {
+            Some(limit) => self.more.take(tenant, whole(limit).saturating_sub(reserved)).map_err(full)?,
+            None => self.more.take_up_to(tenant, reserved),
         };
-        let more = take(&self.more, limit_bytes.map(|limit| limit - reserved))?;
-        let shared = take(&self.shared, share_limit_bytes)?;
-        let bounds = Bounds { reserved, limit: reserved + more.count(), shared: shared.count() };
+        // What others share stays when they end. So a process takes something only if its client says so.
+        let shared = self.shared.take(tenant, whole(share_limit_bytes.unwrap_or(0))).map_err(full)?;
+        let limit = reserved + more.count() / page.bytes() * page.bytes();
+        let bounds = Bounds { reserved, limit, shared: shared.count() };
         Ok(Some((bounds, vec![processes, bytes, more, shared])))
     }
 

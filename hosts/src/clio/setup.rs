@@ -21,14 +21,14 @@ const MEMORY_NS: RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
 pub struct Wanted {
     /// Bytes of the range of a process of its own; 0: it joins the process whose memory is offered to all, and the rest is `None`.
     pub reserve_bytes: u64,
-    /// Bytes that the process may have allocated, the range included; `None`: twice as many as are reserved, as far as these are left.
+    /// Bytes that the process may have allocated, the range included; `None`: twice as many as are reserved, or what the board has left.
     pub limit_bytes: Option<u64>,
-    /// Bytes that other processes may share with it beside those, 0 for none; `None`: as many as are reserved, as far as these are left.
+    /// Bytes that other processes may share with it beside those; `None`: none.
     pub share_limit_bytes: Option<u64>,
 }
 
 impl Wanted {
-    /// So many bytes, and the board's limits.
+    /// A range of this length, and the board's limits.
     pub fn bytes(reserve_bytes: u64) -> Wanted {
         Wanted { reserve_bytes, ..Wanted::default() }
     }

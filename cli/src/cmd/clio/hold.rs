@@ -26,10 +26,10 @@ pub(super) struct Args {
     /// Bytes of its range, which are kept for it, e.g. "1 MiB"
     #[arg(long, value_name = "SIZE", default_value = "1 MiB", value_parser = parse_bytes)]
     reserve: u64,
-    /// Bytes that it may have allocated, the range included [default: twice as many as are reserved, as far as the board has these left]
+    /// Bytes that it may have allocated, the range included [default: twice as many as are reserved, or what the board has left]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     limit: Option<u64>,
-    /// Bytes that other processes may share with it, 0 for none [default: as many as are reserved, as far as the board has these left]
+    /// Bytes that other processes may share with it [default: none]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     share_limit: Option<u64>,
 }

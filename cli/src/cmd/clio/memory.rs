@@ -114,7 +114,7 @@ pub(super) struct LockArgs {
     /// Address of the word, a multiple of 8
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
-    /// Number of the thread that shall own the lock: one that a `lock` printed, to extend its lease, or one that you choose from 61440 to
+    /// Thread number that is to own the lock: one that `lock` printed, to extend its lease, or one that you choose from 61440 to
     /// 65535; the board gives these to no client [default: a number that no other client has]
     #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u16>(1..=65_535))]
     thread: Option<u16>,
@@ -280,7 +280,7 @@ pub(super) fn share(args: &ShareArgs) -> Result<(), String> {
         let help = match error {
             AskError::Failed(Status::NoSuchProcess) => "; `p4rack clio ps` lists the processes",
             AskError::Failed(Status::NotPermitted) => {
-                "; the process takes nothing from others, or the range has not these rights itself"
+                "; the process takes nothing from others, or the range itself does not have these rights"
             }
             AskError::Failed(Status::NoMemory) => "; it may take no more from others, see `p4rack clio ps`",
             AskError::Failed(Status::NoSuchAddress | Status::BadRequest | Status::BadLength) => {

@@ -12,9 +12,6 @@ use std::collections::HashMap;
 use std::ffi::c_char;
 use std::path::PathBuf;
 
-/// No bytes, where 0 means the board's own limit.
-const NONE: u64 = u64::MAX;
-
 /// Where a board is, and what a client asks for. Texts that may be null have defaults; see the header.
 #[derive(Debug)]
 #[repr(C)]
@@ -37,7 +34,7 @@ pub struct CallerOptions {
     pub reserve_bytes: u64,
     /// Bytes that the process may have allocated, or 0.
     pub limit_bytes: u64,
-    /// Bytes that other processes may share with it, 0, or [`NONE`].
+    /// Bytes that other processes may share with it, or 0.
     pub share_limit_bytes: u64,
 }
 
@@ -88,11 +85,7 @@ unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
     let wanted = Wanted {
         reserve_bytes: options.reserve_bytes,
         limit_bytes: Some(options.limit_bytes).filter(|bytes| *bytes > 0),
-        share_limit_bytes: match options.share_limit_bytes {
-            0 => None,
-            NONE => Some(0),
-            bytes => Some(bytes),
-        },
+        share_limit_bytes: Some(options.share_limit_bytes).filter(|bytes| *bytes > 0),
     };
     Ok(Asked { server, patience, wanted })
 }

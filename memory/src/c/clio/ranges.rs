@@ -80,6 +80,7 @@ pub unsafe extern "C" fn p4rack_clio_ralloc(clio: *mut Handle, bytes: u64, statu
     let allocated = allocated();
     // SAFETY: the caller promises it.
     unsafe { give(allocated.err(), status) };
+    // No page has address 0: ranges begin at page 1.
     allocated.unwrap_or(0)
 }
 
