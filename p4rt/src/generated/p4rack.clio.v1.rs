@@ -5,11 +5,11 @@ pub struct AttachRequest {
     #[prost(uint64, tag = "1")]
     pub reserve_bytes: u64,
     /// bytes that a process of the caller's own may have allocated in pages of its range's size, that range included: reserve_bytes to the
-    /// bytes of the board; without it, as many again as are reserved, as far as these are left
+    /// bytes of the board; without it, as many again as are reserved, or what the board has left
     #[prost(uint64, optional, tag = "2")]
     pub limit_bytes: ::core::option::Option<u64>,
-    /// bytes that other processes may share with it beside those, at most the bytes of the board; 0: none; without it, as many as are
-    /// reserved, as far as these are left
+    /// bytes that other processes may share with it beside those in pages of its range's size, at most the bytes of the board; without it,
+    /// none
     #[prost(uint64, optional, tag = "3")]
     pub share_limit_bytes: ::core::option::Option<u64>,
 }
