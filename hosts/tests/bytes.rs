@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use p4rack_hosts::remote::tcp::{HELLO_BYTES, MAGIC, Served, Tcp};
-use p4rack_hosts::remote::{Operation, Remote};
+use p4rack_hosts::remote::{Operation, Remote, Status};
 use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;
 use p4rack_wire::Nanos;
@@ -56,7 +56,7 @@ fn request(what: u8, bytes: u32) -> [u8; REQUEST_BYTES] {
     request
 }
 
-/// Waits until so many connections were closed for silence.
+/// Waits until this number of connections were closed for silence.
 fn ends(served: &Served<Vec<u8>>, count: u64) {
     let until = Instant::now() + LIMIT;
     while served.ended() < count {
@@ -130,5 +130,22 @@ fn a_client_that_takes_no_answer_loses_its_connection() {
         let read = request(0, LONGEST_BYTES);
         (&stream).write_all(&[&MAGIC[..], &read, &read].concat()).unwrap();
         ends(&served, 1);
+    });
+}
+
+/// What follows the pieces of a gather would be counted as an answer that is too long to need room.
+#[test]
+fn a_gather_with_more_than_its_pieces_is_refused() {
+    with(Served::new(vec![0u8; LONGEST_BYTES as usize], false), |address| {
+        let stream = from("127.0.0.1", address);
+        assert!(is_let_in(&stream));
+        let mut gather = request(3, 24);
+        gather[15] = 1;
+        let piece = |bytes: u32| [&0u64.to_be_bytes()[..], &bytes.to_be_bytes()].concat();
+        let asked = [&MAGIC[..], &gather, &piece(LONGEST_BYTES), &piece(u32::MAX)].concat();
+        (&stream).write_all(&asked).unwrap();
+        let mut answer = [0; 8];
+        (&stream).read_exact(&mut answer).unwrap();
+        assert_eq!(answer, [Status::BadLength as u8, 0, 0, 0, 0, 0, 0, 0]);
     });
 }

@@ -1,8 +1,8 @@
 //! A server of bytes over TCP, and its client: remote memory over the kernel's transport.
 //!
 //! ```text
-//! hello:   "p4rackB1" | bytes of the region (8)                          server to client, first message
-//! hello:   "p4rackB1"                                                    client to server, first message
+//! hello:   "p4rackB2" | bytes of the region (8)                          server to client, first message
+//! hello:   "p4rackB2"                                                    client to server, first message
 //! request: what (1) | opcode (1) | 0 (2) | bytes (4) | at (8) | data     data: a write's bytes, two operands (8 each), or pieces:
 //!                                                                        at (8), bytes (4) of each, `at` of them, and a scatter's bytes
 //! answer:  status (1) | 0 (3) | bytes (4) | data                         data: a read's bytes, or the word before
@@ -24,7 +24,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// How a server begins, and a client.
-pub const MAGIC: [u8; 8] = *b"p4rackB1";
+pub const MAGIC: [u8; 8] = *b"p4rackB2";
 /// Bytes with which a server begins.
 pub const HELLO_BYTES: usize = 16;
 const REQUEST_BYTES: usize = 16;

@@ -12,7 +12,7 @@ use super::{Opcode, READ, REQUEST_BYTES, SCATTER, Status, WRITE, array};
 use p4rack_netdev::Poller;
 use p4rack_p4rt::transport::{Share, Shares, Tenant, handles_max};
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +26,8 @@ const TENANTS: u64 = 8;
 const LONG_BYTES_MAX: u64 = 2 * TENANTS * BYTES_MAX as u64;
 /// A client that stops in the middle of a hello, a request or an answer loses its connection after this time.
 const SILENT: Duration = Duration::from_secs(60);
+/// What a client has to send or take of long data in that time and the time for this many bytes a second.
+const LEAST_BPS: u64 = 8 << 20;
 /// Pause before a long request looks for room again.
 const AGAIN: Duration = Duration::from_millis(10);
 
@@ -84,7 +86,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
         Served::patient(bytes, read_only, SILENT)
     }
 
-    /// A region whose clients may be silent for so long in the middle of something.
+    /// A region whose clients may be silent for this time in the middle of something.
     pub fn patient(bytes: B, read_only: bool, silent: Duration) -> Arc<Served<B>> {
         let connections = CONNECTIONS_MAX.min(handles_max() / 2) as u64;
         Arc::new(Served {
@@ -138,15 +140,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
             }
         };
         let served = Arc::clone(self);
-        std::thread::spawn(move || {
+        let started = std::thread::Builder::new().spawn(move || {
             // The client is gone, silent or speaks another protocol; either way the connection is closed.
             let done = served.answer_all(&stream, &tenant);
             if done.is_err_and(|error| is_late(&error)) {
                 served.ended.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%peer, "a connection was closed: its client is silent");
+                tracing::warn!(%peer, "a connection was closed: its client is silent or slow, or its address has too many long requests");
             }
             drop((stream, share));
         });
+        // Out of threads: that does not end the service either.
+        if let Err(error) = started {
+            tracing::warn!(%peer, %error, "a connection was closed");
+        }
     }
 
     fn answer_all(&self, stream: &TcpStream, tenant: &Tenant) -> io::Result<()> {
@@ -156,6 +162,21 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
         stream.set_write_timeout(Some(self.silent))?;
         let mut input = BufReader::with_capacity(BUFFER_BYTES, stream);
         let mut output = BufWriter::with_capacity(BUFFER_BYTES, stream);
+        let done = self.answer_each(tenant, stream, &mut input, &mut output);
+        if done.is_err() {
+            // Otherwise the buffer writes again when it is dropped, and waits as long again.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        done
+    }
+
+    fn answer_each(
+        &self,
+        tenant: &Tenant,
+        stream: &TcpStream,
+        input: &mut BufReader<&TcpStream>,
+        output: &mut BufWriter<&TcpStream>,
+    ) -> io::Result<()> {
         let len = self.lock().as_ref().len() as u64;
         output.write_all(&MAGIC)?;
         output.write_all(&len.to_be_bytes())?;
@@ -170,30 +191,46 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
             if input.buffer().len() < REQUEST_BYTES {
                 output.flush()?;
             }
-            if !has_more(&mut input)? {
+            if !has_more(input)? {
                 return Ok(());
             }
             input.read_exact(&mut request)?;
             let head = Head::of(&request);
             let carried = head.carried()?;
-            // Only one of the two is long.
+            // Only one of the two is long. Earlier answers do not wait for its room.
+            if is_long(carried as u64) {
+                output.flush()?;
+            }
             let _asked = self.room(tenant, carried as u64)?;
-            fill(&mut data, &mut input, carried)?;
-            let _told = self.room(tenant, head.answered(&data))?;
+            fill(&mut data, input, carried, self.until(carried))?;
+            let answered = head.answered(&data);
+            if is_long(answered) {
+                output.flush()?;
+            }
+            let _told = self.room(tenant, answered)?;
             let status = self.carry_out(&head, &mut data);
             let mut answer = [0; ANSWER_BYTES];
             answer[0] = status.map_or(0, |status| status as u8);
             answer[4..].copy_from_slice(&(data.len() as u32).to_be_bytes());
             output.write_all(&answer)?;
-            output.write_all(&data)?;
+            if is_long(data.len() as u64) {
+                output.flush()?;
+                give(stream, &data, self.until(data.len()))?;
+            } else {
+                output.write_all(&data)?;
+            }
             give_back(&mut data);
         }
     }
 
+    /// When a client has to have sent or taken data.
+    fn until(&self, bytes: usize) -> Instant {
+        Instant::now() + self.silent + Duration::from_micros(bytes as u64 * 8_000_000 / LEAST_BPS)
+    }
+
     /// Room for the data of a long request or answer. Waits while its address has none. Errors: that takes too long.
     fn room(&self, tenant: &Tenant, bytes: u64) -> io::Result<Option<Share<Tenant>>> {
-        // What is too long is refused without data.
-        if bytes <= BUFFER_BYTES as u64 || bytes > BYTES_MAX.into() {
+        if !is_long(bytes) {
             return Ok(None);
         }
         let until = Instant::now() + self.silent;
@@ -275,7 +312,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
             };
             total += there.len();
         }
-        if total == 0 || total > BYTES_MAX as usize || (writes && total != bytes.len()) {
+        // Of a gather nothing follows the pieces.
+        let follows = if writes { total } else { 0 };
+        if total == 0 || total > BYTES_MAX as usize || follows != bytes.len() {
             return Some(Status::BadLength);
         }
         for piece in pieces().flatten() {
@@ -291,7 +330,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
     }
 }
 
-/// Whether a timeout of the socket, or of [`Served::room`], has expired.
+/// Whether data needs room of its own. What is longer is refused without data.
+fn is_long(bytes: u64) -> bool {
+    bytes > BUFFER_BYTES as u64 && bytes <= BYTES_MAX.into()
+}
+
+/// Whether a timeout of the socket, of [`Served::room`] or of long data has expired.
 fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
@@ -306,15 +350,46 @@ fn has_more(input: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// Reads so many bytes. Memory grows with what arrives, not with what was announced.
-fn fill(data: &mut Vec<u8>, input: &mut impl Read, bytes: usize) -> io::Result<()> {
+/// Reads data of this length. Memory grows with what arrives, not with what was announced. Errors: it takes too long.
+fn fill(data: &mut Vec<u8>, input: &mut impl Read, bytes: usize, until: Instant) -> io::Result<()> {
     data.clear();
-    while data.len() < bytes {
-        let had = data.len();
-        data.resize(bytes.min(had + BUFFER_BYTES), 0);
-        input.read_exact(&mut data[had..])?;
+    let mut at = 0;
+    while at < bytes {
+        if at == data.len() {
+            data.resize(bytes.min(at + BUFFER_BYTES), 0);
+        }
+        match input.read(&mut data[at..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(more) => at += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if at < bytes {
+            check(until)?;
+        }
     }
     Ok(())
+}
+
+/// Writes long data. Errors: it takes too long.
+fn give(mut output: impl Write, mut data: &[u8], until: Instant) -> io::Result<()> {
+    while !data.is_empty() {
+        match output.write(data) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(more) => data = &data[more..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if !data.is_empty() {
+            check(until)?;
+        }
+    }
+    Ok(())
+}
+
+/// A client that is never silent may be slow.
+fn check(until: Instant) -> io::Result<()> {
+    if Instant::now() > until { Err(ErrorKind::TimedOut.into()) } else { Ok(()) }
 }
 
 /// Frees a long request's buffer. Short ones keep theirs.
@@ -332,16 +407,48 @@ mod tests {
     fn memory_grows_with_what_arrives_and_is_given_back() {
         let mut data = Vec::new();
         let announced = BYTES_MAX as usize;
-        assert!(fill(&mut data, &mut &[1; 100][..], announced).is_err());
+        let until = Instant::now() + SILENT;
+        assert!(fill(&mut data, &mut &[1; 100][..], announced, until).is_err());
         assert!(data.capacity() <= 2 * BUFFER_BYTES, "{}", data.capacity());
         let long = vec![2; 3 * BUFFER_BYTES];
-        fill(&mut data, &mut &long[..], long.len()).unwrap();
+        fill(&mut data, &mut &long[..], long.len(), until).unwrap();
         assert_eq!(data, long);
         give_back(&mut data);
         assert_eq!(data.capacity(), 0);
-        fill(&mut data, &mut &long[..], 100).unwrap();
+        fill(&mut data, &mut &long[..], 100, until).unwrap();
         give_back(&mut data);
         assert!(data.len() == 100);
+    }
+
+    /// One byte for each look.
+    struct Slow;
+
+    impl Read for Slow {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            bytes[0] = 1;
+            Ok(1)
+        }
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Ok(1)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_client_that_is_never_silent_may_be_too_slow() {
+        let (now, mut data) = (Instant::now(), Vec::new());
+        let late = |done: io::Result<()>| done.is_err_and(|error| is_late(&error));
+        assert!(late(fill(&mut data, &mut Slow, 3, now)) && late(give(Slow, &[0; 3], now)));
+        let until = now + SILENT;
+        assert!(fill(&mut data, &mut Slow, 3, until).is_ok() && give(Slow, &[0; 3], until).is_ok());
+        let served = Served::patient(Vec::new(), false, SILENT);
+        assert_eq!((served.until(16 << 20) - served.until(0)).as_secs(), 16);
     }
 
     #[test]

@@ -118,7 +118,8 @@ pub fn operations(seen: &[Seen<'_>]) -> Vec<Operation> {
         if !answers.starts_with(&MAGIC) {
             continue;
         }
-        let (Some(asked), first) = (streams.get_mut(&flow), all.len()) else { continue };
+        let asked = streams.get_mut(&flow).filter(|asked| asked.bytes.starts_with(&MAGIC));
+        let (Some(asked), first) = (asked, all.len()) else { continue };
         asked.parts = requests(&mut all, &asked.bytes, (from, to));
         let parts = answered(&mut all[first..], &answers, first);
         if let Some(stream) = streams.get_mut(&flow.back()) {
