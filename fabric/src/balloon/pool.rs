@@ -1,9 +1,9 @@
 //! An RDMA pool as the memory of a node: an extent is a reservation of its own, with a protection domain, a key and a token that no
 //! other extent has or had.
 //!
-//! - **To revoke** removes the region and makes the token worthless: each later packet with the key is refused, those of messages under way
+//! - **Revoking** removes the region and makes the token worthless: each later packet with the key is refused, those of messages under way
 //!   too, and no queue pair is added to the domain any more. Queue pairs that are there stay, so that their peers get these refusals.
-//! - **To zero** gives the bytes back. That may take long, so the driver takes them ([`PoolExtents::next_withdrawn`]), drops them where no
+//! - **Zeroing** gives the bytes back. That may take long, so the driver takes them ([`PoolExtents::next_withdrawn`]), drops them where no
 //!   packet waits, and says so. The next extent has bytes of its own, which begin as zeros.
 
 use super::{Access, Extent, Memory};
@@ -52,7 +52,7 @@ pub struct OnPool<'a> {
     /// What it has lent.
     pub extents: &'a mut PoolExtents,
     /// For a grant: unguessable, and new.
-    pub token: Token,
+    pub token: Option<Token>,
     /// What the holder is given.
     pub access: fn(&Token, &Reservation) -> Option<Access>,
 }
@@ -60,16 +60,17 @@ pub struct OnPool<'a> {
 impl Memory for OnPool<'_> {
     fn grant(&mut self, extent: &Extent) -> Option<Access> {
         // Its peers are not known yet: those of each host take turns together.
-        let reservation = self.reservations.reserve(self.token, None, &[extent.bytes]).ok()?;
+        let token = self.token?;
+        let reservation = self.reservations.reserve(token, None, &[extent.bytes]).ok()?;
         let registered = reservation.register(self.regions).ok();
-        match registered.and_then(|()| (self.access)(&self.token, &reservation)) {
+        match registered.and_then(|()| (self.access)(&token, &reservation)) {
             Some(access) => {
-                self.extents.kept.insert(extent.place.start, Kept::Lent(self.token));
+                self.extents.kept.insert(extent.place.start, Kept::Lent(token));
                 Some(access)
             }
             None => {
                 drop(reservation.remove(self.regions));
-                self.reservations.free(&self.token);
+                self.reservations.free(&token);
                 None
             }
         }

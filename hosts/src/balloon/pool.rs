@@ -6,7 +6,7 @@ use crate::commands::Handle;
 use crate::remote::Granted;
 use crate::roce::pool::{Service as Pool, whole};
 use crate::roce::setup::draw_token;
-use p4rack_fabric::balloon::{Access, Answer, Command, Node, OnPool, PoolExtents};
+use p4rack_fabric::balloon::{Access, Answer, Command, Node, OnPool, Order, PoolExtents};
 use p4rack_fabric::roce::{Adapter, Regions, Reservation, Reservations, Token};
 use p4rack_netdev::clock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +49,13 @@ impl LendingPool {
 
 impl Lends for LendingPool {
     async fn execute(&self, command: Command) -> Result<Answer, Status> {
-        let token = draw_token().map_err(|error| Status::internal(format!("drawing a token: {error}")))?;
+        // Others need none: fencing goes on without it.
+        let token = match command.order {
+            Order::Grant { .. } => {
+                Some(draw_token().map_err(|error| Status::internal(format!("drawing a token: {error}")))?)
+            }
+            _ => None,
+        };
         let (handle, state, reservations) =
             (self.handle.clone(), self.state.clone(), self.reservations.clone());
         // To the end even if the service does not wait: otherwise an extent would stay withdrawn.

@@ -55,7 +55,7 @@ impl Pool {
         let number = u128::from(self.tokens) << 64 | u128::from(self.instance);
         let token = Token::new(number.to_le_bytes());
         let Pool { regions, reservations, extents, .. } = self;
-        work(&mut OnPool { regions, reservations, extents, token, access })
+        work(&mut OnPool { regions, reservations, extents, token: Some(token), access })
     }
 
     fn at(attached: &Attached, nth: u64) -> roce::Place {
