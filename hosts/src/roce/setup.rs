@@ -364,7 +364,7 @@ impl Server {
             Some(objection) => objection.to_owned(),
             // TLS closes the connection behind its objection, which may be lost with it.
             None if is_broken && is_unknown => format!(
-                "{}; a server that wants a client certificate ends the connection: give one with --cert and --private-key",
+                "{}: the connection broke. A server that demands a client certificate does that, too: --cert and --private-key give one",
                 status.message()
             ),
             None => status.message().to_owned(),
