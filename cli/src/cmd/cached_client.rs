@@ -45,7 +45,8 @@ fn fate(text: &str) -> Result<Fate, String> {
     match text {
         "ends" => Ok(Fate::Ends),
         "dies" => Ok(Fate::Dies),
-        count => count.parse().map(Fate::Takes).map_err(|_| "write ends, dies or a number".to_owned()),
+        "holds" => Ok(Fate::Holds),
+        count => count.parse().map(Fate::Takes).map_err(|_| "write ends, dies, holds or a number".to_owned()),
     }
 }
 

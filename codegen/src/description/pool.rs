@@ -4,6 +4,7 @@ use super::hosts::{check_engine, known_host};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::units::{parse_size, show_size};
 use crate::rack::{Cache, Pool, Section, Sink, Workload};
+use p4rack_fabric::remote::Way;
 
 /// A pool that is described; `None` if it is not described well enough, which was reported.
 pub(super) type Described = Option<Pool>;
@@ -101,6 +102,11 @@ pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cach
     if workload.kill.is_some() && workload.senders.len() < 2 {
         let message = "leaves no client that gets its memory".to_owned();
         sink.refuse(&["workload.kill"], message, "name two clients at least, or remove it");
+    }
+    if workload.kill.is_some() && workload.schemes.iter().all(|run| run.way != Some(Way::CLIO)) {
+        let message =
+            "kills none: regions lie in extents, which another client gets, by clio alone".to_owned();
+        sink.refuse(&["workload.kill"], message, "add clio to workload.schemes, or remove it");
     }
     check_engine(sink, workload, "workload.cache.engine", cache.engine.as_ref(), hosts);
 }

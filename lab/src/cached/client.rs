@@ -23,10 +23,10 @@ use std::path::Path;
 
 /// The line that reports that a region is open, with its number among the percentages. The answer is when its mixes begin.
 pub(super) const OPEN: &str = "open";
-/// Part of a mix's time that a region is used before, so that its policy has seen operations.
-const WARM_UP_PART: u64 = 4;
 /// Time between two looks at what has come, beside operations.
 const LOOK: Nanos = Nanos::from_millis(20);
+/// Time that other clients may take for their records before one is killed.
+const OTHERS: Nanos = Nanos::from_secs(120);
 /// Longest time, beyond the lease, that a client waits for extents of a killed one.
 const TAKEOVER: Nanos = Nanos::from_secs(30);
 
@@ -44,6 +44,8 @@ pub struct Lending {
 pub enum Fate {
     /// It ends.
     Ends,
+    /// It holds its extents until its standard input ends.
+    Holds,
     /// It works until it is killed.
     Dies,
     /// It works until it has this many more extents of the pool, and looks at what is in them.
@@ -173,12 +175,16 @@ pub fn use_store(path: &Path, task: &ClientTask) -> Result<(), LabError> {
     let Some(holding) = holding else { return Ok(()) };
     match task.fate {
         Fate::Ends => Ok(()),
+        Fate::Holds => {
+            let ended = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            ended.map(drop).map_err(LabError::system("waiting for the end"))
+        }
         Fate::Dies => loop {
             client.mix(Mix::A, clock::now() + LOOK).map_err(failed)?;
         },
         Fate::Takes(count) => {
             let lease = Nanos::from_secs(setup.cache.pool.lease_s.into());
-            let taken = take(&mut client, &holding, count, lease)?;
+            let taken = take(&mut client, &holding, count, lease, &setup)?;
             print_result(&taken).map_err(LabError::system("telling what was taken over"))
         }
     }
@@ -193,14 +199,15 @@ fn measure(client: &mut Client<'_, Cached>, setup: &Setup<'_>, each: Nanos) -> R
     };
     for (nth, (percent, region)) in setup.regions().enumerate() {
         reopen(client, percent)?;
-        if nth == 0 {
-            // What was loaded is in remote memory. All that fits is local then.
-            let all = client.contents().map_err(failed)?;
-            let missing = u64::from(setup.store.records).saturating_sub(all.versions + all.lost + all.wrong);
-            (lost_writes, wrong) = (lost_writes + all.lost + missing, wrong + all.wrong);
-        }
+        // What was written is in remote memory. Then all that fits is local, by every way and with every percentage.
+        let records = u64::from(setup.store.records);
+        let all = client.contents().map_err(failed)?;
+        // Later ones have more versions than records.
+        let missing = records.saturating_sub(all.versions + all.lost + all.wrong);
+        (lost_writes, wrong) = (lost_writes + all.lost + missing, wrong + all.wrong);
         if let Some(mix) = setup.mixes().first() {
-            let warm = client.mix(*mix, clock::now() + Nanos(each.0 / WARM_UP_PART)).map_err(failed)?;
+            // A number of operations, not a time: slow ways have caches as warm as fast ones.
+            let warm = client.operations(*mix, records).map_err(failed)?;
             (lost_writes, wrong) = (lost_writes + warm.lost, wrong + warm.wrong);
         }
         say(&format!("{OPEN} {nth}"))?;
@@ -232,9 +239,10 @@ fn take(
     holding: &Holding,
     count: u64,
     lease: Nanos,
+    setup: &Setup<'_>,
 ) -> Result<Taken, LabError> {
     let (mut taken, mut extents, mut operations) = (Taken::default(), Vec::new(), MixReport::default());
-    let until = clock::now() + lease + TAKEOVER;
+    let until = clock::now() + OTHERS + lease + TAKEOVER;
     holding.take();
     while (extents.len() as u64) < count && clock::now() < until {
         let report = client.mix(Mix::A, clock::now() + LOOK).map_err(failed)?;
@@ -245,7 +253,9 @@ fn take(
     for extent in &mut extents {
         inspect(extent, &mut taken)?;
     }
-    // Each record is checked to have the version that this client wrote last.
+    // Each record is checked to have the version that this client wrote last, in remote memory.
+    let last = setup.cache.local_percent.last().copied().unwrap_or(100);
+    client.store_mut().reopen(&setup.region(last)).map_err(failed)?;
     let contents = client.contents().map_err(failed)?;
     taken.lost = operations.lost + contents.lost;
     taken.wrong = operations.wrong + contents.wrong;

@@ -30,8 +30,10 @@ use std::time::Duration;
 
 /// Time limit for writing all records, and for reading them after a region was opened.
 const ALL_RECORDS: Duration = Duration::from_secs(120);
-/// Time limit for a takeover, beyond the lease: longer than the client's own.
+/// Time limit for a takeover, beyond the lease and what a look at the extents takes.
 const TAKEOVER: Duration = Duration::from_secs(60);
+/// Bytes of the pool for which that takes a second: three passes over them.
+const LOOK_BYTES: u64 = 2 << 20;
 /// Time for which all clients work before one is killed.
 const BEFORE_KILL: Duration = Duration::from_millis(200);
 
@@ -130,7 +132,7 @@ pub(crate) fn run(
             lost: all.lost + outcome.contents.lost,
             wrong: all.wrong + outcome.contents.wrong,
         }),
-        caches: caches(&setup, &outcomes),
+        caches: caches(&setup, &outcomes)?,
         window,
         switch: [early, windowed, last],
         bulk: None,
@@ -154,7 +156,9 @@ fn fate(setup: &Setup<'_>, clients: usize, nth: usize, killed: Option<usize>) ->
             let held = setup.extents() * (clients as u64 - 1);
             (setup.pool_extents(clients) - held).to_string()
         }
-        _ => "ends".to_owned(),
+        // It gives nothing back before the heir has all.
+        Some(_) => "holds".to_owned(),
+        None => "ends".to_owned(),
     }
 }
 
@@ -274,9 +278,11 @@ fn take_over(
     let (host, by) = (clients[killed].host, clients[heir].host);
     progress.line(&format!("✓ {name}: killed the client on {host}"));
     let lease = Duration::from_secs(setup.cache.pool.lease_s.into());
+    let pool_bytes = setup.pool_extents(clients.len()) * setup.cache.pool.extent_bytes;
+    let limit = lease + TAKEOVER + Duration::from_secs(pool_bytes / LOOK_BYTES);
     let taken: Taken = progress.step(
         &format!("{name}: {by} waits for the memory of {host}"),
-        || told(&mut clients[heir], running, 1, lease + TAKEOVER),
+        || told(&mut clients[heir], running, 1, limit),
         |taken: &Taken| format!("{name}: {by} has {} extents more", taken.claims.len()),
     )?;
     let owner = |nth: usize, until_ns| Owner { claims: &outcomes[nth].claims, until_ns };
@@ -297,26 +303,39 @@ fn together(setup: &Setup<'_>, clients: usize) -> Store {
     }
 }
 
-/// Figures of all clients' regions, mix by mix.
-fn caches(setup: &Setup<'_>, outcomes: &[Outcome]) -> Vec<CacheResult> {
+/// Figures of all clients' regions, mix by mix. Errors: a client has none of a mix.
+fn caches(setup: &Setup<'_>, outcomes: &[Outcome]) -> Result<Vec<CacheResult>, LabError> {
     let percents = setup.cache.local_percent.iter();
     let percents = percents.flat_map(|percent| setup.mixes().iter().map(|_| *percent));
     let result = |(nth, percent): (usize, u32)| {
-        let of = || outcomes.iter().filter_map(move |outcome| outcome.caches.get(nth));
-        let sum = |of_one: fn(&CacheReport) -> u64| of().map(of_one).sum::<u64>();
+        let reports = outcomes.iter().map(|outcome| outcome.caches.get(nth));
+        let missing = |why: &str| LabError::Measurement {
+            what: format!("regions with {percent} % local"),
+            why: why.to_owned(),
+        };
+        let of: Vec<&CacheReport> =
+            reports.collect::<Option<_>>().ok_or_else(|| missing("a client told nothing of one"))?;
+        let sum = |of_one: fn(&CacheReport) -> u64| of.iter().map(|cache| of_one(cache)).sum::<u64>();
         let reports = outcomes.iter().filter_map(|outcome| outcome.report.mixes.get(nth));
         let operations: u64 = reports.map(|mix| mix.operations + mix.lost + mix.wrong).sum();
-        let accesses = sum(|cache| cache.accesses).max(1) as f64;
+        let (accesses, waited) = (sum(|cache| cache.accesses), sum(|cache| cache.waited));
+        if accesses == 0 || operations == 0 {
+            return Err(missing("no client used one"));
+        }
         let (fetched, written) = (sum(|cache| cache.fetched_bytes), sum(|cache| cache.written_back_bytes));
-        CacheResult {
+        let limits = of.iter().map(|cache| (cache.local_bytes, cache.limit_bytes));
+        let (local_bytes, limit_bytes) = limits
+            .reduce(|one, other| (one.0.max(other.0), one.1.min(other.1)))
+            .ok_or_else(|| missing("there are no clients"))?;
+        Ok(CacheResult {
             local_percent: percent,
-            hit_share: 1.0 - sum(|cache| cache.waited) as f64 / accesses,
+            hit_share: 1.0 - waited as f64 / accesses as f64,
             fetched_bytes: fetched,
             written_back_bytes: written,
-            moved_bytes: (fetched + written) as f64 / operations.max(1) as f64,
-            local_bytes: of().map(|cache| cache.local_bytes).max().unwrap_or(0),
-            limit_bytes: of().map(|cache| cache.limit_bytes).min().unwrap_or(0),
-        }
+            moved_bytes: (fetched + written) as f64 / operations as f64,
+            local_bytes,
+            limit_bytes,
+        })
     };
     percents.enumerate().map(result).collect()
 }

@@ -18,9 +18,11 @@ fn bounded(scheme: &SchemeResult, mixes: &[MixResult], out: &mut Vec<Promise>) {
     let mut percents: Vec<u32> = caches().map(|cache| cache.local_percent).collect();
     percents.dedup();
     for percent in &percents {
-        let of = || caches().filter(|cache| cache.local_percent == *percent);
-        let most = of().map(|cache| cache.local_bytes).max().unwrap_or(0);
-        let limit = of().map(|cache| cache.limit_bytes).min().unwrap_or(0);
+        let of = caches().filter(|cache| cache.local_percent == *percent);
+        let bounds = of.map(|cache| (cache.local_bytes, cache.limit_bytes));
+        let Some((most, limit)) = bounds.reduce(|one, other| (one.0.max(other.0), one.1.min(other.1))) else {
+            continue;
+        };
         let what = format!("local memory of a client with {percent} %");
         let promised = format!("at most {} B", text::count(limit));
         out.push(promise(scheme, &what, &promised, format!("{} B", text::count(most)), most <= limit));
