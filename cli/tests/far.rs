@@ -415,6 +415,7 @@ fn redis_is_compared_in_near_memory_in_far_memory_with_swap_and_beside_a_region(
     let moved = |row: &Value| [0, 1].map(|way| row["moved_bytes"][way].as_u64().unwrap());
     assert_eq!((&rows[0]["system"], &rows[0]["moved_bytes"]), (&"near memory".into(), &Value::Null));
     assert_eq!(moved(of("far run", 100)), [0, 0], "{all:#}");
+    assert_eq!(moved(of("region", 100))[1], 0, "all has room: {all:#}");
     for system in ["far run", "region"] {
         let row = of(system, 50);
         assert!(moved(row).iter().all(|bytes| *bytes > 1 << 18), "{all:#}");

@@ -43,8 +43,14 @@ pub fn take_over() -> io::Result<()> {
         .filter_map(Result::transpose)
         .collect::<io::Result<Vec<libc::pid_t>>>()?;
     let others = ids.into_iter().filter(|id| *id != this_thread());
-    // One that is not found has ended since.
-    let own = others.filter_map(Thread::find).collect();
+    let found = others.filter_map(|id| match Thread::find(id) {
+        Some(thread) => Some(Ok(thread)),
+        // It has ended since.
+        None if !std::path::Path::new(&format!("/proc/self/task/{id}")).exists() => None,
+        // It would count as the program's, get far memory, and might wait for itself.
+        None => Some(Err(io::Error::other(format!("the start of thread {id} can't be read")))),
+    });
+    let own = found.collect::<io::Result<Vec<_>>>()?;
     // Called once: a second call would find the same threads.
     let _ = THREADS.set(Threads { key, own });
     Ok(())

@@ -10,14 +10,15 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Mix;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::paging::check_privileges;
+use p4rack_hosts::region::RegionError;
 use p4rack_lab::rows::Rows;
 use p4rack_lab::store::fixed::{self, Done, Load};
-use p4rack_memory::Access;
 use p4rack_memory::region::{self, RegionConfig};
+use p4rack_memory::{Access, OpenError};
 use p4rack_report::text::{bytes, count, micros};
 use serde::Serialize;
 use serde_json::{Value, json};
-use servers::Servers;
+use servers::{Failed, Servers};
 use std::net::SocketAddr;
 use std::time::Duration;
 use swap::Swap;
@@ -30,6 +31,8 @@ const PAGE_BYTES: u64 = 4_096;
 const EMPTY_BYTES: u64 = 64 << 20;
 /// What a record may take in a server beside its value.
 const RECORD_BYTES: u64 = 256;
+/// Local memory of a region beside its blocks, however few they are.
+const SPARE_BYTES: u64 = 1 << 20;
 
 /// Arguments of `p4rack far bench`.
 #[derive(clap::Args, Debug)]
@@ -77,6 +80,8 @@ fn value_bytes(text: &str) -> Result<u32, String> {
 #[derive(Debug, Serialize)]
 struct Row {
     system: &'static str,
+    /// Operations under way, if they are others than the load's.
+    depth: Option<usize>,
     local_percent: Option<u64>,
     /// Local memory of the records, without what the server has beside them.
     local_bytes: Option<u64>,
@@ -91,7 +96,15 @@ struct Row {
 impl Row {
     fn near(done: Done) -> Row {
         let (system, local_percent, local_bytes) = ("near memory", None, None);
-        Row { system, local_percent, local_bytes, done: Some(done), moved_bytes: None, skipped: None }
+        Row {
+            system,
+            depth: None,
+            local_percent,
+            local_bytes,
+            done: Some(done),
+            moved_bytes: None,
+            skipped: None,
+        }
     }
 
     fn of(system: &'static str, local: (u64, u64), (done, moved): (Done, [u64; 2])) -> Row {
@@ -105,9 +118,23 @@ impl Row {
         }
     }
 
+    /// A measured one, or one without room for it. Errors: another one failed.
+    fn made(
+        system: &'static str,
+        local: (u64, u64),
+        done: Result<(Done, [u64; 2]), Failed>,
+    ) -> Result<Row, String> {
+        match done {
+            Ok(done) => Ok(Row::of(system, local, done)),
+            Err(Failed::Room(why)) => Ok(Row::skipped(system, format!("with {} %: {why}", local.0))),
+            Err(Failed::Other(why)) => Err(format!("{system}, {} %: {why}", local.0)),
+        }
+    }
+
     fn skipped(system: &'static str, why: String) -> Row {
         Row {
             system,
+            depth: None,
             local_percent: None,
             local_bytes: None,
             done: None,
@@ -158,26 +185,26 @@ fn compare(args: &Args, load: &Load) -> Result<Vec<Row>, String> {
             for percent in &args.local {
                 let local = of(*percent, used_bytes);
                 // Little local memory has no room for a mapping's tables and a region's.
-                rows.push(match servers.far(load, local.1) {
-                    Ok((done, moved, _)) => Row::of("far run", local, (done, moved)),
-                    Err(error) => Row::skipped("far run", format!("with {percent} %: {error}")),
-                });
+                let done = servers.far(load, local.1).map(|(done, moved, _)| (done, moved));
+                rows.push(Row::made("far run", local, done)?);
             }
         }
         Err(error) => rows.push(Row::skipped("far run", format!("needs userfaultfd: {error}"))),
     }
     let region_bytes = fixed::region_bytes(load);
     for percent in [100].iter().chain(&args.local) {
-        // All of it local has its tables too.
-        let local = if *percent == 100 { (100, region_bytes * 9 / 8) } else { of(*percent, region_bytes) };
-        rows.push(Row::of("region", local, in_region(&servers, load, local.1, &args.policy)?));
+        // All of it local has its tables too, and blocks that are set aside.
+        let local =
+            if *percent == 100 { (100, 2 * region_bytes + SPARE_BYTES) } else { of(*percent, region_bytes) };
+        let row = Row::made("region", local, in_region(&servers, load, local.1, &args.policy))?;
+        rows.push(Row { depth: Some(1), ..row });
     }
     for percent in &args.local {
         let local = of(*percent, used_bytes);
         // The other memory of the server has room beside that.
         let beside = near_bytes.saturating_sub(used_bytes);
         match Swap::open(2 * near_bytes, local.1 + beside) {
-            Ok(swap) => rows.push(Row::of("swap to zram", local, servers.swapped(load, &swap)?)),
+            Ok(swap) => rows.push(Row::made("swap to zram", local, servers.swapped(load, &swap))?),
             Err(needs) => {
                 rows.push(Row::skipped("swap to zram", format!("needs {needs}")));
                 break;
@@ -193,12 +220,15 @@ fn in_region(
     load: &Load,
     local_bytes: u64,
     policy: &str,
-) -> Result<(Done, [u64; 2]), String> {
+) -> Result<(Done, [u64; 2]), Failed> {
     let rack = Rack::load(servers.rack()).map_err(|error| error.to_string())?;
     let memory = servers.memory();
     let access = Access { way: Some(Way::TCP), memory: Some(&memory), ..Access::new("h1", "h2") };
     let config = RegionConfig { policy: policy.to_owned(), ..RegionConfig::new(local_bytes) };
-    let region = region::open(&rack, &access, &config).map_err(|error| format!("region: {error}"))?;
+    let region = region::open(&rack, &access, &config).map_err(|error| match error {
+        OpenError::Region(RegionError::Room(refused)) => Failed::Room(refused.to_string()),
+        error => Failed::Other(error.to_string()),
+    })?;
     let done = fixed::on_region(&region, load).map_err(|error| error.to_string())?;
     let statistics = region.statistics();
     let counters = &statistics.counters;
@@ -240,7 +270,10 @@ fn text(load: &Load, rows: &[Row]) -> String {
         let or_dash = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
         let [fetched, written] = [0, 1].map(|way| or_dash(row.moved_bytes.map(|moved| bytes(moved[way]))));
         table.push(vec![
-            row.system.to_owned(),
+            match row.depth {
+                Some(depth) => format!("{}, {depth} under way", row.system),
+                None => row.system.to_owned(),
+            },
             or_dash(row.local_percent.map(|percent| format!("{percent} %"))),
             or_dash(row.local_bytes.map(bytes)),
             format!("{:.2}", done.load_ns as f64 / 1e9),

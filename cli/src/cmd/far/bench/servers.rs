@@ -8,7 +8,9 @@ use p4rack_lab::store::fixed::{self, Done, Load};
 use p4rack_netdev::signal::{Relay, Relayed};
 use serde_json::Value;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +25,28 @@ const REDIS_PORT: u16 = 6_379;
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 const SIGTERM: i32 = 15;
+const SIGKILL: i32 = 9;
+
+/// Why a server was not measured.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// It has no room: it did not start, or the kernel ended it.
+    Room(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Failed {
+        Failed::Other(why)
+    }
+}
+
+impl From<Failed> for String {
+    fn from((Failed::Room(why) | Failed::Other(why)): Failed) -> String {
+        why
+    }
+}
 
 /// A server that is ended when dropped.
 struct Server {
@@ -36,13 +60,24 @@ impl Server {
         let failed = |error: std::io::Error| format!("ending a server: {error}");
         Pid::of(self.child.id()).and_then(|pid| pid.signal(SIGTERM)).map_err(failed)?;
         let begun = Instant::now();
-        while self.child.try_wait().map_err(failed)?.is_none() {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().map_err(failed)? {
+                break status;
+            }
             if begun.elapsed() > LIMIT {
                 return Err(format!("a server did not end within {} s: {}", LIMIT.as_secs(), self.said()));
             }
             std::thread::sleep(POLL);
+        };
+        match status.success() {
+            true => Ok(()),
+            false => Err(format!("a server ended with {status}: {}", self.said())),
         }
-        Ok(())
+    }
+
+    /// Whether the kernel has ended it, as where a cgroup has no memory left.
+    fn is_killed(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(status)) if status.signal() == Some(SIGKILL))
     }
 
     fn said(&self) -> String {
@@ -65,6 +100,12 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // `far run` passes this on. If it were killed, its program would go on, and answer in the next one's place.
+        let _ = Pid::of(self.child.id()).and_then(|pid| pid.signal(SIGTERM));
+        let begun = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < LIMIT {
+            std::thread::sleep(POLL);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -158,18 +199,24 @@ impl Servers {
         command: &mut Command,
         load: &Load,
         look: impl FnOnce(u32) -> Result<T, String>,
-    ) -> Result<(Done, T), String> {
+    ) -> Result<(Done, T), Failed> {
         let at = (self.ip, REDIS_PORT).into();
+        if TcpStream::connect(at).is_ok() {
+            return Err(Failed::Other(format!("another server has {at}")));
+        }
         let mut server = self.server("redis", command)?;
-        server.wait_for(at)?;
-        let done = fixed::on_redis(at, load, LIMIT).map_err(|error| format!("{error}\n{}", server.said()))?;
+        server.wait_for(at).map_err(Failed::Room)?;
+        let done = fixed::on_redis(at, load, LIMIT).map_err(|error| {
+            let why = format!("{error}\n{}", server.said());
+            if server.is_killed() { Failed::Room(why) } else { Failed::Other(why) }
+        })?;
         let looked = look(server.child.id())?;
         server.stop()?;
         Ok((done, looked))
     }
 
     /// In near memory. Returns also the bytes of memory that the server has then.
-    pub(super) fn near(&self, load: &Load) -> Result<(Done, u64), String> {
+    pub(super) fn near(&self, load: &Load) -> Result<(Done, u64), Failed> {
         self.measure(&mut self.redis(), load, |pid| {
             let path = format!("/proc/{pid}/status");
             let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -180,9 +227,16 @@ impl Servers {
         })
     }
 
-    /// In far memory of which so many bytes are local. Returns also bytes fetched and written, and the most that was in use.
-    pub(super) fn far(&self, load: &Load, local_bytes: u64) -> Result<(Done, [u64; 2], u64), String> {
+    /// In far memory of which this part is local. Returns also bytes fetched and written, and the most that was in use.
+    pub(super) fn far(&self, load: &Load, local_bytes: u64) -> Result<(Done, [u64; 2], u64), Failed> {
         let (json, redis) = (self.folder.path().join("figures"), self.redis());
+        // Those of a run before would stand for this one's, if it wrote none.
+        match fs::remove_file(&json) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Failed::Other(format!("{}: {error}", json.display())));
+            }
+            _ => {}
+        }
         let mut far = own_binary();
         far.args(["far", "run"]).arg(self.rack()).args([
             "--at",
@@ -205,7 +259,7 @@ impl Servers {
     }
 
     /// With a limit and swap. Returns also bytes that came back from swap and went there.
-    pub(super) fn swapped(&self, load: &Load, swap: &Swap) -> Result<(Done, [u64; 2]), String> {
+    pub(super) fn swapped(&self, load: &Load, swap: &Swap) -> Result<(Done, [u64; 2]), Failed> {
         let before = swap.pages()?;
         let (done, after) = self.measure(&mut swap.limits(&self.redis()), load, |_| swap.pages())?;
         Ok((done, [0, 1].map(|way| (after[way] - before[way]) * PAGE_BYTES)))
