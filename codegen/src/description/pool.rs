@@ -4,7 +4,7 @@ use super::hosts::{check_engine, known_host};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::units::{parse_size, show_size};
 use crate::rack::{Cache, Pool, Section, Sink, Workload};
-use p4rack_fabric::remote::Way;
+use p4rack_fabric::remote::{Service, Way, names_of};
 
 /// A pool that is described; `None` if it is not described well enough, which was reported.
 pub(super) type Described = Option<Pool>;
@@ -103,10 +103,13 @@ pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cach
         let message = "leaves no client that gets its memory".to_owned();
         sink.refuse(&["workload.kill"], message, "name two clients at least, or remove it");
     }
-    if workload.kill.is_some() && workload.schemes.iter().all(|run| run.way != Some(Way::CLIO)) {
-        let message =
-            "kills none: regions lie in extents, which another client gets, by clio alone".to_owned();
-        sink.refuse(&["workload.kill"], message, "add clio to workload.schemes, or remove it");
+    // Boards lend their memory in extents, and an extent goes to another client once its holder's lease has ended.
+    let lends = |way: Way| way.definition().service == Service::Board;
+    if workload.kill.is_some() && !workload.schemes.iter().filter_map(|run| run.way).any(lends) {
+        let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| lends(*way)).collect();
+        let message = "kills no client: no way of workload.schemes lends extents that another client can take over";
+        let help = format!("add {}, or remove it", names_of(&lending));
+        sink.refuse(&["workload.kill"], message.to_owned(), help);
     }
     check_engine(sink, workload, "workload.cache.engine", cache.engine.as_ref(), hosts);
 }

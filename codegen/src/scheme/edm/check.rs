@@ -228,8 +228,8 @@ pub(super) fn crowded(edm: &Edm, rack: &Rack) -> Option<String> {
     let is_beside = rack.protocols.len() > 1;
     (is_beside && edm.mode == Mode::Timed && edm.claims(rack) && rack.switch.arch == Arch::Tna).then(|| {
         format!(
-            "edm.shares: on {} the fields of `timed` with shares have no room beside another protocol's: p4c's allocation of the \
-             PHV fails; write shares = false, or use mode \"timed-dst\"",
+            "edm.shares: on {} p4c's allocation of the PHV failed for `timed` with shares beside another protocol; write \
+             shares = false, or use mode \"timed-dst\"",
             rack.switch.arch
         )
     })
