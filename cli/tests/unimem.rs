@@ -95,6 +95,10 @@ fn regions_that_cannot_be_are_refused_with_the_field() {
             &["cowbird.message_bytes_max=4096", "workload.schemes=[\"cowbird-p4\"]"],
             "cowbird.message_bytes_max",
         ),
+        (
+            &["workload.schemes=[\"rdma\"]"],
+            "workload.kill: kills no client: no way of workload.schemes lends",
+        ),
         (&["edm.memory=[\"m1\"]"], "m2"),
         (&["pool.memory=[\"m9\"]"], "there is no host `m9`"),
     ] {

@@ -3,7 +3,7 @@
 use super::hosts::{check_engine, known_host};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::units::{parse_size, show_size};
-use crate::rack::{Cache, Pool, Section, Sink, Workload};
+use crate::rack::{Cache, Pool, Rack, Section, Sink, Workload};
 use p4rack_fabric::remote::{Service, Way, names_of};
 
 /// A pool that is described; `None` if it is not described well enough, which was reported.
@@ -103,13 +103,20 @@ pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cach
         let message = "leaves no client that gets its memory".to_owned();
         sink.refuse(&["workload.kill"], message, "name two clients at least, or remove it");
     }
-    // Boards lend their memory in extents, and an extent goes to another client once its holder's lease has ended.
-    let lends = |way: Way| way.definition().service == Service::Board;
-    if workload.kill.is_some() && !workload.schemes.iter().filter_map(|run| run.way).any(lends) {
-        let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| lends(*way)).collect();
-        let message = "kills no client: no way of workload.schemes lends extents that another client can take over";
-        let help = format!("add {}, or remove it", names_of(&lending));
-        sink.refuse(&["workload.kill"], message.to_owned(), help);
-    }
     check_engine(sink, workload, "workload.cache.engine", cache.engine.as_ref(), hosts);
+}
+
+/// Checks that a killed client's memory can go to another one. Boards lend their memory in extents, and an extent is lent again once
+/// its holder's lease has ended.
+pub(super) fn check_takeover(sink: &mut Sink<'_>, rack: &Rack) {
+    let Some(workload) = rack.workload.as_ref().filter(|workload| workload.kill.is_some()) else { return };
+    let lends = |way: Way| way.definition().service == Service::Board;
+    let mut ways = workload.schemes.iter().filter_map(|run| rack.meant(*run).way);
+    if rack.cache().is_none() || ways.any(lends) {
+        return;
+    }
+    let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| lends(*way)).collect();
+    let message =
+        "kills no client: no way of workload.schemes lends extents that another client can take over";
+    sink.refuse(&["workload.kill"], message.to_owned(), format!("add {}, or remove it", names_of(&lending)));
 }

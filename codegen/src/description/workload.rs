@@ -1,7 +1,7 @@
 //! The `[workload]` table: the workload of `p4rack up`.
 
 use super::hosts::{check_engine, known_host};
-use super::pool::{Described, check_cache, read_cache};
+use super::pool::{Described, check_cache, check_takeover, read_cache};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::{Kill, Log, Mix, Rack, Rpc, Run, Section, Sink, Store, Workload, WorkloadKind};
 
@@ -294,6 +294,7 @@ pub(super) fn check_schemes(sink: &mut Sink<'_>, rack: &mut Rack) {
     if let Some(workload) = rack.workload.as_mut().filter(|workload| workload.schemes.is_empty()) {
         workload.schemes = own;
     }
+    check_takeover(sink, rack);
 }
 
 fn read_rpc(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Rpc> {
