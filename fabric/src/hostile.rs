@@ -1,6 +1,6 @@
 //! Hosts that break the rules, to prove that they harm only themselves.
 //!
-//! The machine has the shape of an endpoint: it is told what comes from the link and says what to send. It
+//! The machine has the shape of an endpoint: it takes frames from the link and returns frames to send. It
 //! fills its link at full rate with frames of one [`Attack`].
 
 pub mod cowbird;
@@ -22,7 +22,7 @@ use std::fmt;
 use std::str::FromStr;
 use twice::{Step, Twice};
 
-/// What a hostile host does, endlessly.
+/// Behaviour of a hostile host, repeated endlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attack {
     /// Sends RSVs for all cells to all destinations.

@@ -4,7 +4,7 @@ use crate::common::ConfigError;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// What a compute node may hold, in bytes.
+/// Limits on the bytes that a compute node holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Free bytes that are kept for it, whatever others ask for. They need not be contiguous.
@@ -29,7 +29,7 @@ pub struct Config {
     pub lease: Nanos,
     /// Time without an answer after which a command is sent again.
     pub retry: Nanos,
-    /// Time between two questions whether a node is there.
+    /// Interval between two probes of a node.
     pub probe: Nanos,
     /// Questions without an answer after which nothing more is taken from a node.
     pub silent_probes: u32,
@@ -77,7 +77,7 @@ impl Config {
         }
     }
 
-    /// Whether the service can work with it. Errors: which field is wrong, and what to do about it.
+    /// Whether the service can work with it. The error names the wrong field and what to do about it.
     pub fn check(&self) -> Result<(), ConfigError> {
         let fail = |field, problem| Err(ConfigError { scheme: "balloon", field, problem });
         let is_zero = [

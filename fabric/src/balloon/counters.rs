@@ -1,4 +1,4 @@
-//! What the service counts.
+//! The service's counters.
 
 use crate::common::counters;
 

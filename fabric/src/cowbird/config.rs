@@ -88,7 +88,7 @@ impl Default for Config {
 }
 
 counters! {
-    /// What an engine counts.
+    /// An engine's counters.
     Counters {
         /// Probes.
         probes,

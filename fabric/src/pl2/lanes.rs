@@ -1,4 +1,4 @@
-//! The lanes of one destination: which cell the next reservation uses, and what is given back.
+//! The lanes of one destination: choose the next reservation's cell, and count what is given back.
 //!
 //! A lane is free for the next reservation once the switch knows that the previous one has begun, because the
 //! first frame of its burst has left. A burst that was finished before its slots came (it went unsolicited)

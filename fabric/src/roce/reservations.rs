@@ -59,7 +59,7 @@ impl fmt::Debug for Token {
 pub enum Unreserved {
     /// There are no regions, too many, or one without bytes.
     Regions,
-    /// So many bytes are left.
+    /// Too many bytes were requested; this many are left.
     Room(u64),
     /// Domains or addresses are used up.
     Numbers,

@@ -120,8 +120,8 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Maximum waiting responses per READ or atomic operation that a requester may have in flight. A retransmitting requester
-    /// repeats some, and acknowledgements stand between them.
+    /// Maximum waiting responses per READ or atomic operation that a requester may have in flight. A retransmitting
+    /// requester repeats some, and acknowledgements come between them.
     const RESPONSES_PER_READ: usize = 4;
 
     /// A responder that has received nothing. `config` and `connection` have been checked.
@@ -485,7 +485,7 @@ impl Responder {
         true
     }
 
-    /// Starts a frame over `out` and returns where its payload stands.
+    /// Starts a frame over `out` and returns its payload's offset.
     fn begin(
         &self,
         opcode: Opcode,

@@ -7,7 +7,7 @@ use p4rack_fabric::common::SplitMix;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// What the network does to packets, in thousandths of them.
+/// The network's faults, in thousandths of packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub lost: u64,
@@ -23,7 +23,7 @@ const JITTER_NS: u64 = 700;
 /// Delay of packets that are late.
 const LATE: Nanos = Nanos(7_000);
 
-/// What a test changes on a packet's way, to plant a mistake.
+/// Changes a packet on its way, to plant a mistake.
 pub type Tamper = fn(bytes: &mut Vec<u8>, to_board: bool);
 
 /// A board: the model, or the real one.

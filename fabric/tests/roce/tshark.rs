@@ -35,7 +35,7 @@ fn frames() -> Vec<Vec<u8>> {
     one.ask(Request::CompareSwap { key: KEY, address: START, compare: 0, swap: 1 });
     one.ask(Request::FetchAdd { key: KEY, address: START, add: 2 });
     one.settle();
-    // Nobody has posted a receive; then a packet is lost before the next one.
+    // No receive is posted; then a packet is lost before the next one.
     one.ask(Request::Send { bytes: vec![1], immediate: None });
     one.step();
     one.adapters[1].handle_receive(QPN, 16).unwrap();

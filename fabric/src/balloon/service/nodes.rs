@@ -1,4 +1,4 @@
-//! Memory nodes: joining, their answers, and what they report.
+//! Memory nodes: joining, their answers, and their reports.
 
 use super::extents::{Record, State};
 use super::{Balloon, End, Phase};
@@ -10,19 +10,19 @@ use crate::balloon::{
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// What the service knows of a memory node.
+/// The service's record of a memory node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryNode {
     /// The instance that takes its commands; `None`: it is being joined.
     pub instance: Option<u64>,
     /// The instance that has joined last: its extents are known.
     pub joined: Option<u64>,
-    /// Joins that the service had counted with this one, and when that instance last answered.
+    /// The service's count of joins at this node's join, and at its instance's last answer.
     joined_nth: u64,
     heard_nth: u64,
     /// Of the last question to join.
     pub nonce: u64,
-    /// The number under which the node has joined already: it is not joined under this one.
+    /// The number under which the node has already joined, if it is another one.
     pub same_as: Option<u16>,
     pub bytes: u64,
     pub free: Free,
@@ -176,7 +176,7 @@ impl Balloon {
         }
         (node.unanswered, node.same_as) = (0, None);
         if node.joined == Some(instance) {
-            // It has not started anew: what is known of it holds.
+            // It has not restarted, so its record stays valid.
             (node.instance, node.heard_nth) = (Some(instance), self.counters.joins);
             return;
         }
@@ -265,7 +265,7 @@ impl Balloon {
         }
     }
 
-    /// Of two extents for the same request, the later one was told to its holder.
+    /// Of two extents for the same request, the holder knows the later one: settle that one first.
     fn settle_all(&mut self, found: Vec<Place>) {
         let epoch = |place: Place| Some((self.records.get(&place)?.epoch, place));
         let mut found: Vec<_> = found.into_iter().filter_map(epoch).collect();

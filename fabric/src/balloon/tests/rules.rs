@@ -1,4 +1,4 @@
-//! What the service and the nodes promise, one by one.
+//! The promises of the service and the nodes, one by one.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn quotas_limit_and_keep() {
     assert_eq!(refused(&mut rig, A, reserve(5, 2)), Refusal::Quota);
     assert_eq!(refused(&mut rig, B, reserve(3, 4)), Refusal::Quota);
     assert_eq!((refused(&mut rig, B, reserve(4, 1)), rig.free_bytes()), (Refusal::NoRoom, 0));
-    // What a compute node holds no more is kept for it again.
+    // Bytes that a compute node returned are reserved for it again.
     assert_eq!(rig.ask(B, Ask::Close), Reply::Done);
     assert_eq!((refused(&mut rig, A, reserve(6, 1)), rig.free_bytes()), (Refusal::NoRoom, 5 * UNIT));
 }

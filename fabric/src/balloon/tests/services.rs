@@ -1,4 +1,4 @@
-//! What holds when services start, end and follow each other.
+//! Rules that hold when services start, end and replace each other.
 
 use super::*;
 

@@ -36,7 +36,7 @@ pub(super) struct Search {
     retries: u32,
 }
 
-/// Where a search stands.
+/// Progress of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// It needs another step.

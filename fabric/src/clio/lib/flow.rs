@@ -1,4 +1,4 @@
-//! Packets of a client: which one leaves next, and what answers do.
+//! Packets of a client: chooses the next one, and handles answers.
 
 use super::client::Client;
 use super::config::PAUSES_MAX;

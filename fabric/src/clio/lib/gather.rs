@@ -5,7 +5,7 @@
 
 use p4rack_wire::clio::packet::Packet;
 
-/// What a packet of results changed.
+/// Effect of a packet of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gathered {
     /// More packets are missing.

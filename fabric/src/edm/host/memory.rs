@@ -102,8 +102,8 @@ pub struct Counters {
     pub grants_unasked: u64,
     /// Writes that were given up, because chunks came before too many earlier ones.
     pub gaps: u64,
-    /// Answers and incomplete writes that newer ones replaced, because too many waited for grants; messages of requesters
-    /// beyond the maximum; what found the grant queue full.
+    /// Answers and incomplete writes that newer ones replaced, because too many waited for grants; messages of
+    /// requesters beyond the maximum; grants that found the queue full.
     pub overflows: u64,
     /// Sessions that were offered.
     pub offers: u64,

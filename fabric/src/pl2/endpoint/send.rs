@@ -105,8 +105,7 @@ impl Endpoint {
         self.quiet_until = Nanos::ZERO;
     }
 
-    /// Hands granted bursts to the NIC, earliest first, by equation 1 with what the NIC still has to send as
-    /// `pendingDataDelay`.
+    /// Hands granted bursts to the NIC, earliest first, by equation 1 with the NIC's backlog as `pendingDataDelay`.
     ///
     /// Sending does not move the end of the NIC's queue, so no burst becomes due earlier by it.
     fn hand_off(&mut self, now: Nanos) {

@@ -71,7 +71,7 @@ fn results_come_in_packets() {
     let (status, again, _) = rig.ask(&Header { attempt: 1, ..header }, &[]);
     assert_eq!((status, again.flags), (Status::OffloadFailed, flags::REPEATED));
     assert!(rig.board.poll_call().is_none());
-    // What is temporary is tried again, and so is what returns bytes.
+    // A call with a temporary error or with results may run again.
     for (ended, results) in [(Err(Status::NoPageYet), &[][..]), (Ok(()), &[1])] {
         let header = call(&mut rig, &caller, &[]);
         let polled = rig.board.poll_call().unwrap();
