@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// Commands that wait at most; further ones wait for their turn outside.
 const COMMANDS_MAX: usize = 256;
 
-/// What another thread asks for.
+/// A job from another thread.
 pub(crate) type Command<T> = Box<dyn FnOnce(&mut T) + Send>;
 
 /// The thread that was asked has ended.
@@ -32,7 +32,7 @@ impl<T> Clone for Handle<T> {
 }
 
 impl<T: 'static> Handle<T> {
-    /// Has something done and waits for what it returns.
+    /// Runs a job on the machine's thread and waits for its result.
     pub async fn call<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut T) -> R + Send + 'static,

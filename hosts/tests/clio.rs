@@ -151,7 +151,7 @@ fn what_a_process_shares_another_one_reads_until_both_have_ended() {
         assert_eq!(other.read(there + 5_000, 16).unwrap(), b"on the first one", "the same memory");
         let write = other.write(there, b"x").unwrap_err();
         assert!(matches!(write, AskError::Failed(Status::NotPermitted)), "{write}");
-        // What may be read alone is not handed on to be written.
+        // A read-only range can't be passed on as writable.
         let back = (one.credentials().pid, one.credentials().epoch);
         assert_eq!(refused(other.share(there, 4 * KIB, back, Rights::ALL)), Status::NotPermitted);
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Ordinary memory behind a region: eight threads with evictions, each read checked; what system calls, discards and flushes do.
+//! Ordinary memory behind a region: eight threads with evictions, each read checked; system calls, discards and
+//! flushes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -183,7 +184,7 @@ fn only_pieces_that_differ_are_written_back() {
         mapping.flush().unwrap();
         let pages = mapping.statistics().pages;
         assert_eq!((pages.written_back_bytes, pages.changed_lines), (100 * 512, 100));
-        // What is clean is written back no more, and the next write is seen.
+        // Clean pages are not written back again, and the next write is noticed.
         mapping.flush().unwrap();
         assert_eq!(mapping.statistics().pages.written_back_bytes, 100 * 512);
         range.write(300, 77);

@@ -1,4 +1,4 @@
-//! A mapping in a process of its own: what ends in SIGBUS, and what a child and a process without privileges get.
+//! A mapping in a process of its own: accesses that end in SIGBUS, children, and processes without privileges.
 
 #![allow(clippy::unwrap_used)]
 

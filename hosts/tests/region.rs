@@ -1,4 +1,4 @@
-//! Cached regions over real ways, from several threads, each read checked, and what reaches remote memory.
+//! Cached regions over real ways, from several threads: each read and the remote memory are checked.
 
 #![allow(clippy::unwrap_used)]
 

@@ -247,7 +247,7 @@ fn memory_that_starts_again_is_lost_and_never_read_as_old_or_zero() {
     }
 }
 
-/// What a view has stays as it is, and no other access sees it.
+/// A view's bytes stay as they are, and no other access sees them.
 #[test]
 fn views_keep_their_bytes_after_a_loss() {
     let (memory, starts) = Restarted::new(Written::There);

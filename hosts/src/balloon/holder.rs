@@ -59,7 +59,7 @@ impl Failure {
             | Code::DeadlineExceeded
             | Code::Internal
             | Code::Unknown => true,
-            // What the service has decided, and what it does not understand.
+            // Decisions of the service, and requests that it does not understand.
             Code::Ok
             | Code::InvalidArgument
             | Code::NotFound
@@ -345,8 +345,8 @@ async fn page(
     listed.map(tonic::Response::into_inner).map_err(|status| server.refused(&status))
 }
 
-/// Ends the session of a compute node, as its operator does: what it holds is fenced. Returns how many extents it held. Errors: the
-/// service can't be reached, or the compute node has no session.
+/// Ends the session of a compute node for its operator: its extents are fenced. Returns how many extents it held.
+/// Errors: the service can't be reached, or the compute node has no session.
 pub async fn release(server: &Server, holder: u32) -> Result<usize, SetupError> {
     let listed = list(server).await?;
     let found = listed.holders.iter().find(|facts| facts.session.holder == holder);

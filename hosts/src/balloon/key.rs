@@ -40,7 +40,7 @@ pub enum KeyError {
     },
 }
 
-/// What to do about a file that can't be read.
+/// Advice for a file that can't be read.
 fn help(path: &Path, error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => {

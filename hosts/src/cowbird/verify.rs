@@ -121,8 +121,7 @@ struct Checker<'a> {
     buffers: [Vec<u8>; 2],
 }
 
-/// Carries a plan out, or as much of it as there is time for before it is over; then reads every record. The memory held
-/// zeros.
+/// Executes a plan as far as time permits; then reads every record. The memory held zeros.
 pub fn run(client: &mut ThreadClient, plan: Plan, news: &News) -> Result<Verified, VerifyError> {
     let records = plan.bytes / u64::from(plan.record_bytes.max(1));
     if plan.record_bytes < RECORD_BYTES_MIN || !plan.record_bytes.is_multiple_of(8) {
@@ -191,7 +190,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Retries until there is room, and fetches responses.
+    /// Retries until a ring has room; fetches responses between tries.
     fn ask(
         &mut self,
         request: impl Fn(&mut ThreadClient) -> Result<RequestId, Refused>,

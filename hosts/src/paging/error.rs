@@ -13,7 +13,7 @@ pub enum MappingError {
         what: &'static str,
         /// The kernel's answer.
         why: String,
-        /// What to do.
+        /// Advice.
         help: &'static str,
     },
     /// A call of the system failed.

@@ -1,4 +1,4 @@
-//! What threads share: pages behind a lock, their memory, the region; and how works are carried out.
+//! State that threads share: pages behind a lock, their memory, the region; and the execution of works.
 
 use super::config::PAGE_BYTES;
 use super::error::MappingError;
@@ -18,14 +18,14 @@ use std::time::Duration;
 
 /// Time between checks, by a thread without other work, that faults can still be answered.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// What a failed check means.
+/// Message of a failed check.
 const UNANSWERED: &str =
     "its faults can't be answered any more, as after the program closed the descriptor of userfaultfd";
 
 /// Works that are carried out together.
 pub(super) type Batch = [Option<Work>; BATCH];
 
-/// What is behind the lock.
+/// State behind the lock.
 pub(super) struct Locked {
     pub pages: Pages,
     /// Threads that wait for a change.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const PATIENCE: Nanos = Nanos::from_secs(PATIENCE_S);
 const PATIENCE_S: u64 = 10;
 
-/// A way and what is under way on it.
+/// A way and its requests under way.
 pub(super) struct Transport {
     remote: Box<dyn Remote>,
     block_bytes: u64,
@@ -163,7 +163,7 @@ impl Transport {
             };
             taken.failed = worse(taken.failed, failed);
         })?;
-        // Before a request ends: what has arrived may be of the new memory.
+        // Checked before a request ends: arrived bytes may be those of the new memory.
         if self.remote.losses() > self.losses {
             return Err(RemoteError::Broken(
                 "the memory's host may have started again, without its content, or has dropped the session"

@@ -1,5 +1,5 @@
-//! Which pages are in place, and what moves: without memory, I/O or threads. The driver carries out what is asked for, under a lock of
-//! its own around each call.
+//! Decides which pages are in place and which move: without memory, I/O or threads. The driver carries out what is
+//! asked for, under a lock of its own around each call.
 //!
 //! ```text
 //!                 fault                      fault that writes
@@ -242,7 +242,7 @@ impl Pages {
         self.table.place_mut(work.entry).state = State::Stuck;
     }
 
-    /// All operations of a work are done. `changed`: what was written to the region.
+    /// All operations of a work are done. `changed`: the pieces that were written to the region.
     pub fn done(&mut self, work: &Work, changed: Changed) {
         let entry = work.entry;
         self.counters.changed_lines += u64::from(changed.lines);

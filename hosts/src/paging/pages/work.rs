@@ -1,4 +1,4 @@
-//! What a thread is asked to do with a page.
+//! Work on a page, for a thread.
 
 use crate::paging::table::{Buffer, Entry, Page};
 
