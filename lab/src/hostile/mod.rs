@@ -211,8 +211,9 @@ fn one(
     Ok(Figures { result, frames_lost })
 }
 
-/// What a host that behaves does with a store's memory: it has as many reads and writes under way as it may have, as in virtual time
-/// (`examples/hostile/edm.toml`). A host with one operation under way at a time would leave the others more than their share.
+/// Load of an honest host on a store's memory: it has as many reads and writes under way as it may have, as in virtual
+/// time (`examples/hostile/edm.toml`). A host with one operation under way at a time would leave the others more than
+/// their share.
 fn honest_load(rack: &Rack) -> Result<Load, LabError> {
     let demands = p4rack_memory::edm(rack)?.demands as usize;
     Ok(Load { writes: demands, reads: demands, bytes: HONEST_BYTES })

@@ -49,7 +49,7 @@ pub fn run<S: Store + ?Sized>(
 enum Kind {
     Read,
     Write,
-    /// Reads, and writes in place of what it has read.
+    /// Reads a record, and replaces the version that it has read.
     Change,
 }
 
@@ -59,7 +59,7 @@ struct Operation {
     key: u32,
     kind: Kind,
     start: Nanos,
-    /// The newest version that was known when it asked for what it waits for.
+    /// The newest version that was known at its last request.
     least: u64,
 }
 
@@ -92,7 +92,7 @@ pub struct Client<'a, S: ?Sized> {
     under_way: Vec<Option<Operation>>,
     /// Tokens without an operation.
     free: Vec<usize>,
-    /// What has ended, by token; kept for its room.
+    /// Results by token. Kept to reuse its allocation.
     came: Vec<(usize, Checked)>,
     /// When something ended.
     heard: Nanos,
@@ -360,7 +360,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
         Ok(self.teller.as_mut().map_or(Ok(()), |teller| teller.ended(took.0, now.0))?)
     }
 
-    /// Waits a while for the store, and goes on with what has ended.
+    /// Waits a while for the store, and continues operations with their results.
     fn step(&mut self, until: Nanos) -> Result<(), Error> {
         let (records, under_way, came) = (&mut self.records, &self.under_way, &mut self.came);
         let mut is_unasked = false;

@@ -28,11 +28,11 @@ pub enum Ended {
     Found(u64),
     /// A value was written, of this version.
     Wrote(u64),
-    /// Nothing was written, since another version was there than the expected one.
+    /// Nothing was written, since the version wasn't the expected one.
     Changed,
     /// It was not answered in time.
     Lost,
-    /// What was read was never written.
+    /// The value read was never written.
     Wrong,
 }
 
@@ -63,7 +63,7 @@ impl Error {
     }
 }
 
-/// What a client has cost so far, where that is known.
+/// A client's costs so far, where known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Costs {
     /// Values that were read from remote memory, by a store that has others.
@@ -108,7 +108,7 @@ pub trait Store {
         clock::now()
     }
 
-    /// What its client has cost so far.
+    /// Its client's costs so far.
     fn costs(&self) -> Costs {
         Costs { cold_reads: None, thread_cpu: Some(clock::thread_cpu()) }
     }
