@@ -21,7 +21,7 @@ impl Gathered {
         Gathered { cpu, reached: Vec::new() }
     }
 
-    /// The program's next access. Returns whether there is room for more.
+    /// The program's next access. Returns whether more accesses fit.
     pub fn access(&mut self, access: &Access) -> bool {
         let reached = &mut self.reached;
         self.cpu.access(access, &mut |memory| reached.push(memory));

@@ -68,12 +68,12 @@ pub(super) struct Thread {
     free: Vec<u16>,
     /// Operations so far.
     made: u64,
-    /// With turns: operations that are left of this one.
+    /// With turns: operations left of the current turn.
     pub left: u64,
     random: Random,
 }
 
-/// What operations ask for, the same for all threads.
+/// Parameters of operations, the same for all threads.
 #[derive(Debug)]
 pub(super) struct Work {
     scheme: ClioScheme,
@@ -231,7 +231,7 @@ impl Work {
 }
 
 impl Process {
-    /// A process of a node, with what it has at each board.
+    /// A process of a node, with its allocation at each board.
     pub fn new(experiment: &ClioExperiment, number: u32, at: &[At]) -> Process {
         let spec = &experiment.spec;
         let library = match spec.scheme {

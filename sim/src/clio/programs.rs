@@ -82,7 +82,7 @@ struct Caller {
     due: Due,
 }
 
-/// The board, and what serves its calls.
+/// The board, and the unit that serves its calls.
 struct Node {
     host: usize,
     udp_port: u16,

@@ -1,4 +1,5 @@
-//! Boards before the run: processes, their memory, and the keys of a store. What this takes is not measured.
+//! Boards before the run: processes, their memory, and the keys of a store. The time of this is not
+//! measured.
 
 use super::board::BoardNode;
 use super::direct::{Direct, Failed};
@@ -89,7 +90,7 @@ pub(super) fn secret(seed: u64) -> Secret {
     Secret::new(bytes)
 }
 
-/// A board with processes and memory. Errors: it refuses the configuration, or what is asked of it.
+/// A board with processes and memory. Fails if the board refuses the configuration or a request.
 pub(super) fn board(experiment: &ClioExperiment, nth: u64) -> Result<Ready, String> {
     let (spec, size) = (&experiment.spec, experiment.page_size);
     let config = config(experiment);

@@ -1,5 +1,5 @@
-//! Modelled times. Defaults stand for the paper's testbed (§7): two Xeon Silver 4110 at 2.1 GHz, ConnectX-5 adapters, links of
-//! 100 Gb/s, a Tofino. The paper has no table of such times, so each default names its source.
+//! Modelled times. Defaults model the paper's testbed (§7): two Xeon Silver 4110 at 2.1 GHz, ConnectX-5 adapters, links
+//! of 100 Gb/s, a Tofino. The paper has no table of such times, so each default names its source.
 
 use serde::{Deserialize, Serialize};
 
@@ -86,8 +86,8 @@ pub struct NicSpec {
     pub link_ns: u32,
     /// The switch's pipeline (PL2's paper, §5, on the same chip).
     pub switch_ns: u32,
-    /// Maximum bytes that an adapter prepares ahead of its link; it chooses the next frame when there is room. Without a number,
-    /// every frame joins the queue as soon as windows permit.
+    /// Maximum bytes that an adapter prepares ahead of its link; it chooses the next frame when its buffer has room.
+    /// Without a number, every frame joins the queue as soon as windows permit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead_bytes: Option<u32>,
 }

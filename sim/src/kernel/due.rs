@@ -11,7 +11,8 @@ impl Default for Due {
 }
 
 impl Due {
-    /// Plans for this time, or for now if it has passed. Returns the time to put on the agenda; `None`: an earlier one is there.
+    /// Plans for this time, or for now if it has passed. Returns the time to put on the agenda; `None` if an earlier
+    /// one is scheduled.
     #[inline]
     pub fn plan(&mut self, at: u64, now: u64) -> Option<u64> {
         let at = at.max(now);

@@ -1,4 +1,4 @@
-//! Hosts in the rack: frames that arrive at them, and what their machines and threads do.
+//! Hosts in the rack: arriving frames, and the work of machines and threads.
 
 use super::mail::{Notice, ToSwitch};
 use super::{Group, Planted};

@@ -17,7 +17,7 @@ pub(crate) struct Rack {
     passed_on: u64,
 }
 
-/// What an event of the rack leads to.
+/// Effect of an event of the rack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Order {
     /// A host has to do something: the host, the number of the order, the event.

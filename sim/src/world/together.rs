@@ -6,10 +6,10 @@
 //!                         meet                     meet
 //! ```
 //!
-//! Hosts and switch run at the same time. What they send meanwhile reaches the other side only after the
-//! window (see [`super::lookahead`]), so it is handed over between two windows. A worker runs one group of hosts after
-//! the other, its own first. Which worker runs which group changes nothing: groups share nothing, and their mail is read
-//! in the order of groups.
+//! Hosts and switch run at the same time. What they send reaches the other side only after the window (see
+//! [`super::lookahead`]), so it is handed over between two windows. A worker runs one group of hosts after the other,
+//! its own first. Which worker runs which group changes nothing: groups share nothing, and their mail is read in the
+//! order of groups.
 
 use super::group::Group;
 use super::lookahead::Lookahead;
@@ -34,7 +34,7 @@ struct Window {
     switch: AtomicU64,
 }
 
-/// What one worker does between two windows.
+/// Work of one worker between two windows.
 struct Lead<'w> {
     plan: &'w Plan,
     rack: &'w mut Rack,
@@ -160,7 +160,7 @@ impl Lead<'_> {
         Some((until, switch_until))
     }
 
-    /// Runs the rack's next event, at a time that nobody has reached yet; returns that time.
+    /// Runs the rack's next event, at a time that no host and no switch has reached yet; returns that time.
     fn happen(&mut self, groups: &[Mutex<&mut Group>], tor: &mut Tor) -> Nanos {
         let (plan, now) = (self.plan, self.rack.agenda.due());
         self.rack.happen(plan, now, &mut |order| match order {

@@ -48,14 +48,14 @@ pub(super) struct Limits {
     pub queue: u32,
 }
 
-/// What has been asked for.
+/// Counts of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
     pub fetches: u64,
     pub write_backs: u64,
     pub fetched_bytes: u64,
     pub written_bytes: u64,
-    /// Fetches that brought something else than what was written last.
+    /// Fetches that returned other bytes than those written last.
     pub wrong: u64,
     /// Time of all requests under way, picoseconds, and most of them at a time.
     pub under_way_ps: u128,
@@ -118,7 +118,7 @@ impl Channel {
         self.coming[block as usize] == 0
     }
 
-    /// Whether there is room for a request that no access waits for.
+    /// Whether a request fits that no access waits for.
     pub fn has_room(&self) -> bool {
         self.waiting.iter().filter(|order| !order.is_urgent).count() < self.limits.queue as usize
     }
@@ -145,7 +145,7 @@ impl Channel {
         self.plant != Some(CachePlant::Overtaking) && order.conflicts(other)
     }
 
-    /// Asks for what may leave now. Errors: the rack refuses it.
+    /// Issues the requests that may leave now. Errors: the rack refuses it.
     pub fn send(&mut self, requests: &mut dyn Requests, now_ps: u64) -> Result<(), String> {
         while self.under_way.len() < self.limits.window.into()
             && let Some(order) = self.waiting.front().copied()

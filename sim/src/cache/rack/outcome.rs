@@ -11,7 +11,7 @@ use p4rack_cache::{Definition, Refused};
 use p4rack_wire::Histogram;
 use serde::Serialize;
 
-/// What only a rack shows.
+/// Results that only a rack has.
 #[derive(Clone, Debug, Serialize)]
 pub struct RackOutcome {
     /// The way.

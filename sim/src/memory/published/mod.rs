@@ -200,7 +200,7 @@ impl<'a> Published<'a> {
         Shown { times, queue_max_bytes: self.queue_max as u64 * BLOCK_BYTES as u64, ..Shown::default() }
     }
 
-    /// One slot, and all slots up to the next flow's if nothing is under way. Returns whether there is more to do.
+    /// One slot, and all slots up to the next flow's if nothing is under way. Returns whether work remains.
     fn advance(&mut self) -> bool {
         self.idle_slots = if self.step() { 0 } else { self.idle_slots + 1 };
         if self.idle_slots < IDLE_SLOTS_MAX {

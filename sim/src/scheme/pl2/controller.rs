@@ -44,7 +44,7 @@ impl Controller {
         }
     }
 
-    /// What is reserved at a port, in slots or time units. `None`: the switch did not answer.
+    /// Amount reserved at a port, in slots or time units. `None`: the switch did not answer.
     pub fn reserved(&self, switch: &mut SwitchModel, target: Side, port: u16, now: Nanos) -> Option<u32> {
         let request = Management { target: target as u8, index: port, ..request(Kind::MgmtRead) };
         self.manage(switch, request, now)

@@ -1,4 +1,4 @@
-//! PL2's checks: what is granted, how long that takes, and whether anything stays reserved.
+//! PL2's checks: grants, their delay, and leaked reservations.
 
 mod controller;
 mod grants;

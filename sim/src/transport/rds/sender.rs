@@ -125,7 +125,7 @@ impl Sender {
         if let Some(one) = self.find(key) {
             (one.active_at, one.known) = (now, true);
             for &(from, to) in ranges {
-                // What was not sent yet is not lost, but its grant was.
+                // Data not yet sent is not lost, but its grant was.
                 one.granted = one.granted.max(to.min(one.size.into()));
                 let to = to.min(one.next);
                 if from < to && !one.again.contains(&(from, to)) {
