@@ -37,7 +37,7 @@ fn compile(source: &Path, output: &Path, libraries: &[&str]) {
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 }
 
-/// What C programs see of sizes, places and numbers is what the library uses.
+/// C programs see the same sizes, offsets and numbers as the library.
 #[test]
 fn the_header_says_what_the_library_has() {
     if !have_cc() {

@@ -18,7 +18,7 @@ pub struct CallerConfig {
     pub block_bytes: u32,
 }
 
-/// Sizes of a region and what has happened in it; see the header.
+/// Sizes of a region, and its counters; see the header.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct CallerStatistics {

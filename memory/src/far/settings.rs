@@ -16,13 +16,13 @@ pub struct Settings {
     pub block_bytes: Option<u32>,
     /// Allocations of this many bytes or more go far.
     pub min_bytes: u64,
-    /// What happens when far memory is full.
+    /// Behaviour when far memory is full.
     pub full: Full,
     /// File of the figures.
     pub page: PathBuf,
 }
 
-/// What happens to a large allocation when far memory is full.
+/// Treatment of a large allocation when far memory is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Full {
