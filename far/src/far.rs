@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Where far memory lies: read by every call that frees something. An empty range until it is open.
+/// Start of far memory: read by every call that frees memory. An empty range until it is open.
 static START: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Allocations of this size or more go far; `usize::MAX` until far memory is open, and in a forked child.
@@ -31,7 +31,7 @@ pub struct Far {
     counts: Counts,
 }
 
-/// What the program asked for; see [`Figures`].
+/// Counts of the program's requests; see [`Figures`].
 #[derive(Debug, Default)]
 struct Counts {
     objects: AtomicU64,
@@ -43,7 +43,7 @@ struct Counts {
     in_use_max: AtomicU32,
 }
 
-/// What an allocation is for.
+/// Purpose of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `malloc` and its relatives.
@@ -277,7 +277,7 @@ impl Far {
         self.drop_content(self.whole_pages(range))
     }
 
-    /// Pages for a new mapping in place of what was there. Returns whether that was possible, as [`discard`](Far::discard) does.
+    /// Replaces pages by those of a new mapping. Returns whether that was possible, as [`discard`](Far::discard) does.
     pub fn replace(&self, range: Range<usize>) -> bool {
         let pages = self.whole_pages(range);
         self.counts.mappings.fetch_add(1, Ordering::Relaxed);
