@@ -1,4 +1,5 @@
-//! Which blocks of a region are in local memory, and what moves: a cache by any policy, without bytes, I/O or threads.
+//! Decides which blocks of a region are in local memory and which move: a cache by any policy, without bytes, I/O or
+//! threads.
 //!
 //! ```text
 //!                access, prefetch, flush                   next_request
@@ -24,8 +25,8 @@
 //!   leaving stays. So no fetch can pass a write-back of the same block, whatever the order of the way.
 //! - **Turns.** The actions of one access are carried out in order. If frames are missing, the rest waits until write-backs end. The policy
 //!   sees no access before it is carried out. Hits go on without the policy.
-//! - **Uses.** The policy sees a block's use once between two changes of what is local. So hits on their own cost no call of the policy, and
-//!   a test compares the fetches with those of a policy that sees all uses.
+//! - **Uses.** The policy sees a block's use once between two changes of the local blocks. So hits on their own cost no
+//!   call of the policy, and a test compares the fetches with those of a policy that sees all uses.
 //! - **Prefetched blocks** have a few frames beside the policy's, first in, first out. The policy sees a block when it is used.
 //! - **Frames.** The policy has `capacity` of them. The others are for blocks that a guard or a claim holds, and for prefetched blocks. So
 //!   a turn waits for write-backs and fetches only, which end, or fail.
@@ -144,7 +145,7 @@ impl Residency {
         self.policy.metadata_bytes() + self.frames.bytes() + queues as u64 + size_of::<Residency>() as u64
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -208,7 +209,7 @@ impl Residency {
         std::mem::take(&mut self.has_changed)
     }
 
-    /// Compares its counts with the frames, for tests: it looks at all of them. Errors: what does not agree.
+    /// Compares its counts with the frames, for tests: it looks at all of them. The error says which facts don't agree.
     pub fn check(&self) -> Result<(), String> {
         let totals = self.frames.check()?;
         let capacity = self.frames.count() - self.limits.frames();
@@ -235,7 +236,7 @@ impl Residency {
         }
     }
 
-    /// What a frame's state asks for: a write-back, or to be free again.
+    /// Begins the next move of a frame by its state: a write-back, or its release.
     fn settle(&mut self, frame: Frame) {
         let state = self.frames.state_mut(frame);
         if state.wants_write_back() {

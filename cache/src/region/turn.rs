@@ -1,4 +1,4 @@
-//! Turns: what the policy asks for after one access, carried out in order as frames become free.
+//! Turns: the policy's actions after one access, executed in order as frames become free.
 
 use super::frames::State;
 use super::{Block, Mode, Residency, planted};

@@ -1,7 +1,7 @@
 //! Pages in the host, chosen by how often they are used.
 //!
 //! A byte for each page of remote memory counts its uses of late. A page comes if its group has room, or if it was used more often than
-//! the least used page of its group by what moving it costs.
+//! the least used page of its group by the factor that the move costs.
 
 use super::layout::{Layout, way_of};
 use crate::Shape;

@@ -1,4 +1,4 @@
-//! How much of what is fetched is used before it leaves.
+//! Share of the fetched bytes that is used before it leaves.
 
 use super::LINE_BYTES;
 use crate::Block;

@@ -26,7 +26,8 @@ struct Local {
     tier: Served,
 }
 
-/// What plain memory has, and what a driver that obeys the policy has. Versions stand for bytes.
+/// Content of plain memory, and of the memories of a driver that obeys the policy. Versions
+/// represent bytes.
 pub struct Memory {
     shape: Shape,
     plain: Vec<u32>,

@@ -33,7 +33,7 @@ pub const ALL: &[(&str, Open)] = &[
     ("w-tinylfu", |footprint, capacity| Box::new(adaptive::TinyLfu::new(footprint, capacity))),
 ];
 
-/// Takes a block out of a list, if it is there.
+/// Removes a block from a list; returns whether it was present.
 fn take(list: &mut Vec<Block>, block: Block) -> bool {
     let at = list.iter().position(|one| *one == block);
     at.map(|at| list.remove(at)).is_some()
