@@ -38,7 +38,7 @@ pub struct Call<'a> {
     pub function: u8,
     /// Arguments: the data of the request.
     pub arguments: &'a [u8],
-    /// What the offload notes of a call that goes on [`Later`](Step::Later); zeros at first.
+    /// The offload's notes on a call that continues [`Later`](Step::Later); zeros at first.
     pub progress: &'a Cell<[u64; 2]>,
 }
 
@@ -53,7 +53,7 @@ pub enum Step {
     Blocked,
 }
 
-/// What an execution has done.
+/// Work done by an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Nothing: no call waits.
@@ -69,7 +69,7 @@ pub enum Progress {
 /// Functions next to the memory.
 pub trait Offload: Send {
     /// Executes a call, or a part of it. When it ends, its results are in `results`, which is empty before. Errors: the status of the
-    /// answer; then nothing has changed, but for what a module has written before it failed.
+    /// answer; then nothing has changed, except bytes that a module wrote before it failed.
     fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<Step, Status>;
 
     /// The process has ended: its paused calls don't go on.

@@ -1,4 +1,4 @@
-//! What a module may import.
+//! Functions that a module may import.
 
 use super::{Limits, MEMORY};
 use std::fmt;
@@ -14,7 +14,7 @@ pub(super) const NAMES: [&str; 6] = ["arguments", "read", "write", "result", "ow
 /// Elements of a module's tables.
 const TABLE_ELEMENTS: usize = 4_096;
 
-/// What belongs to a call.
+/// State of a call.
 pub(super) struct Host {
     arguments: Vec<u8>,
     pub results: Vec<u8>,

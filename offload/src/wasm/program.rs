@@ -5,7 +5,7 @@ use super::{CALL, Limits, MEMORY};
 use wasmi::ValType;
 use wasmi::{CompilationMode, Config, EnforcedLimits, Engine, ExternType, Instance, Linker, Module, Store};
 
-/// What a module begins with.
+/// First bytes of a module.
 const MAGIC: &[u8] = b"\0asm";
 /// Calls within calls, and bytes of values on the stack.
 const DEPTH: usize = 512;
