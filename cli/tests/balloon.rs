@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Waits for a process to end. Returns its exit code, and what it says.
+/// Waits for a process to end. Returns its exit code, and its output.
 fn until_end(mut running: Running) -> (Option<i32>, String) {
     assert!(wait_until(LIMIT, || running.0.try_wait().unwrap().is_some()), "it does not end");
     let mut said = String::new();

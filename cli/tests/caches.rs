@@ -1,4 +1,4 @@
-//! `p4rack trace` and `p4rack cache` from end to end, and what they say of bad input.
+//! `p4rack trace` and `p4rack cache` from end to end, and their errors for bad input.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 

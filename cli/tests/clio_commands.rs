@@ -364,7 +364,7 @@ fn compiled(source: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     (folder, program, libraries)
 }
 
-/// Operations of each test with random ones: few, or what `P4RACK_OPERATIONS` says.
+/// Number of operations in each random test: few, or `P4RACK_OPERATIONS`.
 fn random_operations() -> String {
     std::env::var("P4RACK_OPERATIONS").unwrap_or_else(|_| "3000".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the help of `--scheme` says: the schemes of the generator's registry.
+//! Help of `--scheme`: the schemes of the generator's registry.
 
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::KvServer;

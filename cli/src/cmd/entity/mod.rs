@@ -1,4 +1,4 @@
-//! Commands on what a switch holds: what they share.
+//! Shared parts of commands on a switch's entities.
 //!
 //! ```text
 //!  table      entries
@@ -39,7 +39,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// How to connect with P4Runtime, for what it alone has. Errors: another protocol is asked for, which gives `reason`.
+    /// Options of a P4Runtime connection, for entities that BFRuntime lacks. Errors: another protocol is asked for,
+    /// which gives `reason`.
     pub fn p4runtime(&self, reason: &str) -> Result<ConnectOptions, CtrlError> {
         let target = self.target.for_switch(None);
         match target.protocol {
@@ -49,7 +50,7 @@ impl Options {
     }
 }
 
-/// What a write requires of an existing entity.
+/// A write's requirement on the existing entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// It must not exist.

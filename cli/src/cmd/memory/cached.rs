@@ -48,7 +48,7 @@ struct Trace {
     bytes: u64,
 }
 
-/// What came of a run.
+/// Result of a run.
 struct Outcome {
     statistics: Statistics,
     latencies: Histogram,

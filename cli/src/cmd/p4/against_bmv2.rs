@@ -32,7 +32,7 @@ pub struct Plan {
 /// Frames sent, as port and frame, sorted.
 type Frames = Vec<(u16, Vec<u8>)>;
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fate {
     /// Frames sent.

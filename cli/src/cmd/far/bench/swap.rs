@@ -17,7 +17,8 @@ pub(super) struct Swap {
 }
 
 impl Swap {
-    /// Swap of this many bytes, and a group whose memory has a limit. Errors: what it needs, and how to get it.
+    /// Swap of this many bytes, and a group whose memory has a limit. The error names a missing requirement, and how to
+    /// get it.
     pub(super) fn open(bytes: u64, limit_bytes: u64) -> Result<Swap, String> {
         if fs::read_to_string("/proc/swaps").unwrap_or_default().lines().count() > 1 {
             return Err(

@@ -8,7 +8,7 @@ use p4rack_wire::ipv4::{self, Ipv4, Udp};
 use p4rack_wire::{EtherType, MacAddr};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What is known of an operation beside its frames.
+/// Facts about an operation beside its frames.
 struct Known {
     nth: usize,
     /// Bytes of each packet that asks, by address.
@@ -49,7 +49,7 @@ pub fn operations(seen: &[Seen<'_>], udp_port: u16) -> Vec<Operation> {
                 answered: BTreeSet::new(),
                 packets: header.packets.into(),
             });
-            // A retry asks for what is missing, the first attempt for all.
+            // A retry requests the missing parts, the first attempt all.
             if header.attempt == 0 {
                 let bytes = if packet.kind == Kind::Atomic { 8 } else { header.length };
                 one.asked.insert(header.address, bytes);

@@ -33,7 +33,7 @@ type Set = (MacAddr, u64);
 /// A region: its compute node, and its number.
 type Region = (MacAddr, u16);
 
-/// What a transfer does for a request.
+/// A transfer's role in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Entry,

@@ -3,7 +3,7 @@
 use crate::cmd::sim::shown::Figure;
 use serde_json::Value;
 
-/// What stands at a path such as `/switch/queue_series`; nothing where nothing was measured or counted.
+/// The value at a path such as `/switch/queue_series`; `None` if it was neither measured nor counted.
 pub fn find<'a>(of: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('/').skip(1).try_fold(of, child)
 }
