@@ -1,4 +1,4 @@
-//! Cowbird's engine in a switch: what it serves is installed, gets its turns, and is removed again.
+//! Cowbird's engine in a switch: installs instances, gives them turns, and removes them again.
 
 use crate::deploy::{Desired, Extent, bring};
 use crate::error::CtrlError;
@@ -22,7 +22,7 @@ const GENERATOR: u32 = 0xc0b1;
 const RETRY: Duration = Duration::from_millis(200);
 /// Maximum attempts.
 const TRIES: u32 = 10;
-/// From one turn by packet-out to the next at least: what timers and a connection do without effort.
+/// Minimum interval of turns by packet-out, which timers and a connection keep without effort.
 const PACKET_OUT_PERIOD_MIN: Duration = Duration::from_millis(1);
 
 /// How long a compute node may give no answer, if its turns come often enough.
@@ -66,13 +66,13 @@ pub struct Engine {
     cowbird: Cowbird,
     /// Source of turns, and the queue pair that they address.
     tick: (Turns, u32),
-    /// The fields of what precedes a packet of ours: all 0, as the program itself is meant.
+    /// Fields of the header in front of our packets: all 0, which addresses the program itself.
     metadata: Vec<PacketMetadata>,
-    /// What is installed, by number of the instance.
+    /// Installed entries, by number of the instance.
     served: BTreeMap<u32, Vec<Update>>,
     /// Instances that get turns: the first ones.
     turns: u32,
-    /// Those that the packet generator was told of.
+    /// Instances for which the packet generator is configured.
     generated: u32,
     /// When the next turn by packet-out is due.
     due: Option<Instant>,
@@ -155,7 +155,7 @@ impl Engine {
         }
         let written = self.session.write(&self.schema, inserts).await;
         if let Err(CtrlError::Updates { failures }) = &written {
-            // What was refused is not there, or another's: queue pairs' numbers are drawn at random.
+            // A refused entry is absent or another instance's: queue pairs' numbers are drawn at random.
             let refused = |nth: usize| failures.iter().any(|failure| failure.number == nth + 1);
             for (_, insert) in inserts.iter().enumerate().rev().filter(|(nth, _)| !refused(*nth)) {
                 let _ = self.session.write(&self.schema, &[delete(insert.clone())]).await;
@@ -266,7 +266,7 @@ impl Engine {
         self.generate(turns).await
     }
 
-    /// Says to whom turns go.
+    /// Points turns at the first `turns` instances.
     async fn point(&mut self, turns: u32) -> Result<(), CtrlError> {
         if turns == self.turns {
             return Ok(());
@@ -316,7 +316,7 @@ impl Engine {
 
     /// Sends a frame to the program, until its reply comes.
     async fn ask(&mut self, frame: &[u8], instance: u32, side: u8) -> Result<Management, CtrlError> {
-        // What the program is told precedes the frame as fields.
+        // The program gets the header's values as fields in front of the frame.
         let payload = frame.get(2..).unwrap_or_default().to_vec();
         for _ in 0..TRIES {
             let packet = self.packet(payload.clone());
@@ -338,7 +338,7 @@ fn delete(insert: Update) -> Update {
     Update { r#type: update::Type::Delete.into(), ..insert }
 }
 
-/// What a frame refuses, if it does: replies that come twice, and those of other protocols, refuse nothing.
+/// The request that a frame refuses, if any. Repeated replies and frames of other protocols refuse nothing.
 fn refusal(frame: &[u8]) -> Option<Lost> {
     let packet = frame::parse(frame, false).ok()?.packet;
     match packet.extension {

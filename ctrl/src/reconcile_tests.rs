@@ -52,7 +52,7 @@ fn multicast(id: u32, class: &[u8]) -> Entity {
     entity(EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type }))
 }
 
-/// What a state consists of before its references are made to fit.
+/// Parts of a state before its references are made to fit.
 #[derive(Clone, Debug)]
 struct Seed {
     members: BTreeMap<u32, u8>,

@@ -34,7 +34,7 @@ fn update(kind: update::Type, entity: Entity) -> Update {
     Update { r#type: kind as i32, entity: Some(entity) }
 }
 
-/// What a dry run would change.
+/// Number of changes in a dry run.
 async fn differences(desired: &Desired, target: &ConnectOptions) -> usize {
     let mut count = usize::MAX;
     let note = |step| {

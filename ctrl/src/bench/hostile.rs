@@ -151,7 +151,7 @@ fn call(out: &mut Vec<u8>, number: u32, path: &str, messages: &[Vec<u8>], ends: 
     }
 }
 
-/// What each behaviour sends.
+/// Requests of each behaviour.
 struct Words {
     read: Vec<u8>,
     stream: Vec<u8>,

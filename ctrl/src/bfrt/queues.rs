@@ -15,9 +15,9 @@ use p4rack_p4rt::bfrt_proto as bfrt;
 /// A rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Thousands of bits per second, and bytes that may leave at once.
+    /// Rate in kbit/s, and burst in bytes.
     Kilobits(u32, u32),
-    /// Frames per second, and frames that may leave at once.
+    /// Rate in frames per second, and burst in frames.
     Frames(u32, u32),
 }
 
@@ -44,7 +44,7 @@ pub struct Queue {
     pub drops: u64,
 }
 
-/// What to change of a queue; `None` stays.
+/// Changes of a queue; `None` stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueChange {
     /// Whether it is served.

@@ -1,4 +1,4 @@
-//! Reads of what P4Runtime's entities name.
+//! Reads the objects that P4Runtime's entities name.
 
 use super::groups::Group;
 use super::sessions::Session;

@@ -167,7 +167,7 @@ impl Link {
         }
     }
 
-    /// What gives a value set its members, each an entry.
+    /// Updates that give a value set its members, each an entry.
     async fn members_updates(&mut self, kind: v1::update::Type, given: &v1::ValueSetEntry) -> Updates {
         if kind != v1::update::Type::Modify || given.value_set_id == 0 {
             let message = "a value set always exists: MODIFY replaces its members".to_owned();
