@@ -350,8 +350,8 @@ impl Device {
         }
     }
 
-    /// Sends the digest lists that are due to the primary of every role. Returns when the next one is due. A list that
-    /// reaches nobody is lost; the program's next digests with the same values are sent again after the
+    /// Sends the digest lists that are due to the primary of every role. Returns when the next one is due. A list
+    /// without a receiver is lost; the program's next digests with the same values are sent again after the
     /// acknowledgement has timed out.
     pub async fn send_digests(&self, now: Nanos) -> Option<Nanos> {
         let program = self.programs.read().await.running.clone()?;

@@ -24,11 +24,11 @@ const TYPE: &str = "/stratum.P4RoleConfig";
 pub struct Refusal {
     /// Canonical gRPC code.
     pub code: Code,
-    /// What is wrong, and what to do about it.
+    /// The problem, and what to do about it.
     pub message: String,
 }
 
-/// What a role may access.
+/// Objects that a role may access.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// The config as given.

@@ -26,7 +26,7 @@ pub struct Programs {
     pub running: Option<Arc<Program>>,
     /// The program that VERIFY_AND_SAVE saved.
     pub saved: Option<Candidate>,
-    /// Programs whose switch has what P4Runtime does not show, so that no other program can take it over.
+    /// Programs whose switch has state that P4Runtime does not show, so that no other program can take it over.
     apart: Mutex<Vec<Weak<Program>>>,
 }
 
