@@ -41,7 +41,7 @@ pub struct Program {
     /// Digests to which the controller has subscribed.
     digests: Mutex<Digests>,
     digest_ids: Vec<u32>,
-    /// What controllers call the values of translated types.
+    /// Controllers' names for the values of translated types.
     pub(crate) names: Names,
     /// What refers to what.
     ledger: Mutex<Ledger>,

@@ -165,7 +165,7 @@ pub fn all(
     }
 }
 
-/// A Read in parts: what has not been read, and the results so far.
+/// A Read in parts: the entities not yet read, and the results so far.
 pub struct Reading {
     program: Arc<Program>,
     allowed: Allowed,
@@ -216,7 +216,7 @@ impl Reading {
         }
     }
 
-    /// A job of this many turns. It returns the rest of the Read and what it found.
+    /// A job of this many turns. It returns the rest of the Read and the results.
     pub fn part(
         mut self,
         turns: usize,

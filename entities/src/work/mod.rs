@@ -64,7 +64,7 @@ pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Answer, UpdateError> +
 
 /// Results of a query.
 pub struct Answer {
-    /// What was found.
+    /// The results.
     pub found: Found,
     /// Query for the rest.
     pub next: Option<Query>,
