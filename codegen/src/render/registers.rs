@@ -2,8 +2,8 @@
 //!
 //! A protocol declares registers in TOML: the content of a cell, the accesses to it, and which frame uses which access.
 //! The template `register` of an architecture makes P4 of a declaration. The result is itself a partial, so a
-//! declaration may use terms and values of its protocol; the protocol's templates place it by `{{>
-//! PROTOCOL/FOLDER/REGISTER}}`, or `{{> PROTOCOL/REGISTER}}` where all architectures have the same one.
+//! declaration may use terms and values of its protocol; the protocol's templates place it by
+//! `{{> PROTOCOL/FOLDER/REGISTER}}`, or `{{> PROTOCOL/REGISTER}}` where all architectures have the same one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
