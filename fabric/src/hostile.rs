@@ -45,7 +45,7 @@ pub enum Attack {
     WrongDemand,
     /// Repeats control frames that it sent or heard, and makes up grants for others.
     Replay,
-    /// Gives back what it never held: sends RSVs with demand 0.
+    /// Gives back slots that it never held: sends RSVs with demand 0.
     Release,
     /// Sends random bytes, truncated or randomly filled PL2 headers, random EtherTypes, and frames with
     /// others' source addresses.

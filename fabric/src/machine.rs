@@ -50,10 +50,10 @@ pub trait Machine: Send {
     /// Where its bytes are written: `()` if it has none.
     type Buffer;
 
-    /// Handles what the link has brought. `received_at` is the time at which the kernel or the NIC saw it.
+    /// Handles a message from the link. `received_at` is the time at which the kernel or the NIC saw it.
     fn handle_link(&mut self, received: Self::Received<'_>, received_at: Nanos, now: Nanos);
 
-    /// Does what is due, such as repeating unanswered requests. The following polls return what became ready.
+    /// Does due work, such as repeating unanswered requests. The following polls return what became ready.
     fn handle_timeout(&mut self, _now: Nanos) {}
 
     /// Writes the next thing for the link over `out`. Call it when the link is free, until it returns `None`: then nothing is

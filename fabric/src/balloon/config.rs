@@ -35,7 +35,8 @@ pub struct Config {
     pub silent_probes: u32,
     /// Times that a grant is sent before its node is given up, and another one is asked.
     pub grants_max: u32,
-    /// Times that a request is granted anew, at another place or in another epoch, before it is refused.
+    /// Times that a request is granted again, at another place or in another epoch, before it is
+    /// refused.
     pub moves_max: u32,
     /// Longest time for which a service that starts waits for the nodes' reports.
     pub grace: Nanos,

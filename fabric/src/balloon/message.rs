@@ -171,7 +171,7 @@ pub struct Command {
 /// A command to a memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Take commands of this term only, or a larger one, and report what is lent.
+    /// Take commands of this term only, or a larger one, and report the lent extents.
     Join {
         /// Of this question. The answer has the same.
         nonce: u64,

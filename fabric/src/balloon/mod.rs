@@ -23,7 +23,7 @@
 //! - **Every grant and every fence has an [`Epoch`]** of its own, larger than all before. A node refuses a command with
 //!   a smaller epoch than the last one for these bytes, so commands may be lost, late, repeated and reordered.
 //! - **The service keeps nothing.** When it starts, it joins the nodes, which report their extents and the holders. Its
-//!   [`Term`] is larger than that of the services before it, whose commands no node takes any more. A service that
+//!   [`Term`] is larger than that of the services before it, whose commands no node takes any longer. A service that
 //!   learns of a larger term has ended.
 //! - **A memory node that starts anew** is another instance. Its extents are lost, and their holders learn so when they renew.
 //! - **A memory node has one number** in a term. Joined under a second one, it refuses: its bytes would be lent twice.

@@ -2,7 +2,7 @@
 //! other extent has or had.
 //!
 //! - **Revoking** removes the region and makes the token worthless: each later packet with the key is refused, those of messages under way
-//!   too, and no queue pair is added to the domain any more. Existing queue pairs stay, so that their peers get these
+//!   too, and no queue pair is added to the domain any longer. Existing queue pairs stay, so that their peers get these
 //!   refusals.
 //! - **Zeroing** gives the bytes back. That may take long, so the driver takes them ([`PoolExtents::next_withdrawn`]), drops them where no
 //!   packet waits, and says so. The next extent has bytes of its own, which begin as zeros.

@@ -195,7 +195,8 @@ mod tests {
         frame
     }
 
-    /// Only a host's own address leaves it, and only what is for it comes in, up to the longest frame.
+    /// Only frames with a host's own source address leave it, and only frames for it come in, up to the
+    /// longest frame.
     #[test]
     fn addresses_and_lengths_are_checked_both_ways() {
         let station = Station { mtu: 100, ..Station::new(OWN, 0) };

@@ -35,7 +35,7 @@ struct Scheduled<S> {
 pub(crate) struct Nic<C, S> {
     rate: WireRate,
     catch_up: Nanos,
-    /// Time at which the wire has finished what was sent.
+    /// Time at which the wire has finished the sent frames.
     free_at: Nanos,
     /// Control frames with the times from which they may leave.
     control: VecDeque<(C, Nanos)>,

@@ -216,8 +216,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// Everything is done as if one request came after the other, in whatever order queue pairs answer; nothing outside of keys,
-    /// rings and regions is touched. A new engine may come at any time: it begins with the writes, so reads may bring what later
-    /// ones left.
+    /// rings and regions is touched. A new engine may come at any time: it begins with the writes, so reads may return
+    /// the result of later ones.
     #[test]
     fn requests_are_done_as_if_one_after_the_other(
         rounds in asks(), seed in any::<u64>(), small in any::<bool>(), pause_reads in any::<bool>(), restarts in any::<bool>(),

@@ -212,7 +212,7 @@ impl Destination {
         first
     }
 
-    /// Recomputes what is due next after a change.
+    /// Recomputes the next due work after a change.
     fn look(&mut self) {
         let mut due = self.leave_at().unwrap_or(Nanos::MAX);
         for burst in &self.bursts {
@@ -318,9 +318,9 @@ impl Destination {
     }
 
     /// Number of frames at the front of the queue that fit into the slots of `burst`, whose turn it is: those
-    /// it was requested for, and short ones that came since. Later bursts then cover what follows. The switch counts
-    /// bytes. Other bursts may have taken the frames that this one was requested for; frames that don't fit wait for
-    /// the next burst.
+    /// it was requested for, and short ones that came since. Later bursts then cover the frames behind it. The switch
+    /// counts bytes. Other bursts may have taken the frames that this one was requested for; frames that don't fit wait
+    /// for the next burst.
     pub fn fitting(&mut self, burst: &Burst, slots: Slots) -> u16 {
         let room = u64::from(burst.demand) * slots.bytes / slots.parts.max(1);
         let (mut taken, mut frames) = (0, 0);

@@ -106,7 +106,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Offers it no more. Returns what was offered.
+    /// Offers it no more. Returns the offered regions.
     pub fn remove(&self, memory: &mut Regions) -> Vec<Region> {
         let is_own =
             |memory: &Regions, key| memory.get(key).is_some_and(|region| region.domain == self.domain);

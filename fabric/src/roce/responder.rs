@@ -8,8 +8,8 @@
 //!
 //! Responses leave in order. A READ's payload is read from memory packet by packet as its response leaves, so a long response
 //! occupies no buffer, and a later WRITE may overtake it: the standard promises otherwise only for requests that wait for
-//! the READ's completion. A request that can't be executed is refused with a NAK, and all later ones with the same NAK: the
-//! connection has to be set up anew.
+//! the READ's completion. A request that can't be executed is refused with a NAK, and all later ones with the same NAK:
+//! the connection has to be set up again.
 
 use super::config::{Config, Connection};
 use super::memory::{Access, Denied, Memory, Modify, Place};

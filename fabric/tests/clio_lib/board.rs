@@ -48,7 +48,7 @@ pub struct Board {
     answers: VecDeque<(usize, Vec<u8>)>,
     /// Executions, by kind's number.
     pub executed: BTreeMap<u8, u64>,
-    /// Answers that repeated what was executed before.
+    /// Answers that repeated earlier executions.
     pub repeated: u64,
     pub nacks: u64,
     pub busy: u64,

@@ -1,4 +1,4 @@
-//! Threads that read, write and modify words in random order, and whether one order explains what they found.
+//! Threads that read, write and modify words in random order, and a check that one order explains their results.
 
 use crate::board::Moods;
 use crate::real::Real;

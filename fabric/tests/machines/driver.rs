@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// An answer arrives this long after what it answers.
+/// An answer arrives this long after its request.
 const DELAY: Nanos = Nanos(1_000);
 /// Polls of a turn at most.
 const POLLS_MAX: usize = 20_000;
@@ -154,7 +154,7 @@ impl<R: Rig> Driver<R> {
         Ok(())
     }
 
-    /// Lets the machine do what is due, until its next call is later.
+    /// Runs the machine's due work, until its next call is later.
     fn turn(&mut self) -> Result<(), String> {
         for _ in 0..TURNS_MAX {
             let machine = self.rig.machine();

@@ -68,7 +68,7 @@ fn grant(frame: &[u8]) -> Option<Vec<u8>> {
     Some(grant)
 }
 
-/// An endpoint and a switch that grants what it asks for.
+/// An endpoint and a switch that grants its requests.
 pub struct Frames(Endpoint);
 
 impl Frames {

@@ -357,7 +357,7 @@ impl Rig for Engine {
     type Machine = cowbird::Engine;
     type Mail = (u32, Outcome);
     const NAME: &'static str = "engine";
-    // Adapters repeat what is lost, and outcomes come in order.
+    // Adapters repeat lost packets, and outcomes come in order.
     const LOSES: bool = false;
     // It looks at rings as long as they are served.
     const RESTS: bool = false;

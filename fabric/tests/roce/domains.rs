@@ -34,7 +34,7 @@ fn read(key: u32, address: u64) -> Request {
     Request::Read { key, address, bytes: 8 }
 }
 
-/// Carries frames both ways until there are none, and returns what ended at adapter 0.
+/// Carries frames both ways until there are none, and returns completions at adapter 0.
 fn settle(network: &mut Network) -> Vec<(u32, Completion)> {
     let (mut frame, mut moved) = (Vec::new(), true);
     while std::mem::take(&mut moved) {

@@ -127,7 +127,7 @@ impl Network {
         }
     }
 
-    /// Sends what the adapters have to send and fetches what ended.
+    /// Sends the adapters' frames and fetches their completions.
     pub fn poll(&mut self) {
         let mut frame = Vec::new();
         for node in 0..2 {

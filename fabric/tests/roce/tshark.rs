@@ -71,7 +71,7 @@ fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     capture.bytes().to_vec()
 }
 
-/// The iCRC bit by bit, as the standard's text has it.
+/// The iCRC bit by bit, as in the standard's text.
 fn icrc(frame: &[u8]) -> u32 {
     let mut packet = frame[14..frame.len() - 4].to_vec();
     for at in [1, 8, 10, 11, 26, 27, 32] {

@@ -144,9 +144,9 @@ impl Balloon {
         }
     }
 
-    /// A node has joined under another number. One that is named twice by mistake is found at the start, or when it starts anew and joins
-    /// under its second number: the extents under its first one are gone. Apart from that, the way to a node may lead to another one for a
-    /// while, and the others are served on.
+    /// A node has joined under another number. One that is named twice by mistake is found at the start, or when it
+    /// restarts and joins under its second number: the extents under its first one are gone. Apart from that, the way
+    /// to a node may lead to another one for a while, and the others are served on.
     fn handle_other_number(&mut self, number: u16, instance: u64, nonce: u64, other: u16) {
         if other >= self.config.nodes || other == number {
             self.counters.nonsense += 1;
@@ -207,7 +207,7 @@ impl Balloon {
         granting.into_iter().for_each(|wanted| self.place_anew(wanted));
     }
 
-    /// Takes over what a node has reported.
+    /// Takes over a node's report.
     fn find(&mut self, node: u16, report: Report) -> Vec<Place> {
         let mut places = Vec::with_capacity(report.extents.len());
         for Reported { start, bytes, epoch, lent } in report.extents {

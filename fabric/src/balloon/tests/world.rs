@@ -235,7 +235,7 @@ impl<S: Store> World<S> {
         }
     }
 
-    /// Lets the services do what is due.
+    /// Runs the services' due work.
     fn turn(&mut self) {
         let mut sent = Vec::new();
         for (id, service) in &mut self.services {
@@ -319,7 +319,7 @@ impl<S: Store> World<S> {
             Reply::Opened(_) => holder.is_open = true,
             Reply::Reserved(lent) => {
                 let first = *holder.replies.entry(lent.number).or_insert(lent.extent);
-                // A later service grants again what was lost before it started.
+                // A later service may grant again an extent that was lost before it started.
                 if first != lent.extent && first.epoch.term == lent.extent.epoch.term {
                     self.problem = Some(format!("a repeated request got {:?} and {first:?}", lent.extent));
                 } else if is_awaited {
@@ -353,7 +353,7 @@ impl<S: Store> World<S> {
             Reply::Refused(Refusal::NoSession | Refusal::OldInstance) => self.begin_anew(nth),
             Reply::Refused(Refusal::Starting | Refusal::Repeated | Refusal::Superseded) => {}
             Reply::Refused(Refusal::Online) if is_awaited => {
-                // Only a service that has started anew does not know that it is offline.
+                // Only a service that has restarted does not know that it is offline.
                 if let Ask::Return(extent) = ask {
                     self.send(nth, Ask::Offline(extent));
                 }

@@ -243,7 +243,7 @@ impl Processes {
         Ok(Grant { space: Space { pid, epoch }, token })
     }
 
-    /// Takes no more requests of a process, and gives back what is still promised to it. Returns whether it was alive.
+    /// Stops taking requests of a process, and gives back its unused reservations. Returns whether it was alive.
     pub fn end(&mut self, space: Space, pages: &mut Pages) -> bool {
         let Some(process) = self.get_mut(space).filter(|process| process.is_alive()) else { return false };
         for (size, _) in PageSize::ALL {

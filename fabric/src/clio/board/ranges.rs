@@ -73,7 +73,7 @@ impl Ranges {
         Some(all)
     }
 
-    /// Makes a range what `kind` says, free if it is `None`, whatever its pages were.
+    /// Sets the kind of a range, or frees it if `kind` is `None`, whatever its pages were.
     pub fn set(&mut self, range: Range<u64>, kind: Option<Kind>) {
         self.cut_out(&range);
         let Range { mut start, mut end } = range;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        /// The ranges are what a plain array of pages would be, and gaps are found where the array has them.
+        /// The ranges agree with a plain array of pages, and gaps are found where the array has them.
         #[test]
         fn ranges_are_pages(steps in prop::collection::vec((1..PAGES, 0u64..9, kind()), 0..60), at in 1..PAGES, pages in 1u64..6) {
             let (mut ranges, mut array) = (Ranges::new(), [None; PAGES as usize]);

@@ -307,7 +307,7 @@ impl Client {
         self.orders[usize::from(request.thread)].finish(slot, |slot| starting.push_back(slot));
     }
 
-    /// Takes what a request has in flight out of the windows.
+    /// Removes a request's packets in flight from the windows.
     pub(super) fn settle(&mut self, slot: u16) {
         let request = &mut self.requests[usize::from(slot)];
         self.boards[usize::from(request.board)].window.left(request.give_up());

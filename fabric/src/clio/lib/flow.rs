@@ -123,7 +123,7 @@ impl Client {
         };
         let request = &self.requests[usize::from(slot)];
         let status = Status::of(header.code)?;
-        // A READ's answers come in packets of their own: their addresses say what they have.
+        // A READ's answers come in packets of their own: their addresses identify the parts.
         let nth = match request.what.act {
             Act::Read => {
                 let at = header.address.checked_sub(request.what.address)?;

@@ -161,7 +161,7 @@ fn an_id_that_comes_round_again_replaces_its_answer() {
     assert_eq!(reads(&node), (5, 1));
 }
 
-/// The end of a session frees what waits for it, and nothing of others.
+/// The end of a session frees its waiting messages, and none of others.
 #[test]
 fn the_end_of_a_session_frees_its_place() {
     let mut node = node(Config { answer_bytes_max: 24, ..Config::default() });

@@ -1,4 +1,4 @@
-//! Compute and memory nodes that start again, refuse, or lose what opens a session.
+//! Compute and memory nodes that restart, refuse, or lose the opening of a session.
 
 use super::compute::{self, Outcome, Request};
 use super::memory::{self, Region, Rights};
@@ -289,7 +289,8 @@ fn who_only_writes_learns_it_too() {
     assert_eq!((node.counters().unconfirmed, openings), (1, 4), "once and three times again");
 }
 
-/// Without a session, what waits ends when it would have ended with one: reads after a timeout, writes after their retries.
+/// Without a session, waiting requests end when they would have ended with one: reads after a timeout, writes after
+/// their retries.
 #[test]
 fn without_a_session_everything_ends() {
     let (mut node, timeout) = (compute(1), compute::Config::default().timeout);

@@ -1,4 +1,4 @@
-//! Random demands against what the paper promises, and each check against a scheduler that breaks the promise.
+//! Random demands against the paper's promises, and each check against a scheduler that breaks the promise.
 
 use super::*;
 use proptest::prelude::*;

@@ -14,7 +14,7 @@ use p4rack_wire::ethernet::overhead::wire_bytes;
 const SENT_PATIENCE: u64 = 64;
 
 impl Endpoint {
-    /// Does what is due at each destination.
+    /// Does due work at each destination.
     pub(super) fn handle_due(&mut self, now: Nanos) {
         let mut idle = false;
         for at in 0..self.active.len() {

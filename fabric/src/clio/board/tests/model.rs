@@ -167,7 +167,7 @@ impl Model {
         Ok(&mut contents[at as usize..at as usize + bytes as usize])
     }
 
-    /// Sends a packet of the fast path, and says what is wrong with its answer.
+    /// Sends a packet of the fast path; the error describes a wrong answer.
     fn send(&mut self, process: usize, header: Header, data: Vec<u8>) -> Result<(), String> {
         let (status, answer, found) = self.rig.ask(&header, &data);
         let key = (process, header.id, header.index);
@@ -343,7 +343,7 @@ proptest! {
 const RUNS: usize = 100;
 
 /// The model finds each planted bug by its effect. The last number is a floor for the runs that find it: about
-/// half of what was seen.
+/// half of the runs that did.
 #[test]
 fn planted_bugs_are_found() {
     let problems = |plant, zeroes, index| -> Vec<String> {
