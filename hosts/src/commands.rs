@@ -1,4 +1,4 @@
-//! How other threads reach what one thread owns: they send it what to do, and wake it.
+//! Access to one thread's state from other threads: they send it jobs, and wake it.
 
 use p4rack_netdev::wait::Waker;
 use std::io;
@@ -69,7 +69,7 @@ impl<T> Commands<T> {
         self.handle.clone()
     }
 
-    /// Makes it unreadable until the next command comes. Take what waits afterwards.
+    /// Makes it unreadable until the next command comes. Take the waiting jobs afterwards.
     pub(crate) fn clear(&self) {
         self.handle.waker.clear();
     }

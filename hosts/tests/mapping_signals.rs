@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const BYTES: u64 = 4 << 20;
-/// Names what a process of these tests does.
+/// Names the role of a process of these tests.
 const ROLE: &str = "P4RACK_MAPPING_ROLE";
 
 /// Memory that is lost at some time.

@@ -391,7 +391,7 @@ fn reserved_memory_is_reached_with_its_token_alone_and_by_one_queue_pair() {
         assert_eq!(client.one(outside.qpn, read(&public)), Outcome::Failed(Failure::RemoteAccess));
         let guessed = draw_token().unwrap();
         assert!(attach(&mut client, Some(&guessed)).unwrap_err().to_string().contains("no reservation"));
-        // The next queue pair takes the place of the first, whose requests get nowhere any more.
+        // The next queue pair takes the place of the first, whose requests go nowhere from then on.
         let second = attach(&mut client, Some(&mine.token)).unwrap();
         assert_eq!(client.one(second.qpn, read(&mine.offers[1])), Outcome::Read(bytes));
         let (peers, key) = ([first.connection.peer_qpn, second.connection.peer_qpn], mine.offers[1].key);

@@ -35,7 +35,7 @@ pub enum Phase {
     Starting,
     /// It lends.
     Serving,
-    /// It lends nothing any more, for this reason.
+    /// It has stopped lending, for this reason.
     Ended(String),
 }
 

@@ -228,7 +228,7 @@ impl Server {
         })
     }
 
-    /// Begins the process whose memory is offered to all. Returns what the set-up service offers.
+    /// Begins the process whose memory is offered to all. Returns the set-up service's offer.
     pub fn offer(&mut self) -> Result<Offer, BoardError> {
         // It may allocate as much again: frames are taken at the first access.
         // Ranges that clients share with it stay when they end, as do their allocations in it.
@@ -337,7 +337,7 @@ impl Host {
         Ok(true)
     }
 
-    /// Does what is due of the slow path.
+    /// Runs due work of the slow path.
     fn go_on(&mut self) {
         let now = clock::now();
         if self.board.next_timeout().is_some_and(|due| due <= now) {
@@ -373,7 +373,7 @@ impl Host {
         }
     }
 
-    /// Sends what waits. Answers to the server itself go to `own`.
+    /// Sends waiting packets. Answers to the server itself go to `own`.
     fn send(&mut self, mut own: Option<&mut Client>) {
         let now = clock::now();
         while let Some(sent) = self.board.poll_link(now, &mut self.out) {

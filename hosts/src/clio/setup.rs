@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 /// Data bytes that the longest packet may have: a datagram has room for no more.
 const MTU_BYTES: RangeInclusive<u32> = 64..=65_000;
 
-/// Times for which a board may remember what it has executed: clients take their TIMEOUT from it.
+/// Times for which a board may remember executed requests: clients derive their TIMEOUT from it.
 const MEMORY_NS: RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
 
 /// A client's request to a board.
@@ -56,7 +56,7 @@ pub struct Attached {
     pub page_size: PageSize,
     /// Data bytes of the longest packet.
     pub mtu_bytes: u32,
-    /// How long the board remembers what it has executed.
+    /// How long the board remembers executed requests.
     pub memory: Nanos,
     call: Call<AttachResponse>,
 }

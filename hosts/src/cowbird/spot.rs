@@ -229,7 +229,7 @@ impl Spot {
         same.flat_map(|tenant| &tenant.ranges).any(|one| share(*one, range))
     }
 
-    /// Serves a compute node no more.
+    /// Stops serving a compute node.
     pub fn remove(&mut self, number: u32) {
         if let Some(tenant) = self.tenants.remove(&number) {
             self.free(&tenant);

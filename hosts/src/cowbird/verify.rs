@@ -65,7 +65,7 @@ pub enum VerifyError {
     /// Responses came in another order than requests.
     #[error("responses came out of order: {0:?} instead of {1:?}")]
     Order(RequestId, Option<RequestId>),
-    /// Nothing can come any more.
+    /// No more results can come.
     #[error("{0} requests under way are not done")]
     Lost(u64),
     /// Nothing came.
@@ -84,7 +84,7 @@ impl VerifyError {
 pub struct News {
     /// No further reads and writes: each record is read once more.
     pub over: AtomicBool,
-    /// The remote memory is lost: nothing comes any more.
+    /// The remote memory is lost: no more results come.
     pub lost: AtomicBool,
 }
 
@@ -254,7 +254,7 @@ impl Checker<'_> {
     }
 }
 
-/// Checks what a read has brought. Errors: it is older or newer than it can be, or not whole.
+/// Checks a read's bytes. Errors: it is older or newer than it can be, or not whole.
 fn check(records: &mut Records, record: u64, least: u64, bytes: &[u8]) -> Result<(), VerifyError> {
     match version_of(record, bytes) {
         Some(version) => {

@@ -167,7 +167,7 @@ impl EdmPort {
         &self.config
     }
 
-    /// Reads what has come, at most a batch, and hands each message with the number of its sender to a node.
+    /// Reads received frames, at most a batch, and hands each message with the number of its sender to a node.
     pub fn receive(&mut self, node: &mut impl EdmMachine) -> Result<(), EdmPortError> {
         let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)].mac, self.config.ether_type);
         let (numbers, stats) = (&self.numbers, &mut self.stats);

@@ -67,7 +67,7 @@ impl Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // SAFETY: the mapping is of `new`, and nothing of this module refers to it any more. A program must not use
+        // SAFETY: the mapping is of `new`, and nothing in this module refers to it afterwards. A program must not use
         // addresses of a range that has ended.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }

@@ -113,7 +113,7 @@ unsafe fn writes(_: *mut libc::c_void) -> bool {
     true
 }
 
-/// Does what SIGBUS did before.
+/// Runs the former action of SIGBUS.
 ///
 /// # Safety
 /// As [`handle`].

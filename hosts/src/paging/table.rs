@@ -18,7 +18,7 @@ pub enum State {
     /// A thread works on it.
     #[default]
     Moving,
-    /// In place, protected, as the region has it.
+    /// In place, protected, with the region's content.
     Clean,
     /// In place, writable, with a twin.
     Dirty,

@@ -28,7 +28,7 @@ enum Doing {
     Discards(u32),
 }
 
-/// The works of a thread: the next one, and which of its operations, with what it has read.
+/// The works of a thread: the next one, and its next operation, with the bytes read so far.
 #[derive(Clone, Debug, Default)]
 struct Works {
     works: Vec<(Work, Changed)>,

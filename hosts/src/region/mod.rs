@@ -11,8 +11,8 @@
 //!   thread. A keeper, a thread of the region, ends requests under way when no other thread waits for them.
 //! - **Writes** are local. Blocks are written back when the policy drops them, and by [`RemoteRegion::flush`]. Dropping a region
 //!   flushes nothing.
-//! - **A loss** ends the region: every later access is an error. Writes that were not flushed are gone, so what remote memory has is no
-//!   state that the program has seen.
+//! - **A loss** ends the region: every later access is an error. Writes that were not flushed are gone, so the program
+//!   has never seen the state of remote memory.
 //! - **Other users** of the same remote bytes are not seen, and do not see unflushed writes.
 //!
 //! Each block's part of an access takes effect in one step; an access to several blocks does not.
@@ -358,7 +358,7 @@ impl RemoteRegion {
 /// Parts of an access that wait.
 type Window = [Option<Part>; WINDOW];
 
-/// Copies what has arrived of parts that had to wait. Those behind them are asked for in the meantime.
+/// Copies the parts that had to wait and have arrived. Those behind them are asked for in the meantime.
 #[cold]
 fn copy_late(
     local: &mut Local,

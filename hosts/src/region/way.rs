@@ -66,7 +66,7 @@ impl Transport {
         self.remote
     }
 
-    /// Submits what is asked for, then waits for ends, at most `wait`. A loss is noted in `local`.
+    /// Submits pending requests, then waits for completions, at most `wait`. A loss is noted in `local`.
     pub fn drive(&mut self, local: &Mutex<Local>, wait: Nanos) {
         self.submit(local);
         let until = if wait == Nanos::ZERO { wait } else { self.remote.now() + wait };
@@ -158,7 +158,7 @@ impl Transport {
                 }
                 (Request::WriteBack { .. }, Outcome::Written) => None,
                 (_, Outcome::Failed(status)) => Some(status),
-                // The other end answers what was not asked for.
+                // The other end's answer doesn't fit the request.
                 _ => Some(Status::BadOperation),
             };
             taken.failed = worse(taken.failed, failed);

@@ -285,7 +285,7 @@ impl<M: Memory> RocePort<M> {
         self.pace.map_or(Nanos::ZERO, |(_, free_at)| free_at.saturating_sub(AHEAD))
     }
 
-    /// Sends what the adapter has ready and the link has room for.
+    /// Sends the adapter's frames as far as the link has room.
     fn send(&mut self) {
         let now = clock::now();
         loop {

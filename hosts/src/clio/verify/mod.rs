@@ -217,7 +217,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Compares what has ended. Returns whether anything has.
+    /// Compares completed operations. Returns whether anything has.
     fn poll(&mut self, until: Nanos, done: &mut Verified) -> Result<bool, VerifyError> {
         let Memory { session, wanted, .. } = self;
         let (mut any, mut result) = (false, Ok(()));

@@ -1,5 +1,5 @@
-//! Decides which pages are in place and which move: without memory, I/O or threads. The driver carries out what is
-//! asked for, under a lock of its own around each call.
+//! Decides which pages are in place and which move: without memory, I/O or threads. The driver executes the steps,
+//! under a lock of its own around each call.
 //!
 //! ```text
 //!                 fault                      fault that writes
