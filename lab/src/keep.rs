@@ -120,7 +120,8 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     ended
 }
 
-/// Ends what `exec` has left in the rack's namespaces, which last as long as a process is in them.
+/// Ends processes that `exec` has left in the rack's namespaces, which last as long as a process is in
+/// them.
 fn end_residents(network: &Network) {
     let resides = |process: &Pid| network.namespaces().any(|ns| ns.has_process(process.pid));
     let kill_ns = sys::monotonic_ns() + RESIDENTS.as_nanos() as u64;

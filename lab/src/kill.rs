@@ -35,7 +35,7 @@ pub(crate) struct Killed {
 }
 
 /// Kills the host's agent in the middle of its work. In counter mode, takes back its reservations a second
-/// later. The sending program keeps running in vain, so its offered load still counts.
+/// later. The sending program keeps running to no effect, so its offered load still counts.
 pub(crate) fn run(
     running: &mut Running<'_>,
     host: &str,
@@ -63,7 +63,7 @@ pub(crate) fn run(
     Ok(Killed { host: host.to_owned(), kill_ns, reset_ns })
 }
 
-/// Makes the switch take back what the dead host left reserved towards the receiver.
+/// Makes the switch take back the dead host's reservations towards the receiver.
 fn reset(running: &Running<'_>, command: &[&str], host: &str) -> Result<(), LabError> {
     let receiver = running.rack.workload.as_ref().map_or("", |workload| workload.ends().0);
     let mut args: Vec<OsString> = command.iter().map(OsString::from).collect();

@@ -33,7 +33,7 @@ pub(crate) struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Starts what offers `bytes` bytes, to all clients or to one that reserves them, and an engine if the way has one.
+    /// Starts a server of `bytes` bytes, to all clients or to one that reserves them, and an engine if the way has one.
     pub(crate) fn serve(&self, bytes: u64, shared: bool) -> Result<Vec<Process>, LabError> {
         match self.way.definition().service {
             Service::None => Ok(Vec::new()),

@@ -23,7 +23,7 @@ use std::path::Path;
 
 /// The line that reports that a region is open, with its number among the percentages. The answer is when its mixes begin.
 pub(super) const OPEN: &str = "open";
-/// Time between two looks at what has come, beside operations.
+/// Time between two looks for completions, beside operations.
 const LOOK: Nanos = Nanos::from_millis(20);
 /// Time that other clients may take for their records before one is killed.
 const OTHERS: Nanos = Nanos::from_secs(120);
@@ -48,7 +48,7 @@ pub enum Fate {
     Holds,
     /// It works until it is killed.
     Dies,
-    /// It works until it has this many more extents of the pool, and looks at what is in them.
+    /// It works until it has this many more extents of the pool, and inspects their content.
     Takes(u64),
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Outcome {
     pub report: ClientReport,
     /// The same order.
     pub caches: Vec<CacheReport>,
-    /// All records at the end, in a region opened anew.
+    /// All records at the end, in a newly opened region.
     pub contents: Contents,
     /// Extents of its region, if it has any.
     pub claims: Vec<Claim>,

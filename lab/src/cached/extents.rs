@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Longest time for the service to start, and for an extent to come.
 const START: Duration = Duration::from_secs(60);
-/// Time between two tries to get an extent, and two looks at what is to be done.
+/// Time between two tries to get an extent, and two looks for orders.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Orders to the thread.

@@ -93,7 +93,7 @@ fn ask<T>(
     }
 }
 
-/// Looks at all bytes of an extent, writes them, and reads them again. Counts what differs in `taken`.
+/// Looks at all bytes of an extent, writes them, and reads them again. Counts differences in `taken`.
 pub(super) fn inspect(extent: &mut Extent, taken: &mut Taken) -> Result<(), LabError> {
     let session = &mut extent.session;
     let (address, bytes) = session.range();

@@ -161,7 +161,7 @@ fn one(
     let mut running = Running::start(rack, &options.path, network, scheme, None, progress)?;
     let index = running.index(host)?;
     if attack.is_some() || workload.store.is_some() {
-        // The others offer what they always did. A store's clients are its senders here.
+        // The others offer the same load as before. A store's clients are its senders here.
         let senders = workload.senders.len() as u32;
         workload.senders.retain(|sender| sender != host);
         workload.load_percent = workload.load_percent * (senders - 1) / senders;

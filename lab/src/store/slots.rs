@@ -277,7 +277,8 @@ impl<R: Remote> Slots<R> {
         self.goes_on(next, Doing::Lock(version), None)
     }
 
-    /// Asks what has rested for long enough, and ends operations of which nothing is heard. Returns when to do so again.
+    /// Resumes operations that have rested for long enough, and ends those without an answer. Returns when to do so
+    /// again.
     fn look(&mut self, ended: &mut dyn FnMut(usize, Ended)) -> Result<(Nanos, bool), Error> {
         let (now, mut wakes, mut any) = (self.remote.now(), Nanos::MAX, false);
         for token in 0..self.under_way.len() {

@@ -33,7 +33,7 @@ pub struct ClientConfig {
     pub tells: bool,
 }
 
-/// Runs the mixes of a configuration, and reads again what this client has written.
+/// Runs the mixes of a configuration, and reads this client's writes again.
 pub fn run<S: Store + ?Sized>(
     store: &mut S,
     config: &ClientConfig,
@@ -151,7 +151,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
         self.store
     }
 
-    /// Its store, to change what no operation sees.
+    /// Its store, to change state that operations don't see.
     pub fn store_mut(&mut self) -> &mut S {
         self.store
     }

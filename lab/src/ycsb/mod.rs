@@ -39,13 +39,13 @@ pub enum Ended {
 /// Why a client can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store can't be used any more.
+    /// The store can no longer be used.
     #[error("{0}")]
     Gone(String),
     /// No operation in flight ends.
     #[error("the store does not answer")]
     Silence,
-    /// The store ended what the client had not begun.
+    /// The store ended an operation that the client had not begun.
     #[error("the store answered what the client had not asked")]
     Unasked,
     /// Not all records could be written.
@@ -57,7 +57,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Of a store that can't be used any more.
+    /// Error of a store that can no longer be used.
     pub(crate) fn gone(error: impl std::fmt::Display) -> Error {
         Error::Gone(error.to_string())
     }
