@@ -1,6 +1,6 @@
 //! Kinds of experiments. A kind is a type that reads its files and runs them; results carry its name.
 //!
-//! To add one, implement [`ExperimentKind`] for it here, and list in `cli/src/cmd/sim/kinds/` what is shown of its results.
+//! To add one, implement [`ExperimentKind`] for it here, and its presentation in `cli/src/cmd/sim/kinds/`.
 
 use crate::cache::{self, CacheExperiment, CacheOutcome};
 use crate::clio::{self, ClioExperiment, ClioOutcome, run_clio};

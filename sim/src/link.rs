@@ -220,7 +220,7 @@ impl Link {
         (due, arrived)
     }
 
-    /// Sends a frame; passes what arrives of it to `put`.
+    /// Sends a frame; passes the copies that arrive to `put`.
     #[cold]
     pub fn send(
         &mut self,

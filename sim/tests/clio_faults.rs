@@ -31,7 +31,8 @@ fn nothing_is_lost_or_done_twice_whatever_happens() {
     assert_eq!(counters.len(), 19, "{counters:?}");
 }
 
-/// A planted mistake's symptom, and the least number of seeds that show it: about half of what was seen.
+/// A planted mistake's symptom, and the least number of seeds that must show it: about half of those
+/// that did.
 fn expected(plant: ClioPlant) -> (&'static str, usize) {
     match plant {
         ClioPlant::RetryIsNew => ("no order explains", 22),

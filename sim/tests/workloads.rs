@@ -1,6 +1,6 @@
 //! Transports and workloads on the simulated rack.
 //!
-//! A test asserts what is promised; all else that its runs showed is in `snapshots/`, which `cargo xtask bless` writes.
+//! A test asserts the promises; all other results of its runs are in `snapshots/`, which `cargo xtask bless` writes.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ fn go(experiment: &Experiment) -> Outcome {
     outcome
 }
 
-/// The runs show what they showed before: every figure of them, not only the promised ones.
+/// Compares the runs with their snapshot: every figure, not only the promised ones.
 fn shown<'a>(file: &str, runs: impl IntoIterator<Item = (&'a str, &'a Outcome)>) {
     let text: String =
         runs.into_iter().map(|(run, outcome)| format!("{run}, {}", summary::summary(outcome))).collect();
@@ -209,7 +209,7 @@ fn pauses_prevent_losses_and_thresholds_keep_room_for_others() {
     shown("thresholds", [("plain", &plain), ("paused", &paused), ("shared", &shared)]);
 }
 
-/// A destination learns of grants, notices the dead sender, and the controller takes back what it left.
+/// A destination learns of grants, notices the dead sender, and the controller takes back its reservations.
 #[test]
 fn a_dead_senders_slots_are_taken_back_when_its_receivers_miss_it() {
     let four = "[\"h2\", \"h3\", \"h4\", \"h5\"]";

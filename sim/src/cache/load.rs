@@ -8,7 +8,7 @@ const EVENTS_MAX: usize = 1 << 28;
 /// Pages that they touch at most: 128 GB.
 const PAGES_MAX: u32 = 1 << 25;
 
-/// Gathers what of a program's accesses reaches memory behind a CPU's caches.
+/// Gathers a program's accesses that reach memory behind a CPU's caches.
 #[derive(Debug)]
 pub struct Gathered {
     cpu: CpuCache,

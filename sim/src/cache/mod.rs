@@ -1,5 +1,5 @@
-//! Experiments of kind "cache": a policy of a cache of remote memory behind a CPU, on a synthetic load. A fetch costs what a profile of
-//! latencies says ([`p4rack_cache::simulate`]), or is a request of a simulated rack ([`rack`]).
+//! Experiments of kind "cache": a policy of a cache of remote memory behind a CPU, on a synthetic load. A fetch has the
+//! cost of a profile of latencies ([`p4rack_cache::simulate`]), or is a request of a simulated rack ([`rack`]).
 
 mod load;
 mod rack;

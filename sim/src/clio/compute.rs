@@ -45,7 +45,7 @@ pub(super) struct Process {
 pub(super) struct UnderWay {
     pub begun_ps: u64,
     pub bytes: u64,
-    /// Process and address, to check what a read returns.
+    /// Process and address, to check a read's bytes.
     pid: u32,
     address: u64,
     key: u32,
@@ -88,7 +88,7 @@ pub(super) struct Work {
     keys: Option<Zipf>,
     /// Pages of a baseline's store.
     store_pages: usize,
-    /// Whether boards keep what is written, so that reads can be checked.
+    /// Whether boards keep written bytes, so that reads can be checked.
     checked: bool,
     data: Vec<u8>,
 }
@@ -209,7 +209,7 @@ impl Work {
         !thread.calls && thread.in_flight < self.window
     }
 
-    /// Whether the bytes of a read are what was written, or zeros.
+    /// Whether the bytes of a read are those written, or zeros.
     pub fn is_right(&self, one: &UnderWay, bytes: &[u8]) -> bool {
         match self.load {
             Load::Kv => {

@@ -30,7 +30,7 @@ impl Profile {
 /// A cost of a table: its name, its value, and the range of values.
 pub(super) type Ranged = (&'static str, u64, u64, u64);
 
-/// A table of costs: as a file gives it, and with the profile's values for what the file leaves out.
+/// A table of costs: as a file gives it, and with the profile's values for fields that the file leaves out.
 macro_rules! costs {
     (
         $(#[$about:meta])* $spec:ident, $costs:ident {

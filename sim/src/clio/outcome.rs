@@ -141,7 +141,7 @@ impl ClioOutcome {
         }
     }
 
-    /// Adds what needs all other results.
+    /// Adds results that need all others.
     fn finished(mut self, experiment: &ClioExperiment) -> ClioOutcome {
         let spec = &experiment.spec;
         let settings = serde_json::to_value(spec).unwrap_or_default();

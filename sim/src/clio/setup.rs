@@ -51,7 +51,7 @@ pub(super) fn arguments(key: u32, value_bytes: u32, out: &mut Vec<u8>) {
     out.extend((0..value_bytes as usize).map(|at| value[at % value.len()]));
 }
 
-/// How long boards remember what they have executed, and clients count on it.
+/// How long boards remember executed requests, and clients count on it.
 pub(super) fn memory(experiment: &ClioExperiment) -> Nanos {
     MEMORY[usize::from(experiment.spec.load == Load::Allocations)]
 }

@@ -265,7 +265,7 @@ pub struct ClibSpec {
     pub timeout_us: u32,
     /// The longest TIMEOUT. Assumed: windows let 5 µs of queues build up per node, so it has to be far above.
     pub timeout_max_us: u32,
-    /// TIMEOUT of calls of the slow path. Assumed: several times what one takes.
+    /// TIMEOUT of calls of the slow path. Assumed: several times the time of one.
     pub slow_timeout_us: u32,
     /// Retries after losses (paper: 2).
     pub retries: u8,

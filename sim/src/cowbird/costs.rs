@@ -31,7 +31,7 @@ pub struct CpuSpec {
     pub receive_ns: u32,
     /// Polling a queue: a line that the adapter may have written, so one from the last-level cache (AnandTech 2017).
     pub look_ns: u32,
-    /// Cowbird: issuing. With `fetch_ns`, 1.6 times what `p4rack cowbird bench` shows on a faster processor.
+    /// Cowbird: issuing. With `fetch_ns`, 1.6 times the result of `p4rack cowbird bench` on a faster processor.
     pub issue_ns: u32,
     /// Cowbird: fetching a completed request, without reading its data.
     pub fetch_ns: u32,

@@ -23,7 +23,7 @@ impl Due {
         })
     }
 
-    /// Whether an event of now is the one that was planned. Nothing is planned any more then.
+    /// Whether an event of now is the one that was planned. Nothing is planned from then on.
     #[inline]
     pub fn is_now(&mut self, now: u64) -> bool {
         let is_now = self.0 == now;

@@ -61,7 +61,7 @@ impl Wires {
         })
     }
 
-    /// Carries a frame that would arrive at `at`. Hands over what arrives of it, and when.
+    /// Carries a frame that would arrive at `at`. Hands over the copies that arrive, and their times.
     #[inline]
     pub fn carry(
         &mut self,

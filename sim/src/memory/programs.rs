@@ -47,7 +47,7 @@ enum Event {
     Switch,
     /// The last bit of a frame is at this host.
     AtHost(usize, Frame),
-    /// It has passed what is between the host's link and its machines.
+    /// It has passed the stages between the host's link and its machines.
     Inside(usize, Frame),
 }
 

@@ -5,7 +5,7 @@
 //!    └ silent ─▶ controller ─ control ─▶┘
 //! ```
 //!
-//! What holds for any switch (order, conservation of frames, buffers) is checked elsewhere. A scheme's further promises
+//! Properties of any switch (order, conservation of frames, buffers) are checked elsewhere. A scheme's further promises
 //! are checked here, from the frames alone. Some of these calls are made for every frame, so they go through the enums
 //! [`HostWatcher`] and [`Watcher`] and are inlined.
 
@@ -97,7 +97,7 @@ pub(crate) trait Watch {
         0
     }
 
-    /// The run is over: writes what was found into the verdict.
+    /// The run is over: writes findings into the verdict.
     fn judge(&self, _verdict: &mut Verdict) {}
 
     /// How long after the run the switch's state must have expired; `None`: there is nothing to check.
@@ -105,7 +105,7 @@ pub(crate) trait Watch {
         None
     }
 
-    /// That time has passed: writes what the switch still holds into the verdict.
+    /// That time has passed: writes reservations left in the switch into the verdict.
     fn judge_settled(&self, _switch: &mut SwitchModel, _rack: &Rack, _now: Nanos, _verdict: &mut Verdict) {}
 
     /// Reservations that the controller made the switch forget: time, source, destination.

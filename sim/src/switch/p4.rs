@@ -48,8 +48,8 @@ impl std::fmt::Debug for P4 {
 }
 
 impl P4 {
-    /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter
-    /// what the switch is made with.
+    /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter the switch's
+    /// configuration.
     pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<P4, SwitchError> {
         P4::edited(rack, scheme, None, change)
     }

@@ -66,7 +66,7 @@ pub(crate) enum Planted {
     Overfill,
     /// A host's machine is never polled again.
     Sleep,
-    /// A worker reads what another one has not finished writing.
+    /// A worker reads state that another one has not finished writing.
     Race,
 }
 

@@ -41,7 +41,7 @@ impl Rack {
         self.agenda.due_of(|event| !event.is_foreseen())
     }
 
-    /// Runs the agenda's next event, at `now`, and passes what follows from it to `order`.
+    /// Runs the agenda's next event, at `now`, and passes its consequences to `order`.
     pub fn happen(&mut self, plan: &Plan, now: Nanos, order: &mut impl FnMut(Order)) {
         while let Some(event) = self.agenda.pop(now) {
             match event {

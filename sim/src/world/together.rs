@@ -78,7 +78,7 @@ impl FrameWorld {
                     window.hosts.store(hosts.0, Ordering::Relaxed);
                     window.switch.store(switch.0, Ordering::Relaxed);
                 }
-                // From here, everyone sees what was written before.
+                // From here on, all workers see earlier writes.
                 crew.meet();
                 let number = window.number.load(Ordering::Relaxed);
                 if number == 0 {

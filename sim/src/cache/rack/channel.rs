@@ -1,7 +1,8 @@
 //! A compute node's requests: those under way, and those that wait.
 //!
 //! Requests leave in order, but fetches that an access waits for pass the others. None passes a request for the same block if one of the
-//! two writes, and none leaves while such a request is under way. So a fetch brings what was written back last, which is checked.
+//! two writes, and none leaves while such a request is under way. So a fetch returns the last write-back, which is
+//! checked.
 
 use crate::requests::{Ask, Ended, Requests, What};
 use p4rack_cache::Block;
@@ -203,7 +204,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether a fetch has brought what was written back last.
+    /// Whether a fetch has returned the last write-back.
     fn is_right(&self, order: &Order, bytes: &[u8], requests: &dyn Requests) -> bool {
         let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         let is_whole = bytes.len() as u64 == u64::from(order.count) * u64::from(self.block_bytes);

@@ -54,7 +54,7 @@ pub struct RackOutcome {
     pub took_s: f64,
 }
 
-/// Counts, what the rack shows, and checks that failed.
+/// Counts, the rack's results, and failed checks.
 pub(in crate::cache) type Ran = (Outcome, RackOutcome, Vec<String>);
 
 /// Runs a policy on a load for each compute node. Errors: the policy or the rack refuses it.

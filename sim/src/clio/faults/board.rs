@@ -235,7 +235,7 @@ impl BoardNode {
         Err(format!("{said}: it never ends"))
     }
 
-    /// Does what is due, and sends what waits.
+    /// Does due work, and sends waiting packets.
     pub fn turn(&mut self, now: Nanos, mail: &mut Mail) {
         self.board.handle_timeout(now);
         self.offloads.serve(&mut self.board, now);

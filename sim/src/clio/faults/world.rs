@@ -192,7 +192,7 @@ impl World {
         Ok(true)
     }
 
-    /// Lets boards and clients do what is due, and takes outcomes.
+    /// Runs due work of boards and clients, and takes outcomes.
     fn turn(&mut self) {
         let mut mail = Mail::new();
         self.boards.iter_mut().for_each(|node| node.turn(self.now, &mut mail));

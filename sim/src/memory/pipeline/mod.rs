@@ -239,7 +239,7 @@ impl<'a> Pipeline<'a> {
         self.params.attackers.is_empty() && self.again.is_empty()
     }
 
-    /// Asks for a message again of which something was lost, unless that was often in vain.
+    /// Requests a message with lost parts again, unless that has failed too often.
     fn ask_again(&mut self, nth: u32, now_ps: u64) {
         match self.again.get_mut(nth as usize).filter(|times| **times < AGAIN_MAX) {
             Some(times) => {

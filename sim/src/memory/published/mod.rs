@@ -8,9 +8,10 @@
 //!   fewest remaining bytes. Hosts, PHY, pipeline, scheduler and memory take no time.
 //! - A read request is two blocks. The switch consumes it; when it grants the answer's first chunk, it sends request and
 //!   grant to the memory node, a block each. Every other grant is one block.
-//! - The switch looks through all demands by remaining bytes, once a slot, and grants what finds source and destination
-//!   free: at most 256 bytes, one chunk at a time of each message. A chunk counts as in flight until its blocks leave the
-//!   switch; a destination with 256 bytes or fewer in flight is free, and so is the source that it was locked by.
+//! - The switch looks through all demands by remaining bytes, once a slot, and grants those whose source and
+//!   destination are free: at most 256 bytes, one chunk at a time of each message. A chunk counts as in flight until
+//!   its blocks leave the switch; a destination with 256 bytes or fewer in flight is free, and so is the source that it
+//!   was locked by.
 //!
 //! The run ends when the last flow has started; the figure is the mean over flows that are finished then, where a read
 //! counts as two flows. The divisor is a formula, not a measured time.

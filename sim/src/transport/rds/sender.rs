@@ -153,7 +153,7 @@ impl Sender {
         one.active_at + Nanos(self.config.timeout.0 * times)
     }
 
-    /// Sends the first bytes again, from which the receiver learns of the message and finds what is missing.
+    /// Sends the first bytes again, from which the receiver learns of the message and finds the missing parts.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for at in 0..self.open.len() {
             let due = self.due(&self.open[at]);
