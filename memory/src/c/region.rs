@@ -174,7 +174,7 @@ pub unsafe extern "C" fn p4rack_region_flush(region: *const Region) -> Status {
     status(region.flush())
 }
 
-/// Sizes, and what has happened so far; see the header.
+/// Sizes, and counters so far; see the header.
 ///
 /// # Safety
 /// The region is open or null; `into` can be written or is null.

@@ -79,7 +79,7 @@ impl Settings {
         serde_json::to_string(self).map_err(|error| error.to_string())
     }
 
-    /// The settings of the library. Errors: the variable is not what this version's command writes.
+    /// The settings of the library. Fails if the variable is not one that this version's command writes.
     pub fn parse(text: &str) -> Result<Settings, String> {
         serde_json::from_str(text).map_err(|error| {
             format!("{}: {error}; command and library have to be of the same version", super::VARIABLE)
