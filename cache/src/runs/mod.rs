@@ -43,7 +43,7 @@ pub struct Parts {
     pub ahead: bool,
     /// Blocks that were never used follow the habit of their region.
     pub regions: bool,
-    /// The device drops what was used least; else what is oldest.
+    /// The device drops the least used block; otherwise the oldest.
     pub frequency: bool,
     /// Pages in the host.
     pub host: bool,

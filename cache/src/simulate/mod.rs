@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(kona.used_share, 10.0 / 128.0);
     }
 
-    /// Pages of two lines each, which are used in turn: a page that has left begins anew.
+    /// Pages of two lines each, used in turn: a page that has left starts from zero.
     #[test]
     fn a_block_is_used_from_its_fetch_to_the_next_one() {
         let lines = |page: u32| [page * 64, page * 64 + 9];

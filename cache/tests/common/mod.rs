@@ -45,7 +45,7 @@ impl Memory {
         self.local.contains_key(&block)
     }
 
-    /// One access: carries out what the policy asks, and holds it to its promises.
+    /// One access: executes the policy's actions, and checks its promises.
     pub fn access(
         &mut self,
         policy: &mut dyn Policy,

@@ -7,7 +7,7 @@ use p4rack_cache::Block;
 
 /// A cache of blocks.
 pub trait Reference {
-    /// Whether the block is here. Adds to `evicted` what goes.
+    /// Whether the block is here. Adds evicted blocks to `evicted`.
     fn access(&mut self, block: Block, evicted: &mut Vec<Block>) -> bool;
 }
 

@@ -265,7 +265,7 @@ impl World {
     fn access(&mut self, want: Want) -> Result<Doing, String> {
         self.accesses[want.block as usize] += 1;
         let was_lost = self.residency.has_failed();
-        // Some blocks are written as a whole: then it does not matter what is in the frame.
+        // Some blocks are written as a whole: then the frame's content does not matter.
         let is_whole = self.setting.overwrites && want.mode == Mode::Write && want.block.is_multiple_of(3);
         let found = match is_whole {
             true => self.residency.overwrite(want.block),
