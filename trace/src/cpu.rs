@@ -131,7 +131,8 @@ impl CpuCache {
         &self.misses
     }
 
-    /// An access. `reaches` gets what memory sees of it: for each line a fill at most, and write-backs before it.
+    /// An access. `reaches` gets the resulting accesses to memory: for each line a fill at most, and write-backs before
+    /// it.
     pub fn access(&mut self, access: &Access, reaches: &mut dyn FnMut(Memory)) {
         for line in access.lines() {
             self.touch(line, access.write, reaches);
