@@ -7,8 +7,8 @@
 //!             └────────── finish_call ◀──────────┘ of its own process and of the caller's
 //! ```
 //!
-//! An offload has a process of its own, with an address space like any other. It sees memory through a [`View`], which checks rights and
-//! counts what a call reads; a call that reads too much is stopped.
+//! An offload has a process of its own, with an address space like any other. It sees memory through a [`View`], which
+//! checks rights and counts the bytes that a call reads; a call that reads too much is stopped.
 //!
 //! A function either changes memory and returns nothing, or returns something and changes nothing. So the board's memory of executed
 //! requests serves calls as it serves writes: a retry of the former, or of a call that failed, gets the first result; a retry of the latter
@@ -90,7 +90,7 @@ struct Entry {
     failed: u64,
 }
 
-/// What is known of an offload.
+/// Facts about an offload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Its number.
@@ -140,7 +140,7 @@ impl Offloads {
         self.list.iter_mut().for_each(|entry| entry.offload.forget(caller));
     }
 
-    /// What is known of an offload.
+    /// Facts about an offload.
     pub fn facts(&self, number: u64) -> Option<Facts> {
         let at = self.list.binary_search_by_key(&number, |entry| entry.number).ok()?;
         let Entry { number, own, ref offload, calls, failed } = self.list[at];

@@ -73,7 +73,7 @@ struct Run {
     id: u64,
     store: Store<Host>,
     memory: Memory,
-    /// Fuel of the call beside what is in the store.
+    /// Fuel of the call beside the fuel in the store.
     fuel: u64,
     output: [Val; 1],
 }

@@ -27,7 +27,7 @@ pub enum LoadError {
         "that is no WebAssembly module: it does not begin with \\0asm; text form has to be translated first (wat2wasm)"
     )]
     NotWasm,
-    /// It is damaged, or uses what is not supported.
+    /// It is damaged, or uses unsupported features.
     #[error("the module is not valid: {0}")]
     Invalid(String),
     /// It imports something that the board doesn't have.
