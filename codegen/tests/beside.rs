@@ -22,7 +22,7 @@ use p4rack_wire::edm::Kind;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::{EtherType, Nanos};
 
-/// Frames of a run; then everything begins anew, at another time.
+/// Frames of a run; then everything starts again, at another time.
 const RUN: usize = 5_000;
 /// Frames of each scheme.
 const FRAMES: usize = 20_000;

@@ -21,7 +21,7 @@ use p4rack_codegen::{Arch, Rack};
 use p4rack_wire::Nanos;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Frames of a run; then everything begins anew, at another time.
+/// Frames of a run; then everything starts again, at another time.
 const RUN: usize = 5_000;
 /// Frames of each scheme.
 const FRAMES: usize = 20_000;

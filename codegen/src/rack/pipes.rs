@@ -41,7 +41,7 @@ pub(crate) fn refuses(rack: &Rack) -> Option<String> {
             Arch::default()
         ));
     }
-    // Where there are fewer pipes than the port's number has, the switch counts them anew from the first.
+    // Where there are fewer pipes than the port's number has, the switch wraps around to the first.
     let cpu = rack.switch.cpu_port;
     (pipe_of(cpu) % (pipe + 1) != pipe).then(|| {
         format!(

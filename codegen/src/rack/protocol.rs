@@ -189,8 +189,8 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Bits that its frames take along to another pass, beside a byte that says which, where the architecture limits them.
-    /// `None` if they take no other pass.
+    /// Bits that its frames carry to another pass, beside a byte with the pass's number, where the architecture limits
+    /// them. `None` if they take no other pass.
     fn pass_bits(&self, _arch: Arch) -> Option<u32> {
         None
     }

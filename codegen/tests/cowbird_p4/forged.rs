@@ -134,7 +134,7 @@ fn a_forged_frame_is_dropped_by_its_reason() {
         bth.opcode = Opcode::ReadResponseOnly as u8;
     });
     assert_eq!(dropped(&mut net, port, &next), ["cowbird_stale"]);
-    // One probe is under way at a time, so of two answers one at least is to none.
+    // One probe is under way at a time, so of two answers at least one matches none.
     let (port, answer) = frame_of(&net, &seen, Phase::Probe);
     let further = |more: u32| with_bth(&answer, |bth| bth.psn = (bth.psn + more) & 0xff_ffff);
     dropped(&mut net, port, &further(1));

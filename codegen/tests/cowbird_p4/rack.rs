@@ -199,7 +199,7 @@ impl Net {
         }
     }
 
-    /// A thread is served anew, by the same switch.
+    /// Starts serving a thread again, at the same switch.
     pub fn restart(&mut self, nth: usize) {
         self.end(nth);
         self.begin(nth);
@@ -215,7 +215,7 @@ impl Net {
         }
     }
 
-    /// A thread is served no more.
+    /// Stops serving a thread.
     pub fn end(&mut self, nth: usize) {
         let instance = self.threads[nth].instance.clone().unwrap();
         let delete = |one: Update| Update { r#type: update::Type::Delete.into(), ..one };
