@@ -55,7 +55,7 @@ fn extents_are_lent_listed_and_come_back() {
     end(nine);
     killed.kill();
     assert!(wait_until(LIMIT, || pool.free_bytes() == Some(8 << 20)));
-    // The service goes, what is lent stays, and the next one learns it.
+    // The service ends, extents stay lent, and the next service learns of them.
     let at = pool.0.clone();
     end(service);
     let mut command = p4rack();

@@ -194,7 +194,7 @@ fn every_kind_of_entity_is_written_and_shown() {
     fine(&addr, &["group", "delete", "--profile", "ecmp", "--group", "5"]);
     fine(&addr, &["group", "delete", "--profile", "ecmp", "--member", "2"]);
 
-    // Each has a role of its own: a primary of each gets what the switch sends.
+    // Each has a role of its own: a primary of each gets the switch's messages.
     let watcher = |words: &[&str], role: &str| {
         let mut command = p4rack();
         let more = ["--count", "1", "--json", "--grpc-addr", &addr, "--role", role];

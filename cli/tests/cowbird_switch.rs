@@ -252,7 +252,7 @@ fn a_pool_that_dies_behind_the_switch_is_lost_and_another_one_is_used() {
         return;
     }
     let mut rack = Rack::start(1);
-    // However patient it is: nothing can come any more.
+    // However patient it is: no more results can come.
     let mut node =
         rack.verify(1, &["--operations", "100000000", "--memory", "16 KiB", "--patience", "86400"]);
     let mut node = Running(node.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
@@ -302,7 +302,8 @@ struct Caller {
 }
 
 impl Caller {
-    /// Asks from the namespace of a host, and holds what it got for a while. Errors: why it is refused, or how it ended.
+    /// Sends a request from the namespace of a host, and holds its grant for a while. Errors: why it is refused, or how
+    /// it ended.
     fn ask(&self, rack: &Rack, from: u8, hold: Duration) -> Result<(), String> {
         let asks = async {
             let pool = Server { addr: POOL.to_owned(), tls: None };

@@ -1,7 +1,7 @@
 //! Every command block of README.md and docs/ runs unchanged, in namespaces of its own that vanish with the test.
 //!
-//! A comment before a block, which Markdown does not show, says what is different about it:
-//! `<!-- not run: why -->`, or `<!-- exits with: 1 124 -->` for the exit codes, other than 0, of its commands.
+//! A comment before a block, which Markdown does not show, marks exceptions: `<!-- not run: why -->`, or
+//! `<!-- exits with: 1 124 -->` for the exit codes, other than 0, of its commands.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 

@@ -68,7 +68,7 @@ async fn a_rack_is_deployed_over_p4runtime() {
     assert!(gateway.refused(&["table", "list"]).contains("runs no program"));
     let said = gateway.deploy();
     assert!(said.contains("installed the program"), "{said}");
-    // Meters are in kilobits on the switch, and yet what was written is read.
+    // Meters are in kilobits on the switch, and yet read back as written.
     let said = gateway.deploy();
     assert!(said.contains("already installed") && said.contains("nothing to change"), "{said}");
     assert!(gateway.fine(&["table", "read", "l2_forward"]).contains("02:00:00:00:00:01"));

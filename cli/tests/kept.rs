@@ -74,7 +74,7 @@ fn of_two_that_start_together_one_runs_and_is_reached() {
     let inside = kept.command(&["exec", "switch", "--", "true"]).output().expect("p4rack starts");
     assert!(inside.status.success(), "{}", stderr(&inside));
 
-    // Its processes say what they are.
+    // Its processes have telling names.
     let supervisor = kept.supervisors()[0];
     let name =
         |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();

@@ -285,7 +285,7 @@ fn a_host_uses_a_file_of_another() {
     let output = rack.memory("h2", "read", &["--at", "h3", "--bytes", "8"]).output().unwrap();
     assert!(stderr(&output).contains("h3 is no memory node: edm.memory has h1"), "{}", stderr(&output));
 
-    // The file is somebody's; the node's end writes what it did.
+    // The file is in use by another process; at its end, the node writes its statistics.
     let second = rack.memory("h1", "serve", &["--file", rack.file().to_str().unwrap()]).output().unwrap();
     assert!(stderr(&second).contains("another process serves it"), "{}", stderr(&second));
     end(&mut serving);

@@ -113,7 +113,7 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
         let of = |arch, calls| Bench::new(&rack, scheme, arch, &load, calls);
         let mut v1model = of(Arch::V1model, [v1model_first, v1model_next])?;
         let mut tna = of(Arch::Tna, [tna_first, tna_next])?;
-        // A load that is cut short would leave what it reserved.
+        // A load that is cut short would leave reservations.
         let length = load.frames.len() as u32;
         let frames = args.frames.div_ceil(length).saturating_mul(length);
         // In turns, so that a busy machine is busy for both.
@@ -191,7 +191,7 @@ impl<'r> Bench<'r> {
         let candidate = Candidate::new(&made.p4, made.compiled)?;
         let installed = candidate.load(None, &mut switch);
         let updates = made.entries.into_iter().map(|(_, update)| update);
-        // Meters would drop what is sent without a pause.
+        // Meters would drop frames sent without a pause.
         let updates = updates.filter(|update| !is_meter(update)).collect();
         let request = WriteRequest { updates, ..WriteRequest::default() };
         let now = Nanos(1_000_000);

@@ -178,7 +178,7 @@ fn forget(args: &Forget) -> ExitCode {
     }
 }
 
-/// The rack on the architecture that is meant: over BFRuntime one of Tofino's.
+/// The rack on the selected architecture: over BFRuntime one of Tofino's.
 fn on_arch(rack: &Rack, arch: Option<Arch>, switch: &connect::Either) -> Rack {
     let over_bfrt = switch.for_switch(None).protocol == Protocol::BfRuntime;
     let described = match rack.switch.arch {

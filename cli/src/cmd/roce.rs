@@ -325,7 +325,7 @@ fn latencies(
     let mut all = Vec::new();
     for kind in Kind::ALL {
         all.push(latency::measure(&mut port, qpn, &offer, &load(kind)).map_err(text)?);
-        // Its queue pair is of no use any more.
+        // Its queue pair can no longer be used.
         if all.iter().any(|one| one.failed > 0) {
             break;
         }

@@ -227,7 +227,7 @@ fn result(
             (false, Ok(runs)) => runs.send_ceiling_bps(one),
             (_, Err(_)) => 0,
         }),
-        // The switch counts as dropped what the program drops, for whatever reason.
+        // The switch counts all frames that the program drops, for any reason.
         fabric_drops: by_manager.max(named) - unsolicited + outcome.link_losses,
         unsolicited_drops: unsolicited,
         host_drops: outcome.host_drops.values().sum::<u64>() + refused,

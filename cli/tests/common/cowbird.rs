@@ -1,4 +1,4 @@
-//! A compute node that works while what it depends on is killed again and again.
+//! A compute node that works while its servers are killed again and again.
 
 use super::switch::Running;
 use serde_json::Value;

@@ -234,7 +234,7 @@ impl Keeper {
         Keeper { engine, rack, members, cowbird, tenants: BTreeMap::new(), next: 0, sets, regions, tally }
     }
 
-    /// Does what is asked for, until it is to end. Errors: the session is lost.
+    /// Executes requests until it has to end. Errors: the session is lost.
     async fn keep(mut self, mut asked: mpsc::Receiver<Asked>) -> Result<(), CtrlError> {
         let mut looks_at = Instant::now() + LOOK_AT_RINGS;
         loop {

@@ -80,8 +80,8 @@ impl Options {
         read(&mut client, &schema, &items).await
     }
 
-    /// Shows what the items name repeatedly: in place on a terminal, as one line of JSON each time otherwise.
-    /// Ends with the first error or Ctrl-C.
+    /// Shows the named objects repeatedly: in place on a terminal, as one line of JSON each time otherwise. Ends
+    /// with the first error or Ctrl-C.
     async fn watch(
         &self,
         seconds: f64,
@@ -183,7 +183,7 @@ async fn either(session: &mut Link, entity: &Entity) -> Result<Type, CtrlError> 
     Ok(if found.is_empty() { Type::Insert } else { Type::Modify })
 }
 
-/// Prints what was read, or the error.
+/// Prints the items read, or the error.
 fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[Item]) -> Rows) -> ExitCode {
     match found {
         Ok(items) => {
@@ -198,7 +198,7 @@ fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[
     }
 }
 
-/// Prints what was written, or the error.
+/// Prints the changes, or the error.
 fn report(done: Result<Vec<String>, CtrlError>, options: &Options) -> ExitCode {
     match done {
         Ok(said) => {

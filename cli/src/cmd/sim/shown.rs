@@ -53,7 +53,7 @@ pub trait Shown: ExperimentKind {
     /// Table that a sweep prints at its end, if any.
     const TABLE: Option<Table> = None;
 
-    /// Checks the options of `sim run` and prepares what they ask for. Errors: some don't go with this experiment.
+    /// Checks the options of `sim run` and prepares for them. Errors: some don't go with this experiment.
     fn check_options(&self, options: &RunOptions) -> Result<(), String> {
         options.refuse_those_of_frames(Self::NAME)
     }
@@ -83,7 +83,7 @@ pub struct Page {
     pub about: &'static str,
     /// Columns of the table of runs.
     pub columns: &'static [Figure],
-    /// Plotted over what a sweep varies, or side by side.
+    /// Plotted over the setting that a sweep varies, or side by side.
     pub drawn: &'static [Figure],
     /// Quantiles of a time, plotted as the share that took longer.
     pub tail: Option<Figure>,

@@ -169,8 +169,7 @@ fn count_of(cell: i64) -> u64 {
     u64::try_from(cell).unwrap_or(0)
 }
 
-/// Whether the program counts frames among its drops that have done what they were for, such as turns of an engine that has
-/// nothing to do.
+/// Whether the reason counts frames that have served their purpose, such as turns of an idle engine.
 fn is_no_loss(reason: &DropReason) -> bool {
     reason.cost == Cost::Nothing
 }

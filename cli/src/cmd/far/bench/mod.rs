@@ -83,7 +83,7 @@ struct Row {
     /// Operations under way, if they are others than the load's.
     depth: Option<usize>,
     local_percent: Option<u64>,
-    /// Local memory of the records, without what the server has beside them.
+    /// Local memory of the records, without the server's other memory.
     local_bytes: Option<u64>,
     #[serde(flatten)]
     done: Option<Done>,

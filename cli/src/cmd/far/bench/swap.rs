@@ -68,7 +68,7 @@ impl Device {
     fn new(bytes: u64) -> Result<Device, String> {
         let control = Path::new(CONTROL);
         if !control.exists() {
-            // Without the module the next step says what is missing.
+            // Without the module the next step reports the missing requirement.
             let _ = ran("modprobe", &["zram"]);
         }
         let lacks = |why: String| format!("zram ({why}), get it by: sudo modprobe zram, and run it as root");

@@ -40,7 +40,8 @@ pub fn operations(seen: &[Seen<'_>], udp_port: u16) -> Vec<Operation> {
     for seen in seen {
         let Some((from, to, packet)) = parse(seen.frame, udp_port) else { continue };
         let header = &packet.header;
-        // Boards give away the same PIDs and numbers of clients, and one that has restarted begins anew. Their tokens differ.
+        // Boards give away the same PIDs and numbers of clients, and one that has restarted begins again. Their tokens
+        // differ.
         let key = (header.token, header.pid, header.id);
         if packet.kind.is_request() {
             let one = known.entry(key).or_insert_with(|| Known {

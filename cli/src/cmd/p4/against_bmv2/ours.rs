@@ -85,7 +85,7 @@ impl Ours {
         updates.iter().try_for_each(|update| self.take(update))
     }
 
-    /// Returns what becomes of each packet.
+    /// Returns the fate of each packet.
     pub fn play(&self, case: &Case, way: Way) -> Result<Vec<Fate>, String> {
         let (mut switch, program) = self.load(way)?;
         let request = WriteRequest { updates: case.updates.clone(), ..WriteRequest::default() };

@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
         of.map(words).collect::<Vec<_>>().join(", ")
     }
 
-    /// What the paper's authors did, a protocol otherwise, or plain switching.
+    /// The authors' own experiment, another case of a protocol, or plain switching.
     fn class(&self) -> u8 {
         let scheme = self.result["outcome"]["scheme"].as_str().and_then(|name| name.parse::<Scheme>().ok());
         match (self.case.contains(AS_IN_THE_PAPER), scheme.is_some_and(|scheme| scheme != Scheme::L2)) {

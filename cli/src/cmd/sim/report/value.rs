@@ -15,8 +15,8 @@ fn child<'a>(of: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// The number at a path; `*` adds up what all elements have, and `PATH / PATH` is a quotient. Without messages there is
-/// no latency, and without elements no sum.
+/// The number at a path; `*` adds up the values of all elements, and `PATH / PATH` is a quotient. Without messages
+/// there is no latency, and without elements no sum.
 pub fn number(of: &Value, path: &str) -> Option<f64> {
     if let Some((over, under)) = path.split_once(" / ") {
         return Some(number(of, over)? / number(of, under).filter(|under| *under != 0.0)?);
