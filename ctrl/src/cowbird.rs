@@ -146,7 +146,8 @@ impl Engine {
         turning
     }
 
-    /// Sets an instance's registers, then inserts what gives them life. Errors: none of that is left in the switch.
+    /// Sets an instance's registers, then inserts the entries that activate it. Errors: none of that is left in the
+    /// switch.
     async fn begin(&mut self, instance: &Instance, inserts: &[Update]) -> Result<(), CtrlError> {
         for (side, frame) in
             self.cowbird.begin_frames(instance.number, &instance.start).into_iter().enumerate()
@@ -164,7 +165,7 @@ impl Engine {
         written
     }
 
-    /// Serves a set no more. Returns how far it was.
+    /// Stops serving a set. Returns its progress.
     pub async fn end(&mut self, number: u32) -> Result<Start, CtrlError> {
         let Some(inserts) = self.served.remove(&number) else { return Ok(Start::default()) };
         self.life.remove(&number);

@@ -52,9 +52,9 @@ pub enum Step {
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Change what differs.
+    /// Change the differences.
     All,
-    /// Only report what differs.
+    /// Only report the differences.
     DryRun,
 }
 

@@ -1,5 +1,5 @@
-//! The seam between what controllers do and how a switch is spoken to: P4Runtime or BFRuntime, with P4Runtime's
-//! entities in both cases.
+//! The seam between controllers and a switch's protocol: P4Runtime or BFRuntime, with P4Runtime's entities in
+//! both cases.
 
 use crate::bfrt::{self, PortChange};
 use crate::client::Client;

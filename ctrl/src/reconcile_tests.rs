@@ -95,7 +95,7 @@ fn seed() -> impl Strategy<Value = Seed> {
     })
 }
 
-/// A switch that refuses what the standard refuses.
+/// A switch that refuses the same writes as the standard.
 struct Model(BTreeMap<Key, Entity>);
 
 impl Model {

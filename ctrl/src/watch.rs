@@ -115,7 +115,7 @@ async fn keep_bound(
     }
 }
 
-/// Serves one connection. Returns `Ok` when `desired` has no sender any more.
+/// Serves one connection. Returns `Ok` when the sender of `desired` has been dropped.
 async fn serve(
     session: &mut Session,
     own_id: u128,

@@ -164,7 +164,7 @@ async fn users_log_in_and_see_what_is_theirs() {
     let nobody = works(&server.access(tls(), None), "x").await.unwrap_err().to_string();
     assert!(nobody.contains("user name is empty"), "{nobody}");
 
-    // A watch needs the login as well, and sees what others write.
+    // A watch needs the login as well, and sees others' writes.
     let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
     let watcher = tokio::spawn(async move {
         let mut etcd = Etcd::connect(&controller).await?;

@@ -31,7 +31,7 @@ const TRY: Duration = Duration::from_millis(2);
 /// Streams per role; the embedded switch rejects more.
 const STREAMS_A_ROLE: usize = 50;
 
-/// What to measure.
+/// Parameters of the measurement.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The switch. Its state is cleared.

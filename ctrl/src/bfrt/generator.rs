@@ -1,6 +1,6 @@
 //! Packet generators of the pipes, over `pktgen.*`.
 //!
-//! An application sends what the pipe's buffer holds for it, behind a header of [`HEADER`] bytes: the numbers of pipe and
+//! An application sends its part of the pipe's buffer, behind a header of [`HEADER`] bytes: the numbers of pipe and
 //! application, of the batch and of the frame. Each application has a part of the buffer of its own here.
 
 use super::Link;

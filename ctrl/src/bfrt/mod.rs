@@ -1,7 +1,7 @@
 //! Switches that are spoken to over BFRuntime: Tofino's, and the embedded one with a program of its architecture.
 //!
-//! A [`Link`] does what a P4Runtime client does, on P4Runtime's entities: they are translated by name, so reconciliation
-//! and commands are the same for both.
+//! A [`Link`] has the functions of a P4Runtime client, on P4Runtime's entities: they are translated by name, so
+//! reconciliation and commands are the same for both.
 //!
 //! ```text
 //!  connect ─ Subscribe ─ [ install ] ─ BIND ─▶ read, write ─ [ start ]

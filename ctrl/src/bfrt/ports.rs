@@ -1,4 +1,4 @@
-//! The device's ports: they are added before they work, and count what passes.
+//! The device's ports: they are added before they work, and count their traffic.
 
 use super::device::{key, number, pipe_of, text, truth};
 use super::{EVERYWHERE, Link};

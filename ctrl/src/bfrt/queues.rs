@@ -170,7 +170,7 @@ impl Link {
         self.modify(port, bfrt::update::Type::Modify, entries).await
     }
 
-    /// Lets a port send no more than this, beside what its wire allows.
+    /// Limits a port's rate, in addition to its wire's.
     pub async fn set_port_rate(&mut self, port: u32, rate: Rate) -> Result<(), CtrlError> {
         let entries = vec![
             with_rate(of_port("tm.port.sched_shaping", port), rate),

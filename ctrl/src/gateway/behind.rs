@@ -28,8 +28,8 @@ pub(super) struct Behind {
     /// The program as the controller gave it, and as the switch got it.
     installed: Option<(ForwardingPipelineConfig, Desired)>,
     layouts: Known,
-    /// Meter configurations as written, by id and index. The switch holds kilobits, and P4Runtime wants to read what it
-    /// wrote.
+    /// Meter configurations as written, by id and index. The switch holds kilobits, and P4Runtime requires reads to
+    /// return the written values.
     meters: HashMap<(u32, i64), MeterConfig>,
 }
 
@@ -120,7 +120,7 @@ impl Behind {
         }
     }
 
-    /// Remembers what was written to a meter.
+    /// Remembers a meter's written configuration.
     fn remember(&mut self, entity: Option<&Entity>) {
         let Some(Kind::MeterEntry(cell)) = entity.and_then(|entity| entity.entity.as_ref()) else { return };
         match (cell_of(cell), &cell.config) {
@@ -182,7 +182,7 @@ impl Behind {
         }
     }
 
-    /// The status of a call that failed. If the connection is of no use any more, the next call makes another one.
+    /// The status of a call that failed. If the connection is broken, the next call makes another one.
     fn failed(&mut self, error: CtrlError) -> Status {
         let status = status(error);
         let kept = [

@@ -129,8 +129,8 @@ impl<'a> Generated<'a> {
         Ok(before)
     }
 
-    /// Takes back what each of these cells holds, at source and destination, and frees its lane. Returns the amounts just
-    /// before: slots (counter) or frames (clock).
+    /// Takes back the content of each of these cells, at source and destination, and frees its lane. Returns the
+    /// amounts just before: slots (counter) or frames (clock).
     pub async fn forget(&mut self, cells: &[Cell]) -> Result<Vec<u32>, CtrlError> {
         let done = self.forget_frames(cells).await;
         self.finish().await.and(done)
