@@ -403,7 +403,7 @@ pub struct EventSender {
 }
 
 impl EventSender {
-    /// Sends what the switch has for the controller. `frame` is a scratch buffer.
+    /// Sends the switch's frames for the controller. `frame` is a scratch buffer.
     pub fn send_pending(&self, switch: &mut Switch, frame: &mut Vec<u8>) {
         while switch.poll_cpu(frame) {
             // If the servers are behind, dropped and counted below.

@@ -590,7 +590,7 @@ mod tests {
         assert_eq!(used(&limits), 800 - 640);
         connection.written(100);
         assert_eq!((used(&limits), connection.unsent()), (0, 0));
-        // The entrance reports what the socket has taken.
+        // The entrance reports the bytes that the socket has taken.
         connection.answer(1000).unwrap();
         <Limits as Register>::written(&connection, 1000);
         assert_eq!(used(&limits), 0);

@@ -1,4 +1,4 @@
-//! Clients that do what they should not: the others must not notice.
+//! Misbehaving clients, which the others must not notice.
 
 use crate::rig::*;
 use p4rack_p4rt::EntityKind;

@@ -39,7 +39,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Somebody has written to a program's switch what P4Runtime does not show.
+    /// Notes that a client has written state to a program's switch that P4Runtime does not show.
     pub fn set_apart(&self, program: &Arc<Program>) {
         // No change can panic half-way.
         let mut apart = self.apart.lock().unwrap_or_else(PoisonError::into_inner);

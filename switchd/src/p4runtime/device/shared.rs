@@ -70,7 +70,7 @@ impl Device {
         beside(&self.compiler, work).await
     }
 
-    /// Does what takes long beside the threads that serve calls.
+    /// Runs long work beside the threads that serve calls.
     pub(crate) async fn aside<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
@@ -79,7 +79,7 @@ impl Device {
     }
 
     /// Lets the switch take over another one, which runs this program and was prepared elsewhere; `take` gives it up
-    /// once nothing is written or read any more. Returns whether there was one. A saved program is forgotten.
+    /// once no reads and writes are under way. Returns whether there was one. A saved program is forgotten.
     pub(crate) async fn take_over(
         &self,
         program: Arc<Program>,
