@@ -19,7 +19,7 @@ impl Program {
         self.ir.rules.references.iter().enumerate()
     }
 
-    /// Whether what a table's entries use is followed.
+    /// Whether the references of a table's entries are followed.
     fn finds_followed(&self, table: TableId) -> bool {
         let of_table = |reference: &Reference| {
             reference.from == Referrer::Table(table) || reference.to == Referent::Table(table)
@@ -37,7 +37,7 @@ impl Program {
             || self.ir.rules.references.iter().any(refers)
     }
 
-    /// Whether what multicast groups use is followed.
+    /// Whether the references of multicast groups are followed.
     pub(crate) fn follows_groups(&self) -> bool {
         let of_groups =
             |reference: &Reference| reference.from == Referrer::Replicas || reference.to == Referent::Groups;
@@ -144,8 +144,8 @@ impl Program {
         }
     }
 
-    /// Replaces what something uses, if `apply` succeeds. Refused if it wants what there is not, or no longer offers what
-    /// is wanted.
+    /// Replaces an object's references, if `apply` succeeds. Refused if it wants a value that doesn't exist, or no
+    /// longer offers one that is wanted.
     pub(crate) fn exchange(
         &self,
         before: &Uses,
@@ -165,7 +165,7 @@ impl Program {
         Ok(())
     }
 
-    /// Replaces what something uses.
+    /// Replaces an object's references.
     pub(crate) fn replace(&self, before: &Uses, after: &Uses) {
         after.named.iter().for_each(|(kind, number)| {
             kind.keep(number);
@@ -179,7 +179,7 @@ impl Program {
         before.offered.iter().for_each(|key| ledger.change(key, |counts| less(&mut counts.offered)));
     }
 
-    /// Begins to follow what entries use, the program's own to begin with.
+    /// Begins to follow references of entries, first those of the program's own entries.
     pub(crate) fn follow(&mut self) {
         let tables = 0..self.ir.tables.len() as u32;
         self.followed = tables.map(|table| self.finds_followed(TableId(table))).collect();

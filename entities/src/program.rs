@@ -150,7 +150,7 @@ impl Program {
         self.names.text_type()
     }
 
-    /// Whether what a table's entries use is followed.
+    /// Whether the references of a table's entries are followed.
     pub(crate) fn follows(&self, table: TableId) -> bool {
         self.followed.get(table.0 as usize).copied().unwrap_or(false)
     }

@@ -69,7 +69,7 @@ fn key(field_id: u32, field_match_type: FieldMatchType) -> FieldMatch {
     FieldMatch { field_id, field_match_type: Some(field_match_type) }
 }
 
-/// An entry that matches all of `b`, `c` and `d`, beside what `more` says of them.
+/// An entry that matches all of `b`, `c` and `d`, except as `more` restricts them.
 fn entry(table_id: u32, a: u8, more: &[FieldMatch], x: u8) -> TableEntry {
     let mut keys = vec![key(1, FieldMatchType::Exact(Exact { value: vec![a] }))];
     keys.extend_from_slice(more);

@@ -66,7 +66,7 @@ fn expect(kind: update::Type, exists: bool, what: &str, id: u32) -> Checked<()> 
     }
 }
 
-/// Refuses what another interface of the switch has made.
+/// Refuses objects that another interface of the switch has made.
 fn check_own(kind: update::Type, is_foreign: bool, what: &str, id: u32) -> Checked<()> {
     match kind == update::Type::Insert && is_foreign {
         true => refuse(

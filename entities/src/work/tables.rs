@@ -472,7 +472,7 @@ struct Wanted {
     is_plain: bool,
 }
 
-/// Without keys all entries are meant.
+/// Without keys, the query covers all entries.
 fn query(
     program: &Arc<Program>,
     table: &TableRef<'_>,
