@@ -37,7 +37,7 @@ ip = "10.0.0.2/24"
 mode = "counter"
 notify_receiver = true
 "#;
-/// The switch's address in the network that its controllers are in; h1 is there too.
+/// The switch's address in its controllers' network, which has h1, too.
 const SWITCH: &str = "192.168.77.1:9559";
 const METRICS: &str = "127.0.0.1:9561";
 

@@ -404,7 +404,7 @@ fn losses_and_killed_clients_do_no_harm() {
         command.args(["--requests", &requests.to_string()]);
         command
     };
-    // A number and an epoch name a process for good.
+    // A number and an epoch identify a process uniquely.
     let processes = || -> BTreeSet<(u64, u64)> {
         let ps = board.json(&["ps"]);
         let of = |one: &Value| (one["pid"].as_u64().unwrap(), one["epoch"].as_u64().unwrap());

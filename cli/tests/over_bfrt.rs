@@ -308,7 +308,7 @@ async fn a_rack_is_watched_and_another_controller_stands_by() {
     first.until("the switch holds");
     let mut second = watch();
     second.until("standby: another client is bound");
-    // Over P4Runtime somebody takes an entry away.
+    // A P4Runtime client deletes an entry.
     let entry = ["l2_forward", "dstAddr=02:00:00:00:00:06"];
     let over_p4runtime =
         |words: &[&str]| p4rack().args(words).args(["--grpc-addr", &switch.p4runtime.addr]).output().unwrap();

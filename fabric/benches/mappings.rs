@@ -77,7 +77,7 @@ fn board(pages: u64, processes: u32) -> (Client<OneFrame>, Vec<(Grant, u64)>) {
     (client, ranges)
 }
 
-/// Reads somewhere in somebody's range, each time elsewhere, so that processor caches hold little of a large table.
+/// Reads at random places of random processes' ranges, so that processor caches hold little of a large table.
 fn reads(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("16 B reads");
     group.throughput(Throughput::Elements(REQUESTS));

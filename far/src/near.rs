@@ -126,7 +126,7 @@ pub fn early(bytes: usize, align: usize) -> *mut c_void {
     }
 }
 
-/// Whether an address lies in the early buffer.
+/// Whether an address is in the early buffer.
 #[inline]
 pub fn is_early(object: *mut c_void) -> bool {
     (object as usize).wrapping_sub(EARLY.0.get() as usize) < EARLY_BYTES

@@ -33,7 +33,8 @@ struct Faulty {
 enum Fault {
     /// Refuses some operations, on submission or later.
     Busy,
-    /// Refuses some operations on submission, but not the first of three: a block has three. Refuses all of these for good.
+    /// Refuses some operations on submission, but not the first of three: a block has three. Refuses all of these
+    /// permanently.
     InPart(Status),
     /// Refuses all operations later.
     AlwaysBusy,

@@ -156,7 +156,7 @@ impl<'a> Running<'a> {
         Ok(answers)
     }
 
-    /// Ends a host's agent for good.
+    /// Ends a host's agent permanently.
     pub fn end_agent(&mut self, index: usize) {
         process::stop(std::iter::once(&mut self.agents[index]));
         self.gone = Some(index);

@@ -193,7 +193,7 @@ impl<E: ExperimentKind> Sweep<E> {
 
     /// A label that identifies a task: its case, and the settings that vary within the case.
     pub fn label(&self, task: &Task<E>) -> String {
-        // A case's name stands for its own settings.
+        // A case's name replaces its own settings.
         let alike = self.tasks.iter().filter(|other| other.settings.get("case") == task.settings.get("case"));
         let values: BTreeSet<(&String, &String)> = alike.flat_map(|other| &other.settings).collect();
         let varies = |key: &str| values.iter().filter(|(other, _)| *other == key).count() > 1;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Neither side ever waits for the other inside the data plane. While it sleeps, and only where no packet has come for
-//! a while, a server may do a job of a few updates itself: `Handle::here`, without waking anybody.
+//! a while, a server may do a job of a few updates itself: `Handle::here`, without waking another thread.
 
 use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;

@@ -21,8 +21,9 @@
 //!                                          dropped by the policy
 //! ```
 //!
-//! - **One copy.** A block has at most one frame. While it is there, nothing fetches the block: a block that is used again while it is
-//!   leaving stays. So no fetch can pass a write-back of the same block, whatever the order of the way.
+//! - **One copy.** A block has at most one frame. While it exists, nothing fetches the block: a block that is used
+//!   again while it is leaving stays. So no fetch can pass a write-back of the same block, whatever the order of the
+//!   way.
 //! - **Turns.** The actions of one access are carried out in order. If frames are missing, the rest waits until write-backs end. The policy
 //!   sees no access before it is carried out. Hits go on without the policy.
 //! - **Uses.** The policy sees a block's use once between two changes of the local blocks. So hits on their own cost no

@@ -260,7 +260,7 @@ fn each_way_to_ruin_an_entry_is_refused_by_its_code() {
     assert_eq!(net.refusal(0), Corruption::Tail as u64);
 }
 
-/// A frame that somebody makes up: of those seen, with some bytes changed, perhaps cut.
+/// A forged frame: one of those seen, with some bytes changed, perhaps cut.
 #[derive(Clone, Debug)]
 struct Forgery {
     at: usize,

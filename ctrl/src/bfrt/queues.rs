@@ -179,7 +179,7 @@ impl Link {
         self.modify(port, bfrt::update::Type::Modify, entries).await
     }
 
-    /// Lets a port and its queues be as they were before anybody changed them.
+    /// Resets a port and its queues to their initial settings.
     pub async fn reset_queues(&mut self, port: u32) -> Result<(), CtrlError> {
         let places = self.places(port).await?;
         let mut entries = vec![of_port("tm.port.sched_cfg", port), of_port("tm.port.sched_shaping", port)];

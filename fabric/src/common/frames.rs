@@ -95,8 +95,7 @@ impl<C, S, N: Default> Frames<C, S, N> {
         }
     }
 
-    /// Advances the time, which never goes back and ends before [`Nanos::MAX`], because that stands for
-    /// "never".
+    /// Advances the time, which never goes back and ends before [`Nanos::MAX`], because that means "never".
     #[inline]
     pub fn advance(&mut self, now: Nanos) -> Nanos {
         self.now = self.now.max(now.min(Nanos(u64::MAX - 1)));

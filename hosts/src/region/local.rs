@@ -153,7 +153,7 @@ impl Local {
     fn start_of(&self, frame: Frame) -> NonNull<u8> {
         let start = frame as usize * self.block_bytes;
         assert!(start < self.bytes_len, "the residency has no more frames");
-        // SAFETY: it lies in the allocation.
+        // SAFETY: it is in the allocation.
         unsafe { self.bytes.add(start) }
     }
 
@@ -172,7 +172,7 @@ impl Local {
                 };
                 part.frame = frame;
                 let start = self.start_of(frame);
-                // SAFETY: the part lies in its block, and so in the allocation.
+                // SAFETY: the part is in its block, and so in the allocation.
                 is_kept.then(|| unsafe { start.add(part.offset as usize) }).ok_or(Unpinned::Full)
             }
             Found::Failed => Err(Unpinned::Lost),

@@ -52,8 +52,8 @@ struct Patience {
 impl Patience {
     /// How long it may go on. Requests under way end, or remote memory is lost. `None`: it is over.
     ///
-    /// The time for views of a block runs on if one closes and another has opened by the next look: views that overlap must not hold
-    /// up an access for good.
+    /// The time for views of a block runs on if one closes and another has opened by the next look: overlapping views
+    /// must not hold up an access forever.
     fn left(&mut self, cause: Cause, is_busy: bool) -> Option<Nanos> {
         if cause == Cause::Remote && is_busy {
             self.since = None;

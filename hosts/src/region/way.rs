@@ -39,7 +39,8 @@ struct Part {
     bytes: usize,
 }
 
-/// The failure of a request that counts: one for good before an unknown result, and this before one that was not carried out.
+/// The worse of two failures: a permanent one before an unknown result, and this before a request that was not
+/// executed.
 fn worse(before: Option<Status>, after: Option<Status>) -> Option<Status> {
     let rank = |status: &Status| match status {
         Status::Busy | Status::Full => 0,

@@ -138,7 +138,7 @@ impl Lead<'_> {
         if tor.frames.is_uneven() {
             tor.frames.share(&mut self.spare);
         }
-        // Events that are due now concern everyone.
+        // Events that are due now concern all groups and the switch.
         while self.rack.agenda.due() <= hosts.min(switch).min(self.end) {
             hosts = hosts.min(self.happen(groups, tor));
         }

@@ -211,7 +211,7 @@ impl Device {
     pub async fn leave(&self, client: ClientId) {
         {
             // A client that isn't primary leaves nothing to take over, so it need not wait for Writes in progress.
-            // Waiting would let anybody stall all Writes by connecting and leaving.
+            // Waiting would let any client stall all Writes by connecting and leaving.
             let mut clients = self.clients();
             if clients.arbitration.primary_access(client).is_none() {
                 clients.outboxes.remove(&client);
@@ -251,7 +251,7 @@ impl Device {
         let mut clients = loop {
             {
                 let clients = self.clients();
-                // Only a change of primary waits for Writes: otherwise anybody could stall all Writes by asking.
+                // Only a change of primary waits for Writes: otherwise any client could stall all Writes by asking.
                 if writes_ended.is_some() || !replaces(&clients) {
                     break clients;
                 }

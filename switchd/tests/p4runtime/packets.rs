@@ -93,7 +93,7 @@ async fn telemetry_counts_frames_and_starts_anew_on_request() {
         election_id: election(client.election),
         ..Default::default()
     };
-    // Anyone reads, only the primary of the default role starts anew.
+    // Any client may read; only the primary of the default role may reset.
     for (claim, code) in strangers(&rig, client.election).await {
         let refused = GetStatsRequest {
             device_id: claim.0,

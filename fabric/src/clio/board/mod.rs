@@ -170,14 +170,14 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         Ok(grant)
     }
 
-    /// Confines a process: its pages are free when it has ended, because it shares none. Returns whether it was there.
+    /// Confines a process: its pages are free when it has ended, because it shares none. Returns whether it exists.
     pub fn confine(&mut self, space: Space) -> bool {
         let process = self.vm.processes.get_mut(space);
         process.map(|process| process.is_confined = true).is_some()
     }
 
-    /// Ends a process: its requests are dropped from now on, its locks are released, its memory is freed in steps. Returns whether it
-    /// was there.
+    /// Ends a process: its requests are dropped from now on, its locks are released, its memory is freed in steps.
+    /// Returns whether it was alive.
     pub fn end(&mut self, space: Space, now: Nanos) -> bool {
         self.now = self.now.max(now);
         if !self.vm.processes.end(space, &mut self.vm.pages) {

@@ -81,8 +81,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Absent pages, of which and of whose copies `capacity` may be in memory. Up to `batch` leave together. `content`: the pieces that
-    /// the region has of each.
+    /// Absent pages. At most `capacity` pages and copies may be in memory. Up to `batch` leave together. `content`: the
+    /// pieces that the region has of each.
     pub fn new(pages: u32, capacity: u32, batch: u16, content: u8) -> Pages {
         Pages {
             table: Table::new(pages, capacity, content),
