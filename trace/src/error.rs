@@ -43,7 +43,7 @@ pub enum TraceError {
         found: String,
         /// The expected text or value.
         expected: &'static str,
-        /// Advice.
+        /// Advice to the user.
         advice: &'static str,
     },
     /// No format has traces that begin like this.

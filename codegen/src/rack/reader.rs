@@ -26,7 +26,7 @@ pub struct FieldError {
     pub field: String,
     /// The problem.
     pub message: String,
-    /// Advice.
+    /// Advice to the user.
     pub help: String,
 }
 

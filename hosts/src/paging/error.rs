@@ -13,7 +13,7 @@ pub enum MappingError {
         what: &'static str,
         /// The kernel's answer.
         why: String,
-        /// Advice.
+        /// Advice to the user.
         help: &'static str,
     },
     /// A call of the system failed.
