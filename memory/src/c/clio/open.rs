@@ -45,7 +45,10 @@ struct Asked {
     wanted: Wanted,
 }
 
-/// A caller's request. # Safety The texts end with a zero or are null.
+/// A caller's request.
+///
+/// # Safety
+/// The texts end with a zero or are null.
 unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
     // SAFETY: the caller promises it of each.
     let optional = |pointer| unsafe { text(pointer) }.transpose();
