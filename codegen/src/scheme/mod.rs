@@ -7,9 +7,9 @@
 //!                                              └─ constants, layers, ceilings               ─▶ hosts, reports
 //! ```
 //!
-//! A *protocol* is one that hosts and switch speak beyond Ethernet: one module here, one folder of templates. A
-//! *scheme* says which of a rack's protocols run, each in which of its variants. Nothing outside of a protocol's module
-//! knows what is in it, but for callers that ask a rack for it by its type ([`Rack::protocol`]).
+//! A *protocol* is spoken by hosts and switch beyond Ethernet: one module here, one folder of templates. A *scheme*
+//! says which of a rack's protocols run, each in which of its variants. Nothing outside of a protocol's module knows
+//! what is in it, but for callers that ask a rack for it by its type ([`Rack::protocol`]).
 
 pub mod clio;
 pub mod cowbird;
