@@ -11,7 +11,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
     let is_empty = |name: &str| env::var(name).unwrap_or_default().is_empty();
-    // There Rust links with its own LLD, unless somebody chose another linker.
+    // There Rust links with its own LLD, unless the build selects another linker.
     let is_own_linker = is_empty("CARGO_ENCODED_RUSTFLAGS") && is_empty("RUSTC_LINKER");
     let by_lld = is("TARGET", "x86_64-unknown-linux-gnu") && is_own_linker;
     if !by_lld || !is("PROFILE", "release") {

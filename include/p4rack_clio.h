@@ -5,8 +5,8 @@
  *     cargo build --release -p p4rack-memory
  *     cc program.c -Iinclude -Ltarget/release -lp4rack_memory
  *
- * docs/clio.md says how to start a board, and what operations promise. Functions have the names of Clio's paper. Addresses are virtual
- * addresses of the process on the board; they are numbers, not pointers.
+ * docs/clio.md says how to start a board, and which guarantees operations give. Functions have the names of Clio's
+ * paper. Addresses are virtual addresses of the process on the board; they are numbers, not pointers.
  *
  * A handle is a client of a process: all handles that were opened with reserve_bytes 0 on a board share one process, so what one has
  * allocated, another may use. A handle belongs to one thread at a time; each thread has its own.
@@ -39,9 +39,9 @@ typedef struct p4rack_clio_event {
 
 /*
  * Opens a client of the board with this set-up service, HOST:PORT. With `reserve_bytes` above 0 its process is a new one with a range of
- * that many bytes, which ends with the handle, and may allocate as many again, or what the board has left; with 0 it is the
- * process whose memory the board offers to all. Returns NULL if it fails; then `error`, which may be NULL, receives the reason, cut off at
- * `error_length` bytes with its final zero.
+ * that many bytes, which ends with the handle, and may allocate as many again, or all bytes that the board has left;
+ * with 0 it is the process whose memory the board offers to all. Returns NULL if it fails; then `error`, which may be
+ * NULL, receives the reason, cut off at `error_length` bytes with its final zero.
  */
 p4rack_clio *p4rack_clio_open(const char *board, uint64_t reserve_bytes, char *error, size_t error_length);
 
@@ -58,7 +58,7 @@ typedef struct p4rack_clio_options {
     uint64_t reserve_bytes;     /* bytes of the range of a process of its own; 0: the process whose memory is offered to all */
     uint64_t limit_bytes;       /* with reserve_bytes: what the process may have allocated, that range included; 0: twice
                                    reserve_bytes, or what the board has left */
-    uint64_t share_limit_bytes; /* with reserve_bytes: what other processes may share with it */
+    uint64_t share_limit_bytes; /* with reserve_bytes: bytes that other processes may share with it */
 } p4rack_clio_options;
 
 /* Opens a client with options. Packets are not encrypted, the set-up is if `ca` is given. Returns as p4rack_clio_open does. */
@@ -147,10 +147,10 @@ p4rack_memory_status p4rack_clio_rchase(p4rack_clio *clio, const p4rack_clio_cha
 /* The board's key-value store. Keys have 1 to 255 bytes, values at most 64 KB. P4RACK_MEMORY_OUT_OF_BOUNDS: there is no such key. */
 p4rack_memory_status p4rack_clio_kv_put(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
                                         size_t value_bytes);
-/* Creates a key. P4RACK_MEMORY_NOT_PERMITTED: it is there already. */
+/* Creates a key. P4RACK_MEMORY_NOT_PERMITTED: it exists already. */
 p4rack_memory_status p4rack_clio_kv_create(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
                                            size_t value_bytes);
-/* Changes the value of a key that is there. */
+/* Changes the value of an existing key. */
 p4rack_memory_status p4rack_clio_kv_update(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
                                            size_t value_bytes);
 /* `value` receives at most `length` bytes, `count`, which may be NULL, how many the value has. */

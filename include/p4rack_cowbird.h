@@ -24,7 +24,7 @@ typedef struct p4rack_cowbird p4rack_cowbird;
 /* The rings of one thread. One thread at a time may use them. */
 typedef struct p4rack_cowbird_thread p4rack_cowbird_thread;
 
-/* What a compute node is to be. */
+/* Configuration of a compute node. */
 typedef struct p4rack_cowbird_config {
     const char *interface;        /* of its adapter, which takes it for itself; the system must have no address there */
     const char *ip;               /* IPv4 address of its adapter */
@@ -47,13 +47,13 @@ typedef struct p4rack_cowbird_config {
 /*
  * Functions return a p4rack_memory_status: P4RACK_MEMORY_FULL where a ring has no room (for what a read brings: until earlier reads
  * are fetched), P4RACK_MEMORY_GONE when the engine serves these rings no more, P4RACK_MEMORY_BAD_ARGUMENT for a group or request that
- * is not there, or is there already.
+ * is not there, or already exists.
  */
 
-/* Who serves a compute node. */
+/* Whether an engine serves a compute node. */
 typedef enum p4rack_cowbird_state {
     P4RACK_COWBIRD_SERVED = 0,
-    P4RACK_COWBIRD_UNSERVED = 1, /* no engine at the moment: what was asked for waits */
+    P4RACK_COWBIRD_UNSERVED = 1, /* no engine at the moment: requests wait */
     P4RACK_COWBIRD_LOST = 2      /* the remote memory is gone */
 } p4rack_cowbird_state;
 
@@ -66,7 +66,7 @@ p4rack_cowbird *p4rack_cowbird_open(const p4rack_cowbird_config *config, char *e
 /* Ends a compute node and frees its remote memory. NULL is nothing. Rings that were taken stay until they are ended. */
 void p4rack_cowbird_close(p4rack_cowbird *node);
 
-/* Who serves it. `text` receives the engine's address, or why there is none; it may be NULL. */
+/* Its state. `text` receives the engine's address, or why there is none; it may be NULL. */
 p4rack_cowbird_state p4rack_cowbird_look(const p4rack_cowbird *node, char *text, size_t text_length);
 
 /* The rings for another thread, or NULL: there are as many as the configuration says. */
@@ -76,8 +76,8 @@ p4rack_cowbird_thread *p4rack_cowbird_take(p4rack_cowbird *node);
 void p4rack_cowbird_thread_close(p4rack_cowbird_thread *thread);
 
 /*
- * Asks for `length` bytes of a region, from `src` on. They are copied to `dest` when p4rack_cowbird_poll_wait tells of the request;
- * until then `dest` has to stay. `request` receives its id.
+ * Asks for `length` bytes of a region, from `src` on. They are copied to `dest` when p4rack_cowbird_poll_wait reports
+ * the request; `dest` must stay valid until then. `request` receives its id.
  */
 p4rack_memory_status p4rack_cowbird_async_read(p4rack_cowbird_thread *thread, uint16_t region, uint64_t src, void *dest,
                                                 uint32_t length, uint64_t *request);

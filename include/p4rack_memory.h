@@ -4,9 +4,9 @@
  *     cargo build --release -p p4rack-memory
  *     cc program.c -Iinclude -Ltarget/release -lp4rack_memory
  *
- * What operations promise and what not is in docs/memory.md. In short: reads and atomic operations are answered; a write has ended
- * when it is in the memory, by EDM when it has been sent; P4RACK_MEMORY_UNKNOWN means that an operation was carried out once, is
- * still to be, or never will.
+ * docs/memory.md lists the guarantees of operations. In short: reads and atomic operations are answered; a write has
+ * ended when it is in the memory, by EDM when it has been sent; P4RACK_MEMORY_UNKNOWN means that an operation was
+ * carried out once, is still to be, or never will.
  *
  * A handle belongs to one thread at a time. By EDM and RDMA there is one at most for an interface: threads share it and take turns.
  */
@@ -61,7 +61,7 @@ typedef struct p4rack_memory_operation {
     uint64_t operand;  /* of atomic operations; of CAS the new word */
     uint64_t expected; /* of CAS: the word that it replaces */
     uint64_t old;      /* result of atomic operations: the word before */
-    void *bytes;       /* READ: where to put them; WRITE: what to write, only read */
+    void *bytes;       /* READ: destination; WRITE: source, only read */
     uint32_t length;   /* of `bytes` */
     uint8_t kind;      /* a p4rack_memory_kind */
     uint8_t status;    /* result: a p4rack_memory_status */
@@ -76,9 +76,9 @@ typedef struct p4rack_memory_access {
     const char *interface;  /* to the rack; NULL: the one that has this host's address. Another host's is refused before a frame is
                                sent */
     const char *scheme;     /* that runs; NULL: the way's, or the description's */
-    const char *memory;     /* TCP, RDMA, Cowbird: what offers the memory, HOST:PORT; NULL: a port of the host with the memory */
+    const char *memory;     /* TCP, RDMA, Cowbird: server of the memory, HOST:PORT; NULL: a port of its host */
     const char *engine;     /* Cowbird: an engine's set-up service, HOST:PORT */
-    uint64_t reserve_bytes; /* RDMA, Cowbird: bytes to reserve for this handle; 0: what the pool offers to all */
+    uint64_t reserve_bytes; /* RDMA, Cowbird: bytes to reserve for this handle; 0: the memory offered to all */
     uint32_t key;           /* EDM: of the region */
 } p4rack_memory_access;
 
@@ -113,8 +113,8 @@ p4rack_memory_status p4rack_memory_batch(p4rack_memory *memory, p4rack_memory_op
 
 /*
  * Submits an operation and does not wait. It leaves with the next poll at the latest. The operation has to stay where it is until
- * poll returns it, and where a read puts its bytes too; what a write carries is copied. Anything but P4RACK_MEMORY_OK: it was not
- * accepted. Calls that wait are refused (P4RACK_MEMORY_BUSY) as long as submitted operations are under way.
+ * poll returns it, and so does a read's destination; a write's bytes are copied. Anything but P4RACK_MEMORY_OK: it was
+ * not accepted. Calls that wait are refused (P4RACK_MEMORY_BUSY) as long as submitted operations are under way.
  */
 p4rack_memory_status p4rack_memory_submit(p4rack_memory *memory, p4rack_memory_operation *operation);
 

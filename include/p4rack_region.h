@@ -33,7 +33,7 @@ typedef struct p4rack_region_config {
     uint32_t block_bytes; /* a power of two from 64 to 4096; 0: the policy's */
 } p4rack_region_config;
 
-/* Sizes of a region, and what has happened in it. Accesses count block by block. */
+/* Sizes of a region, and its counters. Accesses count block by block. */
 typedef struct p4rack_region_statistics {
     uint64_t region_bytes;
     uint64_t local_bytes;  /* blocks and tables */
@@ -64,13 +64,13 @@ p4rack_memory_status p4rack_region_read(const p4rack_region *region, uint64_t ad
 /* Writes `length` bytes. */
 p4rack_memory_status p4rack_region_write(const p4rack_region *region, uint64_t address, const void *bytes, size_t length);
 
-/* Begins to fetch bytes that will be used soon, as far as there is room, and does not wait. */
+/* Begins to fetch bytes that will be used soon, as far as local memory has room, and does not wait. */
 p4rack_memory_status p4rack_region_prefetch(const p4rack_region *region, uint64_t address, uint64_t length);
 
 /* Waits until all writes that returned before are in remote memory. */
 p4rack_memory_status p4rack_region_flush(const p4rack_region *region);
 
-/* Sizes, and what has happened so far. */
+/* Sizes, and counters so far. */
 p4rack_memory_status p4rack_region_statistics_of(const p4rack_region *region, p4rack_region_statistics *into);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-//! What a policy asks of its driver.
+//! Actions that a policy requests from its driver.
 
 use crate::Block;
 

@@ -1,5 +1,5 @@
-//! ARC (Megiddo and Modha, FAST 2003): two LRU lists, blocks seen once and more often, each with the addresses of what left
-//! it. A hit among those addresses moves the target size of the first list.
+//! ARC (Megiddo and Modha, FAST 2003): two LRU lists, blocks seen once and more often, each with the addresses of
+//! blocks that left it. A hit among those addresses moves the target size of the first list.
 
 use crate::arena::{Arena, List};
 use crate::lists::{DIRTY, dirty};

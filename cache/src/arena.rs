@@ -131,7 +131,7 @@ impl Arena {
         slot
     }
 
-    /// Takes the slot from its block. It is in no list any more.
+    /// Takes the slot from its block. It is no longer in a list.
     #[inline]
     pub(crate) fn release(&mut self, slot: u32) {
         let Slot { block, chain, .. } = self.slots[slot as usize];

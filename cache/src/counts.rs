@@ -1,4 +1,4 @@
-//! Four bits for each block of remote memory: how often it was used of late and, if wanted, a note of the policy's own.
+//! Four bits for each block of remote memory: its recent uses and, if wanted, a note of the policy's own.
 //!
 //! ```text
 //!   3   2   1   0                       3   2   1   0
@@ -53,7 +53,7 @@ impl Counts {
         self.words.len() as u64 * 8
     }
 
-    /// Uses of late.
+    /// Recent uses.
     #[inline]
     pub(crate) fn frequency(&self, block: Block) -> u8 {
         let (word, shift) = place(block);

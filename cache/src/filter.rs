@@ -7,7 +7,7 @@
 //!        └── refault queue ◀──────┴───────────────────────────┘ both leave the cache
 //! ```
 //!
-//! Pairs of lists stand side by side, chosen by the block's hash, so that hardware may work on them at the same time.
+//! There are several pairs of lists, chosen by the block's hash, so that hardware can work on them in parallel.
 
 use crate::arena::{Arena, List, mix};
 use crate::lists::{self, DIRTY, dirty};
@@ -17,7 +17,7 @@ use crate::{Actions, Block, Policy, Refused, Served, Shape};
 /// In a slot's mark.
 const ACTIVE: u8 = 1;
 
-/// One pair of lists and the addresses of what left them.
+/// One pair of lists and the addresses of blocks that left them.
 struct Pair {
     active: List,
     inactive: List,
@@ -26,7 +26,7 @@ struct Pair {
     active_max: u32,
 }
 
-/// What an access did.
+/// Result of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The block was active.

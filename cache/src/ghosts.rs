@@ -22,7 +22,7 @@ impl Ghosts {
         self.arena.bytes()
     }
 
-    /// Enters a block; the oldest one goes if there is no room. An entry that is there keeps its place.
+    /// Enters a block; the oldest one goes if there is no room. An existing entry keeps its place.
     pub(crate) fn enter(&mut self, block: Block) {
         if self.capacity == 0 || self.arena.find(block).is_some() {
             return;

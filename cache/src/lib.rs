@@ -1,4 +1,4 @@
-//! Policies of a cache of remote memory: what to fetch, what to drop, what to write back. No I/O, no clock.
+//! Policies of a cache of remote memory: they decide which blocks to fetch, drop and write back. No I/O, no clock.
 //!
 //! ```text
 //!            access(block, write)                 actions, in order
@@ -51,7 +51,7 @@ pub type Block = u32;
 /// A policy, or why it can't serve a shape.
 pub type Opened = Result<Box<dyn Policy>, Refused>;
 
-/// What served an access.
+/// Memory that served an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Served {
     /// Memory of the host: whole pages.
@@ -65,7 +65,7 @@ pub enum Served {
 /// A policy of a cache of remote memory.
 ///
 /// A driver calls [`access`](Policy::access) for each access and carries out the actions in their order. Afterwards the block
-/// is local. At no time, not even between two actions, are there more blocks than the capacity.
+/// is local. The cache never holds more blocks than its capacity, not even between two actions.
 pub trait Policy: Send {
     /// An access to `block`, which is below [`Shape::footprint`]. `actions` is cleared first.
     fn access(&mut self, block: Block, write: bool, actions: &mut Actions) -> Served;

@@ -1,4 +1,4 @@
-//! What policies with lists of blocks share: the mark of a dirty block, and how blocks come and go.
+//! Shared parts of policies with lists of blocks: the mark of a dirty block, insertion and removal.
 
 use crate::arena::{Arena, List};
 use crate::{Actions, Block};

@@ -7,7 +7,7 @@ use crate::{Actions, Block};
 /// In a slot's mark.
 pub(crate) const ACTIVE: u8 = 1;
 
-/// Pages and their order. What a page has in it is the user's, by slot.
+/// Pages and their order. The user keeps the pages' contents, by slot.
 #[derive(Clone, Debug)]
 pub(crate) struct Pages {
     pub(crate) arena: Arena,
@@ -63,7 +63,7 @@ impl Pages {
         }
     }
 
-    /// Brings a page that is not here; there is room.
+    /// Inserts an absent page. The caller has made room.
     pub(crate) fn insert(&mut self, page: Block, mark: u8) -> u32 {
         let slot = self.arena.insert(page, mark);
         self.arena.push(&mut self.inactive, slot);

@@ -9,7 +9,7 @@ use crate::{arc, belady, filter, kona, lru, page_cache, runs, s3_fifo, sieve, ti
 pub struct Definition {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub about: &'static str,
     /// Bytes of a block in its paper.
     pub block_bytes: u32,
@@ -33,7 +33,7 @@ pub enum Counting {
     },
 }
 
-/// What a policy is made from.
+/// Parameters of a policy.
 #[derive(Debug)]
 pub enum Build {
     /// Its shape.
@@ -102,7 +102,7 @@ pub const POLICIES: &[Definition] = &[
     policy("runs", 512, "ours: fetches runs of blocks, keeps blocks and pages by frequency", runs::open),
 ];
 
-/// `runs` without one of its parts each: the difference is what the part gives.
+/// `runs` without one of its parts each: the difference is the part's contribution.
 pub const PARTS: &[Definition] = &[
     policy("runs-single", 512, "each miss fetches one block", |shape| {
         Parts { runs: false, ..ALL }.open(shape)
@@ -124,8 +124,8 @@ pub const PARTS: &[Definition] = &[
 
 const ALL: Parts = Parts::ALL;
 
-/// What the programs of UniMem's authors simulate, which have more memory than they state: not to be compared with others at
-/// equal bytes.
+/// The policies in the programs of UniMem's authors. They have more memory than they state, so don't compare them with
+/// others at equal bytes.
 pub const ARTIFACT: &[Definition] = &[
     Definition {
         translates: true,

@@ -27,7 +27,7 @@ struct S3Fifo {
     capacity: u32,
     small_max: u32,
     main_max: u32,
-    /// Until something was evicted, the main queue takes what the small one has no room for.
+    /// Until the first eviction, the main queue takes blocks that the small one has no room for.
     full_once: bool,
 }
 

@@ -107,9 +107,9 @@ pub enum Refused {
     Capacity {
         /// As given.
         capacity: u32,
-        /// What the policy needs beside the host's share.
+        /// Blocks that the policy needs beside the host's share.
         needs: u32,
-        /// What remains beside it.
+        /// Blocks that remain beside it.
         device: u32,
     },
     /// Blocks do not divide a page.

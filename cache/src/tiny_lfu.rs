@@ -1,5 +1,5 @@
-//! W-TinyLFU (Einziger et al., ACM Transactions on Storage 2017): a small window for what is new, and a main part that only
-//! blocks used more often than its next victim enter.
+//! W-TinyLFU (Einziger et al., ACM Transactions on Storage 2017): a small window for new blocks, and a main part that
+//! only blocks used more often than its next victim enter.
 //!
 //! ```text
 //!  miss ──▶ window: LRU, 1 % ── tail ──▶ used more often than the victim? ──▶ probation ── used ──▶ protected, 80 %
@@ -75,7 +75,7 @@ impl Lists {
         self.lists[usize::from(PROBATION)].len() + self.lists[usize::from(PROTECTED)].len()
     }
 
-    /// What leaves the main part next.
+    /// The main part's next victim.
     fn victim(&self) -> u32 {
         let probation = &self.lists[usize::from(PROBATION)];
         if probation.len() > 0 { probation.tail() } else { self.lists[usize::from(PROTECTED)].tail() }

@@ -17,7 +17,7 @@ use crate::{Action, Actions, Block, Policy, Refused, Served, Shape};
 /// Candidates of a batch.
 const BATCH: u32 = 512;
 
-/// What a page in the host has in it: a bit for each block.
+/// Content of a page in the host: a bit for each block.
 #[derive(Clone, Copy, Default)]
 struct Contents {
     dirty: u64,

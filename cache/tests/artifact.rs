@@ -60,7 +60,7 @@ fn run(policy: &mut dyn Policy, lines: &[u32], lines_each: u32) -> u64 {
     misses
 }
 
-/// Hits and misses are all accesses; what came is what left or is here.
+/// Hits and misses add up to all accesses; insertions add up to removals and present blocks.
 fn sums(counters: Counters, device: u32, host: u32) {
     let Counters { faults, refaults, active_hits, inactive_hits, host_hits, .. } = counters;
     assert_eq!(faults + active_hits + inactive_hits + host_hits, ACCESSES, "{counters:?}");

@@ -1,5 +1,5 @@
-//! What every policy promises, whatever it decides: never more blocks than the capacity, each read returns the last write,
-//! what leaves dirty is written back, what is fetched was absent.
+//! Promises of every policy, whatever it decides: never more blocks than the capacity, each read returns the last
+//! write, dirty blocks are written back when they leave, only absent blocks are fetched.
 
 mod common;
 
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// The tests above mean something for the parts that seldom run only if these do run.
+/// The tests above cover the rarely used parts only if these parts run at all.
 #[test]
 fn pages_move_both_ways() {
     use p4rack_cache::Action;
@@ -146,7 +146,7 @@ fn a_cache_of_everything_fetches_each_block_once() {
     let footprint = pages * per_page;
     let trace: Vec<Block> = (0..3).flat_map(|_| 0..footprint).collect();
     for definition in POLICIES {
-        // What the two tiers split can't hold everything in one of them.
+        // A policy that splits memory into two tiers can't hold everything in one of them.
         if definition.name == "unimem" {
             continue;
         }

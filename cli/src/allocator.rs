@@ -1,5 +1,6 @@
-//! Where memory comes from: small objects from mimalloc, which keeps what is freed for the next ones, and large ones from the
-//! system, which takes them back when they are freed. A message of 127 MiB would otherwise stay with the process for good.
+//! Source of memory: small objects from mimalloc, which keeps freed memory for the next ones, and large ones from the
+//! system, which takes them back when they are freed. A message of 127 MiB would otherwise stay with the process to its
+//! end.
 
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -20,7 +20,7 @@ use tempfile::NamedTempFile;
 /// would also be raised when a server hangs up.
 const READER_GONE: u8 = 141;
 
-/// Whether log lines are JSON, and with them the lines in which daemons print what happens.
+/// Whether log lines are JSON, and with them the lines in which daemons report events.
 static JSON_LINES: AtomicBool = AtomicBool::new(false);
 
 /// Says whether log lines are JSON.
@@ -75,8 +75,8 @@ fn written(done: io::Result<()>) {
     }
 }
 
-/// Prints a line for the process that started a daemon. The daemon continues if that fails, because its work is not
-/// what it prints.
+/// Prints a line for the process that started a daemon. The daemon continues if that fails, because its output isn't
+/// its purpose.
 pub fn announce(line: &str) {
     let mut output = io::stdout();
     match writeln!(output, "{line}").and_then(|()| output.flush()) {
@@ -87,7 +87,7 @@ pub fn announce(line: &str) {
     }
 }
 
-/// How a long-running command reports what happens: a line of text for each event, or a JSON object.
+/// How a long-running command reports events: a line of text for each event, or a JSON object.
 #[derive(Clone, Copy, Debug)]
 pub struct Events {
     json: bool,

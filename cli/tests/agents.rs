@@ -1,5 +1,5 @@
-//! Two agents and a switch as processes of their own, in namespaces: what is done about a sender that falls silent,
-//! and what agents show of themselves.
+//! Two agents and a switch as processes of their own, in namespaces: recovery from a silent sender, and the agents'
+//! metrics.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// How long anything here may take.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Grants are copied to the receiver; what is reserved stays until it is used or taken back.
+/// Grants are copied to the receiver; reservations stay until they are used or taken back.
 const RACK: &str = r#"
 name = "pair"
 [switch]
@@ -37,11 +37,11 @@ ip = "10.0.0.2/24"
 mode = "counter"
 notify_receiver = true
 "#;
-/// The switch's address in the network that its controllers are in; h1 is there too.
+/// The switch's address in its controllers' network, which has h1, too.
 const SWITCH: &str = "192.168.77.1:9559";
 const METRICS: &str = "127.0.0.1:9561";
 
-/// A process that is ended when dropped, and what it has said.
+/// A process that is ended when dropped, and its output.
 struct Process(Child, PathBuf, PathBuf);
 
 impl Process {
@@ -123,7 +123,7 @@ impl Setup {
         command.stderr(Stdio::inherit()).output().unwrap()
     }
 
-    /// What is reserved at the ports, both as sources and as destinations.
+    /// Reservations at the ports, both as sources and as destinations.
     fn reserved(&self) -> Vec<u64> {
         let output = self.p4rack(&["pl2", "read", "rack.toml", "--json", "--election-id", "0,9"]);
         let rows: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();

@@ -40,7 +40,7 @@ fn a_missing_file_is_named() {
     }
 }
 
-/// Not two dozen syntax errors, but what the file is and what to do with it.
+/// In place of two dozen syntax errors, the error names the file's kind and the command for it.
 #[test]
 fn a_file_of_another_kind_is_named_as_what_it_is() {
     let experiment = "examples/paper/pl2/fig9-incast.toml";
@@ -126,7 +126,7 @@ fn keys_are_set_on_the_command_line() {
     }
 }
 
-/// Before a switch is asked for what it can't have.
+/// The error comes before any request to a switch.
 #[test]
 fn reservations_of_a_rack_without_pl2_are_refused() {
     let output =
@@ -169,7 +169,7 @@ fn without_a_rack_exec_says_what_to_run() {
 
 #[test]
 fn without_root_or_user_namespaces_up_says_what_to_do() {
-    // In a user namespace that maps nobody, nothing is allowed, not even another one.
+    // A user namespace without mapped users has no rights, not even to create another namespace.
     let confined = |words: &[&str]| {
         let mut command = std::process::Command::new("unshare");
         command.arg("--user").args(words);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Waits for a process to end. Returns its exit code, and what it says.
+/// Waits for a process to end. Returns its exit code, and its output.
 fn until_end(mut running: Running) -> (Option<i32>, String) {
     assert!(wait_until(LIMIT, || running.0.try_wait().unwrap().is_some()), "it does not end");
     let mut said = String::new();
@@ -55,7 +55,7 @@ fn extents_are_lent_listed_and_come_back() {
     end(nine);
     killed.kill();
     assert!(wait_until(LIMIT, || pool.free_bytes() == Some(8 << 20)));
-    // The service goes, what is lent stays, and the next one learns it.
+    // The service ends, extents stay lent, and the next service learns of them.
     let at = pool.0.clone();
     end(service);
     let mut command = p4rack();

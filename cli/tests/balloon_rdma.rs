@@ -89,7 +89,7 @@ fn the_next_holder_gets_zeros_and_the_former_one_nothing() {
     h1.run(|| used(&rack, &key, &file)).unwrap();
 }
 
-/// What compute nodes do, in the namespace of h1.
+/// Work of compute nodes, in the namespace of h1.
 fn used(rack: &Path, key: &str, file: &(dyn Fn(&str) -> PathBuf + Sync)) {
     // Long enough for a busy machine to renew.
     let serve = ["balloon", "serve", "--lease", "20", "--key", key, "--node", SETUP];

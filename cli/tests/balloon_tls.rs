@@ -62,7 +62,8 @@ fn a_caller_is_the_compute_node_that_its_certificate_names() {
             "{said}"
         );
     };
-    // It can't be another one, and another one can't take what it holds: neither with a later session, nor as an operator.
+    // It can't be another one, and another one can't take its extents: neither with a later session, nor as an
+    // operator.
     denied(&[&["reserve", "2 MiB", "--holder", "2"], &one[..]].concat(), "holder-2");
     denied(&[&["reserve", "2 MiB", "--holder", "1"], &others[..]].concat(), "holder-1");
     denied(&[&["release", "1"], &others[..]].concat(), "holder-1");

@@ -9,7 +9,8 @@ use std::time::Duration;
 /// How long the switch and its commands may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The program tells of each frame by whom and where it came. The controller's come by its port.
+/// The program sends a digest of each frame's source address and port. The controller's frames come
+/// by its own port.
 #[test]
 fn digests_are_listed_and_watched() {
     let (addr, p4runtime) = (free_addr(), free_addr());

@@ -83,7 +83,7 @@ fn a_rack_is_deployed_changed_and_kept_across_a_restart() {
     let dry = run(&addr, &["deploy", &described, "--dry-run"]);
     assert_eq!(dry.status.code(), Some(1));
     assert!(stdout(&dry).contains(&format!("+ table {L2_FORWARD}")) && stdout(&dry).contains("1 to insert"));
-    // It calls a read of what is not there an error.
+    // BMv2 answers a read of an absent group with an error.
     assert!(on(&["group", "write", "--multicast", "7", "1", "2"]).contains("inserted"));
     assert!(on(&["group", "write", "--multicast", "7", "3"]).contains("modified"));
     assert!(on(&["group", "read"]).contains("3:1"));
@@ -195,7 +195,8 @@ fn without_bmv2_nothing_is_compared_and_that_is_said() {
     assert!(stdout(&output).contains("skipped: needs simple_switch_grpc and p4c-bm2-ss, get them by"));
 }
 
-/// A stand-in: what is tested is which words one built without Thrift and nanomsg gets, and that its own are shown.
+/// With a stand-in. Tests the options for a BMv2 built without Thrift and nanomsg, and that its own messages are
+/// shown.
 #[test]
 fn one_that_ends_at_once_says_why() {
     let folder = tempfile::tempdir().expect("a folder");

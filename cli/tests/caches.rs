@@ -1,4 +1,4 @@
-//! `p4rack trace` and `p4rack cache` from end to end, and what they say of bad input.
+//! `p4rack trace` and `p4rack cache` from end to end, and their errors for bad input.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -204,7 +204,8 @@ fn examples_run() {
     }
 }
 
-/// A region makes a trace's accesses for real, and fetches about what the simulation of its policy does with as many blocks.
+/// A region makes a trace's accesses for real, and fetches about as much as the simulation of its policy with as many
+/// blocks.
 #[test]
 fn a_region_makes_the_accesses_of_a_trace() {
     let folder = folder();

@@ -1,4 +1,5 @@
-//! What the captures prove: application bytes cross the rack's links, program and entries come over gRPC.
+//! Captures prove that application bytes cross the rack's links, and that program and entries come over
+//! gRPC.
 
 mod common;
 #[path = "common/pcap.rs"]

@@ -364,7 +364,7 @@ fn compiled(source: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     (folder, program, libraries)
 }
 
-/// Operations of each test with random ones: few, or what `P4RACK_OPERATIONS` says.
+/// Number of operations in each random test: few, or `P4RACK_OPERATIONS`.
 fn random_operations() -> String {
     std::env::var("P4RACK_OPERATIONS").unwrap_or_else(|_| "3000".to_owned())
 }
@@ -404,7 +404,7 @@ fn losses_and_killed_clients_do_no_harm() {
         command.args(["--requests", &requests.to_string()]);
         command
     };
-    // A number and an epoch name a process for good.
+    // A number and an epoch identify a process uniquely.
     let processes = || -> BTreeSet<(u64, u64)> {
         let ps = board.json(&["ps"]);
         let of = |one: &Value| (one["pid"].as_u64().unwrap(), one["epoch"].as_u64().unwrap());

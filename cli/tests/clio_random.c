@@ -1,8 +1,8 @@
 /*
  * Random operations on a board, compared with a plain array: clio_random BOARD OPERATIONS SEED.
  *
- * Up to WINDOW operations are under way. The library keeps the order of those that depend on each other, so a read has to return what
- * the array has when it is asked for.
+ * Up to WINDOW operations are under way. The library keeps the order of those that depend on each other, so a read has
+ * to return the array's content at its request.
  */
 #include <inttypes.h>
 #include <p4rack_clio.h>

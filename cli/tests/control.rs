@@ -75,7 +75,7 @@ fn reservations_are_shown_and_taken_back_beside_a_controller_that_watches() {
     assert!(fine(&addr, &["top", &rack, "--once", "--every", "0.1"]).contains("destination"));
     let view: serde_json::Value =
         serde_json::from_str(&fine(&addr, &["top", &rack, "--json", "--every", "0.1"])).unwrap();
-    // The switch has no interfaces, so the controller's port is all there is.
+    // The switch has no interfaces, so the controller's port is the only one.
     let port = &view["ports"][0];
     assert!(port["port"] == 510 && port["rate_bps"].is_u64() && port["destination"] == "free", "{view}");
     assert!(watches.0.try_wait().expect("it is known").is_none(), "the controller goes on");
@@ -194,7 +194,7 @@ fn every_kind_of_entity_is_written_and_shown() {
     fine(&addr, &["group", "delete", "--profile", "ecmp", "--group", "5"]);
     fine(&addr, &["group", "delete", "--profile", "ecmp", "--member", "2"]);
 
-    // Each has a role of its own: a primary of each gets what the switch sends.
+    // Each has a role of its own: a primary of each gets the switch's messages.
     let watcher = |words: &[&str], role: &str| {
         let mut command = p4rack();
         let more = ["--count", "1", "--json", "--grpc-addr", &addr, "--role", role];
@@ -247,7 +247,7 @@ fn a_role_config_keeps_a_controller_to_its_objects() {
     let words = ["table", "read", "sources", "--role", "sources", "--role-config", &own];
     assert!(fine(&addr, &words).contains("02:00:00:00:00:07"));
 
-    // Another role may not have the same while the first one is there.
+    // Another role may not have the same objects while the first one exists.
     let mut command = p4rack();
     let words = ["packet", "watch", "--grpc-addr", &addr, "--role", "sources", "--role-config", &own];
     let _holder = Running::start(command.args(words));
@@ -430,7 +430,8 @@ fn controllers_share_a_description_in_etcd() {
     let holds = |mac: &str| fine(&addr, &["table", "read", "l2_forward"]).contains(mac);
     let mut one = controller(&first, "0,5", &[]);
     one.until("the switch holds");
-    // The other one's file differs, but what is shared counts; until it is told to publish.
+    // The other controller's file differs, but the shared description wins until the controller
+    // publishes its own.
     let mut other = controller(&second, "0,4", &[]);
     other.until("standby: another");
     std::thread::sleep(Duration::from_millis(500));

@@ -28,7 +28,8 @@ fn command(ns: &NetNs, words: &[&str], host: u8) -> Command {
     command
 }
 
-/// Starts a server at a host and waits until it can be reached. In plain text, unless it is told how to encrypt.
+/// Starts a server at a host and waits until it can be reached. In plain text unless `words` configure
+/// encryption.
 fn server(star: &Star, host: u8, words: &[&str]) -> (Running, String) {
     let addr = format!("{}:{}", Star::setup_ip(host), 9_561 + u16::from(host));
     let mut command = command(star.host(host), words, host);
@@ -156,7 +157,7 @@ fn a_compute_node_that_dies_leaves_nothing_behind() {
     while !verify(&star, 3, &[&addr], &short).output().unwrap().status.success() {
         assert!(Instant::now() < until, "the memory did not come back");
     }
-    // The memory goes with the pool, and that is told.
+    // The pool's end loses the memory, and the compute node reports that.
     let mut node = verify(&star, 2, &[&addr], &[&long[..], &["--patience", "1"]].concat());
     let mut node = Running(node.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
     node.until("ready");
@@ -165,7 +166,8 @@ fn a_compute_node_that_dies_leaves_nothing_behind() {
     node.0.stderr.take().unwrap().read_to_string(&mut error).unwrap();
     assert!(error.contains("the remote memory is lost: the pool is gone"), "{error}");
     assert!(!node.0.wait().unwrap().success());
-    // Another pool at the same address has nothing of that; the same engine serves who reserves memory there.
+    // Another pool at the same address starts empty; the same engine serves compute nodes that reserve memory
+    // there.
     let _pool = self::pool(&star, "96 KiB");
     let anew = verify(&star, 2, &[&addr], &short).output().unwrap();
     assert!(anew.status.success(), "{}", stderr(&anew));

@@ -48,7 +48,7 @@ fn up_runs_a_log_store_in_every_way_and_reports_all() {
             let quantiles = ["p50_us", "p99_us", "p999_us"].map(number);
             assert!(quantiles[0] > 0.0 && quantiles.is_sorted(), "{figures}");
         }
-        // What is remote crosses the switch.
+        // Remote accesses cross the switch.
         assert_eq!(scheme["queue_max_bytes"].as_u64().unwrap() > 0, scheme["name"] != "local", "{scheme}");
     }
     let table = stdout(&output);

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const POOL: &str = "192.168.9.1:9561";
 const ENGINE: &str = "192.168.9.254:9562";
 
-/// A rack whose first host is the pool; the others are compute nodes. What is to be running drops last.
+/// A rack whose first host is the pool; the others are compute nodes. Fields that others depend on drop last.
 struct Rack {
     switch: Running,
     engine: Running,
@@ -164,7 +164,7 @@ fn threads_read_what_they_wrote_through_the_switch() {
             assert_eq!(of("reads") + of("writes"), 1_500 + (16 << 10) / bytes.parse::<u64>().unwrap());
         }
     }
-    // A compute node that dies leaves nothing behind, and another one is served meanwhile.
+    // A compute node that dies leaves nothing behind, and another one is served throughout.
     let long = ["--operations", "100000000", "--memory", "16 KiB"];
     let mut dies = Running::start(&mut rack.verify(1, &long));
     let mut lives = Running::start(&mut rack.verify(2, &long));
@@ -252,7 +252,7 @@ fn a_pool_that_dies_behind_the_switch_is_lost_and_another_one_is_used() {
         return;
     }
     let mut rack = Rack::start(1);
-    // However patient it is: nothing can come any more.
+    // However patient it is: no more results can come.
     let mut node =
         rack.verify(1, &["--operations", "100000000", "--memory", "16 KiB", "--patience", "86400"]);
     let mut node = Running(node.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
@@ -293,7 +293,7 @@ fn an_adapter_that_checks_icrcs_says_why_nothing_comes() {
     assert!(end.is_some_and(|end| hint < end), "{said}");
 }
 
-/// What a caller may ask of the switch's engine, which a client of ours never would: rings at addresses with nothing behind them.
+/// A caller's request to the switch's engine that our own client never makes: rings at addresses without memory.
 struct Caller {
     /// Whose addresses it says it has.
     mac_of: u8,
@@ -302,7 +302,8 @@ struct Caller {
 }
 
 impl Caller {
-    /// Asks from the namespace of a host, and holds what it got for a while. Errors: why it is refused, or how it ended.
+    /// Sends a request from the namespace of a host, and holds its grant for a while. Errors: why it is refused, or how
+    /// it ended.
     fn ask(&self, rack: &Rack, from: u8, hold: Duration) -> Result<(), String> {
         let asks = async {
             let pool = Server { addr: POOL.to_owned(), tls: None };
@@ -409,7 +410,7 @@ fn silent_connections_keep_no_compute_node_out() {
     drop(silent);
 }
 
-/// A caller that says what sets it has: what a client of ours never would.
+/// A caller that makes up its own sets, as our own client never does.
 #[test]
 fn sets_that_share_bytes_are_refused_by_the_switch() {
     let _alone = one_at_a_time();

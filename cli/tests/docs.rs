@@ -1,7 +1,7 @@
-//! Every command block of README.md and docs/ runs as it stands, in namespaces of its own that vanish with the test.
+//! Every command block of README.md and docs/ runs unchanged, in namespaces of its own that vanish with the test.
 //!
-//! A comment before a block, which Markdown does not show, says what is different about it:
-//! `<!-- not run: why -->`, or `<!-- exits with: 1 124 -->` for the exit codes, other than 0, of its commands.
+//! A comment before a block, which Markdown does not show, marks exceptions: `<!-- not run: why -->`, or
+//! `<!-- exits with: 1 124 -->` for the exit codes, other than 0, of its commands.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 /// Languages of code blocks whose text is commands.
 const COMMANDS: &[&str] = &["sh", "bash", "console", "shell"];
-/// Commands that would be missed where they stand without a fence.
+/// Commands that would be missed outside of a fence.
 const WORDS: &[&str] = &["p4rack", "cargo", "sudo", "python3", "simple_switch_grpc", "git"];
 /// No document takes so long, in seconds.
 const LIMIT_S: &str = "150";
@@ -29,7 +29,7 @@ struct Block {
     exits: BTreeSet<i32>,
 }
 
-/// A document's command blocks, or what is wrong with one.
+/// A document's command blocks, or an error about one.
 fn blocks(text: &str) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().enumerate().map(|(n, line)| (n + 1, line));
@@ -78,7 +78,7 @@ fn blocks_and_their_marks_are_read() {
     assert!(blocks("<!-- exits with: one -->\n```sh\n```\n").is_err());
 }
 
-/// Runs the blocks of a document, one after the other in one shell, as somebody would who pastes them.
+/// Runs the blocks of a document, one after the other in one shell, as if a reader pasted them.
 fn paste(name: &str) {
     let text = std::fs::read_to_string(repo(name)).unwrap();
     let blocks = blocks(&text).unwrap_or_else(|error| panic!("{name}:{error}"));
@@ -106,7 +106,7 @@ fn paste(name: &str) {
     );
 }
 
-/// Line of the block, exit code and command of what ended with another code than 0.
+/// Line of the block, exit code and command of each command that ended with another code than 0.
 fn failures(run: &[&Block], name: &str, folder: &Path) -> Vec<(usize, i32, String)> {
     copy(&repo("examples"), &folder.join("examples"));
     for sub in ["bin", "tmp", "run"] {
@@ -119,7 +119,7 @@ fn failures(run: &[&Block], name: &str, folder: &Path) -> Vec<(usize, i32, Strin
          trap 'code=$?; printf \"%s\\t%s\\t%s\\n\" \"$BLOCK\" \"$code\" \"${BASH_COMMAND//$'\"'\"'\\n'\"'\"'/ }\" >> failed' ERR\n",
     );
     for block in run {
-        // What a person's fingers take: a server that was started listens by then.
+        // A person's pause for typing: a started server listens by then.
         let pause = if block.commands.trim_end().ends_with('&') { "sleep 2" } else { "" };
         let commands = block.commands.replace("/tmp/", &format!("{}/tmp/", folder.display()));
         write!(script, "BLOCK={}; echo \"── {name}:$BLOCK\"\n{commands}\n{pause}\n", block.line).unwrap();

@@ -111,7 +111,7 @@ static void maps(void) {
     check(map != MAP_FAILED && is_filled(map, 6 * MIB, 14) && is_filled(behind, MIB, 13), "a mapping moves");
     check(mremap(map, 7 * MIB, 6 * MIB, 0) == map && is_filled(map, 6 * MIB, 14), "a mapping shrinks");
     munmap(behind, MIB);
-    // What does not go far works as ever.
+    // Memory that does not go far works as before.
     check(mmap(map, MIB, access, flags | MAP_FIXED, -1, 0) == map && is_zero(map, MIB), "a new mapping in place");
     check(munmap(map, 6 * MIB) == 0, "munmap");
     unsigned char *guard = mmap(NULL, MIB, PROT_NONE, flags, -1, 0);

@@ -1,4 +1,5 @@
-//! `p4rack far` from end to end: real programs whose large allocations are in remote memory, and what the command refuses.
+//! `p4rack far` from end to end: real programs whose large allocations are in remote memory, and the command's
+//! refusals.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -138,7 +139,7 @@ fn started(command: &mut Command) -> Ended {
     child
 }
 
-/// The exit status of a child, and what it wrote to its standard error.
+/// The exit status of a child, and its standard error.
 fn ended(mut child: Ended) -> (Option<i32>, String) {
     let mut words = String::new();
     child.0.stderr.take().unwrap().read_to_string(&mut words).unwrap();
@@ -421,7 +422,7 @@ fn redis_is_compared_in_near_memory_in_far_memory_with_swap_and_beside_a_region(
         assert!(moved(row).iter().all(|bytes| *bytes > 1 << 18), "{all:#}");
         assert!(row["per_s"].as_f64().unwrap() > 0.0 && row["p99_us"].as_f64() >= row["p50_us"].as_f64());
     }
-    // Swap is there, or it is said what it needs.
+    // Swap was measured, or the output says what it needs.
     let swap = rows.last().unwrap();
     assert_eq!(swap["system"], "swap to zram");
     match swap["skipped"].as_str() {

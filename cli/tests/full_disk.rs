@@ -102,7 +102,7 @@ fn the_last_statistics_of_a_switch_are_written_or_it_fails() {
     assert!(said.contains("error: --stats: /dev/full: ") && said.contains(FULL), "{said}");
 }
 
-/// What is to be logged and can't be is not sent.
+/// A request that can't be logged is not sent.
 #[test]
 fn a_request_that_cannot_be_logged_is_not_sent() {
     let addr = free_addr();

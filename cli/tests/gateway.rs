@@ -68,13 +68,13 @@ async fn a_rack_is_deployed_over_p4runtime() {
     assert!(gateway.refused(&["table", "list"]).contains("runs no program"));
     let said = gateway.deploy();
     assert!(said.contains("installed the program"), "{said}");
-    // Meters are in kilobits on the switch, and yet what was written is read.
+    // Meters are in kilobits on the switch, and yet read back as written.
     let said = gateway.deploy();
     assert!(said.contains("already installed") && said.contains("nothing to change"), "{said}");
     assert!(gateway.fine(&["table", "read", "l2_forward"]).contains("02:00:00:00:00:01"));
     assert!(gateway.fine(&["counter", "read", "drops", "--index", "0"]).contains("drops"));
 
-    // Each update for itself, as P4Runtime tells it.
+    // Errors are reported per update, as P4Runtime requires.
     let key = |mac: u32| format!("dstAddr=02:00:00:00:00:{mac:02x}");
     let insert = |mac: u32| {
         let (insert, values) =
@@ -88,7 +88,8 @@ async fn a_rack_is_deployed_over_p4runtime() {
     gateway.fine(&["table", "delete", "l2_forward", &key(0x99)]);
 }
 
-/// A switch ends the streams of those who are bound to a program when one of another name comes.
+/// A switch ends the streams of clients bound to a program when a program of another name replaces
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_takes_the_place_of_one_with_another_name() {
     let mut gateway = Gateway::start(&[]).await;
@@ -132,7 +133,7 @@ async fn what_bfruntime_does_not_have_is_refused() {
     assert!(refused.contains("no device 7"), "{refused}");
     let refused = gateway.refused(&["packet", "send", "00", "egress_port=1"]);
     assert!(refused.contains("--cpu-interface"), "{refused}");
-    // What was refused changed nothing.
+    // Refused requests changed nothing.
     assert!(gateway.deploy().contains("nothing to change"));
 }
 

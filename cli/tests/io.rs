@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What comes in at one port leaves by the other.
+/// Frames that come in at one port leave by the other.
 const CROSS: &str = r#"
 #include <core.p4>
 #include <v1model.p4>
@@ -167,7 +167,7 @@ impl Setup {
     }
 }
 
-/// Ends the switch; what it says of itself.
+/// Ends the switch; returns its report.
 fn end(switch: &mut Child, output: &mut impl Read) -> serde_json::Value {
     assert!(Command::new("kill").arg(switch.id().to_string()).status().unwrap().success());
     let mut report = String::new();
@@ -238,7 +238,7 @@ fn what_comes_in_faster_than_the_ports_rate_is_dropped_and_counted() {
             assert_eq!(over > 0, floods, "{io}: {sent} in {took:?}, {came} came, {over} over the rate");
             let carries = (took + Duration::from_millis(10)).as_nanos() / frame_time.as_nanos();
             assert!(u128::from(came) <= carries + 2, "{io}: {came} in {took:?}, {carries} fit");
-            // How much that is depends on who else wants the processors; but all that the rate carries goes on.
+            // The count depends on the machine's other load, but every frame within the rate is forwarded.
             let count = |port: usize, what: &str| report["ports"][port]["socket"][what].as_u64().unwrap();
             let all = |what: &str| count(0, what) + count(1, what);
             let drops: u64 =

@@ -1,4 +1,5 @@
-//! Racks that `up --keep` leaves running: one of each name, all of them found, nobody else touched.
+//! Racks that `up --keep` leaves running: one per name, all of them found, no other process
+//! touched.
 
 mod common;
 
@@ -73,7 +74,7 @@ fn of_two_that_start_together_one_runs_and_is_reached() {
     let inside = kept.command(&["exec", "switch", "--", "true"]).output().expect("p4rack starts");
     assert!(inside.status.success(), "{}", stderr(&inside));
 
-    // Its processes say what they are.
+    // Its processes have telling names.
     let supervisor = kept.supervisors()[0];
     let name =
         |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
@@ -155,7 +156,7 @@ fn a_rack_whose_file_is_gone_is_ended_by_down_all() {
     assert_eq!((again.status.code(), stdout(&again).as_str()), (Some(0), "no rack is running\n"));
 }
 
-/// A file that names a process which has another's number by now: nobody gets a signal.
+/// A state file whose process id now belongs to another process: no process gets a signal.
 #[test]
 fn down_leaves_alone_whoever_has_a_dead_racks_number() {
     let kept = Kept::new();

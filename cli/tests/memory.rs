@@ -285,7 +285,7 @@ fn a_host_uses_a_file_of_another() {
     let output = rack.memory("h2", "read", &["--at", "h3", "--bytes", "8"]).output().unwrap();
     assert!(stderr(&output).contains("h3 is no memory node: edm.memory has h1"), "{}", stderr(&output));
 
-    // The file is somebody's; the node's end writes what it did.
+    // The file is in use by another process; at its end, the node writes its statistics.
     let second = rack.memory("h1", "serve", &["--file", rack.file().to_str().unwrap()]).output().unwrap();
     assert!(stderr(&second).contains("another process serves it"), "{}", stderr(&second));
     end(&mut serving);
@@ -293,11 +293,11 @@ fn a_host_uses_a_file_of_another() {
     assert_eq!((&report["counters"]["writes"], &report["counters"]["modifies"]), (&2.into(), &6.into()));
     assert_eq!(report["refused"]["wrong_key"], 1, "{report}");
 
-    // Nobody is there any more: unknown, told in time.
+    // The memory node has ended: the outcome is unknown, and the client reports that within its time limit.
     let said = rack.fails("read", &["--bytes", "8", "--key", "7", "--address", "4096"]);
     assert!(said.contains("no answer in time") && said.contains("p4rack memory serve"), "{said}");
 
-    // What was written is still there, and now nobody may change it.
+    // The file kept what was written, and is now served read only.
     let _again = rack.serve(&["--read-only"]);
     let said = rack.succeeds("read", &["--address", "8", "--bytes", "8", "--json"]);
     let read: Value = serde_json::from_str(&said).unwrap();
@@ -400,7 +400,7 @@ fn a_benchmark_measures_memory_beside_udp() {
     }
 }
 
-/// What needs no network to be refused.
+/// Mistakes that are refused without a network.
 #[test]
 fn descriptions_without_memory_are_refused_in_words() {
     let with = repo("examples/edm-kv.toml").display().to_string();

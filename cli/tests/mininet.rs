@@ -41,7 +41,7 @@ fn plain_switching_loses_what_does_not_fit() {
     let args = ["--test", "--duration", "1", "--scheme", "l2"];
     let done = p4rack().arg("mininet").arg(rack).args(args).output().unwrap();
     assert!(done.status.success(), "{}{}", stdout(&done), stderr(&done));
-    // Without scheduled frames nothing is kept free for them: what is full is the whole buffer.
+    // Without scheduled frames nothing is kept free for them, so the whole buffer fills up.
     let text = stdout(&done);
     assert!(text.contains("lost in the switch: ") && text.contains(" frames for buffer_full\n"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Standard output that is full or closed, and files that can't be written: told, and in time.
+//! Commands report promptly that standard output is full or closed, or that a file can't be written.
 
 mod common;
 
@@ -151,7 +151,7 @@ fn full() -> File {
     OpenOptions::new().write(true).open("/dev/full").expect("the kernel has it")
 }
 
-/// The writing end of a pipe that nobody reads.
+/// The writing end of a pipe whose reading end is closed.
 fn closed() -> std::io::PipeWriter {
     std::io::pipe().expect("a pipe").1
 }

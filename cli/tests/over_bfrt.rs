@@ -150,8 +150,8 @@ async fn reserved_time_is_told_from_now_on() {
     };
     let soon = std::time::Duration::from_secs(20);
     assert!(common::wait_until(soon, is_ahead));
-    // Before each multiple of 2^32 ns, a port that never was reserved looks as if it were, for as long as the horizon; and what
-    // is reserved ends by itself. So the registers tell what was written.
+    // Within the horizon before each multiple of 2^32 ns, a port that was never reserved looks reserved; and
+    // reservations expire. So the test reads what was written from the registers.
     let is_free = |host| switch.values(&["pl2", "read", &path], host) == [0, 0];
     let cells = |index| {
         let cell = |register| {
@@ -276,7 +276,7 @@ async fn packet_generators_send_what_they_are_told() {
     let shown = &list()[0];
     assert_eq!((&shown["number"], &shown["port"], &shown["bytes"]), (&3.into(), &1.into(), &60.into()));
     assert_eq!((&shown["sent"], &shown["count"], &shown["period_ns"]), (&5.into(), &5.into(), &1000.into()));
-    // What is set anew counts anew, and sends without end.
+    // An application that is set again counts from 0, and with a count of 0 sends without end.
     switch.fine(&[&first[..], &["--count", "0", "--period-ns", "1000000"]].concat());
     let sends = || list()[0]["sent"].as_u64().is_some_and(|sent| sent > 5);
     assert!(common::wait_until(std::time::Duration::from_secs(10), sends), "{:#}", list());
@@ -308,7 +308,7 @@ async fn a_rack_is_watched_and_another_controller_stands_by() {
     first.until("the switch holds");
     let mut second = watch();
     second.until("standby: another client is bound");
-    // Over P4Runtime somebody takes an entry away.
+    // A P4Runtime client deletes an entry.
     let entry = ["l2_forward", "dstAddr=02:00:00:00:00:06"];
     let over_p4runtime =
         |words: &[&str]| p4rack().args(words).args(["--grpc-addr", &switch.p4runtime.addr]).output().unwrap();
@@ -355,7 +355,7 @@ fn members_of_value_sets_are_replaced_read_and_removed() {
     assert_eq!(over_p4runtime(), ["136", "5"]);
     fine(&[&write[..], &["5", "7", "9"]].concat());
     assert_eq!(over_p4runtime(), ["5", "7", "9"]);
-    // More than there is room for: all stays.
+    // Too many members are refused as a whole.
     let refused = over_bfrt(&[&write[..], &["1", "2", "3", "4", "6"]].concat());
     assert!(!refused.status.success(), "{}", stdout(&refused));
     common::switch::fine(&grpc, &[&write[..], &["7", "11"]].concat());
@@ -372,7 +372,7 @@ async fn who_watches_a_switch_that_refuses_entries_stays_bound() {
     let switch = Switch::start().await;
     switch.deploy(&["--scheme", "l2"]);
     let path = switch.path();
-    // The same group over P4Runtime, which is refused over BFRuntime as long as it is there.
+    // The same group over P4Runtime, which is refused over BFRuntime as long as it exists.
     let group = switch.fine(&["group", "read", "--json"]);
     let group: serde_json::Value = serde_json::from_str(&group).unwrap();
     let group = group[0]["group"].to_string();

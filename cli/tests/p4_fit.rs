@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 fn run(args: &[&str]) -> Output {
-    // No compiler on PATH: what is installed here must not matter.
+    // No compiler on PATH: installed software must not matter.
     p4rack().arg("p4").args(args).env("PATH", "/nowhere").output().expect("p4rack starts")
 }
 

@@ -136,7 +136,8 @@ fn memory_of_a_pool_is_read_written_and_modified() {
     assert!(!gone.status.success() && stderr(&gone).contains("can't reach"), "{}", stderr(&gone));
 }
 
-/// No set-up takes part: each end is told what the other one has. The pool tells what it counted, refusals too.
+/// No set-up service takes part: each end gets the other's values by hand. The pool reports its counters,
+/// refusals included.
 #[test]
 fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
     if !can_make_namespaces() {
@@ -164,7 +165,7 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
     pool.until("ready");
     let peer = "--ip 10.0.0.1 --peer-mac 02:00:00:00:00:02 --peer-ip 10.0.0.2 --peer-qpn 34 --peer-psn 0xffffff --qpn 0x11 --psn 5";
     let ask = |line: &str| in_namespace(&a, &words(line)).args(peer.split_whitespace()).output().unwrap();
-    // What makes no sense by hand, without a look at the interface.
+    // Values by hand that make no sense are refused without a look at the interface.
     for (line, says) in [
         ("latency", "--rkey"),
         ("latency --rkey 7 --address 0x1000 --grpc-addr 127.0.0.1:1", "cannot be used with"),
@@ -209,7 +210,7 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
     assert!(pool.0.wait().unwrap().success());
     let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&stats).unwrap()).unwrap();
     assert_eq!(report["responder"]["refused_access"], 1, "{report}");
-    // Measuring stays within the length that it is told.
+    // Measurements stay within `--length`.
     let mut pool = Running::start(in_namespace(&b, &serve).args(["--json", "--stats"]).arg(&stats));
     let by_hand = json(&pool.until("by_hand"));
     assert_eq!((&by_hand["qpn"], &by_hand["address"]), (&34.into(), &4096.into()), "{by_hand}");
@@ -222,7 +223,7 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
     assert!(of("refused_access") == 0 && of("reads") > 0 && of("writes") > 0, "{last}");
 }
 
-/// Each option of a command stands under the heading that it belongs to.
+/// Each option of a command is under the heading that it belongs to.
 #[test]
 fn values_by_hand_have_a_heading_of_their_own() {
     for command in ["serve", "latency"] {

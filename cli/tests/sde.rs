@@ -1,4 +1,4 @@
-//! `bf-sde/`: scripts around Tofino's software, here with programs that stand for it.
+//! `bf-sde/`: scripts around Tofino's software, here with programs that imitate it.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 

@@ -132,7 +132,7 @@ fn faults_are_counted_by_scheme() {
     assert!(text(&both.stderr).contains("--no-shares are EDM's"), "{}", text(&both.stderr));
 }
 
-/// Results of all kinds side by side: one page, with what is shown of each.
+/// Results of all kinds side by side: one page, with the presentation of each.
 #[test]
 fn a_report_shows_every_kind_of_experiments() {
     let dir = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn a_cowbird_rack_runs_and_is_swept_into_a_table() {
     let output = sim(&["run", "a.toml", "--seed", "2"], dir.path());
     assert!(text(&output.stdout).contains("million/s"), "{}", text(&output.stdout));
 
-    // What is varied and what is reported under the same name is one column.
+    // A setting and a result with the same name are one column.
     let sweep = "name = \"s\"\nbase = \"a.toml\"\n[vary]\nthreads = [1, 2]\nscheme = [\"local\"]\n";
     std::fs::write(dir.path().join("v.toml"), sweep).unwrap();
     let output = sim(&["sweep", "v.toml", "--out-dir", "varied"], dir.path());

@@ -240,7 +240,7 @@ fn a_store_runs_on_a_described_board_with_and_without_pl2() {
     }
 }
 
-/// What another host writes to the server's port at the same time: TCP fills the port's queue with it, EDM does not, however late
+/// Bulk traffic of another host to the server's port: TCP fills the port's queue with it, EDM does not, however late
 /// processes are. How long operations wait depends on the machine as well, so it is shown here and not asserted.
 #[test]
 fn bulk_traffic_fills_tcps_queue_and_not_edms() {
@@ -328,7 +328,7 @@ impl Drop for Serving {
     }
 }
 
-/// A client works while somebody changes the records behind everybody's back: it must notice.
+/// A client must notice when its records are changed behind its back.
 #[test]
 fn a_client_sees_that_records_are_corrupted() {
     if !can_make_namespaces() {

@@ -51,7 +51,7 @@ fn up_runs_stores_in_regions_by_every_way_and_another_node_gets_a_killed_ones_me
         }
         let hits = |nth: usize| mixes[nth]["cache"]["hit_share"].as_f64().unwrap();
         assert!(hits(0) > hits(1), "{mixes:?}");
-        // What is remote crosses the switch, at one memory node at least.
+        // Remote accesses cross the switch, at one memory node at least.
         assert_eq!(scheme["queue_max_bytes"].as_u64().unwrap() > 0, scheme["name"] != "local", "{scheme}");
         let takeover = &store["takeover"];
         if scheme["name"] != "clio" {

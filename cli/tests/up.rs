@@ -1,4 +1,4 @@
-//! `p4rack up` from its first step to its last, and what it does with its figures.
+//! `p4rack up` from its first step to its last, and the use of its figures.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn number(scheme: &Value, key: &str) -> u64 {
     scheme[key].as_u64().unwrap_or_else(|| panic!("{key} in {scheme}"))
 }
 
-/// Whether goodput is what a port carries: at most one frame more, which lies across an end of the window.
+/// Whether goodput equals a port's capacity: at most one frame more, which spans an end of the window.
 fn fills_the_port(results: &Value, scheme: &Value) -> bool {
     let window_s = results["duration_s"].as_f64().expect("seconds");
     let frame_bits = 8.0 * number(&results["setting"], "mtu_frame_bytes") as f64;
@@ -75,7 +75,8 @@ fn up_runs_to_its_end_and_its_exit_code_is_its_verdict() {
     }
 }
 
-/// The same hosts, whose switch runs the programs for Tofino. What a busy machine may break is told, not asserted.
+/// The same hosts, with a switch that runs the programs for Tofino. Promises that a busy machine may break are
+/// reported, not asserted.
 #[test]
 fn the_main_job_runs_on_the_programs_for_tofino() {
     if !can_make_namespaces() {

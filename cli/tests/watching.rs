@@ -111,7 +111,7 @@ fn a_file_of_entries_is_carried_out_and_its_faults_are_named() {
     assert!(fine(&addr, &["table", "read", "l2_forward"]).contains(l2::FORWARD));
     assert_eq!(run(&addr, &["deploy", &rack, "--dry-run"]).status.code(), Some(0));
 
-    // All are there already: each insertion is refused by name, and nothing else.
+    // All entries exist already: each insertion is refused by name, and nothing else.
     let again = run(&addr, &["table", "apply", &entries]);
     assert_eq!(again.status.code(), Some(1));
     let text = stderr(&again);

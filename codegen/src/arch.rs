@@ -58,13 +58,13 @@ impl Arch {
         }
     }
 
-    /// Name of the folders of templates that change registers as the architecture has it: by statements, or by stateful ALUs
-    /// that read and write one cell a pass.
+    /// Name of the folders of templates that change registers in the architecture's way: by statements, or by stateful
+    /// ALUs that read and write one cell a pass.
     pub(crate) fn registers(self) -> &'static str {
         if self.is_tofino() { "alu" } else { "registers" }
     }
 
-    /// Bits of the data that a frame takes along to its next pass.
+    /// Bits of the data that a frame carries to its next pass.
     pub(crate) fn pass_bits(self) -> u32 {
         if self == Arch::T2na { 128 } else { 64 }
     }

@@ -1,9 +1,9 @@
-//! Kinds of files that commands read, so that a file of the wrong kind is named as what it is.
+//! Kinds of files that commands read, so that an error can name the actual kind of a wrong file.
 
 use std::fmt;
 use toml::Table;
 
-/// What a file looks like.
+/// Kind of a file by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A rack description.
@@ -71,8 +71,8 @@ impl Kind {
         format!("is {self}, not {wanted}")
     }
 
-    /// The error of a command that wants one kind of file, if the text is of another one: what the file is, and which
-    /// command takes it.
+    /// The error of a command that wants one kind of file, if the text is of another one: names the file's kind, and
+    /// the command that takes it.
     pub fn mistaken(text: &str, file: &str, wanted: Kind) -> Option<String> {
         let kind = Kind::of(text).filter(|kind| *kind != wanted)?;
         Some(format!("{file}: {}; {}", kind.instead_of(wanted), kind.command(file)))
@@ -127,7 +127,7 @@ mod tests {
         }
         assert_eq!(Kind::of(" {\"hosts\": 1}"), Some(Kind::Json));
         assert_eq!(Kind::of("name = \"x\"\n"), None);
-        // Whatever the order and the way in which tables are written.
+        // In any order and notation of tables.
         assert_eq!(
             Kind::of("workload = { kind = \"incast\" }\nswitch = { port_rate = \"1 Gb/s\" }\n"),
             Some(Kind::Rack)

@@ -1,5 +1,5 @@
-//! From a rack description to what the switch needs: a P4 program, its table entries, its P4Info
-//! and the constants that P4, Rust and Python share.
+//! From a rack description to the switch's input: a P4 program, its table entries, its P4Info and the
+//! constants that P4, Rust and Python share.
 //!
 //! ```text
 //! rack.toml ─ Rack::load ─→ Rack ─ generate ─→ NAME.p4  NAME.entries.txtpb  NAME.p4info.txtpb  NAME.json

@@ -1,4 +1,4 @@
-//! What the generated programs do, on the embedded switch.
+//! Behaviour of the generated programs on the embedded switch.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -52,7 +52,7 @@ fn frames_reach_their_host_unchanged() {
         let mut rig = Rig::new(&built);
         let frame = ipv4(&built, 1, mac(&built.rack, 3));
         assert_eq!(rig.send(1, &frame), [(3, frame)]);
-        // A tag of another VLAN is nobody's business here.
+        // The program passes tags of other VLANs unchanged.
         let tag = Vlan { pcp: 3, dei: true, vid: 7, ether_type: EtherType::IPV6 };
         let frame = tagged(mac(&built.rack, 2), mac(&built.rack, 4), tag, &[1; 64]);
         assert_eq!(rig.send(2, &frame), [(4, frame)]);
@@ -84,7 +84,7 @@ fn a_port_speaks_for_its_own_host_only() {
         assert_eq!(rig.send(2, &stranger), []);
         assert_eq!(rig.all_drops(), [("spoofed", 2)]);
     }
-    // Scheduler messages too: nobody reserves in another's name.
+    // Scheduler messages too: no host reserves in another's name.
     for built in pl2() {
         let mut rig = Rig::new(&built);
         let frame = rsv(&built.rack, 1, 3, 1, 0);
@@ -175,7 +175,7 @@ fn covered_frames_count_down_and_nothing_else_does() {
         assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
         assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 2);
         assert_eq!(out(&rig), 4);
-        // The bug that rights end: frames that nobody reserved went scheduled, and took others' slots off.
+        // Without rights, frames without a reservation were scheduled and consumed others' slots.
         for port in [4, 1] {
             for _ in 0..4 {
                 rig.fate(port, 3, 0, false);
@@ -426,7 +426,7 @@ fn what_a_reservation_may_say() {
         assert_eq!(rig.drops("bad_kind"), 6);
         for version in [0, 2, 15] {
             assert_eq!(send(&mut rig, Control { version, ..request(1, 0) }), 0);
-            // Whatever the kind: nothing of another version is understood.
+            // Messages of another version are refused, whatever their kind.
             assert_eq!(send(&mut rig, Control { version, kind: Kind::Data as u8, ..request(1, 0) }), 0);
         }
         assert_eq!(rig.drops("bad_version"), 6);

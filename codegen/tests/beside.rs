@@ -1,7 +1,8 @@
 //! A rack of PL2 and EDM: its programs for v1model and for Tofino get the same frames of both protocols at the same times and give
 //! the same frames out, count the same, and hold the same reservations, clocks and rights.
 //!
-//! Left out is what the tests of each protocol alone leave out (`differential.rs`, `edm_differential.rs`), shares of links among it.
+//! This leaves out the same cases as the tests of each protocol alone (`differential.rs`, `edm_differential.rs`),
+//! shares of links among them.
 //!
 //! `P4RACK_FRAMES=1000000 cargo test --profile verify -p p4rack-codegen --test beside -- --nocapture` takes more frames,
 //! `P4RACK_SEED` another seed.
@@ -21,7 +22,7 @@ use p4rack_wire::edm::Kind;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::{EtherType, Nanos};
 
-/// Frames of a run; then everything begins anew, at another time.
+/// Frames of a run; then everything starts again, at another time.
 const RUN: usize = 5_000;
 /// Frames of each scheme.
 const FRAMES: usize = 20_000;
@@ -83,8 +84,8 @@ fn counters_agree_beside_demands_that_wait() {
     compare("counter", "pair", "matched", &[Arch::V1model, Arch::T2na]);
 }
 
-/// What each protocol bounds is its own: EDM's data is neither best effort, nor a frame that is too long for PL2's slots, nor PL2's
-/// in a VLAN of reservations.
+/// Each protocol's bounds are its own: EDM's data is neither best effort, nor a frame that is too long for PL2's slots,
+/// nor PL2's in a VLAN of reservations.
 #[test]
 fn what_edm_grants_is_edms_alone() {
     let tables = "mode = \"clock\"\nbest_effort_percent = 5\n\
@@ -94,7 +95,7 @@ fn what_edm_grants_is_edms_alone() {
         let scheme = rack.scheme();
         let mut net = Net::new(&Built::on(rack, scheme, arch));
         let rack = net.rig.built.rack.clone();
-        // Until nothing is left of what best effort may send at once.
+        // Until the best-effort burst is used up.
         for payload in [1_200, 46] {
             let other = plain(mac(&rack, 1), mac(&rack, 2), EtherType::IPV4, &vec![3; payload]);
             assert!((0..1_000).any(|_| net.rig.send(1, &other).is_empty()), "{arch}");
@@ -147,7 +148,7 @@ fn compare(pl2: &str, clocks: &str, edm: &str, archs: &[Arch]) {
     assert!(never.is_empty(), "never met: {never:?}");
 }
 
-/// What came of a frame: frames and their ports, the controller's, what was demoted or refused.
+/// Result of a frame: frames and their ports, the controller's frame, counts of demoted and refused ones.
 type Outcome = (Vec<(u16, Vec<u8>)>, Option<Vec<u8>>, [u64; 4], [u64; 2], [u64; 2]);
 
 /// One run; the reasons for drops that it met.

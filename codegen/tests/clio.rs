@@ -1,4 +1,4 @@
-//! Clio in descriptions: what is read, what is refused and with which words; and what the switch runs under it.
+//! Clio in descriptions: accepted and refused ones, the words of errors, and the switch's program.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -185,7 +185,7 @@ fn ports_take_turns_and_hosts_need_no_agent() {
     assert_eq!((&json["clio"]["udp_port"], &json["clio"]["index"]), (&1234.into(), &"salted".into()));
 }
 
-/// The switch forwards Clio's packets like all others, so it runs the program of what else is there.
+/// The switch forwards Clio's packets like all others, so it runs the program of the other protocols.
 #[test]
 fn clio_adds_nothing_to_the_switch() {
     let rack = rack(&format!("{PL2}[clio]\n{BOARD}"));
@@ -240,7 +240,7 @@ fn a_schemes_way_is_that_of_its_first_protocol() {
 }
 
 proptest! {
-    /// Whatever numbers stand there: a board starts, or an error names a field of the table.
+    /// With any numbers, a board starts, or an error names a field of the table.
     #[test]
     fn a_table_makes_a_board_or_is_refused(
         (memory_kib, sizes) in (0u64..1 << 34, proptest::collection::vec(0usize..8, 0..4)),

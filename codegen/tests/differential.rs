@@ -20,7 +20,7 @@ use p4rack_codegen::{Arch, Scheme};
 use p4rack_wire::Nanos;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Frames of a run; then everything begins anew, at another time.
+/// Frames of a run; then everything starts again, at another time.
 const RUN: usize = 5_000;
 /// Frames of each scheme.
 const FRAMES: usize = 10_000;
@@ -75,7 +75,7 @@ fn plain_switching_agrees() {
     compare(&built(&["100 Gb/s"; 4], "mode = \"clock\"\nslot_headroom_percent = 0", Scheme::L2));
 }
 
-/// What the comparison is worth: it sees that one program has another constant, or other clocks.
+/// The comparison can fail: it notices another constant, or other clocks, in one program.
 #[test]
 fn programs_that_differ_do_not_agree() {
     let of = |pl2: &str| Built::on(rack(&["100 Gb/s"; 4], pl2), Scheme::PL2_CLOCK, Arch::V1model);
@@ -159,7 +159,7 @@ fn run(built: &[Built], random: &mut Random, frames: usize) -> Vec<(&'static str
     drops
 }
 
-/// What came of a frame: frames and their ports, the controller's, frames demoted and RSVs refused by reason.
+/// Result of a frame: frames and their ports, the controller's frame, frames demoted and RSVs refused by reason.
 type Outcome = (Vec<(u16, Vec<u8>)>, Option<Vec<u8>>, Option<([u64; 4], [u64; 2])>);
 
 fn shown((sent, reply, counts): &Outcome) -> String {

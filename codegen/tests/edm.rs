@@ -1,4 +1,4 @@
-//! What EDM's generated programs do, on the embedded switch.
+//! Behaviour of EDM's generated programs on the embedded switch.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ fn all() -> Vec<Built> {
     Mode::ALL.into_iter().flat_map(|mode| built(mode.scheme(), "shares = false")).collect()
 }
 
-/// Whether short chunks leave the rest of what was granted: where windows are granted by their first chunk.
+/// Whether short chunks leave a rest of their grant: where a window's first chunk is granted the whole window.
 fn leaves_rest(built: &Built) -> bool {
     [Scheme::EDM_CALENDAR, Scheme::EDM_MATCHED].contains(&built.scheme)
 }
@@ -42,7 +42,7 @@ fn writes_are_granted_one_after_the_other_at_their_destination() {
         let mut net = Net::new(&built);
         let first = net.notify(1, 3, 4, 64).unwrap();
         assert_eq!((first.bytes, first.wait), (64, 0));
-        // Another source's begins when the first one's is over, and another destination's at once.
+        // Another source's transfer begins when the first one's is over; one to another destination begins immediately.
         let second = net.notify(2, 3, 0, 64).unwrap();
         assert_eq!(u64::from(second.wait), net.time(64));
         assert_eq!(net.notify(1, 4, 0, 64).unwrap().wait, 0);
@@ -209,7 +209,7 @@ fn what_is_granted_behind_a_chunk_is_no_more_than_the_chunk() {
     }
 }
 
-/// A message of nothing is a NULL response, which nobody else may send, and which carries nothing.
+/// Only a NULL response may be a message of 0 bytes, and it carries no data.
 #[test]
 fn frames_without_bytes_give_no_rights_and_free_no_lanes() {
     for built in all() {
@@ -466,7 +466,7 @@ fn what_the_table_says_is_checked() {
     assert_eq!((edm.wire_bytes(64), edm.wire_bytes(1), edm.wire_bytes(1_025)), (134, 84, 1_094 + 84));
 }
 
-/// What random hosts send: honest, or anything at all.
+/// Frames of random hosts: honest, or anything at all.
 #[derive(Clone, Debug)]
 enum Act {
     Notify {
@@ -515,8 +515,8 @@ static EVERY: LazyLock<Vec<Built>> = LazyLock::new(every);
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever hosts send: what is granted towards a destination never overlaps, and begins as soon as it can (in `timed`,
-    /// after what was granted to its source); no pair has more than X demands, and no more data passes in its class than was
+    /// Whatever hosts send: grants towards a destination never overlap, and begin as soon as they can (in `timed`,
+    /// after the grants of the source); no pair has more than X demands, and no more data passes in its class than was
     /// granted.
     #[test]
     fn grants_never_overlap_and_pairs_hold_no_more_than_x(acts in prop::collection::vec(act(), 1..150)) {
@@ -532,7 +532,7 @@ struct Ledger {
     /// When ports are free as destinations, and as sources.
     to: BTreeMap<u16, u64>,
     from: BTreeMap<u16, u64>,
-    /// Bytes granted and not sent, by who asks, who is asked, whether it is an answer, and lane.
+    /// Bytes granted and not sent, by requester, responder, whether it is an answer, and lane.
     rights: BTreeMap<(u16, u16, bool, u16), u64>,
 }
 

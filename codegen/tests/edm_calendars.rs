@@ -35,7 +35,7 @@ fn a_calendar_grants_what_is_free_at_both_ends_and_lies_before_what_is_taken() {
     }
 }
 
-/// Cells that have begun are not granted, nor is what is behind a page's last one; and a window may lie in two pages.
+/// Cells that have begun are not granted, nor are cells behind a page's last one; and a window may span two pages.
 #[test]
 fn what_is_granted_goes_on_in_the_next_page() {
     for mut net in calendars() {
@@ -54,7 +54,7 @@ fn what_is_granted_goes_on_in_the_next_page() {
     }
 }
 
-/// Links are granted ahead as far as it takes; what is free is found in the last two pages.
+/// Links are granted ahead as far as it takes; free cells are found in the last two pages.
 #[test]
 fn what_lies_before_two_pages_is_lost() {
     for mut net in calendars() {
@@ -78,7 +78,8 @@ fn what_lies_before_two_pages_is_lost() {
     }
 }
 
-/// Who looked for cells before others took some takes nothing, and has no right to a window; another one gets these cells.
+/// A demand whose cells are taken between its two passes reserves nothing and gets no right to a window; another demand
+/// gets these cells.
 #[test]
 fn cells_that_others_took_meanwhile_are_not_granted() {
     for built in built(Scheme::EDM_CALENDAR, "shares = false")
@@ -95,7 +96,7 @@ fn cells_that_others_took_meanwhile_are_not_granted() {
         assert_eq!(net.notify(2, 3, 0, FULL), None);
         assert_eq!(net.rig.all_drops(), [("edm_no_time", 1)]);
         assert_eq!(net.rig.register(RIGHTS, lane(1)), 0);
-        // The first chunk of a window has what was granted before, and no more.
+        // The first chunk of a window has the earlier grant, and no more.
         assert_eq!(chunk(&mut net, (1, 3), 0, 10 * FULL, 0), []);
         assert_eq!(net.rig.counter(STALLED_COUNTER, 0).packets, 1);
         assert_eq!(net.rig.register(RIGHTS, lane(0)), u64::from(FULL - CHUNK));
@@ -106,7 +107,7 @@ fn cells_that_others_took_meanwhile_are_not_granted() {
     }
 }
 
-/// A reset frees a link at once, and what the controller says is taken is, in whole pages.
+/// A reset frees a link immediately; a controller's write occupies a link, in whole pages.
 #[test]
 fn the_controller_says_when_a_calendar_begins() {
     for mut net in calendars() {

@@ -21,13 +21,13 @@ use p4rack_codegen::{Arch, Rack};
 use p4rack_wire::Nanos;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Frames of a run; then everything begins anew, at another time.
+/// Frames of a run; then everything starts again, at another time.
 const RUN: usize = 5_000;
 /// Frames of each scheme.
 const FRAMES: usize = 20_000;
 
-/// Four hosts with links of several rates, two of them with memory. Under `matched` the rate is one: what links may be granted
-/// ahead depends on the rates, but on Tofino on the lowest one alone.
+/// Four hosts with links of several rates, two of them with memory. Under `matched` all rates are equal: how far links
+/// may be granted ahead depends on the rates, but on Tofino only on the lowest.
 fn described(mode: &str, demands: u16) -> Rack {
     let rates = match mode {
         "matched" => ["50 Gb/s"; 4],
@@ -76,7 +76,7 @@ fn demands_that_wait_agree() {
     compare("matched", 3);
 }
 
-/// What the comparison is worth: it sees that one program has another number of lanes, or clocks of other ports.
+/// The comparison can fail: it notices another number of lanes, or clocks of other ports, in one program.
 #[test]
 fn programs_that_differ_do_not_agree() {
     let of = |mode: &str, demands| {
@@ -119,7 +119,7 @@ fn compare(mode: &str, demands: u16) {
     assert!(never.is_empty(), "never met: {never:?}");
 }
 
-/// What came of a frame: frames and their ports, the controller's, data demoted.
+/// Result of a frame: frames and their ports, the controller's frame, data demoted.
 type Outcome = (Vec<(u16, Vec<u8>)>, Option<Vec<u8>>, [u64; 2]);
 
 /// One run; the reasons for drops that it met.

@@ -1,4 +1,5 @@
-//! What the generated programs of `matched` and `calendar` do, on the embedded switch; edm_calendars.rs has what `calendar` has of its own.
+//! Behaviour of the generated programs of `matched` and `calendar` on the embedded switch; edm_calendars.rs tests the
+//! rest of `calendar`.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +33,7 @@ fn anybody_waits(net: &Net, link: u16) -> bool {
     }
 }
 
-/// What was counted of copies that looked, which v1model alone has, and of notifications that waited.
+/// Checks the counts of copies that looked, which v1model alone has, and of notifications that waited.
 fn looked_and_waited(net: &Net, looked: u64, waited: u64) {
     assert_eq!(net.demoted(), [0, 0]);
     let looked = if net.rig.built.rack.switch.arch.is_tofino() { 0 } else { looked };
@@ -45,7 +46,7 @@ fn demands_wait_in_rings_and_the_shortest_rest_comes_first() {
         let time = net.time(u64::from(FULL));
         assert_eq!(net.notify(1, 3, 0, FULL).unwrap().wait, 0);
         assert_eq!(u64::from(net.notify(2, 3, 0, FULL).unwrap().wait), time);
-        // Two windows ahead: these have to wait, and so has everybody while they do.
+        // Two windows are reserved ahead, so these demands wait, and all later ones wait behind them.
         assert_eq!(net.notify(4, 3, 0, 100_000), None);
         assert_eq!(net.notify(1, 3, 1, FULL), None);
         assert_eq!(net.notify(2, 3, 1, 100_000), None);
@@ -121,7 +122,7 @@ fn a_request_whose_answer_has_to_wait_goes_on_without_a_grant() {
         let seen = net.send(3, &answer);
         let grant = Grant { port: 3, peer: 1, answer: true, id: 1, offset: 0, bytes: 8, wait: time as u32 };
         assert_eq!((seen.grants, seen.arrived), (vec![grant], vec![(1, 0)]));
-        // Grants of what waited carry nothing of the frame that brought them about.
+        // Grants of waiting demands carry no bytes of the frame that triggered them.
         assert_eq!(net.request(2, 3, 0, FULL), Some(0));
         assert_eq!(net.rig.drops("edm_waits"), 0, "requests go on");
     }
@@ -173,7 +174,7 @@ fn what_no_ring_has_room_for_is_refused_and_counted() {
     }
 }
 
-/// Who is not granted a window gets no right to it, and a demand no lane.
+/// A demand without a grant gets no right to a window and no lane.
 #[test]
 fn what_finds_no_time_holds_nothing() {
     for built in built(Scheme::EDM_MATCHED, "classes = 1\nshares = false") {
@@ -195,7 +196,7 @@ fn what_finds_no_time_holds_nothing() {
         assert_eq!(net.rig.drops("edm_no_time"), 1);
         assert_eq!(net.rig.register(RIGHTS, asks as u16), 0);
         assert_eq!(net.write(2, 3, 0, FULL, 0, CHUNK as u16), Fate::Demoted("uncovered"));
-        // A chunk that asks for another window has what was granted before, and no more.
+        // A chunk that asks for another window has the earlier grant, and no more.
         assert_eq!(chunk(&mut net, (1, 3), 0, total, 0), []);
         assert_eq!(net.rig.counter(STALLED_COUNTER, 0).packets, 1);
         assert_eq!(net.rig.register(RIGHTS, goes_on as u16), u64::from(FULL - CHUNK));
@@ -206,12 +207,12 @@ fn what_finds_no_time_holds_nothing() {
     }
 }
 
-/// A copy that looks for demands reserves a window, and the next one gives back what was too much, unless another demand was
-/// granted the time behind it meanwhile.
+/// A copy that looks for demands reserves a whole window. The next copy gives back the rest, unless the time behind it
+/// was granted in between.
 #[test]
 fn what_is_granted_between_two_looks_does_not_overlap() {
     let built = built(Scheme::EDM_MATCHED, "ahead = 2\nshares = false").remove(0);
-    // What leaves by port 1 takes time there, so copies wait behind it.
+    // Frames that leave by port 1 take time there, so copies wait behind them.
     let rig = Rig::with_config(&built, |config| config.ports[0] = PortConfig::new(1, 100_000_000));
     let mut net = Net { rig };
     let time = net.time(u64::from(FULL));
@@ -273,7 +274,7 @@ struct Sending {
     sent: u32,
 }
 
-/// Who asks, who is asked, whether it is an answer, id.
+/// Requester, responder, whether it is an answer, id.
 type Key = (u16, u16, bool, u16);
 
 /// Honest hosts, as far as a program sees them: chunks leave when grants say.
@@ -284,7 +285,7 @@ struct Honest {
     /// Chunks by the time at which they leave, in order of grants.
     chunks: BTreeMap<(u64, u64), (Key, u32, u32)>,
     came: u64,
-    /// What was granted to each destination, and to each source: begin, end.
+    /// Grants to each destination, and to each source: begin, end.
     to: BTreeMap<u16, Vec<(u64, u64)>>,
     from: BTreeMap<u16, Vec<(u64, u64)>>,
     /// Demands that wait for each destination: the ring and the key, in order.
@@ -461,8 +462,8 @@ static ALL: LazyLock<Vec<Built>> = LazyLock::new(|| {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever honest hosts ask for is granted once and in full, towards a destination never twice at the same time, with
-    /// calendars nor from a source; what waits comes out in order.
+    /// All demands of honest hosts are granted once and in full, never twice at the same time towards a destination,
+    /// nor, with calendars, from a source; waiting demands come out in order.
     #[test]
     fn all_that_honest_hosts_ask_for_is_granted_once(
         asks in prop::collection::vec(

@@ -13,7 +13,7 @@ use p4rack_wire::edm::{self, Kind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// What a host does next, in a lane.
+/// A host's next step in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Ask,
@@ -29,14 +29,14 @@ struct Sending {
 }
 
 /// Chunks that each host writes to host 3 within that number of chunks' times, if each has X messages under way: of these lengths, one
-/// after the other. `way_ns` is what frames take from a host to the switch, and back.
+/// after the other. `way_ns` is the time of frames from a host to the switch and back.
 fn written(built: &Built, lengths: &[(u16, u32)], way_ns: u64, chunks: u64) -> BTreeMap<u16, u64> {
     let mut net = Net::new(built);
     let begin = net.rig.now.0;
     let chunk_ns = net.time(CHUNK.into());
     let lengths: BTreeMap<u16, u32> = lengths.iter().copied().collect();
     let mut sending: BTreeMap<(u16, u16), Sending> = BTreeMap::new();
-    // When hosts' links are free, and what they do when.
+    // When hosts' links are free, and the hosts' next steps by time.
     let mut free: BTreeMap<u16, u64> = BTreeMap::new();
     let mut agenda = BinaryHeap::new();
     for (nth, host) in lengths.keys().enumerate() {
@@ -90,7 +90,8 @@ fn part(net: &Net, host: u16, id: u16, total: u32, offset: u32, bytes: u32) -> V
     net.frame(host, 3, edm::PCP_DATA, &message(Kind::Wreq, id, total, offset, bytes as u16))
 }
 
-/// The least of what two hosts with short messages keep beside one with long ones, of what they have beside one like them.
+/// Two hosts with short messages beside one with long messages: the lower share of the throughput that they have beside
+/// a host like themselves.
 fn kept(built: &Built, way_chunks: f64, long: u32) -> f64 {
     let way_ns = (way_chunks * Net::new(built).time(CHUNK.into()) as f64) as u64;
     let of = |length| written(built, &[(1, length), (2, CHUNK), (4, CHUNK)], way_ns, 3_000);

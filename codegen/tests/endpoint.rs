@@ -1,4 +1,4 @@
-//! What hosts are told is what their description says.
+//! Hosts are configured as the rack's description says.
 
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{NoParameters, Rack, Scheme, endpoint_config};

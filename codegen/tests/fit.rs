@@ -7,7 +7,7 @@ use p4rack_p4::fit;
 use p4rack_p4::{Options, compile};
 use std::fmt::Write;
 
-/// A rack of this many hosts in one pipe, one per port but those by which frames come back, with a table for what runs on it.
+/// A rack of this many hosts in one pipe, one per port but those by which frames come back, with a protocol's table.
 /// The first generation's pipes have 64 channels of 25 Gb/s, of which a port of 100 Gb/s takes four.
 fn rack(hosts: usize, table: &str) -> Rack {
     let rate = if hosts <= 16 { 100 } else { 25 };
@@ -22,7 +22,7 @@ fn rack(hosts: usize, table: &str) -> Rack {
     Rack::parse(&text, "r.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What the estimate says of a rack's program.
+/// The estimate for a rack's program.
 fn report(rack: &Rack, scheme: Scheme, arch: Arch) -> fit::Report {
     let generated = generate(rack, scheme, arch).unwrap_or_else(|error| panic!("{error}"));
     let compiled = compile(&generated.p4, "r.p4", &Options::default()).unwrap();

@@ -1,4 +1,5 @@
-//! What is generated for the example racks, byte for byte: tests/golden/ keeps texts, outlines with digests, and differences.
+//! Generated files of the example racks, byte for byte: tests/golden/ keeps texts, outlines with digests, and
+//! differences.
 //!
 //! A change of templates shows here as a diff to read. `cargo xtask bless` writes the files anew.
 // A test that cannot go on should panic.
@@ -19,7 +20,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// Where a run leaves generated files, those that golden files stand for and those that differ from them.
+/// Folder for generated files: those covered by golden files, and those that differ from them.
 fn left(what: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden").join(what)
 }
@@ -430,8 +431,8 @@ fn without_the_controllers_link(program: &str) -> Vec<Vec<&str>> {
     kept
 }
 
-/// What both of Tofino's architectures share is said the same way; what differs is the include file, how much a frame
-/// takes along to its next pass, the port by which it comes back, and where PL2 sets the controller's link.
+/// Both of Tofino's architectures have the same text, except for the include file, the bytes that a frame carries to
+/// its next pass, the port by which it comes back, and the place where PL2 sets the controller's link.
 #[test]
 fn tofinos_programs_differ_in_little() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");

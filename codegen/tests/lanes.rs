@@ -1,4 +1,4 @@
-//! The scheduled class as a right: what hosts that lie, flood or fail can't do to others.
+//! The scheduled class as a right: hosts that lie, flood or fail can't harm others.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -40,7 +40,7 @@ fn every_mode_of(rest: &str) -> Vec<Built> {
     clocks.into_iter().chain([counter(rest)]).collect()
 }
 
-/// Compares figures that should change only on purpose with what they were.
+/// Compares figures that should change only on purpose with their snapshot.
 fn snapshot(name: &str, table: String) {
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name.to_owned(), table);
@@ -142,7 +142,7 @@ fn a_half_sends_what_it_reserved_and_no_more() {
     }
 }
 
-/// What each burst of a reservation may do, whatever its host says and sends.
+/// Rights of each burst of a reservation, whatever its host says and sends.
 #[test]
 fn a_burst_goes_unsolicited_or_in_its_slots() {
     for built in every_mode_of("t = 6") {
@@ -167,7 +167,7 @@ fn a_burst_goes_unsolicited_or_in_its_slots() {
                 let in_slots = goes(&mut rig, false);
                 let expected = if announced && before < 2 { (4, 0) } else { (0, 4) };
                 assert_eq!((unsolicited, in_slots), expected, "{before} before, announced: {announced}");
-                // What waits longer than t comes again in its slots.
+                // A burst that waits longer than t comes again in its slots.
                 let over = if announced && before == 2 { 6 } else { 0 };
                 assert_eq!(rig.drops("unsolicited_has_slots"), over);
                 let demoted = rig.demoted();
@@ -303,7 +303,7 @@ fn what_grants_nothing_is_no_better_than_best_effort() {
     assert_eq!(order, "srrr");
 }
 
-/// Answers that grant nothing are metered as best effort is: whoever asks without end gets so many.
+/// Answers that grant nothing are metered like best effort, so a host that never stops asking gets a bounded number.
 #[test]
 fn what_grants_nothing_is_metered() {
     for mode in ["clock", "counter"] {
@@ -311,7 +311,7 @@ fn what_grants_nothing_is_metered() {
         let built = Built::new(rack(&SAME, &format!("mode = \"{mode}\"\ncontrol_per_slot = 0")), scheme);
         let mut rig = busy(&built);
         rig.reserve(1, 3, 4);
-        // 32 KiB of frames of 60 bytes, and what the rate of 5 Mb/s adds to it.
+        // 32 KiB of frames of 60 bytes, plus those that the rate of 5 Mb/s adds.
         let answered = (0..2_000).filter(|_| rig.reserve_cell(1, 3, 4, 1).is_some()).count();
         assert!((500..600).contains(&answered), "{answered}");
         assert_eq!(rig.drops("best_effort_meter"), 2_000 - answered as u64);
@@ -345,9 +345,9 @@ fn a_burst_has_its_time() {
         rig.now += Nanos(1);
         assert_eq!(rig.fate(1, 3, 0, false), Fate::Demoted("late"));
         assert_eq!(rig.demoted(), [0, 0, 1, 1]);
-        // Whoever was early once frees the lane by his next reservation.
+        // A host that was early once frees the lane with its next reservation.
         assert_ne!(rig.reserve_cell(1, 3, 4, 1), Some((NOT_NOW, NOT_NOW)));
-        // Too long for what is left, the frame is early all the same, and does not free the lane.
+        // A frame too long for the rest of its rights is early all the same, and does not free the lane.
         let mut rig = busy(&built);
         start(&mut rig);
         for _ in 0..60 {
@@ -436,7 +436,7 @@ fn flood(clocks: &str, asks_a_round: u32, rounds: u64) -> String {
             asked += 1;
             granted +=
                 u64::from(rig.reserve_cell(1, to, 1 + random(K) as u8, cell) != Some((NOT_NOW, NOT_NOW)));
-            // By turns never, at any time at once, and after a while.
+            // In turn: never; immediately, in the reserved cell; in any cell.
             match round * 3 / rounds {
                 0 => {}
                 1 => drop(rig.fate(1, to, cell, random(2) == 0)),
@@ -535,7 +535,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 static COUNTER: LazyLock<Built> = LazyLock::new(|| counter("lanes = 2\ndrop_threshold = 20"));
 
-/// Whatever happens, each port has reserved exactly what its cells still hold.
+/// In any case, each port has reserved exactly the sum of its cells.
 fn sums_agree(rig: &Rig) -> Result<(), TestCaseError> {
     let held = |from: u16, to: u16| -> u64 {
         if from == to { 0 } else { (0..4).map(|cell| rig.of_cell("rights", from, to, cell)).sum() }

@@ -204,7 +204,7 @@ fn renamed_programs_behave_the_same() {
                 assert_eq!(other.register(register, port), original.register(register, port));
             }
         }
-        // The traffic is worth its name: it meets every refusal there is.
+        // The traffic covers everything: it meets every refusal.
         let met: Vec<&str> = original.all_drops().into_iter().map(|(reason, _)| reason).collect();
         let all: Vec<&str> = built.runs().drop_reasons().iter().map(|reason| reason.name).collect();
         assert_eq!(met, all, "{scheme}");

@@ -13,7 +13,7 @@ use p4rack_wire::edm;
 
 const FULL: u32 = WINDOW;
 
-/// What EDM's `matched` is, on chips.
+/// EDM's `matched` on Tofino's architectures.
 fn matched() -> Vec<Net> {
     let on_chips = |built: &Built| built.rack.switch.arch.is_tofino();
     built(Scheme::EDM_MATCHED, "ahead = 2").iter().filter(|built| on_chips(built)).map(Net::new).collect()
@@ -85,7 +85,8 @@ fn what_a_host_sends_in_front_of_a_frame_is_no_pass() {
     }
 }
 
-/// Others come between the passes of a frame, which a slow port makes longer: what waits is granted once all the same.
+/// Others come between the passes of a frame, which a slow port makes longer: waiting demands are granted once all the
+/// same.
 #[test]
 fn frames_between_passes_change_nothing_but_the_order() {
     for mut net in matched() {
@@ -129,7 +130,7 @@ fn a_rack_needs_a_port_that_comes_back() {
         let pl2 = "name = \"r\"\n[switch]\nport_rate = \"100 Mb/s\"\n[pl2]\nmode = \"counter\"\n";
         p4rack_codegen::Rack::parse(&format!("{pl2}{hosts}"), "r.toml").unwrap()
     };
-    // Columns depend on what else is declared.
+    // Columns depend on the other declarations.
     let words = |p4: String| {
         let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         p4.lines().map(line).collect::<Vec<_>>().join("\n")

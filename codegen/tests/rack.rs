@@ -1,4 +1,4 @@
-//! Rack descriptions: what is read, what is refused and with which words.
+//! Rack descriptions: accepted and refused ones, and the words of errors.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -30,7 +30,7 @@ fn refused(switch: &str, hosts: &str, rest: &str) -> String {
     rack(switch, hosts, rest).expect_err("must be refused")
 }
 
-/// What all hosts may send at once to one port has to fit into what is reserved for scheduled frames.
+/// One burst of every host to the same port has to fit into the buffer for scheduled frames.
 #[test]
 fn more_bursts_than_the_buffer_holds_are_warned_of() {
     let warnings = |switch: &str, pl2: &str| {
@@ -401,7 +401,7 @@ fn cells_of_pairs_lie_side_by_side() {
     assert_eq!(first, [12, 18, 24, 30], "behind those of the controller's frames");
 }
 
-/// What all lanes of all hosts may hold must begin within the horizon.
+/// All reservations that lanes of all hosts may hold must begin within the horizon.
 #[test]
 fn lanes_count_where_the_horizon_is_near() {
     // 12.772 ms a slot, of which 84 fit.

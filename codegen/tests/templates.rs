@@ -1,7 +1,7 @@
-//! What is one architecture's stays in its folder of templates.
+//! Code specific to one architecture stays in its folder of templates.
 //!
-//! The words of an architecture are the identifiers of its include file. The other templates have terms for what an
-//! architecture says in its own way, and each architecture supplies them.
+//! The words of an architecture are the identifiers of its include file. The other templates use terms for
+//! architecture-specific code, and each architecture supplies them.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -180,7 +180,7 @@ fn each_architecture_supplies_the_terms_that_templates_use_and_no_others() {
     }
 }
 
-/// The partial that an expression stands for, if it does.
+/// The partial that an expression names, if any.
 fn partial(expression: &str) -> Option<&str> {
     expression.strip_prefix('>')?.split_whitespace().next()
 }

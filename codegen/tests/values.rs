@@ -152,7 +152,8 @@ proptest! {
                 prop_assert_eq!(Rack::build(built.topology()), Ok(parsed));
             }
             (Err(built), Err(parsed)) => {
-                // Reading also refuses what can't be written as a value, so it may see less of what follows.
+                // Reading also refuses what can't be written as a value, so it may see fewer of the later
+                // mistakes.
                 let fields = |error: &p4rack_codegen::RackError| {
                     error.errors.iter().map(|one| one.field.clone()).collect::<Vec<_>>()
                 };

@@ -1,5 +1,5 @@
-//! What BMv2's `simple_switch_grpc` requires of a controller beyond P4Runtime: a program compiled to its own
-//! JSON, and time in microseconds.
+//! Requirements of BMv2's `simple_switch_grpc` beyond P4Runtime: a program compiled to its own JSON, and
+//! time in microseconds.
 //!
 //! It offers no registers over P4Runtime, so PL2's are accessed through management frames, as on every
 //! target.

@@ -176,7 +176,7 @@ impl Client {
         Ok(failures)
     }
 
-    /// Reads what the requests name. Omits what does not exist, even if the switch reports an error for it.
+    /// Reads what the requests name. Omits absent objects, even if the switch reports an error for them.
     pub async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
         if !entities.iter().any(names_one) {
             return self.ask(entities).await;

@@ -29,7 +29,7 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 pub struct ConnectOptions {
     /// `host:port`
     pub addr: String,
-    /// What is spoken there.
+    /// Protocol of that server.
     pub protocol: Protocol,
     /// Device id at that server.
     pub device_id: u64,

@@ -1,4 +1,4 @@
-//! Cowbird's engine in a switch: what it serves is installed, gets its turns, and is removed again.
+//! Cowbird's engine in a switch: installs instances, gives them turns, and removes them again.
 
 use crate::deploy::{Desired, Extent, bring};
 use crate::error::CtrlError;
@@ -22,7 +22,7 @@ const GENERATOR: u32 = 0xc0b1;
 const RETRY: Duration = Duration::from_millis(200);
 /// Maximum attempts.
 const TRIES: u32 = 10;
-/// From one turn by packet-out to the next at least: what timers and a connection do without effort.
+/// Minimum interval of turns by packet-out, which timers and a connection keep without effort.
 const PACKET_OUT_PERIOD_MIN: Duration = Duration::from_millis(1);
 
 /// How long a compute node may give no answer, if its turns come often enough.
@@ -66,13 +66,13 @@ pub struct Engine {
     cowbird: Cowbird,
     /// Source of turns, and the queue pair that they address.
     tick: (Turns, u32),
-    /// The fields of what precedes a packet of ours: all 0, as the program itself is meant.
+    /// Fields of the header in front of our packets: all 0, which addresses the program itself.
     metadata: Vec<PacketMetadata>,
-    /// What is installed, by number of the instance.
+    /// Installed entries, by number of the instance.
     served: BTreeMap<u32, Vec<Update>>,
     /// Instances that get turns: the first ones.
     turns: u32,
-    /// Those that the packet generator was told of.
+    /// Instances for which the packet generator is configured.
     generated: u32,
     /// When the next turn by packet-out is due.
     due: Option<Instant>,
@@ -146,7 +146,8 @@ impl Engine {
         turning
     }
 
-    /// Sets an instance's registers, then inserts what gives them life. Errors: none of that is left in the switch.
+    /// Sets an instance's registers, then inserts the entries that activate it. Errors: none of that is left in the
+    /// switch.
     async fn begin(&mut self, instance: &Instance, inserts: &[Update]) -> Result<(), CtrlError> {
         for (side, frame) in
             self.cowbird.begin_frames(instance.number, &instance.start).into_iter().enumerate()
@@ -155,7 +156,7 @@ impl Engine {
         }
         let written = self.session.write(&self.schema, inserts).await;
         if let Err(CtrlError::Updates { failures }) = &written {
-            // What was refused is not there, or another's: queue pairs' numbers are drawn at random.
+            // A refused entry is absent or another instance's: queue pairs' numbers are drawn at random.
             let refused = |nth: usize| failures.iter().any(|failure| failure.number == nth + 1);
             for (_, insert) in inserts.iter().enumerate().rev().filter(|(nth, _)| !refused(*nth)) {
                 let _ = self.session.write(&self.schema, &[delete(insert.clone())]).await;
@@ -164,7 +165,7 @@ impl Engine {
         written
     }
 
-    /// Serves a set no more. Returns how far it was.
+    /// Stops serving a set. Returns its progress.
     pub async fn end(&mut self, number: u32) -> Result<Start, CtrlError> {
         let Some(inserts) = self.served.remove(&number) else { return Ok(Start::default()) };
         self.life.remove(&number);
@@ -266,7 +267,7 @@ impl Engine {
         self.generate(turns).await
     }
 
-    /// Says to whom turns go.
+    /// Points turns at the first `turns` instances.
     async fn point(&mut self, turns: u32) -> Result<(), CtrlError> {
         if turns == self.turns {
             return Ok(());
@@ -316,7 +317,7 @@ impl Engine {
 
     /// Sends a frame to the program, until its reply comes.
     async fn ask(&mut self, frame: &[u8], instance: u32, side: u8) -> Result<Management, CtrlError> {
-        // What the program is told precedes the frame as fields.
+        // The program gets the header's values as fields in front of the frame.
         let payload = frame.get(2..).unwrap_or_default().to_vec();
         for _ in 0..TRIES {
             let packet = self.packet(payload.clone());
@@ -338,7 +339,7 @@ fn delete(insert: Update) -> Update {
     Update { r#type: update::Type::Delete.into(), ..insert }
 }
 
-/// What a frame refuses, if it does: replies that come twice, and those of other protocols, refuse nothing.
+/// The request that a frame refuses, if any. Repeated replies and frames of other protocols refuse nothing.
 fn refusal(frame: &[u8]) -> Option<Lost> {
     let packet = frame::parse(frame, false).ok()?.packet;
     match packet.extension {

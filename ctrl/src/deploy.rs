@@ -52,9 +52,9 @@ pub enum Step {
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Change what differs.
+    /// Change the differences.
     All,
-    /// Only report what differs.
+    /// Only report the differences.
     DryRun,
 }
 
@@ -158,7 +158,7 @@ async fn bring_ports(
     Ok(())
 }
 
-/// Reads the switch. Returns how many entities it holds and the changes needed. What cannot be read counts as
+/// Reads the switch. Returns how many entities it holds and the changes needed. Unreadable entities count as
 /// absent if the program is `new`, otherwise as correct.
 async fn compare(
     client: &mut impl Reach,

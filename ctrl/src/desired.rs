@@ -1,4 +1,4 @@
-//! What a switch should have: a program and contents.
+//! The desired state of a switch: a program and contents.
 
 use crate::bmv2;
 use crate::error::CtrlError;
@@ -34,14 +34,14 @@ impl fmt::Display for DevicePort {
     }
 }
 
-/// What BFRuntime calls a program.
+/// A program as BFRuntime defines it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BfrtProgram {
     /// Name of the program.
     pub name: String,
     /// Its schema, the text of bf-rt.json.
     pub bf_rt: String,
-    /// What a compiler says of it beside the binary, context.json; empty for the embedded switch.
+    /// The compiler's description beside the binary, context.json; empty for the embedded switch.
     pub context: Vec<u8>,
     /// Ports that have to be added.
     pub ports: Vec<DevicePort>,
@@ -65,14 +65,14 @@ impl BfrtProgram {
     }
 }
 
-/// What p4c's backend for Tofino, with its assembler, leaves in its output folder.
+/// Output of p4c's backend for Tofino with its assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledProgram {
     /// The schema, the text of bf-rt.json.
     pub bf_rt: String,
-    /// What the driver reads of tables and their places, context.json.
+    /// The driver's description of tables and their places, context.json.
     pub context: Vec<u8>,
-    /// What goes onto the chip.
+    /// The chip's binary.
     pub binary: Vec<u8>,
 }
 
@@ -94,7 +94,7 @@ impl CompiledProgram {
 pub struct Desired {
     /// The program. Its cookie identifies it.
     pub config: ForwardingPipelineConfig,
-    /// What BFRuntime calls the program, if it is one for Tofino.
+    /// The program as BFRuntime defines it, if it is for Tofino.
     pub bfrt: Option<BfrtProgram>,
     /// Names of the program.
     pub schema: Schema,
@@ -103,8 +103,8 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// What the switch of a rack should hold. `target` says what kind of switch it is; `compiled` is a compiler's output for
-    /// the program, for switches that do not take P4 text.
+    /// The desired state of a rack's switch. `target` says what kind of switch it is; `compiled` is a compiler's output
+    /// for the program, for switches that do not take P4 text.
     pub fn of_rack(
         rack: &Rack,
         scheme: Scheme,

@@ -21,7 +21,7 @@ pub enum CtrlError {
         if *.protocol == Protocol::BfRuntime { "--bfrt-addr" } else { "--grpc-addr" }
     )]
     Connect {
-        /// What was to be spoken there.
+        /// Protocol of the connection.
         protocol: Protocol,
         /// Address of the server.
         addr: String,
@@ -75,7 +75,7 @@ pub enum CtrlError {
     /// A packet-out was rejected.
     #[error("the switch refused a packet: {0}")]
     PacketOut(String),
-    /// What was read back differs from what was written.
+    /// Entities read back differ from those written.
     #[error("read back, {} of {total} differ from what was written:\n  {}", .differences.len(), .differences.join("\n  "))]
     Differs {
         /// Differences, one sentence each.
@@ -94,7 +94,7 @@ pub enum CtrlError {
     Encryption {
         /// Name of the call.
         call: &'static str,
-        /// What there is against it, and what to do.
+        /// The objection, and what to do.
         objection: &'static str,
     },
     /// A role configuration is unusable.
@@ -104,7 +104,7 @@ pub enum CtrlError {
     RoleConfig {
         /// Path of the file.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The request log could not be written.

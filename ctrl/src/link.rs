@@ -1,5 +1,5 @@
-//! The seam between what controllers do and how a switch is spoken to: P4Runtime or BFRuntime, with P4Runtime's
-//! entities in both cases.
+//! The seam between controllers and a switch's protocol: P4Runtime or BFRuntime, with P4Runtime's entities in
+//! both cases.
 
 use crate::bfrt::{self, PortChange};
 use crate::client::Client;
@@ -12,7 +12,7 @@ use p4rack_p4rt::diff;
 use p4rack_p4rt::p4::v1::{Entity, Update};
 use p4rack_p4rt::schema::Schema;
 
-/// What reconciliation needs of a switch.
+/// Operations on a switch that reconciliation needs.
 pub(crate) trait Reach {
     /// Whether it has the program.
     async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError>;
@@ -20,9 +20,9 @@ pub(crate) trait Reach {
     async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError>;
     /// Starts the program if it was prepared.
     async fn start(&mut self) -> Result<(), CtrlError>;
-    /// What should be there, in the form in which the switch can hold it.
+    /// The desired entities, in the form in which the switch can hold them.
     fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError>;
-    /// What has to be changed for the desired ports to be there; `None` if ports are not the controller's to add.
+    /// Changes that make the desired ports exist; `None` if ports are not the controller's to add.
     async fn port_changes(&mut self, desired: &Desired) -> Result<Option<Vec<PortChange>>, CtrlError>;
     /// Changes ports.
     async fn change_ports(&mut self, changes: &[PortChange]) -> Result<(), CtrlError>;
@@ -116,8 +116,8 @@ impl Reach for bfrt::Link {
     }
 }
 
-/// Whether the switch already has the program. The cookie alone is not enough: whoever installed a program
-/// chose it, and may have reused an earlier one.
+/// Whether the switch already has the program. The cookie alone is not enough: the controller that installed the
+/// program chose it, and may have reused an earlier one.
 async fn runs(client: &mut Client, desired: &Desired) -> Result<bool, CtrlError> {
     let Some(installed) = client.pipeline().await? else { return Ok(false) };
     let (Some(there), Some(wanted)) = (&installed.p4info, &desired.config.p4info) else { return Ok(false) };

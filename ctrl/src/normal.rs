@@ -121,7 +121,8 @@ fn normal_entry(entry: &mut TableEntry) {
     }
 }
 
-/// Makes a number as short as it can be. Most have no leading zeros; those stay in place, and so does what is empty: a string.
+/// Makes a number as short as it can be. Most have no leading zeros; those stay in place, and so do empty values, which
+/// are strings.
 fn shorten(value: &mut Vec<u8>) {
     if value.len() > 1 && value.first() == Some(&0) {
         *value = bytes::canonical(value);

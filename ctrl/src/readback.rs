@@ -17,7 +17,7 @@ use std::collections::HashSet;
 pub struct Found {
     /// Everything that can be read.
     pub entities: Vec<Entity>,
-    /// Kinds that this switch can't read: what it should hold of them is taken for held.
+    /// Kinds that this switch can't read: their desired entities are assumed present.
     pub unreadable: Vec<&'static str>,
 }
 

@@ -1,6 +1,6 @@
-//! What has to be changed so that a switch holds what it should: a pure function of both.
+//! Computes the changes that bring a switch to its desired state: a pure function of both.
 //!
-//! A Write's updates may be carried out in any order, so changes that need one another stand in different
+//! A Write's updates may be carried out in any order, so changes that need one another are in different
 //! phases, and each phase is written when the one before has ended:
 //!
 //! ```text

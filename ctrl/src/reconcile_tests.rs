@@ -52,7 +52,7 @@ fn multicast(id: u32, class: &[u8]) -> Entity {
     entity(EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type }))
 }
 
-/// What a state consists of before its references are made to fit.
+/// Parts of a state before its references are made to fit.
 #[derive(Clone, Debug)]
 struct Seed {
     members: BTreeMap<u32, u8>,
@@ -95,7 +95,7 @@ fn seed() -> impl Strategy<Value = Seed> {
     })
 }
 
-/// A switch that refuses what the standard refuses.
+/// A switch that refuses the same writes as the standard.
 struct Model(BTreeMap<Key, Entity>);
 
 impl Model {

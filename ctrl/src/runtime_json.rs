@@ -20,7 +20,7 @@ const KEYS: [&str; 6] =
     ["table_entries", "multicast_group_entries", "clone_session_entries", "target", "p4info", "bmv2_json"];
 
 /// The updates that a file describes, in order; none for a program that needs no entries. The error names the
-/// entry and what is wrong with it.
+/// entry and its problem.
 pub fn updates(text: &str, schema: &Schema) -> Result<Vec<Update>, CtrlError> {
     let file: Value = serde_json::from_str(text).map_err(|error| input(format!("not JSON: {error}")))?;
     if !KEYS.iter().any(|key| file.get(key).is_some()) {

@@ -1,4 +1,4 @@
-//! A session with a switch: arbitration and what the switch sends.
+//! A session with a switch: arbitration and the switch's messages.
 //!
 //! ```text
 //!              another's id is higher

@@ -39,7 +39,7 @@ pub async fn watch(
     mut tell: impl FnMut(Change),
 ) {
     let mut pause = RETRY.0;
-    // Over BFRuntime: whether it stood by when that was told last.
+    // Over BFRuntime: the last reported standby state; `None` before the first report.
     let mut stood_by = None;
     while desired.has_changed().is_ok() {
         let began = Instant::now();
@@ -71,7 +71,7 @@ async fn keep(
     serve(&mut session, target.election_id, desired, interval, tell).await
 }
 
-/// The same over BFRuntime, where the client that is bound to the program is what a primary is over P4Runtime.
+/// The same over BFRuntime, where the client that is bound to the program has the role of P4Runtime's primary.
 async fn keep_bound(
     target: &ConnectOptions,
     desired: &mut watch::Receiver<Arc<Desired>>,
@@ -115,7 +115,7 @@ async fn keep_bound(
     }
 }
 
-/// Serves one connection. Returns `Ok` when `desired` has no sender any more.
+/// Serves one connection. Returns `Ok` when the sender of `desired` has been dropped.
 async fn serve(
     session: &mut Session,
     own_id: u128,

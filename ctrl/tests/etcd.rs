@@ -34,7 +34,7 @@ impl Drop for Server {
     }
 }
 
-/// Two different ports that nobody listens at.
+/// Two different unused ports.
 fn free_ports() -> (u16, u16) {
     let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let [first, second] = listeners.map(|listener| listener.local_addr().unwrap().port());
@@ -164,7 +164,7 @@ async fn users_log_in_and_see_what_is_theirs() {
     let nobody = works(&server.access(tls(), None), "x").await.unwrap_err().to_string();
     assert!(nobody.contains("user name is empty"), "{nobody}");
 
-    // A watch needs the login as well, and sees what others write.
+    // A watch needs the login as well, and sees others' writes.
     let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
     let watcher = tokio::spawn(async move {
         let mut etcd = Etcd::connect(&controller).await?;
@@ -216,7 +216,7 @@ async fn call<Q: Message + 'static>(grpc: &mut Grpc<Channel>, path: &'static str
 #[derive(Clone, PartialEq, Message)]
 struct Nothing {}
 
-/// What most of these calls take: a name, and a password or a role.
+/// Request of most of these calls: a name, and a password or a role.
 #[derive(Clone, PartialEq, Message)]
 struct Words {
     #[prost(string, tag = "1")]

@@ -34,7 +34,7 @@ fn update(kind: update::Type, entity: Entity) -> Update {
     Update { r#type: kind as i32, entity: Some(entity) }
 }
 
-/// What a dry run would change.
+/// Number of changes in a dry run.
 async fn differences(desired: &Desired, target: &ConnectOptions) -> usize {
     let mut count = usize::MAX;
     let note = |step| {
@@ -139,7 +139,7 @@ async fn a_watched_switch_is_put_right_after_foreign_writes_restarts_and_new_des
     controller.until(verified).await;
     assert_eq!(differences(&desired_l2(&rack), &target).await, 0);
 
-    // Somebody wants something else.
+    // The desired state changes.
     sender.send(Arc::new(desired(&rack, Scheme::PL2_CLOCK))).unwrap();
     controller.until(|change| matches!(change, Change::Step(Step::Installed))).await;
     controller.until(verified).await;

@@ -1,4 +1,4 @@
-//! Digests: what the program reports, collected into lists, repeats held back until acknowledged.
+//! Digests: the program's reports, collected into lists; repeats are held back until acknowledged.
 //!
 //! ```text
 //!  message ── known and unacknowledged? ── yes ─▶ held back

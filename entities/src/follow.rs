@@ -1,4 +1,4 @@
-//! Follows what entries use: names of translated values, and what `@refers_to` and `@referenced_by` relate.
+//! Follows the references of entries: names of translated values, and relations by `@refers_to` and `@referenced_by`.
 //!
 //! Only tables and profiles that have such values are followed; all others cost nothing here. Everything is counted, so a
 //! check is a look-up however many entries there are.
@@ -19,7 +19,7 @@ impl Program {
         self.ir.rules.references.iter().enumerate()
     }
 
-    /// Whether what a table's entries use is followed.
+    /// Whether the references of a table's entries are followed.
     fn finds_followed(&self, table: TableId) -> bool {
         let of_table = |reference: &Reference| {
             reference.from == Referrer::Table(table) || reference.to == Referent::Table(table)
@@ -37,14 +37,14 @@ impl Program {
             || self.ir.rules.references.iter().any(refers)
     }
 
-    /// Whether what multicast groups use is followed.
+    /// Whether the references of multicast groups are followed.
     pub(crate) fn follows_groups(&self) -> bool {
         let of_groups =
             |reference: &Reference| reference.from == Referrer::Replicas || reference.to == Referent::Groups;
         self.ir.rules.references.iter().any(of_groups)
     }
 
-    /// What an entry of a table uses.
+    /// References of a table's entry.
     pub(crate) fn uses_of_entry(&self, table: TableId, entry: &TableEntry) -> Uses {
         let mut uses = Uses::default();
         self.add_keys(table, &entry.keys, &mut uses);
@@ -59,7 +59,7 @@ impl Program {
         uses
     }
 
-    /// What a default action or a member uses. `table` is one that lists the action.
+    /// References of a default action or a member. `table` is one that lists the action.
     pub(crate) fn uses_of_call(&self, table: TableId, call: Option<&ActionCall>) -> Uses {
         let mut uses = Uses::default();
         if let Some(call) = call {
@@ -68,7 +68,7 @@ impl Program {
         uses
     }
 
-    /// What a multicast group uses.
+    /// References of a multicast group.
     pub(crate) fn uses_of_group(&self, entry: Option<&MulticastGroupEntry>) -> Uses {
         let mut uses = Uses::default();
         let Some(entry) = entry else { return uses };
@@ -109,7 +109,7 @@ impl Program {
                 uses.named.push((kind.clone(), value.clone()));
             }
         }
-        // What is not matched exactly neither wants nor offers a value.
+        // A key that is not matched exactly neither wants nor offers a value.
         let value = |at: usize| match matchers.get(at) {
             Some(Matcher::Exact(value)) => Some(value.clone()),
             _ => None,
@@ -144,8 +144,8 @@ impl Program {
         }
     }
 
-    /// Replaces what something uses, if `apply` succeeds. Refused if it wants what there is not, or no longer offers what
-    /// is wanted.
+    /// Replaces an object's references, if `apply` succeeds. Refused if it wants a value that doesn't exist, or no
+    /// longer offers one that is wanted.
     pub(crate) fn exchange(
         &self,
         before: &Uses,
@@ -165,7 +165,7 @@ impl Program {
         Ok(())
     }
 
-    /// Replaces what something uses.
+    /// Replaces an object's references.
     pub(crate) fn replace(&self, before: &Uses, after: &Uses) {
         after.named.iter().for_each(|(kind, number)| {
             kind.keep(number);
@@ -179,7 +179,7 @@ impl Program {
         before.offered.iter().for_each(|key| ledger.change(key, |counts| less(&mut counts.offered)));
     }
 
-    /// Begins to follow what entries use, the program's own to begin with.
+    /// Begins to follow references of entries, first those of the program's own entries.
     pub(crate) fn follow(&mut self) {
         let tables = 0..self.ir.tables.len() as u32;
         self.followed = tables.map(|table| self.finds_followed(TableId(table))).collect();
@@ -194,7 +194,7 @@ impl Program {
         }
     }
 
-    /// What a reference leads to, with its values.
+    /// The target of a reference, with its values.
     fn described(&self, reference: &Reference, values: &[BigUint]) -> String {
         match reference.to {
             Referent::Groups => {
@@ -255,7 +255,7 @@ impl Program {
         Ok(())
     }
 
-    /// What has a reference, for messages.
+    /// The owner of a reference, for messages.
     fn referrer(&self, from: Referrer) -> String {
         match from {
             Referrer::Table(table) => format!("an entry of {}", self.ir.tables[table.0 as usize].named.name),

@@ -26,7 +26,7 @@ pub fn device_data(bytes: &[u8]) -> Option<&[u8]> {
     third.or(second.filter(|_| !has_reassign))
 }
 
-/// If a text cannot be P4: what it is, and what to send instead. No P4 program begins with a brace.
+/// If a text cannot be P4: its kind, and what to send instead. No P4 program begins with a brace.
 pub fn other_than_p4(text: &str) -> Option<&'static str> {
     let json = text.trim_start_matches(|first: char| first == '\u{feff}' || first.is_whitespace());
     if !json.starts_with('{') {

@@ -1,11 +1,11 @@
-//! What entries use, and counts of it.
+//! References of entries, with counts.
 
 use super::names::{Held, Kind};
 use num_bigint::BigUint;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What something uses: names, values that it needs elsewhere, values that others may need.
+/// References of one object: names, values that it needs elsewhere, values that others may need.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
     pub named: Vec<(Arc<Kind>, BigUint)>,

@@ -1,4 +1,4 @@
-//! P4Runtime's entities: what a Write and a Read mean for the switch's core.
+//! P4Runtime's entities: carries out a Write and a Read on the switch's core.
 //!
 //! The daemon behind gRPC, simulated racks and tests use it. Which clients may ask, how much, and
 //! over which connection is the caller's matter; here is no I/O, no thread and no clock.

@@ -43,7 +43,7 @@ impl<'a> TableRef<'a> {
         self.matchers_with(matches, Look::Find)
     }
 
-    /// Like [`TableRef::matchers`]; `look` says what to do with a value that is not in use.
+    /// Like [`TableRef::matchers`]; `look` decides about a value that is not in use.
     pub(crate) fn matchers_with(&self, matches: &[FieldMatch], mut look: Look<'_>) -> Checked<Vec<Matcher>> {
         check_fields(format_args!("table {}", self.name()), &self.info.match_fields, matches)?;
         self.keys()

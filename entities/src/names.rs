@@ -1,10 +1,10 @@
-//! What controllers call the values of translated types.
+//! Controllers' names for the values of translated types.
 //!
 //! A type with `@p4runtime_translation` has values of its own for controllers: strings, or numbers with more bits than the
 //! data plane's. Each such type has a one-to-one mapping:
 //!
-//! - What the program maps (`@p4runtime_translation_mappings`) is fixed.
-//! - A number, as a decimal string or as a number that fits, stands for itself where that is free.
+//! - Mappings in the program (`@p4runtime_translation_mappings`) are fixed.
+//! - A number, as a decimal string or as a number that fits, names itself if that number is free.
 //! - Any other value takes the highest free number, all ones last, and gives it back with the last entry that uses it.
 //!   Programs compare with small constants, so these are taken last.
 //! - Ports are numbers or mapped by the program: no other value would be a port that exists.
@@ -73,7 +73,7 @@ impl Drop for Held {
     }
 }
 
-/// What to do with a name that is not known.
+/// Treatment of an unknown name.
 pub(crate) enum Look<'a> {
     /// Say that there is nothing of that name.
     Find,
@@ -82,7 +82,7 @@ pub(crate) enum Look<'a> {
 }
 
 impl Names {
-    /// The translated types of a program. The numbers that its own entries use stand for themselves.
+    /// The translated types of a program. Numbers in the program's own entries name themselves.
     pub fn new(program: &Program) -> Names {
         let port = port_type(program);
         let needs = |new: &&NewType| match &new.translation {
@@ -119,7 +119,7 @@ impl Names {
         Ok(number.iter_u32_digits().next().and_then(|port| u16::try_from(port).ok()).unwrap_or(0))
     }
 
-    /// What controllers call a port.
+    /// Controllers' name of a port.
     pub fn shown_port(&self, port: u16) -> Vec<u8> {
         match &self.ports {
             Some(ports) => ports.shown(&port.into()),
@@ -251,7 +251,7 @@ impl Kind {
         }
     }
 
-    /// The number that a value stands for if it is free.
+    /// The number that a value names if that number is free.
     fn own_number(&self, name: &[u8]) -> Option<BigUint> {
         let number = match self.sdn_width {
             Some(_) => BigUint::from_bytes_be(name),
@@ -272,7 +272,7 @@ impl Kind {
         }
     }
 
-    /// What controllers call a number.
+    /// Controllers' name of a number.
     pub fn shown(&self, number: &BigUint) -> Vec<u8> {
         let mapping = self.mapping();
         if let Some(named) = mapping.names.get(number) {
@@ -280,7 +280,7 @@ impl Kind {
         }
         let own = self.own_name(number);
         match mapping.numbers.contains_key(&own) && self.is_text() {
-            // That string stands for another number.
+            // That string names another number.
             true => format!("{number:#x}").into_bytes(),
             false => own,
         }

@@ -17,7 +17,7 @@ struct Field {
     name: String,
     width: u32,
     is_padding: bool,
-    /// What controllers call its values, if its type is translated.
+    /// Controllers' names for its values, if its type is translated.
     kind: Option<Arc<Kind>>,
 }
 

@@ -38,7 +38,7 @@ pub fn refusal(error: &CompileError, compiled: &Compiled) -> String {
     }
 }
 
-/// Bytes of a program's text from the network. What the front end makes of a text takes about a hundred times its size.
+/// Bytes of a program's text from the network. The front end's output takes about a hundred times the text's size.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 
 impl Candidate {

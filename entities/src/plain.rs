@@ -1,8 +1,8 @@
 //! Writes of plain table entries, read from the request's bytes in place.
 //!
 //! Nearly all that is written in numbers are entries of a key and an action. Their bytes go straight to the words that
-//! the table stores. All else, and all that could be refused, takes the general way: this one never refuses, it
-//! only says that something is not plain.
+//! the table stores. Everything else, and all that could be refused, takes the general path: this one never refuses, it
+//! only reports that an update is not plain.
 //!
 //! ```text
 //!  bytes ─▶ Request::decode ─┬─ Step::Plain    words of key, mask, arguments ─▶ Switch::write_plain

@@ -41,7 +41,7 @@ pub struct Program {
     /// Digests to which the controller has subscribed.
     digests: Mutex<Digests>,
     digest_ids: Vec<u32>,
-    /// What controllers call the values of translated types.
+    /// Controllers' names for the values of translated types.
     pub(crate) names: Names,
     /// What refers to what.
     ledger: Mutex<Ledger>,
@@ -150,7 +150,7 @@ impl Program {
         self.names.text_type()
     }
 
-    /// Whether what a table's entries use is followed.
+    /// Whether the references of a table's entries are followed.
     pub(crate) fn follows(&self, table: TableId) -> bool {
         self.followed.get(table.0 as usize).copied().unwrap_or(false)
     }

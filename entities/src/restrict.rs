@@ -9,7 +9,7 @@ use p4rack_p4::ir::{
 };
 use p4rack_p4rt::google::rpc::Code;
 
-/// What a restriction is about.
+/// Subject of a restriction.
 enum Subject<'a> {
     Entry { keys: Vec<&'a Key>, matchers: &'a [Matcher], priority: i32 },
     Action { args: &'a [BigUint] },

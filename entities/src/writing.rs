@@ -54,7 +54,7 @@ pub fn accepted(outcomes: Outcomes) -> Result<(), String> {
     outcomes.into_iter().enumerate().try_for_each(number)
 }
 
-/// Reads what a request asks for. Returns the entities found, and the result for each requested one.
+/// Reads the entities of a request. Returns the entities found, and the result for each requested one.
 pub fn read(
     program: &Arc<Program>,
     request: ReadRequest,
@@ -165,7 +165,7 @@ pub fn all(
     }
 }
 
-/// A Read in parts: what has not been read, and the results so far.
+/// A Read in parts: the entities not yet read, and the results so far.
 pub struct Reading {
     program: Arc<Program>,
     allowed: Allowed,
@@ -176,7 +176,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads what each entity asks for, if it is allowed.
+    /// Reads each requested entity, if it is allowed.
     pub fn new(program: Arc<Program>, request: ReadRequest, allowed: Allowed) -> Reading {
         let entities = request.entities.into_iter();
         Reading { program, allowed, entities, queries: VecDeque::new(), outcomes: Vec::new() }
@@ -216,7 +216,7 @@ impl Reading {
         }
     }
 
-    /// A job of this many turns. It returns the rest of the Read and what it found.
+    /// A job of this many turns. It returns the rest of the Read and the results.
     pub fn part(
         mut self,
         turns: usize,

@@ -1,4 +1,4 @@
-//! What `@entry_restriction` and `@action_restriction` let pass, operator by operator, and that nothing goes round them.
+//! `@entry_restriction` and `@action_restriction`, operator by operator; no write bypasses them.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use p4rack_wire::Nanos;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A table with a key of each kind, and what stands before it and before its action.
+/// A table with a key of each kind, with annotations for it and for its action.
 fn loaded(entry: &str, action: &str) -> (Arc<Program>, Switch) {
     let text = format!(
         r#"
@@ -69,7 +69,7 @@ fn key(field_id: u32, field_match_type: FieldMatchType) -> FieldMatch {
     FieldMatch { field_id, field_match_type: Some(field_match_type) }
 }
 
-/// An entry that matches all of `b`, `c` and `d`, beside what `more` says of them.
+/// An entry that matches all of `b`, `c` and `d`, except as `more` restricts them.
 fn entry(table_id: u32, a: u8, more: &[FieldMatch], x: u8) -> TableEntry {
     let mut keys = vec![key(1, FieldMatchType::Exact(Exact { value: vec![a] }))];
     keys.extend_from_slice(more);
@@ -175,7 +175,7 @@ fn the_plain_way_is_for_tables_without_restrictions() {
     assert!(!is_plain(of_entries, "", T));
 }
 
-/// What the caller does not allow is neither written nor read, and nothing of the request is.
+/// If the caller does not allow an entity, the whole request is neither written nor read.
 #[test]
 fn what_is_not_allowed_is_neither_written_nor_read() {
     let (program, mut switch) = loaded("", "");

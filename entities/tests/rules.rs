@@ -214,7 +214,7 @@ fn what_an_entry_refers_to_must_exist() {
     );
     rig.insert(rig.simple("hops", &[b"a"], "send", &[b"1", &[1]])).unwrap();
     rig.insert(route).unwrap();
-    // A change is checked as well, and what it no longer refers to is free.
+    // Modifications are checked as well, and release their former references.
     let group_route = rig.route("red", 10, "to_group", &[&[4]]);
     assert_eq!(
         refusal(rig.update(Type::Modify, group_route.clone())).1,

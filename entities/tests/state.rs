@@ -1,4 +1,4 @@
-//! What is written is read back as it was written, and what is against what there is is refused.
+//! Entities read back as written, and writes that conflict with the state are refused.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -299,7 +299,7 @@ fn groups_have_the_programs_limits() {
     assert_eq!(rig.code(Type::Delete, &group(&[])), Some(Code::FailedPrecondition), "it is used");
 }
 
-/// Each thing is made once, and changed and deleted only while it is there.
+/// Each entity is inserted once, and modified and deleted only while it exists.
 #[test]
 fn updates_are_of_what_there_is() {
     let mut rig = Rig::new();
@@ -325,7 +325,7 @@ fn updates_are_of_what_there_is() {
     }
 }
 
-/// The program's own entries are there for ever, and no others come.
+/// The program's own entries are permanent, and no others can be added.
 #[test]
 fn entries_of_the_program_are_fixed() {
     let mut rig = Rig::new();

@@ -46,7 +46,7 @@ impl Rig {
         rig
     }
 
-    /// Executes what is due. Returns the last reply.
+    /// Executes due work. Returns the last reply.
     fn settle(&mut self) -> Option<Reply> {
         let mut last = None;
         while let Some(sent) = self.service.poll_link(Nanos::ZERO, &mut ()) {

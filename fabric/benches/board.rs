@@ -14,7 +14,7 @@ use p4rack_wire::{Nanos, SplitMix};
 
 const REQUESTS: u64 = 1_024;
 
-/// Packets of requests to pages that lie anywhere in a range.
+/// Packets of requests to pages anywhere in a range.
 fn packets(
     grant: &Grant,
     address: u64,

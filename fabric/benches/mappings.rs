@@ -1,4 +1,4 @@
-//! What a 16 B read costs a board of Clio on one core when much is mapped, or when many processes ask: packet in to packet out.
+//! Cost of a 16 B read at a board of Clio on one core, with many mappings or many processes: packet in to packet out.
 //!
 //! Pages have 4 MB, the paper's; 4 TB are 2^20 entries of the page table, all valid. No machine has that memory, so all frames are the
 //! same 4 MB here, and are not zeroed: reads, translations and the page table are those of a real board.
@@ -20,10 +20,10 @@ const PAGE: PageSize = PageSize::M4;
 /// Requests between two looks at the clock.
 const REQUESTS: u64 = 4_096;
 const READ_BYTES: u32 = 16;
-/// Where an address stands in a packet.
+/// Offset of the address in a packet.
 const ADDRESS_AT: usize = 16;
 
-/// A page that stands for all.
+/// One page behind all addresses.
 struct OneFrame {
     frame: Vec<u8>,
     bytes: u64,
@@ -53,7 +53,7 @@ fn board(pages: u64, processes: u32) -> (Client<OneFrame>, Vec<(Grant, u64)>) {
     let pool = Pool { size: PAGE, frames, ready: frames.min(1 << 16) };
     let config = Config {
         processes_max: processes,
-        // What takes time here is not measured.
+        // Zeroing takes time that is not measured.
         step_zero_bytes: 1 << 40,
         step_pages: 1 << 16,
         ..Config::new(vec![pool])
@@ -77,7 +77,7 @@ fn board(pages: u64, processes: u32) -> (Client<OneFrame>, Vec<(Grant, u64)>) {
     (client, ranges)
 }
 
-/// Reads somewhere in somebody's range, each time elsewhere, so that processor caches hold little of a large table.
+/// Reads at random places of random processes' ranges, so that processor caches hold little of a large table.
 fn reads(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("16 B reads");
     group.throughput(Throughput::Elements(REQUESTS));

@@ -30,7 +30,7 @@ impl Config {
     }
 }
 
-/// Stands for what this scheme does not have: control frames and scheduled frames.
+/// Placeholder for control frames and scheduled frames, which this scheme does not have.
 #[derive(Clone, Copy, Debug)]
 enum Never {}
 

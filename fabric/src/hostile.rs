@@ -1,6 +1,6 @@
 //! Hosts that break the rules, to prove that they harm only themselves.
 //!
-//! The machine has the shape of an endpoint: it is told what comes from the link and says what to send. It
+//! The machine has the shape of an endpoint: it takes frames from the link and returns frames to send. It
 //! fills its link at full rate with frames of one [`Attack`].
 
 pub mod cowbird;
@@ -22,7 +22,7 @@ use std::fmt;
 use std::str::FromStr;
 use twice::{Step, Twice};
 
-/// What a hostile host does, endlessly.
+/// Behaviour of a hostile host, repeated endlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attack {
     /// Sends RSVs for all cells to all destinations.
@@ -45,7 +45,7 @@ pub enum Attack {
     WrongDemand,
     /// Repeats control frames that it sent or heard, and makes up grants for others.
     Replay,
-    /// Gives back what it never held: sends RSVs with demand 0.
+    /// Gives back slots that it never held: sends RSVs with demand 0.
     Release,
     /// Sends random bytes, truncated or randomly filled PL2 headers, random EtherTypes, and frames with
     /// others' source addresses.

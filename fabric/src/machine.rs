@@ -24,36 +24,36 @@ use p4rack_wire::{MacAddr, Nanos};
 ///
 /// A driver (a real agent, a simulator, a test) owns the link and the clock, and calls in this order:
 ///
-/// 1. `handle_*` with all that has come, any number of calls in any order; what is handed over together shares what the scheme
-///    asks for. [`handle_timeout`](Self::handle_timeout) is one of them, needed when
+/// 1. `handle_*` with all input, any number of calls in any order; frames handed over together share the scheme's
+///    requests. [`handle_timeout`](Self::handle_timeout) is one of them, needed when
 ///    [`next_timeout`](Self::next_timeout) has come, harmless at any other time.
 /// 2. `poll_*`, each until it yields nothing; [`poll_link`](Self::poll_link) only while the link is free.
 /// 3. [`next_call`](Self::next_call), and sleep until then, or until something comes.
 ///
-/// What holds of each machine:
+/// Every machine keeps these rules:
 ///
-/// - **Time** is what it is told, nanoseconds of a clock that the driver has chosen. A time before the last one counts as the last
-///   one.
-/// - **A call is bounded**, and so is what it leads to: after finitely many polls there is nothing more to send at this time, and
-///   the next call is later.
+/// - **Time** comes from the driver: nanoseconds of a clock that the driver has chosen. A time before the last one
+///   counts as the last one.
+/// - **A call is bounded**, and so are its effects: after finitely many polls there is nothing more to send at this
+///   time, and the next call is later.
 /// - **Polling changes nothing** when there is nothing to send: drivers may poll as often as they like.
-/// - **What waits is limited**; what finds no room is dropped and counted, or refused.
+/// - **Queues are limited**; overflow is dropped and counted, or refused.
 /// - **No input panics**, from whatever host.
 /// - **The same calls give the same bytes**: randomness comes from a seed. A machine is [`Send`] and shares nothing.
 ///
 /// `fabric/tests/machines` holds every machine to it.
 pub trait Machine: Send {
-    /// What the link brings.
+    /// A message from the link.
     type Received<'a>;
-    /// What is known of something sent beside its bytes.
+    /// Facts about a sent message beside its bytes.
     type Sent;
     /// Where its bytes are written: `()` if it has none.
     type Buffer;
 
-    /// Handles what the link has brought. `received_at` is the time at which the kernel or the NIC saw it.
+    /// Handles a message from the link. `received_at` is the time at which the kernel or the NIC saw it.
     fn handle_link(&mut self, received: Self::Received<'_>, received_at: Nanos, now: Nanos);
 
-    /// Does what is due, such as repeating unanswered requests. What becomes ready is returned by the following polls.
+    /// Does due work, such as repeating unanswered requests. The following polls return what became ready.
     fn handle_timeout(&mut self, _now: Nanos) {}
 
     /// Writes the next thing for the link over `out`. Call it when the link is free, until it returns `None`: then nothing is

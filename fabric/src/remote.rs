@@ -32,7 +32,7 @@ pub enum Service {
     Board,
 }
 
-/// What carries Cowbird's requests out.
+/// Where Cowbird's engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// A spare host.
@@ -41,14 +41,14 @@ pub enum Engine {
     Switch,
 }
 
-/// What a way is: all that is known of it before it is opened.
+/// Static properties of a way, known before it is opened.
 #[derive(Debug)]
 pub struct Definition {
     /// Its name in files and on the command line.
     pub name: &'static str,
     /// Another name that is understood: that of a paper.
     pub alias: Option<&'static str>,
-    /// Its name for people.
+    /// Its name in tables and reports.
     pub title: &'static str,
     /// The scheme under which it works.
     pub scheme: &'static str,
@@ -56,7 +56,7 @@ pub struct Definition {
     pub link: Link,
     /// What offers the memory.
     pub service: Service,
-    /// What carries requests out, if that is not the program's own host.
+    /// The engine that executes requests; `None` if the program's own host does.
     pub engine: Option<Engine>,
     /// Whether it has atomic operations; which ones, it says when it is opened.
     pub atomics: bool,
@@ -154,7 +154,7 @@ impl Way {
     pub const OF_COWBIRD: &[Way] =
         &[Way::LOCAL, Way::RDMA_SYNC, Way::RDMA, Way::COWBIRD_SPOT, Way::COWBIRD_P4];
 
-    /// What it is.
+    /// Its static properties.
     pub const fn definition(self) -> &'static Definition {
         self.0
     }
@@ -164,7 +164,7 @@ impl Way {
         self.0.name
     }
 
-    /// Its name for people.
+    /// Its name in tables and reports.
     pub const fn title(self) -> &'static str {
         self.0.title
     }

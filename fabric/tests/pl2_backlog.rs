@@ -1,4 +1,4 @@
-//! Reservations as long as what waits of a flow.
+//! Reservations as long as a flow's backlog.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -86,7 +86,7 @@ impl Rack {
         self.now = end;
     }
 
-    /// What the switch does with a frame of an honest host.
+    /// Handles an honest host's frame as the switch does.
     fn take(&mut self, frame: &[u8]) {
         let peer = Ethernet::parse(frame).unwrap().dst;
         if frame[16..18] == EtherType::PL2_DEFAULT.0.to_be_bytes() && frame[TAGGED] & 0xf == Kind::Rsv as u8 {

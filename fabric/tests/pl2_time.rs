@@ -1,4 +1,4 @@
-//! Times of an endpoint's clock that no clock shows, since drivers hand in what they read.
+//! Times that no real clock shows: an endpoint has to cope with whatever its driver passes.
 
 use p4rack_fabric::pl2::{Config, Endpoint, Mode, Peer};
 use p4rack_fabric::{HostMachine, Machine};

@@ -53,7 +53,7 @@ impl Host {
         left
     }
 
-    /// The switch's answer to an RSV: go at once.
+    /// The switch's answer to an RSV: send immediately.
     fn granted(&mut self, rsv: &[u8]) {
         let mut grant = rsv.to_vec();
         let (dst, src) = grant[..12].split_at_mut(6);
@@ -97,7 +97,7 @@ fn what_would_wait_in_the_nic_waits_for_its_grant() {
         host.leaves(Nanos(1_000));
         host.give(FAR, 3);
         let left = host.leaves(Nanos::from_micros(100));
-        // Three that were there, the RSV, and what it took along.
+        // The three frames from before, the RSV, and the frames sent with it.
         assert_eq!((left.len(), unsolicited(&left, FAR)), (4 + expected, expected), "paced: {paced}");
     }
 }

@@ -41,7 +41,7 @@ pub fn protect_all_but(before: &[c_int]) -> io::Result<()> {
 /// Closes them in a forked child: its parent's locks and connections must not last as long as the child.
 pub fn close_all() {
     for fd in (0..NUMBERS as c_uint).filter(|fd| is_ours(*fd)) {
-        // SAFETY: what they belong to is not used in this process.
+        // SAFETY: this process doesn't use the objects that own them.
         unsafe { near::close(fd as c_int) };
         forget(fd);
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Where far memory lies: read by every call that frees something. An empty range until it is open.
+/// Start of far memory: read by every call that frees memory. An empty range until it is open.
 static START: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Allocations of this size or more go far; `usize::MAX` until far memory is open, and in a forked child.
@@ -31,7 +31,7 @@ pub struct Far {
     counts: Counts,
 }
 
-/// What the program asked for; see [`Figures`].
+/// Counts of the program's requests; see [`Figures`].
 #[derive(Debug, Default)]
 struct Counts {
     objects: AtomicU64,
@@ -43,7 +43,7 @@ struct Counts {
     in_use_max: AtomicU32,
 }
 
-/// What an allocation is for.
+/// Purpose of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `malloc` and its relatives.
@@ -119,13 +119,14 @@ pub fn is_large(bytes: usize) -> bool {
     bytes >= MIN_BYTES.load(Ordering::Relaxed)
 }
 
-/// Whether an address lies in far memory.
+/// Whether an address is in far memory.
 #[inline]
 pub fn is_far(at: usize) -> bool {
     at.wrapping_sub(START.load(Ordering::Relaxed)) < BYTES.load(Ordering::Relaxed)
 }
 
-/// Far memory, if a heap object of the library begins at this address. Other allocators' objects may lie in far memory too.
+/// Far memory, if a heap object of the library begins at this address. Other allocators' objects may be in far memory
+/// too.
 #[inline]
 pub fn owner(at: usize) -> Option<&'static Far> {
     if !is_far(at) || !(at as u64).is_multiple_of(PAGE_BYTES) {
@@ -134,7 +135,7 @@ pub fn owner(at: usize) -> Option<&'static Far> {
     FAR.get().filter(|far| far.object_bytes(at).is_some())
 }
 
-/// The part of a range that lies in far memory; empty if none does.
+/// The part of a range that is in far memory; empty if none is.
 pub fn part(at: usize, bytes: usize) -> Range<usize> {
     let start = START.load(Ordering::Relaxed);
     let end = start + BYTES.load(Ordering::Relaxed);
@@ -266,7 +267,7 @@ impl Far {
         true
     }
 
-    /// Frees pages of mappings, which lie in far memory.
+    /// Frees pages of mappings, which are in far memory.
     pub fn release(&self, range: Range<usize>) {
         self.release_pages(self.whole_pages(range));
     }
@@ -277,7 +278,7 @@ impl Far {
         self.drop_content(self.whole_pages(range))
     }
 
-    /// Pages for a new mapping in place of what was there. Returns whether that was possible, as [`discard`](Far::discard) does.
+    /// Replaces pages by those of a new mapping. Returns whether that was possible, as [`discard`](Far::discard) does.
     pub fn replace(&self, range: Range<usize>) -> bool {
         let pages = self.whole_pages(range);
         self.counts.mappings.fetch_add(1, Ordering::Relaxed);
@@ -319,7 +320,7 @@ pub fn discard(at: u64, bytes: u64) -> bool {
     FAR.get().is_some_and(|far| far.drop_here(at, bytes))
 }
 
-/// Whether the stack of this thread lies in far memory.
+/// Whether the stack of this thread is in far memory.
 pub fn is_stack_far() -> bool {
     let here = std::hint::black_box(0u8);
     is_far(&raw const here as usize)

@@ -1,5 +1,6 @@
-//! A thread of the library that keeps the figures current. It also works for threads of the program whose stacks lie in far memory: a
-//! fault on such a stack is served under the mapping's lock, so these threads must not hold that lock themselves.
+//! A thread of the library that keeps the figures current. It also works for threads of the program whose stacks are in
+//! far memory: a fault on such a stack is served under the mapping's lock, so these threads must not hold that lock
+//! themselves.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;

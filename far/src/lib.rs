@@ -6,7 +6,7 @@
 //!                                           └─ small ─▶ the next allocator, the kernel
 //! ```
 //!
-//! - **What is far** lies in one range of addresses, so a freed pointer is told apart by a comparison.
+//! - **Far memory** is one range of addresses, so one comparison identifies a freed far pointer.
 //! - **The library's own memory** is near: its Rust code allocates with the C library's allocator by names that are not interposed, and its
 //!   threads' mappings are the kernel's ([`threads`]). Its descriptors outlive a program that closes all ([`descriptors`]).
 //! - **No lock** of the program's allocator is needed to serve a fault, so that allocator's own tables may be far.

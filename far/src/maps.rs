@@ -1,5 +1,5 @@
-//! The calls for mappings as programs make them. Large, private, anonymous memory goes far; what the kernel does with the pages of
-//! far memory is done by its mapping here, and never by the kernel, which would tear a hole in it.
+//! The calls for mappings as programs make them. Large, private, anonymous memory goes far; system calls on pages of
+//! far memory are carried out by its mapping here, never by the kernel, which would tear a hole in it.
 
 use crate::far::{self, Kind, NotFar};
 use crate::near;
@@ -24,7 +24,7 @@ fn not_mapped(error: c_int) -> *mut c_void {
     libc::MAP_FAILED
 }
 
-/// `mmap`. An address without `MAP_FIXED` is a wish: such memory goes far only if the wish lies there.
+/// `mmap`. An address without `MAP_FIXED` is a hint: such memory goes far only if the hint is in far memory.
 ///
 /// # Safety
 /// As in C.
@@ -85,8 +85,8 @@ fn anonymous(at: usize, bytes: usize) -> Option<*mut c_void> {
     }
 }
 
-/// A new mapping over pages of far memory: private anonymous ones that are readable and writable replace what was there, all others are
-/// refused.
+/// A new mapping over pages of far memory: private anonymous ones that are readable and writable replace these pages,
+/// all others are refused.
 fn over_far(at: usize, bytes: usize, part: Range<usize>, (protection, flags): (c_int, c_int)) -> *mut c_void {
     let is_new = flags & libc::MAP_FIXED_NOREPLACE != 0;
     let kind = flags & (libc::MAP_TYPE | libc::MAP_ANONYMOUS);

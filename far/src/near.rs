@@ -1,7 +1,7 @@
 //! Memory that is not far: the next allocator in the process, and the kernel's mappings.
 //!
-//! The next allocator may be the C library's or another library's, such as jemalloc: what it gives goes back to it. Until the dynamic
-//! linker has named it, requests are served from a small buffer, because the linker itself may allocate.
+//! The next allocator may be the C library's or another library's, such as jemalloc: its memory goes back to it. Until
+//! the dynamic linker has named it, requests are served from a small buffer, because the linker itself may allocate.
 
 use libc::{c_int, c_long, c_uint, c_void, size_t};
 use std::cell::UnsafeCell;
@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use std::mem::{MaybeUninit, transmute};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// Bytes for what the dynamic linker allocates while it is asked.
+/// Bytes for allocations by the dynamic linker while it looks up the next allocator.
 const EARLY_BYTES: usize = 16 << 10;
 
 const UNKNOWN: u8 = 0;
@@ -126,7 +126,7 @@ pub fn early(bytes: usize, align: usize) -> *mut c_void {
     }
 }
 
-/// Whether an address lies in the early buffer.
+/// Whether an address is in the early buffer.
 #[inline]
 pub fn is_early(object: *mut c_void) -> bool {
     (object as usize).wrapping_sub(EARLY.0.get() as usize) < EARLY_BYTES

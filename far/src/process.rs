@@ -12,7 +12,7 @@ static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
 /// Marks this process as the one with far memory.
 pub fn mark() -> io::Result<()> {
     let (bytes, access) = (p4rack_memory::far::PAGE_BYTES as usize, libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is there.
+    // SAFETY: a new mapping at an address that the kernel chooses touches no existing memory.
     let page =
         unsafe { near::mmap(null_mut(), bytes, access, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
     if page == libc::MAP_FAILED {

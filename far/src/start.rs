@@ -22,8 +22,8 @@ static END: extern "C" fn() = end;
 /// Opens far memory if the process was started with it. A program without its far memory does not start.
 extern "C" fn start() {
     let Some(settings) = std::env::var_os(VARIABLE) else { return };
-    // What the program executes later has near memory: far memory has one process.
-    // SAFETY: the program has no threads yet.
+    // Programs that this one executes later have near memory: far memory belongs to one process. SAFETY:
+    // the program has no threads yet.
     unsafe {
         std::env::remove_var(VARIABLE);
         match std::env::var_os(PRELOAD).and_then(|list| without_own(&list)) {
@@ -95,7 +95,7 @@ extern "C" fn end() {
     }
 }
 
-/// What the library's thread does.
+/// Runs the library's thread.
 fn work(job: Job) -> bool {
     match job {
         Job::Write => write(),

@@ -1,4 +1,4 @@
-//! What a board on a UDP socket is like with 1 to 4096 processes: latency of 16 B reads, one at a time, each of another process, and
+//! A board on a UDP socket with 1 to 4096 processes: latency of 16 B reads, one at a time, each of another process, and
 //! memory and processor time of the board's own process. Over the loopback: no root, no switch.
 //!
 //! ```sh
@@ -22,13 +22,13 @@ const PROCESSES: [u32; 5] = [1, 16, 256, 1_024, 4_096];
 const PAGE: PageSize = PageSize::K4;
 const FRAMES: u32 = 8_192;
 const READ_BYTES: u32 = 16;
-/// Turns of all boards, and reads of each in one: what else the machine does meets all alike.
+/// Turns of all boards, and reads of each per turn, so that the machine's other load affects all alike.
 const TURNS: usize = 100;
 const READS: usize = 200;
 /// First argument of a process that is a board.
 const BOARD: &str = "--board";
 
-/// A board with as many processes, until its input ends. Prints its port, and what each process needs to be asked for.
+/// A board with as many processes, until its input ends. Prints its port, and each process's credentials.
 fn serve(processes: u32) {
     let config = Config {
         processes_max: 8_192,

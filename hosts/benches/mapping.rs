@@ -1,6 +1,6 @@
-//! What ordinary memory behind a region costs, over a way without latency: faults above the region's read of a page, pages that leave,
-//! and accesses to pages in place beside plain memory. The goals: a fault 6 µs in the thread and 10 µs by a thread, a page that leaves
-//! 3 µs alone and 1.5 µs in a batch, an access to a page in place at most 3 % longer.
+//! Cost of ordinary memory behind a region, over a way without latency: faults above the region's read of a page, pages
+//! that leave, and accesses to pages in place beside plain memory. The goals: a fault 6 µs in the thread and 10 µs by a
+//! thread, a page that leaves 3 µs alone and 1.5 µs in a batch, an access to a page in place at most 3 % longer.
 //!
 //! ```sh
 //! cargo bench --profile verify -p p4rack-hosts --bench mapping
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const BYTES: u64 = 16 << 20;
 const PAGES: u64 = BYTES / 4_096;
-/// Rounds, of which the best counts: what else the machine does makes all others longer.
+/// Rounds, of which the best counts: the machine's other load only makes rounds longer.
 const ROUNDS: usize = 12;
 
 /// All of it is local.
@@ -143,13 +143,13 @@ fn measure_in_place(region: &Arc<RemoteRegion>) {
     let mapping = map(region, Faults::InThread, 3 * BYTES, 32);
     let plain = vec![1u64; BYTES as usize / 8];
     let mut random = SplitMix(1);
-    // What fits into a processor's second cache, and what doesn't.
+    // One size that fits into a processor's second-level cache, and one that doesn't.
     for bytes in [256 << 10, BYTES] {
         let places: Vec<u64> = (0..1 << 15).map(|_| random.between(0, bytes / 8 - 1)).collect();
         places.iter().for_each(|place| {
             black_box(read(&mapping, place * 8));
         });
-        // SAFETY: all of these words are there, and nothing writes them.
+        // SAFETY: all of these words are in the mapping, and nothing writes them.
         let mapped =
             unsafe { std::slice::from_raw_parts(mapping.start().as_ptr().cast::<u64>(), plain.len()) };
         let mut best = [f64::MAX; 2];

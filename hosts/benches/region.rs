@@ -1,5 +1,5 @@
-//! What a cached region costs beside plain memory, on hits: a view that is held, and reads and writes of 8 bytes at random places.
-//! The goals are 25 ns above a plain access for a held view, and 60 ns for a read.
+//! Cost of a cached region beside plain memory, on hits: a view that is held, and reads and writes of 8 bytes at random
+//! places. The goals are 25 ns above a plain access for a held view, and 60 ns for a read.
 //!
 //! ```sh
 //! cargo bench --profile verify -p p4rack-hosts --bench region
@@ -16,7 +16,7 @@ use std::hint::black_box;
 /// Regions that fit into a processor's second cache, and that don't. All of each is local.
 const REGIONS_BYTES: [u64; 2] = [256 << 10, 8 << 20];
 const ACCESSES: usize = 1 << 15;
-/// The best of them counts: what else the machine does makes all others longer.
+/// The best of them counts: the machine's other load only makes rounds longer.
 const ROUNDS: usize = 400;
 
 /// Mean ns of one access, in the best round.
@@ -52,7 +52,7 @@ fn measure(policy: &str, plain: &[u8], places: &[u64]) {
     let region_bytes = plain.len() as u64;
     let config = RegionConfig { policy: policy.to_owned(), ..RegionConfig::new(3 * region_bytes) };
     let region = RemoteRegion::new(Box::new(Local::new(region_bytes)), &config).unwrap();
-    // Twice: what a tier of its own for new blocks drops comes back.
+    // Twice, since a tier for new blocks drops some, which the second pass brings back.
     let mut all = vec![0; plain.len()];
     region.read(0, &mut all).unwrap();
     region.read(0, &mut all).unwrap();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One thread. All queues are the endpoint's, bounded there; the agent holds nothing but one batch.
-//! What the kernel drops because the agent was not quick enough is counted by the kernel and reported.
+//! If the agent is too slow, the kernel drops frames and counts them; the agent reports the count.
 
 use crate::metrics::{self, Page};
 use crate::report::{EndpointReport, LinkReport, Report, TapReport};

@@ -1,4 +1,4 @@
-//! How other threads reach what one thread owns: they send it what to do, and wake it.
+//! Access to one thread's state from other threads: they send it jobs, and wake it.
 
 use p4rack_netdev::wait::Waker;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// Commands that wait at most; further ones wait for their turn outside.
 const COMMANDS_MAX: usize = 256;
 
-/// What another thread asks for.
+/// A job from another thread.
 pub(crate) type Command<T> = Box<dyn FnOnce(&mut T) + Send>;
 
 /// The thread that was asked has ended.
@@ -32,7 +32,7 @@ impl<T> Clone for Handle<T> {
 }
 
 impl<T: 'static> Handle<T> {
-    /// Has something done and waits for what it returns.
+    /// Runs a job on the machine's thread and waits for its result.
     pub async fn call<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut T) -> R + Send + 'static,
@@ -69,7 +69,7 @@ impl<T> Commands<T> {
         self.handle.clone()
     }
 
-    /// Makes it unreadable until the next command comes. Take what waits afterwards.
+    /// Makes it unreadable until the next command comes. Take the waiting jobs afterwards.
     pub(crate) fn clear(&self) {
         self.handle.waker.clear();
     }

@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why counts can't be told.
+/// Why counters can't be reported.
 #[derive(Debug, thiserror::Error)]
 pub enum OutletError {
     /// The metrics cannot be served.
@@ -55,7 +55,7 @@ impl Outlet {
     }
 }
 
-/// What parts of a process have counted: for each its name and its counts by name, zeros too.
+/// Counters of a process's parts: for each part its name and its counts by name, zeros too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(Vec<(&'static str, Vec<(&'static str, u64)>)>);
 
@@ -89,7 +89,7 @@ impl Serialize for Counts {
     }
 }
 
-/// In words: what is not zero.
+/// In words, without zeros.
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();

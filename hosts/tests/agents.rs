@@ -98,7 +98,7 @@ fn applications_talk_through_two_agents_and_the_figures_are_written() {
     let counters = &report["endpoint"]["counters"];
     // 3 datagrams and at least 700 segments.
     assert!(counters["app_in"].as_u64().unwrap() > 700, "{report:#}");
-    // What came after the link had gone was refused.
+    // Frames after the link's end were refused.
     let socket = &report["link"]["socket"];
     let given = ["sent", "send_full", "send_refused"].map(|name| socket[name].as_u64().unwrap());
     assert_eq!(counters["link_out"].as_u64().unwrap(), given.iter().sum::<u64>());

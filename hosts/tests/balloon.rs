@@ -33,7 +33,7 @@ use tonic::{Code, Request, Response, Status};
 /// Long enough for a machine that other tests keep busy.
 const LIMIT: Duration = Duration::from_secs(60);
 const EXTENT: u64 = 2 << 20;
-/// Time and tries after which an operation without an answer is given up. What has to succeed is tried again.
+/// Time and tries after which an operation without an answer is given up. Calls that have to succeed are tried again.
 const SHORT: Patience =
     Patience { timeout: Nanos::from_millis(20), retries: 3, target_delay: Nanos::from_millis(20) };
 

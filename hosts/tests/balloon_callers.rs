@@ -32,7 +32,7 @@ fn no_request_of_a_session_is_taken_from_another_compute_node() {
     let Some(certificates) = Certificates::new() else { return };
     certificates.sign("service", "ca", "IP:127.0.0.1", VALID);
     certificates.sign("one", "ca", "DNS:holder-1", VALID);
-    // Its common name is not looked at, nor is what begins alike.
+    // Its common name doesn't count, nor does a name with the same beginning.
     certificates.sign("holder-1", "ca", "DNS:holder-10,DNS:holder-2", VALID);
     let file = |name: &str| certificates.file(name);
     let of_server = ServerTls {

@@ -305,7 +305,7 @@ fn regions_lie_over_extents_of_pools_and_of_boards_alike() {
                 region.flush().unwrap();
                 all.push((region, held));
             }
-            // Far more than what is local passes, so these bytes come back from the extents.
+            // Far more bytes pass than local memory holds, so these come back from the extents.
             let mut bytes = vec![0; 512 << 10];
             for ((region, _), number) in all.iter().zip(1..) {
                 region.read(512 << 10, &mut bytes).unwrap();

@@ -133,7 +133,7 @@ fn a_client_that_takes_no_answer_loses_its_connection() {
     });
 }
 
-/// What follows the pieces of a gather would be counted as an answer that is too long to need room.
+/// Bytes behind the pieces of a gather would be counted as an answer too long to need room.
 #[test]
 fn a_gather_with_more_than_its_pieces_is_refused() {
     with(Served::new(vec![0u8; LONGEST_BYTES as usize], false), |address| {

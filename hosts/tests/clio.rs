@@ -93,7 +93,7 @@ fn a_process_of_ones_own_allocates_up_to_its_limit() {
         let again = wide.alloc(192 * KIB, Rights::ALL).unwrap();
         assert_eq!(wide.read(again + 192 * KIB - 5, 5).unwrap(), [0; 5], "it was freed");
         assert!(is_full(&mut wide));
-        // 320 KiB are left beyond what is reserved.
+        // 320 KiB are left beyond the reservations.
         let said = own(place, 64 * KIB, Some(512 * KIB)).err().unwrap();
         assert!(said.contains("bytes to allocate beyond those reserved"), "{said}");
         for (reserved, limit, says) in [
@@ -151,7 +151,7 @@ fn what_a_process_shares_another_one_reads_until_both_have_ended() {
         assert_eq!(other.read(there + 5_000, 16).unwrap(), b"on the first one", "the same memory");
         let write = other.write(there, b"x").unwrap_err();
         assert!(matches!(write, AskError::Failed(Status::NotPermitted)), "{write}");
-        // What may be read alone is not handed on to be written.
+        // A read-only range can't be passed on as writable.
         let back = (one.credentials().pid, one.credentials().epoch);
         assert_eq!(refused(other.share(there, 4 * KIB, back, Rights::ALL)), Status::NotPermitted);
         assert_eq!(
@@ -390,7 +390,7 @@ fn a_board_without_a_store_has_no_other_offload_in_its_place() {
     });
 }
 
-/// Two clients that change what they have read, with values in the request and values that are written to the board before.
+/// Two clients that change values that they have read, with new values in the request or written to the board before.
 #[test]
 fn an_update_is_made_in_the_version_that_was_read_or_not_at_all() {
     const EACH: u64 = 200;

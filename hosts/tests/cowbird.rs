@@ -1,4 +1,5 @@
-//! An engine on real links: who may have what served, and what is left when they go.
+//! An engine on real links: which rings it may serve for a caller, and what remains when the caller
+//! goes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -237,7 +238,7 @@ fn calls_that_make_no_sense_are_refused_by_their_fields() {
                     "all sets were refused before",
                 );
                 assert_eq!(refused(&|_| ()), None);
-                // What was refused before is left out, so it shares bytes with nothing.
+                // The refused set is left out, so the remaining one overlaps with none.
                 let one_left = |request: &mut ServeRequest| {
                     request.sets[1].address = 8;
                     request.sets[1].refusal = Corruption::Tail as u64;

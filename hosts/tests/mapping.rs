@@ -1,4 +1,5 @@
-//! Ordinary memory behind a region: eight threads with evictions, each read checked; what system calls, discards and flushes do.
+//! Ordinary memory behind a region: eight threads with evictions, each read checked; system calls, discards and
+//! flushes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -183,7 +184,7 @@ fn only_pieces_that_differ_are_written_back() {
         mapping.flush().unwrap();
         let pages = mapping.statistics().pages;
         assert_eq!((pages.written_back_bytes, pages.changed_lines), (100 * 512, 100));
-        // What is clean is written back no more, and the next write is seen.
+        // Clean pages are not written back again, and the next write is noticed.
         mapping.flush().unwrap();
         assert_eq!(mapping.statistics().pages.written_back_bytes, 100 * 512);
         range.write(300, 77);
@@ -208,7 +209,7 @@ fn pages_that_leave_dirty_are_written_without_fetches() {
         mapping.flush().unwrap();
         let (pages, counters) = (mapping.statistics().pages, region.statistics().counters);
         assert_eq!(pages.written_back_bytes, BYTES, "{policy}");
-        // `runs` fetches what is missing of a page that it moves to its host's part.
+        // `runs` fetches the missing blocks of a page that it moves to its host's part.
         let most = if policy == "runs" { BYTES / 512 / 20 } else { 0 };
         assert!(counters.fetched <= most, "{policy}: {pages:?}, {counters:?}");
         (0..BYTES / 4_096).for_each(|page| assert_eq!(range.read(page * 512 + 511), page + 1));
@@ -232,7 +233,7 @@ fn discarded_pages_read_as_zeros_and_are_not_written_back() {
             let expected = if page < half / 4_096 { 0 } else { page + 1 };
             assert_eq!(range.read(page * 512 + 7), expected, "page {page}");
         }
-        // The region still has what was evicted before; the range never shows it.
+        // The region still has the evicted bytes; the range never shows them.
         let written = mapping.statistics().pages.written_back_bytes;
         mapping.discard(half, half).unwrap();
         mapping.flush().unwrap();

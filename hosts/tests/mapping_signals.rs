@@ -1,4 +1,4 @@
-//! A mapping in a process of its own: what ends in SIGBUS, and what a child and a process without privileges get.
+//! A mapping in a process of its own: accesses that end in SIGBUS, children, and processes without privileges.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const BYTES: u64 = 4 << 20;
-/// Names what a process of these tests does.
+/// Names the role of a process of these tests.
 const ROLE: &str = "P4RACK_MAPPING_ROLE";
 
 /// Memory that is lost at some time.

@@ -63,7 +63,7 @@ fn client_config() -> ClientConfig {
     ClientConfig { port: port(0), node }
 }
 
-/// A switch that grants everything at once and may lose frames.
+/// A switch that grants everything immediately and may lose frames.
 struct Switch {
     sockets: [PacketSocket; 2],
     loses: fn(Kind, u64) -> bool,
@@ -230,7 +230,7 @@ fn programs_read_write_and_modify_the_memory_of_another_host() {
                 assert_eq!(client.modify(REMOTE, START, opcode, operand).unwrap(), old);
             }
             assert_eq!(client.modify(REMOTE, START, Opcode::Max, 8).unwrap(), 2);
-            // More than may be active at once, and results in the order of the operations.
+            // More operations than may be active together; results come in the order of the operations.
             let adds = (0..50).map(|_| Operation::modify(REMOTE, START, Opcode::FetchAdd, 1));
             let olds: Vec<u64> = client
                 .batch(adds)
@@ -270,7 +270,7 @@ fn every_failure_has_its_error() {
             }
             let nobody = Remote { node: NOBODY, ..REMOTE };
             assert!(matches!(client.fetch_add(nobody, START, 1), Err(Error::Unknown)));
-            // A write is not answered: nothing of it is there.
+            // A write has no answer: memory is unchanged.
             client.write(read_only, 0, vec![1; 8]).unwrap();
             thread::sleep(Duration::from_millis(50));
             assert_eq!(client.read(read_only, 0, 8).unwrap(), [9; 8]);

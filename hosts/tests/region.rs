@@ -1,4 +1,4 @@
-//! Cached regions over real ways, from several threads, each read checked, and what reaches remote memory.
+//! Cached regions over real ways, from several threads: each read and the remote memory are checked.
 
 #![allow(clippy::unwrap_used)]
 
@@ -95,8 +95,8 @@ impl Remote for Common {
 
 const STRIPE: u64 = 24;
 
-/// A thread's random accesses. It has the bytes at every `THREADS`th stripe of 24 bytes, so that threads share all blocks. Returns what
-/// it wrote last to each of its stripes.
+/// A thread's random accesses. It has the bytes at every `THREADS`th stripe of 24 bytes, so that threads share all
+/// blocks. Returns the last value that it wrote to each of its stripes.
 fn stripes(
     region: &RemoteRegion,
     thread: u64,
@@ -156,7 +156,7 @@ fn stripes(
     Ok(written)
 }
 
-/// Several threads, then what remote memory has after a flush, as another way shows it.
+/// Several threads, then the content of remote memory after a flush, read over another way.
 fn used_by_threads(remote: Box<dyn Remote>, other: Box<dyn Remote>, policy: &str, steps: u64) {
     let region = &RemoteRegion::new(remote, &config(policy)).unwrap();
     let written: Vec<Vec<u8>> = std::thread::scope(|scope| {

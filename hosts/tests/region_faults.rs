@@ -33,7 +33,8 @@ struct Faulty {
 enum Fault {
     /// Refuses some operations, on submission or later.
     Busy,
-    /// Refuses some operations on submission, but not the first of three: a block has three. Refuses all of these for good.
+    /// Refuses some operations on submission, but not the first of three: a block has three. Refuses all of these
+    /// permanently.
     InPart(Status),
     /// Refuses all operations later.
     AlwaysBusy,
@@ -247,7 +248,7 @@ fn memory_that_starts_again_is_lost_and_never_read_as_old_or_zero() {
     }
 }
 
-/// What a view has stays as it is, and no other access sees it.
+/// A view's bytes stay as they are, and no other access sees them.
 #[test]
 fn views_keep_their_bytes_after_a_loss() {
     let (memory, starts) = Restarted::new(Written::There);

@@ -1,4 +1,4 @@
-//! Adapters on real links, between namespaces: what applications ask for is done, whatever frames are lost on the way.
+//! Adapters on real links, between namespaces: requests of applications complete, whatever frames are lost on the way.
 
 #![allow(clippy::unwrap_used)]
 
@@ -66,7 +66,7 @@ fn region() -> Region {
     Region { domain: DOMAIN, key: KEY, start: START, bytes: vec![0; BYTES], rights: Rights::ALL }
 }
 
-/// Runs a pool in `ns` until `over`. Tells its handle once it can be reached.
+/// Runs a pool in `ns` until `over`. Sends its handle once it can be reached.
 fn pool(
     ns: &NetNs,
     config: Config,
@@ -188,7 +188,7 @@ fn one_peer_cant_take_all_queue_pairs_and_regions() {
                 Err(error) => break error.to_string(),
             }
         };
-        // Half of them are kept for eight tenants, of whom seven have none.
+        // Half of them are reserved for eight tenants, of which seven have none.
         let pairs_max = Config::default().pairs_max;
         assert_eq!(connections.len(), pairs_max - 7 * (pairs_max / 16));
         assert!(refused.contains(&format!("of {pairs_max} queue pairs")), "{refused}");
@@ -230,7 +230,7 @@ fn a_pool_does_what_a_peer_asks_and_forgets_it_when_it_leaves() {
         let read = Request::Read { key: KEY, address: START, bytes: 1 };
         assert_eq!(client.one(qpn, read), Outcome::Read(vec![9]));
 
-        // What differs at the two ends is named.
+        // The error names the setting that differs between the two ends.
         let differs = Config { mtu: Mtu::B256, ..config() };
         let error = client.connect(&differs, None).unwrap_err().to_string();
         assert!(error.contains("mtu_bytes is 256 there and 1024 here"), "{error}");
@@ -251,7 +251,7 @@ fn a_pool_does_what_a_peer_asks_and_forgets_it_when_it_leaves() {
     });
 }
 
-/// Asks for much at once; a model that executes requests one after the other knows the outcomes.
+/// Posts many requests together; a model that executes them one after the other predicts the outcomes.
 fn storm(loss: &Loss, requests: usize) -> RequesterCounters {
     let mut counters = None;
     let other = Loss { seed: loss.seed + 1, ..*loss };
@@ -276,7 +276,7 @@ fn storm(loss: &Loss, requests: usize) -> RequesterCounters {
                     (Request::Write { key: KEY, address, bytes: content, immediate: None }, Outcome::Done)
                 }
                 1 => {
-                    // Reads that wait for what was written before, as the pool reads late.
+                    // Reads wait for earlier writes, as the pool reads late.
                     while let Some(outcome) = expected.pop_front() {
                         assert_eq!(client.outcome(), outcome);
                     }
@@ -380,7 +380,8 @@ fn reserved_memory_is_reached_with_its_token_alone_and_by_one_queue_pair() {
         };
         assert_eq!(client.one(first.qpn, write), Outcome::Done);
         assert_eq!(client.one(first.qpn, read(&mine.offers[1])), Outcome::Read(bytes.clone()));
-        // What is not theirs, under its right key: not by another reservation's queue pair, nor by one without.
+        // Another's memory under its right key: neither a queue pair of another reservation reaches it, nor one
+        // without.
         for (token, offer) in [(Some(&others.token), mine.offers[1]), (None, mine.offers[1])] {
             let stranger = attach(&mut client, token).unwrap();
             assert_eq!(client.one(stranger.qpn, read(&offer)), Outcome::Failed(Failure::RemoteAccess));
@@ -390,7 +391,7 @@ fn reserved_memory_is_reached_with_its_token_alone_and_by_one_queue_pair() {
         assert_eq!(client.one(outside.qpn, read(&public)), Outcome::Failed(Failure::RemoteAccess));
         let guessed = draw_token().unwrap();
         assert!(attach(&mut client, Some(&guessed)).unwrap_err().to_string().contains("no reservation"));
-        // The next queue pair takes the place of the first, whose requests get nowhere any more.
+        // The next queue pair takes the place of the first, whose requests go nowhere from then on.
         let second = attach(&mut client, Some(&mine.token)).unwrap();
         assert_eq!(client.one(second.qpn, read(&mine.offers[1])), Outcome::Read(bytes));
         let (peers, key) = ([first.connection.peer_qpn, second.connection.peer_qpn], mine.offers[1].key);

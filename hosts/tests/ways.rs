@@ -1,4 +1,5 @@
-//! What all ways to remote memory have in common, on real links; EDM's are in `memory.rs`, beside a switch that grants.
+//! Properties that all ways to remote memory share, on real links; EDM's are in `memory.rs`, beside a switch that
+//! grants.
 
 #![allow(clippy::unwrap_used)]
 

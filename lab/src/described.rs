@@ -15,7 +15,7 @@ pub struct Described {
     /// The rack.
     pub rack: Rack,
     path: PathBuf,
-    /// What `path` leads to, if that is no file of the user's.
+    /// The file behind `path`, if it isn't the user's own.
     _file: Option<File>,
 }
 

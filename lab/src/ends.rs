@@ -1,4 +1,4 @@
-//! The hosts' ends of their links: what each has sent, received and dropped.
+//! The hosts' ends of their links: frames that each has sent, received and dropped.
 
 use crate::error::LabError;
 use crate::network::{Access, HOST_INTERFACE};

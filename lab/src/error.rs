@@ -23,7 +23,7 @@ pub enum LabError {
     Process {
         /// Name of the process.
         name: String,
-        /// What happened to it.
+        /// Its failure.
         what: String,
         /// The end of its standard error.
         said: Option<String>,
@@ -31,9 +31,9 @@ pub enum LabError {
     /// The switch's statistics or counters could not be read.
     #[error("reading the switch's {what}: {why}")]
     Control {
-        /// What was requested.
+        /// The requested value.
         what: &'static str,
-        /// What went wrong.
+        /// The cause.
         why: String,
     },
     /// A measurement is missing or malformed; it is never replaced by zero.
@@ -41,7 +41,7 @@ pub enum LabError {
     Measurement {
         /// The measurement, and whose it is.
         what: String,
-        /// What is wrong with it.
+        /// Its error.
         why: String,
     },
     /// An operation on a file failed.
@@ -55,7 +55,7 @@ pub enum LabError {
     /// A system call not about a file failed.
     #[error("{what}: {source}")]
     System {
-        /// What was attempted.
+        /// The attempted operation.
         what: &'static str,
         /// Error of the system.
         source: io::Error,

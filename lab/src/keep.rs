@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What the supervisor prints when the rack runs.
+/// Printed by the supervisor when the rack runs.
 const READY: &str = "ready";
 /// How long `down` waits before it kills.
 const DOWN: Duration = Duration::from_secs(12);
@@ -30,7 +30,7 @@ const RESIDENTS: Duration = Duration::from_secs(1);
 /// Interval at which the supervisor checks its processes.
 const WATCH: Duration = Duration::from_millis(200);
 
-/// What to keep running.
+/// A rack to keep running.
 #[derive(Clone, Debug)]
 pub struct KeepOptions {
     /// Path of the description.
@@ -92,7 +92,7 @@ fn taken(name: &str) -> LabError {
     LabError::Unfit(format!("a rack called `{name}` is already running: end it with `p4rack down {name}`"))
 }
 
-/// The supervisor: locks the rack's name, builds the rack, announces it, and runs until it is told to end.
+/// The supervisor: locks the rack's name, builds the rack, announces it, and runs until a signal ends it.
 /// Call this on the main thread before other threads are started.
 pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabError> {
     sys::catch_interrupts();
@@ -120,7 +120,8 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     ended
 }
 
-/// Ends what `exec` has left in the rack's namespaces, which last as long as a process is in them.
+/// Ends processes that `exec` has left in the rack's namespaces, which last as long as a process is in
+/// them.
 fn end_residents(network: &Network) {
     let resides = |process: &Pid| network.namespaces().any(|ns| ns.has_process(process.pid));
     let kill_ns = sys::monotonic_ns() + RESIDENTS.as_nanos() as u64;
@@ -224,7 +225,7 @@ fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command
 pub struct Down {
     /// Its name.
     pub name: String,
-    /// What went wrong, if something did: a process that ended early, a capture that lacks frames.
+    /// A problem, if there was one: a process that ended early, a capture that lacks frames.
     pub word: Option<String>,
 }
 

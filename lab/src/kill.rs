@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// Traffic after the window, for the kill, the reset, and what follows each.
+/// Traffic after the window, for the kill, the reset, and the recovery after each.
 pub(crate) const TAIL_NS: u64 = 3_600_000_000;
 /// From the window's end to the kill; the figures are read in between.
 const KILL_AFTER_NS: u64 = 300_000_000;
@@ -26,7 +26,7 @@ const SMOOTH_BUCKETS: usize = 3;
 /// How long the reset may take.
 const RESET_LIMIT: Duration = Duration::from_secs(5);
 
-/// What was done.
+/// A kill and its reset.
 #[derive(Debug)]
 pub(crate) struct Killed {
     pub(crate) host: String,
@@ -35,7 +35,7 @@ pub(crate) struct Killed {
 }
 
 /// Kills the host's agent in the middle of its work. In counter mode, takes back its reservations a second
-/// later. The sending program keeps running in vain, so its offered load still counts.
+/// later. The sending program keeps running to no effect, so its offered load still counts.
 pub(crate) fn run(
     running: &mut Running<'_>,
     host: &str,
@@ -63,7 +63,7 @@ pub(crate) fn run(
     Ok(Killed { host: host.to_owned(), kill_ns, reset_ns })
 }
 
-/// Makes the switch take back what the dead host left reserved towards the receiver.
+/// Makes the switch take back the dead host's reservations towards the receiver.
 fn reset(running: &Running<'_>, command: &[&str], host: &str) -> Result<(), LabError> {
     let receiver = running.rack.workload.as_ref().map_or("", |workload| workload.ends().0);
     let mut args: Vec<OsString> = command.iter().map(OsString::from).collect();
@@ -74,7 +74,7 @@ fn reset(running: &Running<'_>, command: &[&str], host: &str) -> Result<(), LabE
     Process::start(&name, &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)
 }
 
-/// The others' figures, from what each of them delivered.
+/// The others' figures, from the frames that each of them delivered.
 pub(crate) fn judge(killed: &Killed, series: &Series, drops: BTreeMap<String, u64>) -> HostKill {
     let others =
         Timeline::sum(series.goodput.iter().filter(|(host, _)| **host != killed.host).map(|(_, line)| line));

@@ -32,8 +32,8 @@ const READ_TRIES: usize = 20;
 pub enum Access {
     /// Through the host's agent, which gives them a TAP interface.
     Agent,
-    /// Through the kernel, which has the host's addresses on the link itself and sends at the link's rate: what a host
-    /// without a protocol does.
+    /// Through the kernel, which has the host's addresses on the link itself and sends at the link's rate, as on a host
+    /// without a protocol.
     Kernel,
     /// They open the link themselves, for packets of this payload, and have a network beside it for set-ups.
     Adapter(Mtu),
@@ -172,8 +172,8 @@ impl Network {
     }
 }
 
-/// Gives a host's link, in the calling thread's namespace, to the kernel: addresses, neighbours, rate. No offloads: what the
-/// switch gets has to be what a wire would carry.
+/// Gives a host's link, in the calling thread's namespace, to the kernel: addresses, neighbours, rate. No offloads: the
+/// switch has to get frames as a wire would carry them.
 fn give_to_kernel(rack: &Rack, host: &Host) -> Result<(), p4rack_netdev::Error> {
     let mut links = Links::open()?;
     ethtool::offloads_off(HOST_INTERFACE)?;

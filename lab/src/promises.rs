@@ -23,7 +23,8 @@ pub const BULK_FACTOR: f64 = 2.0;
 pub const KILL_SHARE: f64 = 0.8;
 /// Time after the reset within which `counter` recovers.
 pub const RECOVERY_MS: u64 = 1_000;
-/// Maximum growth of a board's process while clients use its store: with more, its memory would depend on what was asked of it.
+/// Maximum growth of a board's process while clients use its store: with more, its memory would depend on its past
+/// requests.
 pub const BOARD_GROWTH_BYTES: u64 = 1 << 20;
 /// Load below which a plain switch need not lose anything.
 const OVERLOAD_PERCENT: u32 = 150;
@@ -56,7 +57,7 @@ pub fn judge(results: &Results) -> Vec<Promise> {
     promises
 }
 
-/// Whatever carries it, a store answers, loses nothing and returns what was written.
+/// A store over any way answers, loses nothing and returns what was written.
 fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
     for mix in &figures.mixes {
         let what = format!("operations of mix {}", mix.label());
@@ -92,8 +93,9 @@ fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
     }
 }
 
-/// With bulk traffic of another host beside them, clients wait for a part of what they wait for over TCP, and the server's queue
-/// is no longer than what programs have under way. It is counted by the switch in bytes, so late processes change little of it.
+/// With bulk traffic of another host beside them, clients wait for a fraction of their wait over TCP, and the server's
+/// queue is no longer than the programs' requests under way. It is counted by the switch in bytes, so late processes
+/// change little of it.
 fn beside_bulk(
     scheme: &SchemeResult,
     figures: &StoreResult,
@@ -332,7 +334,7 @@ mod tests {
             change(&mut results);
             judge(&results).iter().filter(|one| !one.holds).map(Promise::sentence).collect::<Vec<_>>()
         };
-        // Two mixes, losses and wrong answers, twice; and what EDM drops.
+        // Two mixes, losses and wrong answers, twice; and EDM's drops.
         assert_eq!((judge(&good_store()).len(), broken(|_| {}).len()), (2 * 4 + 1, 0));
         type Change = fn(&mut Results);
         let cases: [(&str, Change); 4] = [

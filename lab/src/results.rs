@@ -61,7 +61,7 @@ impl Results {
         columns
     }
 
-    /// What the figures depend on beside the rack, in words.
+    /// Conditions of the figures beside the rack, in words.
     pub fn context(&self) -> String {
         let mut context = self.machine.context();
         if self.setting.icrc_ignored {
@@ -130,10 +130,10 @@ pub struct Setting {
     /// Operations of a store's client under way, where more than one may be.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub depth: Option<u32>,
-    /// What makes a store a log store.
+    /// Parameters of a log store.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log: Option<Log>,
-    /// What puts stores into cached regions.
+    /// Parameters of cached regions for stores.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cache: Option<Cache>,
 }
@@ -157,11 +157,11 @@ pub struct Machine {
     pub cpus: usize,
     /// Model of the CPUs.
     pub cpu_model: String,
-    /// Load average of the last minute, before the run and after it; `None` if the kernel did not say. What the run itself adds
-    /// counts.
+    /// Load average of the last minute, before the run and after it; `None` if the kernel did not say. The run's own
+    /// load is included.
     #[serde(default)]
     pub load: [Option<f64>; 2],
-    /// Cargo's profile of this program: `release`, or what is slower.
+    /// Cargo's profile of this program: `release`, or a slower profile.
     #[serde(default)]
     pub profile: String,
 }
@@ -186,7 +186,7 @@ impl Machine {
         Machine { load: [self.load[0], load()], ..self }
     }
 
-    /// What figures depend on beside the rack: all of its parties share the machine.
+    /// Conditions of the figures beside the rack: all of its parties share the machine.
     pub fn context(&self) -> String {
         let cores = if self.cpus == 1 { "1 core".to_owned() } else { format!("{} cores", self.cpus) };
         let [before, after] =
@@ -234,7 +234,7 @@ pub struct SchemeResult {
     pub store: Option<StoreResult>,
     /// Goodput of the incast by sender, of the outcast by receiver.
     pub goodput_by_host_bps: BTreeMap<String, u64>,
-    /// What happened when a sender was killed.
+    /// Figures of the kill of a sender.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_kill: Option<HostKill>,
     /// Congestion control of the request connections, as the kernel reports it.
@@ -292,7 +292,7 @@ pub struct StoreResult {
     /// Processor time of a client's thread for each operation, kernel included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thread_cpu_ns: Option<f64>,
-    /// Processor time of what serves the memory or the records for each operation, kernel included.
+    /// The servers' processor time per operation, kernel included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub server_cpu_ns: Option<f64>,
     /// Its resident memory after the first quarter of the window, and at its end.
@@ -306,7 +306,7 @@ pub struct StoreResult {
     pub lost: u64,
     /// Answers and records that were never written, and answers older than what the same client had seen before.
     pub wrong: u64,
-    /// What happened when a client was killed whose region another one's could get.
+    /// Figures of the kill of a client whose extents another client could get.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub takeover: Option<Takeover>,
     /// The same by mix, and in cached regions by local memory and mix.
@@ -336,7 +336,7 @@ pub struct MixResult {
     pub lost: u64,
     /// Wrong answers.
     pub wrong: u64,
-    /// What the regions did, of stores in such.
+    /// Counters of the regions, for stores in cached regions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cache: Option<CacheResult>,
     /// Points of the latency's distribution: µs, share of operations at or below it.
@@ -354,7 +354,7 @@ impl MixResult {
     }
 }
 
-/// What happened to the others after a sender was killed with unused grants.
+/// Effects on the others after a sender was killed with unused grants.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HostKill {
     /// Name of the killed host.
@@ -398,7 +398,7 @@ pub struct Series {
 pub struct Promise {
     /// Scheme that it is about.
     pub scheme: String,
-    /// What is promised.
+    /// The promise.
     pub what: String,
     /// The limit, in words.
     pub promised: String,

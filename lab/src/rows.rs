@@ -163,10 +163,10 @@ impl Live {
     }
 }
 
-/// What a column takes, in characters.
+/// Width of a column, in characters.
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// Stands at the right and does not wrap.
+    /// Right-aligned, without wrapping.
     is_figures: bool,
     /// Without wrapping.
     natural: usize,

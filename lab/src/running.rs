@@ -38,7 +38,7 @@ pub struct Running<'a> {
     control_capture: Option<Process>,
     /// The agents, in the description's order; none where programs have the hosts' links.
     pub agents: Vec<Process>,
-    /// What serves the workload's programs, in the order in which it was started.
+    /// Servers of the workload's programs, in the order in which they were started.
     pub serving: Vec<Process>,
     /// An agent that was ended on purpose.
     pub gone: Option<usize>,
@@ -156,7 +156,7 @@ impl<'a> Running<'a> {
         Ok(answers)
     }
 
-    /// Ends a host's agent for good.
+    /// Ends a host's agent permanently.
     pub fn end_agent(&mut self, index: usize) {
         process::stop(std::iter::once(&mut self.agents[index]));
         self.gone = Some(index);
@@ -171,7 +171,7 @@ impl<'a> Running<'a> {
         all.try_for_each(Process::check_running)
     }
 
-    /// What the servers have used so far, together; `None` if there are none.
+    /// Resources that the servers have used so far, together; `None` if there are none.
     pub(crate) fn serving_usage(&self) -> Result<Option<Usage>, LabError> {
         let each = self.serving.iter().map(|process| Usage::of(process.pid()));
         let together = each.sum::<Result<Usage, LabError>>()?;

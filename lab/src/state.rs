@@ -42,7 +42,7 @@ impl Pid {
             Err(error) if gone(&error) => return Ok(false),
             other => other?,
         };
-        // Checked with the descriptor open: whoever has the id now gets the signal.
+        // Checked with the descriptor open: the signal goes to the process that has the id now.
         if !self.is_alive() {
             return Ok(false);
         }
@@ -163,8 +163,7 @@ impl Runtime {
             if !sys::try_lock(&file).map_err(LabError::file(&path))? {
                 return Ok(None);
             }
-            // The previous owner may have removed the file in between; then the lock is on a file that nobody
-            // finds.
+            // The previous owner may have removed the file in between; then the lock is on a file without a name.
             let mine = file.metadata().map_err(LabError::file(&path))?;
             if fs::symlink_metadata(&path).is_ok_and(|there| there.ino() == mine.ino()) {
                 return Ok(Some(NameLock { path, _file: file }));
@@ -201,7 +200,7 @@ impl Runtime {
         let _ = fs::remove_file(self.file(name));
     }
 
-    /// Leaves word of what ended a rack, for the next command that looks for it. The caller holds the lock of the name.
+    /// Stores why a rack ended, for the next command that looks for it. The caller holds the lock of the name.
     pub fn leave_word(&self, name: &str, word: &str) -> Result<(), LabError> {
         let path = self.folder.join(format!("{name}.{WORD}"));
         let _ = fs::remove_file(&path);

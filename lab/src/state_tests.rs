@@ -1,4 +1,4 @@
-//! Kept racks: found, locked, never mistaken for somebody else's.
+//! Kept racks: found, locked, never mistaken for another process.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;

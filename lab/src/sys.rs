@@ -79,7 +79,7 @@ pub fn memory_file(name: &str) -> io::Result<std::fs::File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just created and belongs to nobody else.
+    // SAFETY: the descriptor was just created and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
@@ -90,7 +90,7 @@ pub fn open_process(pid: u32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just created and belongs to nobody else; the kernel gives an int.
+    // SAFETY: the descriptor was just created and has no other owner; the kernel gives an int.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 

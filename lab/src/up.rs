@@ -30,7 +30,7 @@ pub struct Options {
     pub path: PathBuf,
     /// Keys of the description that are set, whatever it says.
     pub settings: Vec<p4rack_codegen::setting::Setting>,
-    /// What to run; empty means what the description lists.
+    /// Schemes to run; empty means those that the description lists.
     pub schemes: Vec<Run>,
     /// Architecture of the switch's program; `None` is the description's.
     pub arch: Option<Arch>,
@@ -133,8 +133,8 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     Ok(results)
 }
 
-/// How hosts use their links in a run, with the rack as it is then. An agent is there for a protocol: without one it would only be
-/// in the way.
+/// How hosts use their links in a run, with the rack as it is then. An agent runs a protocol; without a protocol it
+/// would only add delay.
 pub(crate) fn access(rack: &Rack, run: Run, mtu: Mtu) -> Access {
     let has_agents = rack.protocols.iter().any(|protocol| protocol.needs_agents());
     match run.way.map(|way| way.definition().link) {
@@ -178,7 +178,7 @@ fn possible(runs: Vec<Run>, progress: &Progress) -> Result<(Vec<Run>, Vec<Skippe
     Ok((possible, skipped))
 }
 
-/// What to run: what is asked for, or what the description lists. Each must suit the rack and its workload.
+/// Schemes to run: those requested, or those that the description lists. Each must suit the rack and its workload.
 fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
     let listed = || rack.workload.as_ref().map_or_else(|| vec![rack.scheme().into()], |w| w.schemes.clone());
     let all = if asked.is_empty() { listed() } else { asked.to_vec() };

@@ -1,4 +1,4 @@
-//! What a process of a rack has used so far.
+//! Resources that a process of a rack has used so far.
 
 use crate::error::LabError;
 use p4rack_netdev::process;

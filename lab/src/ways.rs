@@ -1,4 +1,4 @@
-//! Ways to remote memory on a running rack: what offers the memory, and how a client's process reaches it.
+//! Ways to remote memory on a running rack: servers of the memory, and access of a client's process.
 
 use crate::edm::{self, REGION_KEY};
 use crate::error::LabError;
@@ -33,7 +33,7 @@ pub(crate) struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Starts what offers `bytes` bytes, to all clients or to one that reserves them, and an engine if the way has one.
+    /// Starts a server of `bytes` bytes, to all clients or to one that reserves them, and an engine if the way has one.
     pub(crate) fn serve(&self, bytes: u64, shared: bool) -> Result<Vec<Process>, LabError> {
         match self.way.definition().service {
             Service::None => Ok(Vec::new()),
@@ -193,12 +193,12 @@ fn listen(ip: Ipv4Addr, port: u16) -> Vec<String> {
     words(&["--insecure", "--grpc-server-addr", &at(ip, port)])
 }
 
-/// A client's end of a way, as its process is told.
+/// A client's end of a way, as passed to its process.
 #[derive(Clone, Debug)]
 pub struct End {
     /// The way.
     pub way: Way,
-    /// What runs on the switch.
+    /// Scheme of the switch.
     pub scheme: Scheme,
     /// Architecture of the switch's program.
     pub arch: Arch,

@@ -1,6 +1,6 @@
 //! A radix tree in a board's memory, the index of Clio's paper (§6, Figure 16): a node is a list of its children, and the client
-//! follows the digits of a key from list to list. One pointer chase per level finds the child at the board. Beside it, the same search
-//! reads each entry of a list by itself, as one-sided RDMA has to.
+//! follows the digits of a key from list to list. One pointer chase per level finds the child at the board. For
+//! comparison, the same search reads entry by entry, as one-sided RDMA has to.
 //!
 //! ```text
 //!   root ─▶ digit 7 ─next─▶ digit 2 ─next─▶ digit 11 ─▶ 0        level 1: one chase

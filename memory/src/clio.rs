@@ -32,7 +32,7 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Session, OpenError> {
     Ok(Session::open(&server, access.reserve_bytes, patience(rack)).map_err(RemoteError::from)?)
 }
 
-/// The same with what is `wanted` instead of `access.reserve_bytes`.
+/// The same with `wanted` instead of `access.reserve_bytes`.
 pub fn open_wanted(rack: &Rack, access: &Access<'_>, wanted: Wanted) -> Result<Session, OpenError> {
     let server = board(rack, access)?;
     Ok(Session::open_as(&server, wanted, None, patience(rack)).map_err(RemoteError::from)?)

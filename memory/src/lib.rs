@@ -1,7 +1,7 @@
 //! Remote memory for programs, as a rack's description defines it: the hosts with memory, and the configuration of EDM's nodes on
 //! them. [`clio`] has Clio's interface, [`region`] regions with a cache in local memory. [`c`] has the same for C, and Cowbird's
-//! client; the headers in `include/` declare them. [`mapping`] has regions as ordinary memory,
-//! [`far`] what programs with far memory need of it.
+//! client; the headers in `include/` declare them. [`mapping`] has regions as ordinary memory, [`far`] the parts that
+//! programs with far memory need.
 
 pub mod c;
 pub mod clio;

@@ -1,4 +1,5 @@
-//! The C headers: they say what the library has, and their examples compile. `cli/tests/memory.rs` and `cowbird.rs` run them.
+//! The C headers: they agree with the library, and their examples compile. `cli/tests/memory.rs` and `cowbird.rs` run
+//! them.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -37,7 +38,7 @@ fn compile(source: &Path, output: &Path, libraries: &[&str]) {
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 }
 
-/// What C programs see of sizes, places and numbers is what the library uses.
+/// C programs see the same sizes, offsets and numbers as the library.
 #[test]
 fn the_header_says_what_the_library_has() {
     if !have_cc() {
@@ -153,7 +154,7 @@ fn assert_all(header: &str, wanted: &[(String, usize)]) {
     compile(&path, &folder.path().join("sizes"), &[]);
 }
 
-/// The example compiles without warnings, finds the library and says what it needs.
+/// The example compiles without warnings, finds the library and reports what it needs.
 #[test]
 fn the_example_compiles_and_links() {
     if !have_cc() {

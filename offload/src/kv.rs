@@ -8,12 +8,13 @@
 //!   block:  next 64 │ version 64 │ value bytes 32 │ key bytes 16 │ class 16 │ key │ value ──▶ next block ──▶ 0
 //! ```
 //!
-//! A chained hash table. Whole keys are compared. An update writes a new block and then changes one pointer, so a reader sees the old
-//! value or the new one; what a block had is free for others afterwards. Accesses that may fail (the first ones to a page) come before
-//! the first change, so a call that fails has changed nothing.
+//! A chained hash table. Whole keys are compared. An update writes a new block and then changes one pointer, so a
+//! reader sees the old value or the new one; the old block is free for others afterwards. Accesses that may fail (the
+//! first ones to a page) come before the first change, so a call that fails has changed nothing.
 //!
-//! The version of a key is 1 when it is created, and one more after each update. With it, several clients change a value by what
-//! they have read of it, without locks: [`UpdateVersion`](KvFunction::UpdateVersion) finds nothing if another client was faster.
+//! The version of a key is 1 when it is created, and one more after each update. With it, several clients change a
+//! value based on what they have read, without locks: [`UpdateVersion`](KvFunction::UpdateVersion) finds nothing if
+//! another client was faster.
 //!
 //! Blocks have powers of two of bytes, from 32 B to 128 KB, and may cross pages.
 
@@ -28,7 +29,7 @@ use p4rack_wire::clio::Status;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KvFunction {
-    /// Adds a key. Errors: it is there already ([`Exists`](Status::Exists)).
+    /// Adds a key. Errors: the key exists already ([`Exists`](Status::Exists)).
     Create = 1,
     /// Returns the value of a key.
     Read = 2,
@@ -40,8 +41,8 @@ pub enum KvFunction {
     Put = 5,
     /// Returns the version of a key, 8 bytes, the lowest first, and its value.
     ReadVersion = 6,
-    /// Changes the value of a key that has a version, which stands behind the key as in [`ReadVersion`](Self::ReadVersion). Errors:
-    /// there is no such key, or it has another version ([`NotFound`](Status::NotFound)).
+    /// Changes the value of a key that has a version, which follows the key as in [`ReadVersion`](Self::ReadVersion).
+    /// Errors: there is no such key, or it has another version ([`NotFound`](Status::NotFound)).
     UpdateVersion = 7,
 }
 
@@ -100,7 +101,7 @@ pub struct Kv {
 
 /// A block of a key.
 struct Found {
-    /// Where the block's address stands: in a bucket, or in the block before.
+    /// Where the block's address is stored: in a bucket, or in the block before.
     link: u64,
     at: u64,
     block: Block,
@@ -265,7 +266,7 @@ impl Kv {
 
 /// Where a new block belongs.
 struct Place {
-    /// Where its address will stand.
+    /// Where its address will be stored.
     link: u64,
     /// The block behind it.
     next: u64,
@@ -275,7 +276,7 @@ struct Place {
 /// Arguments taken apart.
 struct Parsed<'a> {
     key: &'a [u8],
-    /// The version that the key shall have, if the function asks for one.
+    /// The expected version of the key, if the function has one.
     version: Option<u64>,
     /// The value, if it is among the arguments.
     value: Option<&'a [u8]>,

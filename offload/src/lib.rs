@@ -7,8 +7,8 @@
 //!             └────────── finish_call ◀──────────┘ of its own process and of the caller's
 //! ```
 //!
-//! An offload has a process of its own, with an address space like any other. It sees memory through a [`View`], which checks rights and
-//! counts what a call reads; a call that reads too much is stopped.
+//! An offload has a process of its own, with an address space like any other. It sees memory through a [`View`], which
+//! checks rights and counts the bytes that a call reads; a call that reads too much is stopped.
 //!
 //! A function either changes memory and returns nothing, or returns something and changes nothing. So the board's memory of executed
 //! requests serves calls as it serves writes: a retry of the former, or of a call that failed, gets the first result; a retry of the latter
@@ -38,7 +38,7 @@ pub struct Call<'a> {
     pub function: u8,
     /// Arguments: the data of the request.
     pub arguments: &'a [u8],
-    /// What the offload notes of a call that goes on [`Later`](Step::Later); zeros at first.
+    /// The offload's notes on a call that continues [`Later`](Step::Later); zeros at first.
     pub progress: &'a Cell<[u64; 2]>,
 }
 
@@ -53,7 +53,7 @@ pub enum Step {
     Blocked,
 }
 
-/// What an execution has done.
+/// Work done by an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Nothing: no call waits.
@@ -69,7 +69,7 @@ pub enum Progress {
 /// Functions next to the memory.
 pub trait Offload: Send {
     /// Executes a call, or a part of it. When it ends, its results are in `results`, which is empty before. Errors: the status of the
-    /// answer; then nothing has changed, but for what a module has written before it failed.
+    /// answer; then nothing has changed, except bytes that a module wrote before it failed.
     fn call(&mut self, call: &Call<'_>, view: &mut dyn View, results: &mut Vec<u8>) -> Result<Step, Status>;
 
     /// The process has ended: its paused calls don't go on.
@@ -90,7 +90,7 @@ struct Entry {
     failed: u64,
 }
 
-/// What is known of an offload.
+/// Facts about an offload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Its number.
@@ -140,7 +140,7 @@ impl Offloads {
         self.list.iter_mut().for_each(|entry| entry.offload.forget(caller));
     }
 
-    /// What is known of an offload.
+    /// Facts about an offload.
     pub fn facts(&self, number: u64) -> Option<Facts> {
         let at = self.list.binary_search_by_key(&number, |entry| entry.number).ok()?;
         let Entry { number, own, ref offload, calls, failed } = self.list[at];

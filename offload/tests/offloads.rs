@@ -123,7 +123,8 @@ proptest! {
     }
 }
 
-/// Of two that change what they have read, one finds another version. A key begins anew when it is created again.
+/// Of two clients that change the value that they have read, one finds another version. A key that is created again
+/// starts from version 1.
 #[test]
 fn versions_count_changes_and_guard_updates() {
     let mut store = Store::new(40, 2);

@@ -155,7 +155,7 @@ impl World {
     }
 }
 
-/// What a key's request under way should find, and what the key has then.
+/// Expected result of a key's request under way, and the key's content after it.
 #[derive(Clone, Default)]
 struct Key {
     value: Option<Vec<u8>>,

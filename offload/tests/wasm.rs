@@ -99,7 +99,7 @@ fn what_a_call_may_use_is_limited() {
     assert_eq!((ended, &*why), (Err(Status::OffloadFailed), "it has used up its fuel"));
 }
 
-/// Without fuel, a long loop would not be stopped: the limit is what ends it.
+/// Without fuel, a long loop would not be stopped: only the limit ends it.
 #[test]
 fn fuel_ends_a_long_loop() {
     let counts = module(

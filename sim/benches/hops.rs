@@ -1,4 +1,4 @@
-//! What a frame's way through the simulated rack costs: `cargo bench -p p4rack-sim`.
+//! Cost of a frame's way through the simulated rack: `cargo bench -p p4rack-sim`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use p4rack_sim::{Experiment, run};

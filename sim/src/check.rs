@@ -18,7 +18,7 @@ pub struct Verdict {
     pub grants: u64,
     /// Ports on which something was still reserved after everything had arrived.
     pub leaked_reservations: u64,
-    /// What was still reserved there: slots or time units.
+    /// The amount still reserved there: slots or time units.
     pub leaked_amount: u64,
     /// How often a buffer held more than its limit.
     pub over_limit: u64,
@@ -29,8 +29,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// What is wrong, in words; empty if nothing is. `faulty`: hosts fail or links lose frames, so
-    /// reservations may leak in the counter mode and order may break where links reorder.
+    /// Problems in words; empty if there are none. `faulty`: hosts fail or links lose frames, so reservations may leak
+    /// in the counter mode and order may break where links reorder.
     pub fn problems(&self) -> Vec<String> {
         let found = [
             (self.unaccounted_frames != 0, format!("{} frames unaccounted for", self.unaccounted_frames)),
@@ -67,7 +67,7 @@ impl Digest {
     /// Adds a frame and its time.
     #[inline]
     pub fn frame(&mut self, now: Nanos, frame: &[u8]) {
-        // Behind the addresses, which the place that is summed up stands for: tags, then what control frames and messages say.
+        // Behind the addresses, which the summed place implies: tags, then the fields of control frames and messages.
         let looked_at = frame.first_chunk::<{ Digest::LOOKS_TO }>();
         let chunk = |at: usize| {
             let whole = match looked_at {

@@ -1,6 +1,7 @@
 //! Threads of the caller: the simulator itself starts none.
 
-/// Workers that share the work on one run. The results do not depend on their number or on who does what.
+/// Workers that share the work on one run. The results depend neither on their number nor on the division of the
+/// work.
 pub trait Crew: Sync {
     /// Number of workers, at least one.
     fn size(&self) -> usize;
@@ -8,8 +9,8 @@ pub trait Crew: Sync {
     /// Calls `part` with each number below [`size`](Crew::size), all at the same time; returns when all calls have.
     fn work(&self, part: &(dyn Fn(usize) + Sync));
 
-    /// Each worker calls this from its part, as often as the others; it returns when all have called it. What they
-    /// wrote before is seen by all afterwards.
+    /// Each worker calls this from its part, as often as the others; it returns when all have called it. Earlier
+    /// writes of each are visible to all afterwards.
     fn meet(&self);
 }
 

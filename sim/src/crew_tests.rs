@@ -89,7 +89,7 @@ fn hostile_hosts_and_random_arrivals_show_the_same_on_several_threads() {
     }
 }
 
-/// What is read too early, or not at all, is noticed; and it changes what happens.
+/// Mail read too early, or not at all, is noticed; and it changes the results.
 #[test]
 fn a_race_is_noticed() {
     let experiment = experiment("pl2-clock", "in_flight = 3", "");

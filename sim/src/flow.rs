@@ -1,5 +1,6 @@
-//! Flows: a thread's messages to one other host, and what splits them into frames. The sender's and the receiver's
-//! states of a flow are separate, because hosts share nothing. The sender notifies the receiver of what it has to know.
+//! Flows: a thread's messages to one other host, and the transport that splits them into frames. The sender's and the
+//! receiver's states of a flow are separate, because hosts share nothing. The sender notifies the receiver of each
+//! message.
 
 use crate::message::{FlowId, Head, MTU, Message, MessageId, Outgoing};
 use crate::traffic::Operation;
@@ -47,7 +48,7 @@ pub(crate) struct Outflow {
     pub transport: Machine,
     /// Time of the transport's timer on the agenda.
     pub timer_at: Nanos,
-    /// With `ycsb`: what its thread is doing.
+    /// With `ycsb`: the current operation of its thread.
     pub operation: Operation,
 }
 
@@ -126,7 +127,7 @@ impl Inflow {
     }
 }
 
-/// What a flow's transport sends next.
+/// The next segment of a flow's transport.
 pub(crate) struct Part {
     pub frame: Pdu,
     /// Bytes of payload that the real protocol's headers take.

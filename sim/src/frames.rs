@@ -10,8 +10,8 @@ const KEPT: usize = 512;
 
 /// Free buffers.
 ///
-/// Writing a long frame into a buffer that held a short one clears 1500 bytes that nobody reads, so
-/// there are two lists.
+/// A long frame in a buffer that held a short one would first clear 1500 bytes for nothing, so there are two
+/// lists.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     short: Vec<Frame>,

@@ -22,7 +22,7 @@ const AHEAD: usize = 8;
 
 /// Bytes at a frame's start that the simulator reads: headers, and fields of transports.
 const SNAP_BYTES: usize = 128;
-/// The same if no traffic has a transport: a message's fields, and what checksums cover.
+/// The same if no traffic has a transport: a message's fields, and the bytes that checksums cover.
 const SNAP_BYTES_RAW: usize = 48;
 const _: () = assert!(SNAP_BYTES_RAW >= Digest::LOOKS_TO);
 
@@ -55,7 +55,7 @@ pub(crate) struct Host {
     pub paused: bool,
     /// When it falls silent.
     pub dies: Nanos,
-    /// What sends instead of the machine.
+    /// A sender in place of the machine.
     pub hostile: Option<Box<Hostile>>,
 }
 
@@ -243,7 +243,8 @@ impl Host {
         true
     }
 
-    /// Messages of a flow that are not sent, as far as its thread knows: it does if its frames wait by themselves.
+    /// Messages of a flow that are not sent, as far as its thread knows. With reservations per thread, it also sees
+    /// its backlog in the machine.
     pub fn waiting(&self, flow: &Outflow) -> usize {
         let at_machine = match (&self.endpoint, self.peers[usize::from(flow.dst)]) {
             (Endpoint::Pl2(machine), Some(peer)) if self.by_thread => machine.backlog_of(peer, flow.id) > 0,
@@ -314,7 +315,7 @@ fn config(experiment: &Experiment, index: usize) -> Result<Config, String> {
 mod tests {
     use super::*;
 
-    /// Simulated machines differ from the agents' in what is named here, and in nothing else.
+    /// Simulated machines differ from the agents' only in the fields named here.
     #[test]
     fn machines_have_the_parameters_of_agents() {
         for (kind, foreign) in [("l2", ""), ("pl2-counter", "h3 = 40"), ("pl2-clock", "h3 = 40")] {

@@ -53,7 +53,7 @@ impl Watched {
             .any(|host| self.0[usize::from(*host)])
     }
 
-    /// Whether no attack affects what `flow` sends.
+    /// Whether no attack affects the load of `flow`.
     pub fn sends(&self, flow: &Ends) -> bool {
         !self.0[usize::from(flow.src)]
     }

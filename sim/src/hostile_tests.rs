@@ -33,7 +33,7 @@ fn promises(kind: &str, traffic: &str, attacks: &[Attack]) {
     assert_eq!(broken, [] as [String; 0], "{kind}, {traffic}");
 }
 
-/// The hostile host would send to everybody, too, or to the victim alone: so its attacks do.
+/// Without attacks, the hostile host would send to all hosts or to the victim alone; its attacks go the same way.
 fn everybody(kind: &str) {
     let five = "[\"h1\", \"h2\", \"h3\", \"h4\", \"h5\"]";
     let (at_all, aimed): (Vec<Attack>, Vec<Attack>) = Attack::ALL.into_iter().partition(|attack| {
@@ -49,7 +49,7 @@ fn everybody(kind: &str) {
     );
 }
 
-/// What answers the attacks shares the way to the hostile host with what others reserved there.
+/// Answers to the attacks share the way to the hostile host with others' reservations.
 fn towards(kind: &str) {
     let towards = "[[traffic]]\nname = \"two\"\npattern = \"incast\"\nsenders = [\"h4\", \"h5\"]\nreceivers = [\"h6\"]\n\
                    size = 6000\narrivals = \"saturate\"\nflows = 2";
@@ -88,8 +88,8 @@ fn everybody_keeps_his_share_beside_any_attack_with_counters() {
     everybody("pl2-counter");
 }
 
-/// With K the backlog, a host may hold many more slots ahead, so shares are not promised. What is ahead is bounded all the
-/// same, and nothing is lost.
+/// With K the backlog, a host may hold many more slots ahead, so shares are not promised. Reservations ahead are
+/// bounded all the same, and nothing is lost.
 fn backlog(kind: &str, halves: u64) {
     let kind = format!("{kind}\"\nk = \"backlog");
     // Five sources of four lanes of 40 slots, in counter mode with as much in the other halves.

@@ -1,6 +1,6 @@
 //! Kinds of experiments. A kind is a type that reads its files and runs them; results carry its name.
 //!
-//! To add one, implement [`ExperimentKind`] for it here, and list in `cli/src/cmd/sim/kinds/` what is shown of its results.
+//! To add one, implement [`ExperimentKind`] for it here, and its presentation in `cli/src/cmd/sim/kinds/`.
 
 use crate::cache::{self, CacheExperiment, CacheOutcome};
 use crate::clio::{self, ClioExperiment, ClioOutcome, run_clio};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// A kind of experiments.
 pub trait ExperimentKind: Clone + Sync {
-    /// What `kind` says in results, and in files of all kinds but racks of frames, which have no `kind`.
+    /// The value of `kind` in results, and in files of all kinds but racks of frames, which have no `kind`.
     const NAME: &'static str;
     /// The page that lists the fields of its files.
     const FIELDS: &'static str;
@@ -57,7 +57,8 @@ pub trait ExperimentKind: Clone + Sync {
     }
 }
 
-/// Errors of a text that was made by settings: what stands on a line instead of its number, which the file doesn't have.
+/// Errors of a text that settings changed: names the line's content instead of its number, which differs from the
+/// file's.
 fn without_lines(error: ExperimentError, changed: &str, file: &str, settings: &[Setting]) -> ExperimentError {
     let with = format!("{file} with {}", setting::words(settings));
     let rewritten = error.0.iter().map(|message| {

@@ -1,5 +1,6 @@
 //! The rack in virtual time: the generated P4 on the embedded switch's core and the hosts' own
-//! machines, under one clock of nanoseconds. What is measured here is what is installed.
+//! machines, under one clock of nanoseconds. The measured programs and machines are those
+//! installed.
 //!
 //! ```text
 //! experiment.toml ─ Experiment::parse ─▶ run ─▶ Outcome (JSON), captures, one message's way

@@ -62,7 +62,7 @@ impl Faults {
     }
 }
 
-/// What happened to a link's frames.
+/// Counters of a link's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LinkStats {
     /// Frames sent.
@@ -220,7 +220,7 @@ impl Link {
         (due, arrived)
     }
 
-    /// Sends a frame; passes what arrives of it to `put`.
+    /// Sends a frame; passes the copies that arrive to `put`.
     #[cold]
     pub fn send(
         &mut self,
@@ -361,7 +361,7 @@ mod tests {
         assert!(last >= Nanos(24_608 + 100) && last < Nanos(24_608 + 5_200), "{last}");
     }
 
-    /// What a port sends at its rate waits nowhere.
+    /// Frames that a port sends at its rate never wait.
     #[test]
     fn a_link_is_as_fast_as_the_port_before_it() {
         let (mut link, _) = link(Faults::default());

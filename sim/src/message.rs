@@ -1,7 +1,7 @@
 //! Messages, and the frames that they are split into.
 //!
-//! An application's frame begins, after its Ethernet header, with what the receiver needs to know.
-//! A message's content does not matter, so these fields take no extra room:
+//! An application's frame begins, after its Ethernet header, with the facts that the receiver
+//! needs. A message's content does not matter, so these fields take no extra room:
 //!
 //! ```text
 //! Ethernet (EtherType 0x88B6) | flow 4 | message 4 | sequence 4 | bytes 2 | rest
@@ -45,20 +45,20 @@ pub fn host_of(mac: &[u8]) -> Option<usize> {
     }
 }
 
-/// What a receiver knows about a message that is on the way.
+/// A receiver's facts about a message on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Message {
     /// Bytes.
     pub size: u32,
     /// Bytes delivered.
     pub received: u32,
-    /// What its traffic needs to know.
+    /// A value for its traffic.
     pub tag: u32,
     /// When the sending thread created it.
     pub created: Nanos,
 }
 
-/// What a sender knows about a message. It does not know how much has arrived.
+/// A sender's facts about a message. It does not know how much has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
     /// Its number.

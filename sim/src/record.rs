@@ -57,7 +57,7 @@ pub struct Step {
     pub time: Nanos,
     /// Point of the step.
     pub point: Point,
-    /// What happened.
+    /// The event.
     pub what: String,
 }
 
@@ -65,7 +65,7 @@ fn as_ns<S: serde::Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_u64(time.0)
 }
 
-/// What to record, and the recordings.
+/// Selection of frames to record, and the recordings.
 #[derive(Debug, Default)]
 pub struct Recorder {
     /// Hosts whose links are captured.

@@ -1,12 +1,12 @@
-//! Requests of programs for the memory of a rack's pool, in virtual time. What a program asks for depends on when its requests end, so
-//! the caller that runs the programs issues them, and gets their ends in order of time.
+//! Requests of programs for the memory of a rack's pool, in virtual time. A program's requests depend on when earlier
+//! ones end, so the caller that runs the programs issues them, and gets their ends in order of time.
 //!
 //! ```text
 //!   caller ── ask(now) ──▶ rack with machines of a way: RoCE, Cowbird, EDM, Clio
 //!   caller ◀─ next(until) ── an end, or nothing until then
 //! ```
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What<'a> {
     /// Read this many bytes.
@@ -33,11 +33,12 @@ pub(crate) struct Ended {
     pub node: u16,
     pub tag: u64,
     pub at_ps: u64,
-    /// What was read, nothing for a write. `None`: it was refused, or is lost.
+    /// The bytes read; `None` for a write. `None`: it was refused, or is lost.
     pub bytes: Option<Vec<u8>>,
 }
 
-/// What the pool's link has carried, with headers, preambles and gaps, and the longest queue at its port of the switch.
+/// Bytes that the pool's link has carried, with headers, preambles and gaps, and the longest queue at its port of the
+/// switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PoolLink {
     pub to_bytes: u64,
@@ -50,7 +51,8 @@ pub(crate) trait Requests {
     /// When programs may begin: the rack is set up.
     fn start_ps(&self) -> u64;
 
-    /// Issues a request now, which is no earlier than what [`next`](Requests::next) has seen. Errors: the rack takes no more.
+    /// Issues a request now, which is no earlier than the last result of [`next`](Requests::next). Errors: the rack
+    /// takes no more.
     fn ask(&mut self, ask: Ask<'_>, now_ps: u64) -> Result<(), String>;
 
     /// Goes on until a request has ended, or until this time, if none has.
@@ -59,7 +61,7 @@ pub(crate) trait Requests {
     /// The word at a byte of a node's part of the pool before anything is written there.
     fn fresh(&self, node: u16, address: u64) -> u64;
 
-    /// What the pool's link has carried until `now_ps`.
+    /// Bytes that the pool's link has carried until `now_ps`.
     fn pool(&self, now_ps: u64) -> PoolLink;
 }
 
@@ -83,7 +85,7 @@ impl Sharing {
         u64::from(self.nodes) * self.part_bytes
     }
 
-    /// Where a byte of a node's part stands in the pool.
+    /// Address in the pool of a byte of a node's part.
     pub fn place(&self, node: u16, address: u64) -> u64 {
         u64::from(node) * self.part_bytes + address
     }

@@ -1,5 +1,5 @@
-//! Sweeps: parameters times seeds. A sweep is a list of independent tasks. Each has an id that depends only
-//! on what it runs, so any machine may run any of them in any order.
+//! Sweeps: parameters times seeds. A sweep is a list of independent tasks. Each has an id that depends only on its
+//! experiment, so any machine may run any of them in any order.
 
 use crate::experiment::{Experiment, ExperimentError, parse_file};
 use crate::kind::ExperimentKind;
@@ -191,9 +191,9 @@ impl<E: ExperimentKind> Sweep<E> {
         Ok(Sweep { name: spec.name, tasks, ratios: spec.ratio })
     }
 
-    /// What tells a task from others: its case, and beside it what varies within that.
+    /// A label that identifies a task: its case, and the settings that vary within the case.
     pub fn label(&self, task: &Task<E>) -> String {
-        // What a case sets is told by its name.
+        // A case's name replaces its own settings.
         let alike = self.tasks.iter().filter(|other| other.settings.get("case") == task.settings.get("case"));
         let values: BTreeSet<(&String, &String)> = alike.flat_map(|other| &other.settings).collect();
         let varies = |key: &str| values.iter().filter(|(other, _)| *other == key).count() > 1;

@@ -46,7 +46,7 @@ pub(crate) struct Source {
     pub trace: Vec<Entry>,
 }
 
-/// What a YCSB thread is doing.
+/// Current operation of a YCSB thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Reads a record: a short request, an answer as long as the record.

@@ -1,4 +1,4 @@
-//! Policies of a cache of remote memory: what is shipped is sound, and its loads are there.
+//! Policies of a cache of remote memory: the shipped experiments are sound, and their loads exist.
 
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

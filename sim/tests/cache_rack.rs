@@ -87,7 +87,7 @@ fn the_link_carries_the_policys_bytes_and_roces_headers() {
     assert_eq!(rack.to_pool_bytes, (rack.fetches + rack.write_backs) * (each + 16) + counts.written_bytes);
 }
 
-/// Each node has what it had alone, and the others beside it.
+/// More nodes add load to the same memory and never take any away.
 #[test]
 fn more_compute_nodes_never_lower_latency() {
     for (way, policy) in [("rdma", "runs"), ("edm-timed-dst", "lru"), ("clio", "kona")] {

@@ -1,4 +1,4 @@
-//! Clio under faults: what is looked at afterwards, and that planted mistakes are found.
+//! Clio under faults: the checks afterwards find planted mistakes.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,8 @@ fn nothing_is_lost_or_done_twice_whatever_happens() {
     assert_eq!(counters.len(), 19, "{counters:?}");
 }
 
-/// What a mistake shows as, and with how many seeds at least: about half of those that it is found with.
+/// A planted mistake's symptom, and the least number of seeds that must show it: about half of those
+/// that did.
 fn expected(plant: ClioPlant) -> (&'static str, usize) {
     match plant {
         ClioPlant::RetryIsNew => ("no order explains", 22),

@@ -1,4 +1,4 @@
-//! A short run of each way to a board's memory, and what it showed: tests/snapshots/clio_rack.snap.
+//! A short run of each way to a board's memory, with its results in tests/snapshots/clio_rack.snap.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -82,7 +82,8 @@ fn a_first_access_costs_three_cycles_more_than_a_miss() {
     assert!((mean(&first) - miss - 12.0).abs() < 1.0, "{} after {miss}", mean(&first));
 }
 
-/// Paper, Figure 4: what a board does for a process does not depend on how many there are. Only the TLB sees more pages in use.
+/// Paper, Figure 4: a board's service for a process does not depend on the number of processes. Only the TLB sees more
+/// pages in use.
 #[test]
 fn latency_does_not_grow_with_processes() {
     let of = |processes: u32| {
@@ -112,7 +113,7 @@ fn windows_prevent_loss_under_incast() {
     assert!(with.goodput_share > 0.9, "{}", with.goodput_share);
     let without = run_clio(&parse(&text("incast = false\ncwnd_start = 4096\ntarget_us = 1000000"))).unwrap();
     assert!(without.lost_frames > 0);
-    // What did not end well is no goodput.
+    // Failed operations are no goodput.
     assert!(without.failed > 0 && without.operations + without.failed >= 32, "{without:?}");
     assert!(without.unknown >= without.failed && without.latency_ns.count <= without.operations);
     let gbps = without.operations as f64 * 1_048_576.0 * 8e-9 / without.measured_s;
@@ -130,7 +131,7 @@ fn a_board_that_fills_counts_retries() {
     let (mixed, salted) = (of("mixed", 16).fill.unwrap(), of("salted", 8).fill.unwrap());
     assert!(mixed.retries > 10.0 && mixed.first_percent > Some(25), "{mixed:?}");
     assert_eq!((salted.retries, salted.failed, salted.churned, salted.churn_most), (0.0, 0, 100, Some(0)));
-    // Where no addresses are left, that is a problem, and what was not done has no mean.
+    // Without free addresses the run reports a problem, and operations that did not run have no mean.
     let full = "load = \"fill\"\n[table]\nspare_percent = 0\nindex = \"mixed\"\nbucket_slots = 4\n[fill]\nframes = 16384\npages = 16384\nchurn = 9";
     let outcome = run_clio(&parse(full)).unwrap();
     assert_eq!(outcome.problems, ["nothing was allocated", "1 allocations found no addresses"]);

@@ -1,4 +1,4 @@
-//! A short run of each way to remote records, and what it showed: tests/snapshots/cowbird.snap.
+//! A short run of each way to remote records, with its results in tests/snapshots/cowbird.snap.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -73,7 +73,7 @@ fn thinking_spreads_requests_and_is_no_part_of_their_latency() {
     assert!(later.0.abs_diff(at_once.0) < 50 && later.2 < at_once.2, "{at_once:?} {later:?}");
 }
 
-/// What is shipped is sound.
+/// The shipped experiments are sound.
 #[test]
 fn the_examples_are_experiments_and_sweeps() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/cowbird");

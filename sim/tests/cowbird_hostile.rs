@@ -1,4 +1,4 @@
-//! What is promised to compute nodes that share a pool and an engine with a hostile one. docs/hostile.md has longer runs of all
+//! Promises to compute nodes that share a pool and an engine with a hostile one. docs/hostile.md has longer runs of all
 //! attacks.
 
 // A test that cannot go on should panic.
@@ -47,7 +47,8 @@ fn others_keep_their_shares_of_an_engine() {
     assert_eq!(broken("cowbird-p4", "fair", &Attack::ALL), [] as [String; 0]);
 }
 
-/// On slow links, responses take longer than an adapter's least time-out, and what an owner has in flight takes milliseconds.
+/// On slow links, responses take longer than an adapter's least time-out, and an owner's requests in flight take
+/// milliseconds.
 #[test]
 fn others_keep_their_shares_of_an_engine_on_a_slow_link() {
     let slow = |attack: Attack| {
@@ -67,7 +68,7 @@ fn others_keep_their_shares_of_an_engine_on_a_slow_link() {
     }
 }
 
-/// What the comparison would miss if it found nothing: one queue for all protects no port.
+/// The comparison can fail: one queue for all protects no port.
 #[test]
 fn without_turns_a_flood_of_the_pools_link_takes_the_others_shares() {
     assert_eq!(broken("rdma", "fifo", &[Attack::ReadFlood, Attack::BestEffortFlood]).len(), 2);

@@ -66,7 +66,7 @@ fn passes_that_take_time_are_felt_by_those_who_need_them() {
     assert!((late - early).abs() < 0.001, "{early} {late}");
 }
 
-/// What is shipped is sound.
+/// The shipped experiments are sound.
 #[test]
 fn the_examples_are_experiments_and_sweeps() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/edm");
@@ -92,7 +92,7 @@ fn the_examples_are_experiments_and_sweeps() {
     assert!(tasks > 900, "{tasks}");
 }
 
-/// Messages as short as in the authors' traces, with frames for all: what demands cost a link, credits cost it as well.
+/// Messages as short as in the authors' traces, with frames for all: credits cost a link as much as demands do.
 #[test]
 fn short_messages_wait_less_than_for_credits_of_receivers() {
     for load in [0.05, 0.15, 0.2] {

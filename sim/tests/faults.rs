@@ -1,4 +1,4 @@
-//! EDM under faults: what is looked at afterwards, and that planted bugs are found.
+//! EDM under faults: the checks afterwards find planted bugs.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ const SEEDS: u64 = 50;
 
 #[test]
 fn nothing_is_done_twice_or_never_ends_whatever_gets_lost() {
-    // Passes that take time only matter where there is more than one.
+    // The time of a pass matters only with more than one pass.
     let late = [Mode::Calendar, Mode::Matched].map(|mode| (mode, Nanos(400)));
     for (mode, pass_delay) in Mode::ALL.map(|mode| (mode, Nanos::ZERO)).into_iter().chain(late) {
         let racks = [FaultsRack::new(mode), FaultsRack::without_shares(mode)]

@@ -1,7 +1,7 @@
-//! Short experiments of every kind, tests/experiments/, and what each shows, tests/golden.txt.
+//! Short experiments of every kind in tests/experiments/, with their results in tests/golden.txt.
 //!
-//! Whatever changes what a rack does, anywhere between the P4 templates and the hosts' machines, changes a digest here.
-//! `cargo xtask bless` writes the file anew; its diff says what the change costs or gains.
+//! Any change of a rack's behaviour, from the P4 templates to the hosts' machines, changes a digest here.
+//! `cargo xtask bless` rewrites the file; its diff shows the cost or gain of the change.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 

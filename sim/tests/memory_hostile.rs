@@ -1,4 +1,4 @@
-//! What is promised to nodes that share memory with a hostile one.
+//! Promises to nodes that share memory with a hostile one.
 
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -57,7 +57,7 @@ fn they_keep_them_where_links_are_fast() {
     }
 }
 
-/// What the comparison would miss if it found nothing.
+/// The comparison can fail.
 #[test]
 fn without_shares_they_lose_them() {
     let writes = [Attack::BulkWrite, Attack::WindowWrite, Attack::Early];
@@ -68,8 +68,8 @@ fn without_shares_they_lose_them() {
     }
 }
 
-/// Tofino accesses a register once a pass: what comes before its time is found last, and a second pass takes back what the first one
-/// granted.
+/// Tofino accesses a register once a pass: frames before their time are found last, and a second pass takes back the
+/// first one's grant.
 #[test]
 fn on_tofino_they_keep_them() {
     let attacks = [

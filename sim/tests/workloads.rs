@@ -1,6 +1,6 @@
 //! Transports and workloads on the simulated rack.
 //!
-//! A test asserts what is promised; all else that its runs showed is in `snapshots/`, which `cargo xtask bless` writes.
+//! A test asserts the promises; all other results of its runs are in `snapshots/`, which `cargo xtask bless` writes.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ fn go(experiment: &Experiment) -> Outcome {
     outcome
 }
 
-/// The runs show what they showed before: every figure of them, not only the promised ones.
+/// Compares the runs with their snapshot: every figure, not only the promised ones.
 fn shown<'a>(file: &str, runs: impl IntoIterator<Item = (&'a str, &'a Outcome)>) {
     let text: String =
         runs.into_iter().map(|(run, outcome)| format!("{run}, {}", summary::summary(outcome))).collect();
@@ -28,7 +28,7 @@ fn shown<'a>(file: &str, runs: impl IntoIterator<Item = (&'a str, &'a Outcome)>)
     });
 }
 
-/// An experiment of six hosts on `kind`; the rest is the first traffic's, and what follows it.
+/// An experiment of six hosts on `kind`; the text is the first traffic's, with further tables behind it.
 fn six(kind: &str, duration_us: u64, traffic: &str) -> Experiment {
     six_in(kind, duration_us, "", traffic)
 }
@@ -58,7 +58,7 @@ fn alone_each_transport_reaches_the_line_rate() {
     for (kind, transport, least) in [
         ("l2", "raw", 96.7),
         ("l2", "rds", 96.0),
-        // 1448 of 1538 bytes, and what the start took.
+        // 1448 of 1538 bytes, less the start's share.
         ("l2", "cubic", 93.0),
         ("l2", "dctcp", 93.0),
         ("pl2-clock", "tcp", 85.0),
@@ -209,7 +209,7 @@ fn pauses_prevent_losses_and_thresholds_keep_room_for_others() {
     shown("thresholds", [("plain", &plain), ("paused", &paused), ("shared", &shared)]);
 }
 
-/// A destination learns of grants, notices the dead sender, and the controller takes back what it left.
+/// A destination learns of grants, notices the dead sender, and the controller takes back its reservations.
 #[test]
 fn a_dead_senders_slots_are_taken_back_when_its_receivers_miss_it() {
     let four = "[\"h2\", \"h3\", \"h4\", \"h5\"]";
@@ -270,8 +270,8 @@ fn a_full_calendar_puts_off() {
     shown("full_calendar", [("calendar", &outcome)]);
 }
 
-/// Hosts behind one port share its reservations: with both ends' clocks they ask for no more than the port has; where
-/// the destination's alone moves, nobody keeps them apart and what they share overflows.
+/// Hosts behind one port share its reservations: with both ends' clocks they ask for no more than the port has; if only
+/// the destination's clock moves, their frames collide and the shared port overflows.
 #[test]
 fn hosts_that_share_a_port_are_kept_apart_by_its_own_clock() {
     let run = |clocks: &str| {
@@ -326,7 +326,7 @@ fn schemes_meet_the_same_messages() {
     assert_eq!(run("pl2-clock", "[\"h2\", \"h3\", \"h4\"]"), alone);
 }
 
-/// What comes from other racks gets the share that is left to it, and costs what is scheduled nothing.
+/// Traffic from other racks gets the share left to it, at no cost to scheduled traffic.
 #[test]
 fn a_share_is_left_to_other_racks() {
     let incast = "pattern = \"incast\"\nsenders = [\"h2\", \"h3\", \"h4\"]\nsize = 6000\narrivals = \"saturate\"\nflows = 4\n\
@@ -368,7 +368,7 @@ fn short_messages_take_parts_of_slots() {
     shown("slot_parts", [("whole", &whole), ("parts", &parts)]);
 }
 
-/// What is shipped is sound.
+/// The shipped experiments are sound.
 #[test]
 fn the_examples_are_experiments_and_sweeps() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/pl2");
@@ -412,8 +412,8 @@ fn threads_share_a_destination_whatever_hosts_they_are_on() {
     shown("threads", [("by host", &hosts), ("by thread", &threads)]);
 }
 
-/// Hosts and switch run ahead of each other as far as they can't meet; what is recorded is recorded in the order of
-/// time, so with a recorder they don't. The results are the same to the last byte.
+/// Hosts and switch run ahead of each other as far as they can't meet; recordings are in order of time, so with a
+/// recorder they don't run ahead. The results are the same to the last byte.
 #[test]
 fn running_ahead_changes_nothing() {
     let poisson = "pattern = \"all-to-all\"\nsize = \"W3\"\narrivals = \"poisson\"\nload = 0.6\nflows = 2";

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Neither side ever waits for the other inside the data plane. While it sleeps, and only where no packet has come for
-//! a while, a server may do a job of a few updates itself: `Handle::here`, without waking anybody.
+//! a while, a server may do a job of a few updates itself: `Handle::here`, without waking another thread.
 
 use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;
@@ -34,7 +34,7 @@ const TURN: Nanos = Nanos(20_000);
 type Job = Box<dyn FnOnce(&mut Switch, Nanos) + Send>;
 type Turns = Box<dyn FnMut(&mut Switch, Nanos) -> ControlFlow<()> + Send>;
 
-/// What may run between the turns of a long job, besides packets and [`Handle::call`].
+/// Jobs that may run between the turns of a long job, besides packets and [`Handle::call`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
     /// Nothing else: the job sees, or creates, a single state.
@@ -230,7 +230,7 @@ impl Handle {
     ) -> Result<R, Gone> {
         let (sender, receiver) = oneshot::channel();
         let job: Job = Box::new(move |switch, now| {
-            // If nobody waits any more, the result is dropped.
+            // A dropped receiver discards the result.
             let _ = sender.send(work(switch, now));
         });
         self.jobs.send(job).await.map_err(|_| Gone)?;
@@ -271,7 +271,7 @@ impl Handle {
                 ControlFlow::Break(result) => result,
             };
             if let Some(sender) = sender.take() {
-                // If nobody waits any more, the result is dropped.
+                // A dropped receiver discards the result.
                 let _ = sender.send(result);
             }
             ControlFlow::Break(())
@@ -403,7 +403,7 @@ pub struct EventSender {
 }
 
 impl EventSender {
-    /// Sends what the switch has for the controller. `frame` is a scratch buffer.
+    /// Sends the switch's frames for the controller. `frame` is a scratch buffer.
     pub fn send_pending(&self, switch: &mut Switch, frame: &mut Vec<u8>) {
         while switch.poll_cpu(frame) {
             // If the servers are behind, dropped and counted below.
@@ -416,7 +416,7 @@ impl EventSender {
             let more = std::iter::from_fn(|| switch.poll_idle());
             self.send(Event::Idle(std::iter::once(first).chain(more).take(IDLE_AN_EVENT).collect()));
         }
-        // Not lost: if the servers are behind, it is sent with what comes next.
+        // Not lost: if the servers are behind, it is sent with the next event.
         switch.poll_links(|| self.events.try_send(Event::Links).is_ok());
     }
 

@@ -46,7 +46,7 @@ pub struct DaemonConfig {
     pub drop_port: u16,
     /// Pipes with entries and cells of their own, for architectures that have several.
     pub pipes: usize,
-    /// Those of them whose ports are no front-panel ports: what leaves them comes in again.
+    /// Those of them without front-panel ports: frames that leave them come in again.
     pub internal_pipes: Vec<usize>,
     /// Nanoseconds per unit of the timestamps in `standard_metadata`.
     pub time_unit_ns: u64,

@@ -36,7 +36,7 @@ pub struct Report {
     pub ports: Vec<PortReport>,
 }
 
-/// Why a data plane ended, or what it did not write.
+/// Why a data plane ended, or which file it did not write.
 #[derive(Debug, Error)]
 pub enum PlaneError {
     /// Waiting for events failed.
@@ -135,8 +135,8 @@ impl Plane {
         }
     }
 
-    /// Sleeps until there is something to do, at most until `at_latest`. Reads one batch from each port that
-    /// has one and sends what is due.
+    /// Sleeps until there is work, at most until `at_latest`. Reads one batch from each port that has one and
+    /// sends due frames.
     pub fn turn(&mut self, at_latest: Option<Nanos>) -> io::Result<()> {
         let shared = self.shared.clone();
         let switch = shared.lock();
@@ -175,7 +175,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Sends what is due.
+    /// Sends due frames.
     fn drain(&mut self, switch: &mut Switch) {
         let now = clock::now();
         while let Some(port) = switch.poll_transmit(now, &mut self.frame) {

@@ -45,7 +45,7 @@ impl Telemetry for TelemetryService {
         let handle = self.handle.clone();
         let start_anew = move |switch: &mut switch::Switch, now: Nanos| {
             let answer = with_counts_of(&handle, message(&switch.stats(now), now));
-            // Who can't be told of them loses none.
+            // Counts are reset only after the caller's answer has room, so none are lost.
             connection.answer(answer.encoded_len())?;
             switch.reset_stats(now);
             Ok::<_, Status>(answer)

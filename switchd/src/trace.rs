@@ -1,4 +1,4 @@
-//! The trace service: what the program does with single packets, next to P4Runtime.
+//! The trace service, next to P4Runtime: shows the program's steps on single packets.
 //!
 //! ```text
 //!  switch ── events (bounded, the rest is counted) ─▶ polled every 50 ms ─▶ stream (bounded) ─▶ caller
@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status};
 const MAX_FRAMES: u32 = 1000;
 /// Interval at which the switch is polled.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum events taken from the switch at once, which takes no longer than a few packets.
+/// Maximum events taken from the switch per call, which takes no longer than a few packets.
 const EVENTS: usize = 256;
 /// Maximum responses that wait for a slow caller. Further events wait in the switch, which has its own limit.
 const RESPONSES: usize = 16;

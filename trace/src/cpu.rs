@@ -10,7 +10,7 @@ use crate::{Access, LINE_BYTES};
 pub struct Model {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub about: &'static str,
     /// Bytes and ways of each level, the nearest one first.
     pub levels: &'static [(u64, usize)],
@@ -41,7 +41,7 @@ pub const MODELS: &[Model] = &[
     Model { name: "none", about: "every line of every access reaches memory", levels: &[], by_use: true },
 ];
 
-/// What reaches memory.
+/// An access that reaches memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// A line is read because an access missed; whether the access writes.
@@ -96,7 +96,7 @@ impl Level {
         true
     }
 
-    /// Brings a line that is not here: what it replaces.
+    /// Inserts an absent line; returns the line that it replaces.
     fn insert(&mut self, line: u64, dirty: bool) -> Option<(u64, bool)> {
         let set = self.set(line);
         let last = set.len() - 1;
@@ -131,7 +131,8 @@ impl CpuCache {
         &self.misses
     }
 
-    /// An access. `reaches` gets what memory sees of it: for each line a fill at most, and write-backs before it.
+    /// An access. `reaches` gets the resulting accesses to memory: for each line a fill at most, and write-backs before
+    /// it.
     pub fn access(&mut self, access: &Access, reaches: &mut dyn FnMut(Memory)) {
         for line in access.lines() {
             self.touch(line, access.write, reaches);
@@ -140,7 +141,7 @@ impl CpuCache {
 
     fn touch(&mut self, line: u64, write: bool, reaches: &mut dyn FnMut(Memory)) {
         let hit = (0..self.levels.len()).find(|level| self.levels[*level].hit(line, write && *level == 0));
-        // The farthest level that missed makes room first: what leaves it leaves all.
+        // The farthest level that missed makes room first: a line that leaves it leaves all levels.
         for level in (0..hit.unwrap_or(self.levels.len())).rev() {
             self.misses[level] += 1;
             self.bring(level, line, write && level == 0, reaches);

@@ -1,4 +1,4 @@
-//! What may be wrong with a trace.
+//! Errors in traces.
 
 use std::fmt::{Display, Formatter};
 use thiserror::Error;
@@ -29,7 +29,7 @@ pub enum TraceError {
     Io {
         /// Which file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// A line or record is not what it should be.
@@ -39,11 +39,11 @@ pub enum TraceError {
         file: String,
         /// Where in it.
         at: At,
-        /// What is there.
+        /// The text or value found.
         found: String,
-        /// What should be there.
+        /// The expected text or value.
         expected: &'static str,
-        /// What to do.
+        /// Advice to the user.
         advice: &'static str,
     },
     /// No format has traces that begin like this.

@@ -1,4 +1,4 @@
-//! Traces of memory accesses: reading, writing, making, filtering through a CPU's caches, and what they look like.
+//! Traces of memory accesses: reading, writing, making, filtering through a CPU's caches, and summaries.
 //!
 //! ```text
 //!  file ─ formats ─┐                                    ┌─ Summary: footprint, density, reuse, runs

@@ -1,4 +1,4 @@
-//! What a trace looks like: how much memory it touches, how densely, when it comes back, in which runs.
+//! Summary of a trace: its footprint, density, reuse distances and runs.
 
 use crate::{Access, LINE_BYTES, PAGE_BYTES};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Readers and writers of traces, and what they say of bad ones.
+//! Readers and writers of traces, and their errors for bad ones.
 
 use p4rack_trace::formats::{self, FORMATS, Options, oracle, own};
 use p4rack_trace::{Access, TraceError};

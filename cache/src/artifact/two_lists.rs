@@ -37,7 +37,7 @@ impl TwoLists {
         false
     }
 
-    /// Brings a page that is not here; there is room. Returns its slot.
+    /// Inserts an absent page. The caller has made room. Returns its slot.
     pub(super) fn insert(&mut self, page: Block, mark: u8) -> u32 {
         let slot = self.arena.insert(page, mark);
         self.arena.push(&mut self.inactive, slot);

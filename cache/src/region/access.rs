@@ -152,8 +152,8 @@ impl Residency {
         Found::Wait
     }
 
-    /// The frame of a claimed block, pinned, once it is there; it takes the claim. [`Found::Later`], [`Found::Held`]: the claim is void,
-    /// access the block again.
+    /// The frame of a claimed block, pinned, once it has been fetched; this takes the claim. [`Found::Later`],
+    /// [`Found::Held`]: the claim is void, access the block again.
     pub fn claimed(&mut self, block: Block, mode: Mode) -> Found {
         if self.failed {
             self.give_up(block);

@@ -1,4 +1,4 @@
-//! What has happened in a region, by tier.
+//! Counters of a region, by tier.
 
 /// Counters since the start. Accesses are block by block: one of several blocks counts for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

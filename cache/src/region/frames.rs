@@ -108,7 +108,7 @@ impl State {
     }
 }
 
-/// What frames have together, for checks.
+/// Sums over all frames, for checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub kept: u32,
@@ -221,8 +221,8 @@ impl Frames {
         *state = State { flags: state.flags & State::QUEUED, ..State::default() };
     }
 
-    /// What all frames have together. Errors: a frame that is neither free nor found by its block, or that nothing needs and nothing
-    /// will free.
+    /// Sums over all frames. Errors: a frame that is neither free nor found by its block, or that nothing needs and
+    /// nothing will free.
     pub fn check(&self) -> Result<Totals, String> {
         let mut is_free = vec![false; self.states.len()];
         self.arena.free_slots().for_each(|frame| is_free[frame as usize] = true);

@@ -5,7 +5,7 @@ use super::{Actions, Counters, Residency};
 use crate::{Build, Definition, Refused, Shape};
 use std::collections::VecDeque;
 
-/// What may be under way beside the policy's blocks.
+/// Limits of requests under way beside the policy's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Guards.

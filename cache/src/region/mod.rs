@@ -1,4 +1,5 @@
-//! Which blocks of a region are in local memory, and what moves: a cache by any policy, without bytes, I/O or threads.
+//! Decides which blocks of a region are in local memory and which move: a cache by any policy, without bytes, I/O or
+//! threads.
 //!
 //! ```text
 //!                access, prefetch, flush                   next_request
@@ -20,12 +21,13 @@
 //!                                          dropped by the policy
 //! ```
 //!
-//! - **One copy.** A block has at most one frame. While it is there, nothing fetches the block: a block that is used again while it is
-//!   leaving stays. So no fetch can pass a write-back of the same block, whatever the order of the way.
+//! - **One copy.** A block has at most one frame. While it exists, nothing fetches the block: a block that is used
+//!   again while it is leaving stays. So no fetch can pass a write-back of the same block, whatever the order of the
+//!   way.
 //! - **Turns.** The actions of one access are carried out in order. If frames are missing, the rest waits until write-backs end. The policy
 //!   sees no access before it is carried out. Hits go on without the policy.
-//! - **Uses.** The policy sees a block's use once between two changes of what is local. So hits on their own cost no call of the policy, and
-//!   a test compares the fetches with those of a policy that sees all uses.
+//! - **Uses.** The policy sees a block's use once between two changes of the local blocks. So hits on their own cost no
+//!   call of the policy, and a test compares the fetches with those of a policy that sees all uses.
 //! - **Prefetched blocks** have a few frames beside the policy's, first in, first out. The policy sees a block when it is used.
 //! - **Frames.** The policy has `capacity` of them. The others are for blocks that a guard or a claim holds, and for prefetched blocks. So
 //!   a turn waits for write-backs and fetches only, which end, or fail.
@@ -144,7 +146,7 @@ impl Residency {
         self.policy.metadata_bytes() + self.frames.bytes() + queues as u64 + size_of::<Residency>() as u64
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -208,7 +210,7 @@ impl Residency {
         std::mem::take(&mut self.has_changed)
     }
 
-    /// Compares its counts with the frames, for tests: it looks at all of them. Errors: what does not agree.
+    /// Compares its counts with the frames, for tests: it looks at all of them. The error says which facts don't agree.
     pub fn check(&self) -> Result<(), String> {
         let totals = self.frames.check()?;
         let capacity = self.frames.count() - self.limits.frames();
@@ -235,7 +237,7 @@ impl Residency {
         }
     }
 
-    /// What a frame's state asks for: a write-back, or to be free again.
+    /// Begins the next move of a frame by its state: a write-back, or its release.
     fn settle(&mut self, frame: Frame) {
         let state = self.frames.state_mut(frame);
         if state.wants_write_back() {

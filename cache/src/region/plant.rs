@@ -7,7 +7,7 @@ pub(super) enum Plant {
     WriteDuringWriteBackLost,
     /// A second access to a block on its way here fetches it again.
     TwoFetches,
-    /// A page that moves to the host forgets what of it is dirty.
+    /// A page that moves to the host loses its dirty marks.
     PromotionCleans,
     /// A prefetched block counts as used.
     PrefetchIsUse,

@@ -1,9 +1,9 @@
-//! What a driver has to do, and what has come of it.
+//! Requests to the driver, and their results.
 
 use super::frames::State;
 use super::{Block, Frame, Residency, planted};
 
-/// What a driver has to do.
+/// A request to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Read adjacent blocks into their frames ([`Residency::frame_of`]), then call [`Residency::fetched`].

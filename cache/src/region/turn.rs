@@ -1,4 +1,4 @@
-//! Turns: what the policy asks for after one access, carried out in order as frames become free.
+//! Turns: the policy's actions after one access, executed in order as frames become free.
 
 use super::frames::State;
 use super::{Block, Mode, Residency, planted};
@@ -16,7 +16,8 @@ pub(super) struct Turn {
 }
 
 impl Residency {
-    /// Shows the policy an access, and begins what it asks for. No turn is open, and a claim holds the block's frame, if it has one.
+    /// Shows the policy an access, and begins its actions. No turn is open, and a claim holds the block's frame, if it
+    /// has one.
     pub(super) fn show(&mut self, block: Block, mode: Mode) {
         self.begin_turn(block, mode, 0);
     }
@@ -38,7 +39,7 @@ impl Residency {
         self.advance();
     }
 
-    /// Carries out what it can of the turn.
+    /// Executes as much of the turn as possible.
     pub(super) fn advance(&mut self) {
         while let Some(turn) = self.turn.filter(|_| !self.failed) {
             let Some(action) = self.actions.as_slice().get(turn.at).copied() else {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A block stays at least until the window's size of others came to its set. Then it competes by its frequency, as in
-//! W-TinyLFU (Einziger et al., ACM Transactions on Storage 2017): what is used once does not displace what is used often.
+//! W-TinyLFU (Einziger et al., ACM Transactions on Storage 2017): a block used once does not displace one used often.
 
 use super::layout::{Layout, way_of};
 use crate::counts::Counts;
@@ -148,7 +148,7 @@ impl Device {
         actions.evict(word >> NUMBER_SHIFT, word & DIRTY != 0);
     }
 
-    /// Brings a block that is not here; what it displaces leaves before.
+    /// Inserts an absent block; the block that it displaces leaves first.
     pub(super) fn enter(&mut self, set: u32, block: Block, counts: &Counts, actions: &mut Actions) {
         // Blocks are without gaps: a last word in use means a full set.
         while !self.has_room(set) {
@@ -168,7 +168,8 @@ impl Device {
         Some(self.remove(set, way) & DIRTY != 0)
     }
 
-    /// Takes a block back from the host if there is room, or if it was used more often than the least used one of its set.
+    /// Takes a block back from the host if its set has room, or if it was used more often than the least used one of
+    /// its set.
     pub(super) fn give(
         &mut self,
         set: u32,

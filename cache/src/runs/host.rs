@@ -1,7 +1,7 @@
 //! Pages in the host, chosen by how often they are used.
 //!
-//! A byte for each page of remote memory counts its uses of late. A page comes if its group has room, or if it was used more often than
-//! the least used page of its group by what moving it costs.
+//! A byte for each page of remote memory counts its recent uses. A page comes if its group has room, or if it was used
+//! more often than the least used page of its group by the factor that the move costs.
 
 use super::layout::{Layout, way_of};
 use crate::Shape;
@@ -80,7 +80,7 @@ impl Host {
         way_of(self.group(group), page, 0).map(|way| group as usize * self.stride + way)
     }
 
-    /// Counts a use of a page, and lets the counts of all pages age a little: its uses of late.
+    /// Counts a use of a page, and ages the counts of all pages a little; returns the page's recent uses.
     #[inline]
     pub(super) fn used(&mut self, page: u32) -> u8 {
         let Some(uses) = self.uses.get_mut(page as usize) else { return 0 };

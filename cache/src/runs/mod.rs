@@ -8,7 +8,7 @@
 //!                                                               then only those used 64 times more than another
 //! ```
 //!
-//! Each part can be left out, which shows what it gives: [`Parts`].
+//! Each part can be left out, which shows its contribution: [`Parts`].
 
 mod device;
 mod host;
@@ -43,7 +43,7 @@ pub struct Parts {
     pub ahead: bool,
     /// Blocks that were never used follow the habit of their region.
     pub regions: bool,
-    /// The device drops what was used least; else what is oldest.
+    /// The device drops the least used block; otherwise the oldest.
     pub frequency: bool,
     /// Pages in the host.
     pub host: bool,
@@ -135,7 +135,7 @@ impl Runs {
         (1..self.run_max).find(|count| !self.goes_on(first + count - 1)).unwrap_or(self.run_max)
     }
 
-    /// Brings `count` remote blocks into the device. What was fetched ahead is not used yet: no frequency grows.
+    /// Brings `count` remote blocks into the device. Blocks fetched ahead are not used yet: no frequency grows.
     fn bring(&mut self, first: Block, count: u32, ahead: bool, actions: &mut Actions) {
         for block in first..first + count {
             self.device.enter(self.layout.set_of(block), block, &self.counts, actions);

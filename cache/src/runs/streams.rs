@@ -1,4 +1,4 @@
-//! What is used one after the other: a bit for each block, and a byte for each region.
+//! Blocks used one after the other: a bit for each block, and a byte for each region.
 //!
 //! - A block *goes on* if the next block was used soon after it: while it was among the last 32 that were used. It is the note of the
 //!   block's count.
@@ -98,7 +98,7 @@ impl Streams {
         }
     }
 
-    /// What is known of a region, or else of the one before it.
+    /// The habit of a region, or else of the one before it.
     fn habit(&self, region: usize) -> Option<u8> {
         let known = |region: usize| self.habits.get(region).copied().filter(|habit| *habit != UNKNOWN);
         known(region).or_else(|| known(region.checked_sub(1)?))

@@ -1,4 +1,4 @@
-//! What ours learns and what it counts.
+//! What `runs` learns, and its counters.
 
 use super::{Parts, Runs};
 use crate::{Action, Actions, Block, Policy, Served, Shape};

@@ -1,8 +1,8 @@
-//! A policy behind a CPU: what its accesses cost on average, and how many bytes move.
+//! A policy behind a CPU: the average cost of its accesses, and the bytes moved.
 //!
 //! All policies get the same bytes of local memory, their tables included. Time passes as accesses wait:
 //!
-//! - A hit costs the latency of host or device memory, and what is left of a fetch under way.
+//! - A hit costs the latency of host or device memory, and the rest of a fetch under way.
 //! - A miss costs the latency of its fetch, which grows with the request's length, and the wait for the link.
 //! - Fetches ahead and write-backs take the link's time. Nothing waits for them unless they pile up.
 //! - Moving a page to the host waits for its blocks under way, and takes the time that the paper measured for a batch of 512, divided
@@ -25,7 +25,7 @@ const LINE_BYTES: u32 = 64;
 /// Write-backs that may wait for the link before accesses do.
 const BACKLOG_BYTES: u64 = 64 << 10;
 
-/// What reaches memory: a line of the footprint.
+/// An access that reaches memory: a line of the footprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The line's number; pages without gaps.
@@ -36,7 +36,7 @@ pub struct Event {
     pub write_back: bool,
 }
 
-/// The events of a trace, and what they touch.
+/// The events of a trace, and their footprint.
 #[derive(Clone, Debug)]
 pub struct Load {
     events: Vec<Event>,
@@ -116,7 +116,7 @@ pub struct Setup {
     pub pairs: u32,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// Blocks of local memory.
@@ -125,7 +125,7 @@ pub struct Outcome {
     pub local_bytes: u64,
     /// Bytes of the policy's tables.
     pub tables_bytes: u64,
-    /// Accesses that the CPU waited for, by what served them.
+    /// Accesses that the CPU waited for, by the memory that served them.
     pub from_host: u64,
     /// From the device.
     pub from_device: u64,
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(kona.used_share, 10.0 / 128.0);
     }
 
-    /// Pages of two lines each, which are used in turn: a page that has left begins anew.
+    /// Pages of two lines each, used in turn: a page that has left starts from zero.
     #[test]
     fn a_block_is_used_from_its_fetch_to_the_next_one() {
         let lines = |page: u32| [page * 64, page * 64 + 9];

@@ -71,7 +71,7 @@ impl<'a> Program<'a> {
         Ok(Program { policy, events: load.events.iter(), lines_per_block, used, capacity, tables_bytes })
     }
 
-    /// The next access; what the driver has to do for it stands in `actions`.
+    /// The next access; `actions` gets the driver's work for it.
     #[inline]
     pub fn next(&mut self, actions: &mut Actions) -> Option<Accessed> {
         let event = self.events.next()?;

@@ -1,10 +1,10 @@
-//! How much of what is fetched is used before it leaves.
+//! Share of the fetched bytes that is used before it leaves.
 
 use super::LINE_BYTES;
 use crate::Block;
 
-/// Lines that were accessed since their blocks were fetched. A block has one fetch for each time that it is local, so the next fetch
-/// ends what the one before it began.
+/// Lines that were accessed since their blocks were fetched. A block has one fetch for each time that it is local, so
+/// the next fetch ends the period that the one before it began.
 pub(super) struct Used {
     /// For each block, a bit for each of its lines, of which it has up to 64.
     lines: Vec<u64>,

@@ -26,7 +26,8 @@ struct Local {
     tier: Served,
 }
 
-/// What plain memory has, and what a driver that obeys the policy has. Versions stand for bytes.
+/// Content of plain memory, and of the memories of a driver that obeys the policy. Versions
+/// represent bytes.
 pub struct Memory {
     shape: Shape,
     plain: Vec<u32>,
@@ -44,7 +45,7 @@ impl Memory {
         self.local.contains_key(&block)
     }
 
-    /// One access: carries out what the policy asks, and holds it to its promises.
+    /// One access: executes the policy's actions, and checks its promises.
     pub fn access(
         &mut self,
         policy: &mut dyn Policy,

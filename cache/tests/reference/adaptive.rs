@@ -68,7 +68,7 @@ impl Reference for Filter {
 }
 
 pub struct Arc {
-    /// Blocks seen once, more often, and the addresses of what left each of them.
+    /// Blocks seen once, blocks seen more often, and the addresses of blocks that left each list.
     once: Vec<Block>,
     often: Vec<Block>,
     once_ghosts: Vec<Block>,

@@ -7,7 +7,7 @@ use p4rack_cache::Block;
 
 /// A cache of blocks.
 pub trait Reference {
-    /// Whether the block is here. Adds to `evicted` what goes.
+    /// Whether the block is here. Adds evicted blocks to `evicted`.
     fn access(&mut self, block: Block, evicted: &mut Vec<Block>) -> bool;
 }
 
@@ -33,7 +33,7 @@ pub const ALL: &[(&str, Open)] = &[
     ("w-tinylfu", |footprint, capacity| Box::new(adaptive::TinyLfu::new(footprint, capacity))),
 ];
 
-/// Takes a block out of a list, if it is there.
+/// Removes a block from a list; returns whether it was present.
 fn take(list: &mut Vec<Block>, block: Block) -> bool {
     let at = list.iter().position(|one| *one == block);
     at.map(|at| list.remove(at)).is_some()

@@ -75,7 +75,7 @@ impl Encryption {
     }
 }
 
-/// What to do about a service that every host reaches. Encryption keeps no host out without an authority of the clients.
+/// Advice for a service that every host reaches. Encryption keeps no host out without an authority of the clients.
 pub(super) const ENCRYPT_OR_CONFIRM: &str = "encrypt with --grpc-server-ssl, and with --grpc-server-cacert admit only \
      clients with a certificate of that authority; or confirm with --insecure";
 
@@ -98,8 +98,8 @@ impl GrpcServer {
         GrpcServer { grpc_server_addr: Some(at), insecure: !encryption.is_on(), encryption }
     }
 
-    /// The address, and how it is encrypted. Errors: others could connect in plain text, and that was not confirmed;
-    /// `danger` says what everyone who connects then can do.
+    /// Returns the address and its encryption. Fails if other machines could connect in plain text and `--insecure` is
+    /// missing; `danger` completes the message with what a client could then do.
     pub(super) fn check(
         self,
         default: SocketAddr,

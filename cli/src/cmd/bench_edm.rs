@@ -1,4 +1,4 @@
-//! `p4rack bench edm`: what simulating a message of EDM costs.
+//! `p4rack bench edm`: cost of simulating a message of EDM.
 
 use p4rack_lab::rows::Rows;
 use p4rack_netdev::clock;
@@ -39,7 +39,7 @@ struct Speed {
 const PUBLISHED_PER_S: f64 = 54.0;
 const PUBLISHED_BYTES: f64 = 1.38e9;
 
-/// What is measured: the name, and what the description says of it.
+/// Measured schemes: the name, and the description's text.
 const SCHEMES: [(&str, &str); 6] = [
     ("exact", "scheme = \"edm\"\nlatency = \"cable\"\nedm.policy = \"srpt\""),
     (

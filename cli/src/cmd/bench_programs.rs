@@ -1,4 +1,4 @@
-//! `p4rack bench programs`: what a frame costs in the generated programs, for v1model and for TNA beside each other.
+//! `p4rack bench programs`: cost of a frame in the generated programs, for v1model and TNA side by side.
 
 use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::edm::Edm;
@@ -38,7 +38,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What a frame costs, in ns of CPU time of one thread.
+/// Cost of a frame, in ns of CPU time of one thread.
 #[derive(Debug, Serialize)]
 struct Cost {
     scheme: String,
@@ -113,7 +113,7 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
         let of = |arch, calls| Bench::new(&rack, scheme, arch, &load, calls);
         let mut v1model = of(Arch::V1model, [v1model_first, v1model_next])?;
         let mut tna = of(Arch::Tna, [tna_first, tna_next])?;
-        // A load that is cut short would leave what it reserved.
+        // A load that is cut short would leave reservations.
         let length = load.frames.len() as u32;
         let frames = args.frames.div_ceil(length).saturating_mul(length);
         // In turns, so that a busy machine is busy for both.
@@ -128,20 +128,21 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
     Ok(costs)
 }
 
-/// What one host sends to another again and again.
+/// Frames that one host sends to another repeatedly.
 #[derive(Clone)]
 struct Load<'r> {
     hosts: [&'r Host; 2],
     /// Frames, and how many leave the switch for each.
     frames: Vec<(Vec<u8>, u32)>,
-    /// From one frame to the next: slowly enough for what is reserved at both ends.
+    /// Interval of frames: long enough for the reservations at both ends.
     step: Nanos,
 }
 
 /// Sends a frame into a port; how many frames leave.
 type Call = fn(&mut Switch, u16, &[u8], Nanos, &mut Vec<u8>) -> u32;
 
-/// Calls apart for each architecture, for the first frame of a load and the others, so that callgrind tells them apart.
+/// Separate functions per architecture, for the first frame of a load and for the others, so that callgrind reports
+/// each.
 macro_rules! calls {
     ($($name:ident)*) => {$(
         #[inline(never)]
@@ -159,7 +160,7 @@ macro_rules! calls {
 
 calls!(v1model_first v1model_next tna_first tna_next);
 
-/// A program on a switch of its own, and what its rounds took.
+/// A program on a switch of its own, and the times of its rounds.
 struct Bench<'r> {
     name: String,
     switch: Switch,
@@ -180,7 +181,7 @@ impl<'r> Bench<'r> {
     ) -> Result<Bench<'r>, String> {
         let rack = rack.on(arch);
         let made = program(&rack, scheme, arch).map_err(|error| error.to_string())?;
-        // Links without rates: what counts is the program.
+        // Links without rates: only the program is measured.
         let mut switch = Switch::new(Config {
             ports: rack.ports().map(|host| PortConfig::new(host.port, 0)).collect(),
             cpu_port: Some(rack.switch.cpu_port),
@@ -190,7 +191,7 @@ impl<'r> Bench<'r> {
         let candidate = Candidate::new(&made.p4, made.compiled)?;
         let installed = candidate.load(None, &mut switch);
         let updates = made.entries.into_iter().map(|(_, update)| update);
-        // Meters would drop what is sent without a pause.
+        // Meters would drop frames sent without a pause.
         let updates = updates.filter(|update| !is_meter(update)).collect();
         let request = WriteRequest { updates, ..WriteRequest::default() };
         let now = Nanos(1_000_000);
@@ -198,7 +199,7 @@ impl<'r> Bench<'r> {
         Ok(Bench { name: format!("{scheme} on {arch}"), switch, load, calls, now, rounds: Vec::new() })
     }
 
-    /// Sends so many frames of the load. Errors: one did not leave the switch, or did not bring about what it should.
+    /// Sends `count` frames of the load. Fails if the number of frames that left the switch isn't the expected one.
     fn round(&mut self, count: u32) -> Result<(), String> {
         let Load { hosts: [from, _], frames, step } = self.load;
         let (mut out, mut sent, mut expected) = (Vec::new(), 0, 0);

@@ -39,7 +39,7 @@ pub(super) struct ByHand {
     pub(super) address: Option<u64>,
 }
 
-/// Each argument says it itself: what follows them has another one.
+/// Each argument sets its heading itself, since later arguments have another one.
 const HEADING: &str = "Values exchanged by hand, instead of a set-up";
 
 impl ByHand {
@@ -48,7 +48,7 @@ impl ByHand {
         self.peer_mac.is_some()
     }
 
-    /// Our queue pair, and what it is connected with; none without these values.
+    /// Our queue pair, and its connection; `None` without these values.
     pub(super) fn connection(&self, own: Station) -> Option<(u32, Connection)> {
         let (dst_mac, dst_ip) = (self.peer_mac?, self.peer_ip?);
         let path = Path { src_mac: own.mac, dst_mac, src_ip: own.ip, dst_ip, src_port: UDP_PORT, dscp: 0 };

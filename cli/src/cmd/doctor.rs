@@ -1,4 +1,4 @@
-//! `p4rack doctor`: checks what is installed, what is missing, and how to get it.
+//! `p4rack doctor`: checks which requirements are met, and how to get the missing ones.
 
 use super::finding::Finding;
 use super::sde;

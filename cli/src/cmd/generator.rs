@@ -120,7 +120,7 @@ async fn set(config: Config, target: ConnectOptions) -> Result<Vec<Status>, Ctrl
     Ok(all(target).await?.into_iter().filter(is_it).collect())
 }
 
-/// How the device's generator does what is asked.
+/// The device's generator's timing for a configuration.
 fn timing(config: &Config) -> Result<Timing, CtrlError> {
     let ns = |what: &str, ns: u64| {
         let long = || CtrlError::Input(format!("{what}: {ns} ns, and the device's timers have 32 bits"));

@@ -131,7 +131,7 @@ fn agent(args: RunArgs) -> Result<(), String> {
     agent.run().map_err(|error| error.to_string())
 }
 
-/// Errors: the interface has another host's MAC address, so the switch would drop all that this one's agent sends.
+/// Fails if the interface has another host's MAC address, since the switch would drop all frames of this agent.
 fn check_place(rack: &Rack, host: &Host, interface: &str) -> Result<(), String> {
     let link = Links::open().and_then(|mut links| links.get(interface)).map_err(|error| error.to_string())?;
     match rack.hosts.iter().find(|other| other.mac == link.mac && other.name != host.name) {

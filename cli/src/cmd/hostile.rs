@@ -23,7 +23,7 @@ use std::process::ExitCode;
 /// How much lost time the program makes up for after sleeping, and its maximum sleep.
 const CATCH_UP: Nanos = Nanos::from_millis(2);
 const NAP: Nanos = Nanos::from_micros(500);
-/// Bytes of the longest message of an attack on a memory pool: what an engine on a spare host takes.
+/// Bytes of the longest message of an attack on a memory pool: the limit of an engine on a spare host.
 const MESSAGE_BYTES_MAX: u32 = 1 << 20;
 
 /// Arguments of `p4rack bench hostile`.
@@ -83,7 +83,7 @@ pub fn bench(args: Args) -> ExitCode {
     }
 }
 
-/// What became of the promises.
+/// Result of the promises.
 pub fn verdict(fared: &Fared) -> String {
     let broken = fared.broken();
     if broken.is_empty() { "kept".to_owned() } else { broken.join(", ") }

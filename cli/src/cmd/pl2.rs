@@ -178,7 +178,7 @@ fn forget(args: &Forget) -> ExitCode {
     }
 }
 
-/// The rack on the architecture that is meant: over BFRuntime one of Tofino's.
+/// The rack on the selected architecture: over BFRuntime one of Tofino's.
 fn on_arch(rack: &Rack, arch: Option<Arch>, switch: &connect::Either) -> Rack {
     let over_bfrt = switch.for_switch(None).protocol == Protocol::BfRuntime;
     let described = match rack.switch.arch {
@@ -188,7 +188,7 @@ fn on_arch(rack: &Rack, arch: Option<Arch>, switch: &connect::Either) -> Rack {
     rack.on(arch.unwrap_or(described))
 }
 
-/// What a rack says of its program for Tofino.
+/// A rack's facts about its program for Tofino.
 fn described_by(rack: Option<&Rack>) -> Option<Described> {
     let rack = rack?;
     let pl2 = rack.protocol::<Pl2>()?;
@@ -253,7 +253,7 @@ async fn exchange(
     }
 }
 
-/// The registers that are meant, of a program that has them for so many ports.
+/// The registers that the options select, of a program that has `all` ports.
 fn chosen(args: &Registers, rack: Option<&Rack>, all: u16) -> Result<Vec<Register>, Failure> {
     let ports: Vec<u16> = match (&args.host, args.port, rack) {
         (Some(name), _, Some(rack)) => {

@@ -1,4 +1,4 @@
-//! `p4rack roce`: what is RDMA's own. Its operations are those of remote memory, by the way `rdma`.
+//! `p4rack roce`: commands specific to RDMA. Its operations are those of remote memory, by the way `rdma`.
 
 use super::adapter::{Adapter, GrpcServer, Peers, Telling, Tls, runtime, text};
 use super::by_hand::ByHand;
@@ -150,7 +150,7 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 /// Offers memory of a rack's host until a signal ends the process: to all peers, or to those that reserve it, and with `lend`, the file of
-/// a key, in extents of a balloon. What comes through a switch that rewrites packets has no right iCRC, so none is checked.
+/// a key, in extents of a balloon. Packets through a switch that rewrites them have no valid iCRC, so none is checked.
 pub(super) fn serve_memory(
     (interface, ip): (String, Ipv4Addr),
     setup: GrpcServer,
@@ -325,7 +325,7 @@ fn latencies(
     let mut all = Vec::new();
     for kind in Kind::ALL {
         all.push(latency::measure(&mut port, qpn, &offer, &load(kind)).map_err(text)?);
-        // Its queue pair is of no use any more.
+        // Its queue pair can no longer be used.
         if all.iter().any(|one| one.failed > 0) {
             break;
         }

@@ -1,15 +1,15 @@
-//! What the help of `--scheme` says: the schemes of the generator's registry.
+//! Help of `--scheme`: the schemes of the generator's registry.
 
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::KvServer;
 use p4rack_fabric::remote::Way;
 
-/// Help of an option that takes a scheme; `default` says what holds without it.
+/// Help of an option that takes a scheme; `default` describes the default.
 pub(super) fn help(default: &str) -> String {
     format!("Scheme: {}, or protocols joined by + [default: {default}]", names())
 }
 
-/// Help of an option that takes what `up` compares.
+/// Help of an option that takes the runs that `up` compares.
 pub(super) fn help_of_runs(default: &str) -> String {
     let (ways, servers) = (Way::names(), KvServer::names());
     format!(

@@ -1,4 +1,4 @@
-//! What `p4rack doctor` says of Tofino's software (SDE), and of a rack on it.
+//! Findings of `p4rack doctor` on Tofino's software (SDE), and on a rack with it.
 
 use super::finding::Finding;
 use p4rack_codegen::{Arch, Rack, sde};

@@ -1,4 +1,4 @@
-//! A rack's workload in virtual time: what `p4rack up --simulate` shows beside the real figures.
+//! A rack's workload in virtual time, for the figures that `p4rack up --simulate` shows beside the real ones.
 
 use p4rack_codegen::rack::{Rack, Target, Workload, WorkloadKind};
 use p4rack_codegen::scheme::Cost;
@@ -16,8 +16,8 @@ use p4rack_wire::Nanos;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The rack of `path`, with these keys set, under each scheme of `results`: v1model's program, the same machines, and what the workload's
-/// programs would offer if none of them were ever late. Nothing is killed.
+/// The rack of `path`, with these keys set, under each scheme of `results`: v1model's program, the same machines, and
+/// the load that the workload's programs would offer if none were ever late. Nothing is killed.
 pub fn simulate(path: &Path, settings: &[Setting], results: &Results) -> Result<Vec<SchemeResult>, String> {
     let file = path.display().to_string();
     let rack = Rack::load_set(path, settings).map_err(|error| error.to_string())?;
@@ -161,7 +161,7 @@ fn experiment(
     Ok(experiment)
 }
 
-/// What the workload's senders offer.
+/// Offered load of the workload's senders.
 fn offered(
     rack: &Rack,
     workload: &Workload,
@@ -227,7 +227,7 @@ fn result(
             (false, Ok(runs)) => runs.send_ceiling_bps(one),
             (_, Err(_)) => 0,
         }),
-        // The switch counts as dropped what the program drops, for whatever reason.
+        // The switch counts all frames that the program drops, for any reason.
         fabric_drops: by_manager.max(named) - unsolicited + outcome.link_losses,
         unsolicited_drops: unsolicited,
         host_drops: outcome.host_drops.values().sum::<u64>() + refused,

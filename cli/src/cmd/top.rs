@@ -23,7 +23,7 @@ const CLOCK_BITS: u32 = 48;
 /// Bits of Tofino's, whose registers are signed.
 const SHORT_CLOCK_BITS: u32 = 32;
 
-/// What BFRuntime counts as dropped.
+/// BFRuntime's only reason for drops.
 const NO_ROOM: &str = "no_room";
 
 /// Arguments of `p4rack top`.
@@ -114,7 +114,7 @@ enum Statistics {
     Tables(Instant, Box<Option<Schema>>),
 }
 
-/// What the device's tables count.
+/// Counters of the device's tables.
 async fn counted(link: &mut bfrt::Link, since: Instant) -> Result<GetStatsResponse, CtrlError> {
     let ports = link.port_stats().await?;
     let now_ns = since.elapsed().as_nanos() as u64;
@@ -148,7 +148,7 @@ async fn look(
         // A switch without a program, or without reservations, still has ports.
         (Statistics::Telemetry(telemetry), _) => (telemetry.stats().await?, client.schema().await.ok()),
         (Statistics::Tables(since, names), Link::Bfrt(link)) => {
-            // Nobody else tells the names of the device's tables.
+            // The schema is the only source of the names of the device's tables.
             if let Some(new) = link.schema_if_new().await? {
                 **names = Some(new);
             }
@@ -188,7 +188,8 @@ async fn reservations(
     let Ok(found) = client.read(vec![entity]).await else { return BTreeMap::new() };
     let items = found.iter().filter_map(|entity| Item::of(schema, entity).ok());
     let clock_bits = clock_bits(schema, name);
-    // BFRuntime tells no time to compare with, and of numbers only how long they are: counts have 16 bits.
+    // BFRuntime reports no time of the switch to compare with. It reports only the width of a register: 16
+    // bits hold counts.
     if matches!(client, Link::Bfrt(_)) && !holds_counts(schema, name) {
         return BTreeMap::new();
     }
@@ -230,7 +231,7 @@ fn holds_counts(schema: &Schema, name: &str) -> bool {
         if matches!(&bits.type_spec, Some(TypeSpec::Bit(bit)) if bit.bitwidth == 16))
 }
 
-/// How far ahead a time may be; what is further is a time in the past, and the port is idle.
+/// How far ahead a time may be; a time further ahead is in the past, and the port is idle.
 fn horizon(registers: &Reservations, clock_bits: Option<u32>, rack: Option<&Rack>) -> u64 {
     if clock_bits != Some(SHORT_CLOCK_BITS) {
         return registers.horizon_units;

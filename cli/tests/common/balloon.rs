@@ -52,7 +52,7 @@ impl Pool {
         self.command(words).output().unwrap()
     }
 
-    /// What a command says as JSON.
+    /// A command's JSON output.
     pub fn json(&self, word: &str) -> Value {
         let output = self.run(&[word, "--json"]);
         assert!(output.status.success(), "{}", stderr(&output));

@@ -34,7 +34,7 @@ impl Board {
         p4rack().arg("clio").args(words).args(["--board", &self.addr]).output().expect("it starts")
     }
 
-    /// Runs a command that succeeds; what it prints.
+    /// Runs a command that succeeds; returns its output.
     pub fn fine(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert!(output.status.success(), "{words:?}: {}", stderr(&output));
@@ -46,7 +46,7 @@ impl Board {
         serde_json::from_str(&self.fine(&[words, &["--json"]].concat())).expect("JSON")
     }
 
-    /// Runs a command that is refused; what it says.
+    /// Runs a command that is refused; returns its error.
     pub fn refused(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert!(!output.status.success(), "{words:?}: {}", stdout(&output));

@@ -1,4 +1,4 @@
-//! A compute node that works while what it depends on is killed again and again.
+//! A compute node that works while its servers are killed again and again.
 
 use super::switch::Running;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Operations of all threads together: `P4RACK_OPERATIONS`, or so many.
+/// Operations of all threads together: `P4RACK_OPERATIONS` if it is set.
 pub fn operations(otherwise: u64) -> u64 {
     let asked = std::env::var("P4RACK_OPERATIONS");
     asked.map_or(otherwise, |count| count.parse().expect("P4RACK_OPERATIONS is a number"))
@@ -48,7 +48,7 @@ pub fn under_kills(
         if let Some(ended) = node.0.try_wait().expect("a child") {
             break ended;
         }
-        // A slow machine gets time to go on. Whoever was killed may not have been the one that served.
+        // A slow machine gets time to recover. The engine that was killed may not have been the serving one.
         if served.load(Ordering::Relaxed) == before && since.elapsed() < 10 * period {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What the system tests share: the binary, the examples, a kept rack that is always taken down.
+//! Shared parts of the system tests: the binary, the examples, a kept rack that is always taken down.
 #![allow(dead_code)]
 
 pub mod balloon;

@@ -1,4 +1,4 @@
-//! Reads captures back, sharing no code with what wrote them.
+//! Reads captures back, without code shared with their writer.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;

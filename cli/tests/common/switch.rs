@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An address that nobody listens on, with another port for each call. It lies below the range from which the kernel
-/// takes ports of connections, so that none of those gets it before the listener does.
+/// An unused address, with a different port for each call. The port lies below the kernel's range of ephemeral
+/// ports, so no connection takes it before the listener does.
 pub fn free_addr() -> String {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(64);
@@ -32,7 +32,7 @@ impl Running {
     /// Lines of its output until one holds `wanted`.
     pub fn until(&mut self, wanted: &str) -> String {
         let out = self.0.stdout.as_mut().expect("piped");
-        // Byte by byte, so that nothing of what follows is lost.
+        // Byte by byte, so that no later bytes are lost.
         let (mut line, mut byte) = (String::new(), [0]);
         loop {
             assert_eq!(out.read(&mut byte).expect("readable"), 1, "it ended without saying `{wanted}`");

@@ -16,7 +16,7 @@ const FIRST_BREAKOUT_LINK: u16 = PORT_MAX as u16 + 1;
 /// Range, in percent, of the share that ports to other racks may leave to them.
 pub(super) const FOREIGN_PERCENT: (u64, u64) = (1, 90);
 
-/// A host as far as it is known: what could not be read is `None`.
+/// A host as far as it could be read: a field with a mistake is `None`.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     /// Name of its table.

@@ -3,7 +3,7 @@
 use crate::rack::{Sink, Workload};
 use p4rack_p4rt::nearest::nearest;
 
-/// Whether there is such a host; reports it otherwise.
+/// Whether the host exists; reports a mistake otherwise.
 pub(super) fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[&str]) -> bool {
     let known = hosts.contains(&name);
     if !known {
@@ -16,7 +16,7 @@ pub(super) fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[
     known
 }
 
-/// Checks that the host of an engine is there, and has nothing else to do.
+/// Checks that the host of an engine exists and has no other role.
 pub(super) fn check_engine(
     sink: &mut Sink<'_>,
     workload: &Workload,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-/// What the description needs beyond the file.
+/// Values that the description needs beyond the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Name of the rack.
@@ -26,7 +26,7 @@ pub struct Options {
     pub port_rate: String,
 }
 
-/// A description, and what it leaves out.
+/// A description, and the parts of the file that it leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// The description as TOML, already checked.
@@ -42,7 +42,7 @@ struct Link {
     rate_mbps: Option<f64>,
 }
 
-/// Converts a topology to a description. The error names the field, says what was expected and what to do.
+/// Converts a topology to a description. The error names the field, the expected value and what to do.
 pub fn import(text: &str, options: &Options) -> Result<Imported, String> {
     let topology: Value =
         serde_json::from_str(text).map_err(|error| format!("not JSON: {error}; give a topology.json"))?;

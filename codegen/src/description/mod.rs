@@ -1,7 +1,7 @@
 //! The rack description: a TOML file in, a checked [`Rack`] out.
 //!
-//! [`Rack::load`] reports all mistakes that it can see, each with file, line, field, what is wrong
-//! and what to do. `docs/rack.md` documents the file; [`Rack::build`] takes the same from values.
+//! [`Rack::load`] reports all mistakes that it can see, each with file, line, field, problem and what to do.
+//! `docs/rack.md` documents the file; [`Rack::build`] takes the same from values.
 //!
 //! ```text
 //!  rack.toml ─ load ─▶ drafts ─┬─▶ checks ─▶ Rack ─ topology ─▶ Topology
@@ -43,7 +43,8 @@ impl Rack {
         }
     }
 
-    /// Like [`Rack::parse`], with these keys set. What only the settings make wrong is reported without a line.
+    /// Like [`Rack::parse`], with these keys set. Mistakes caused by the settings alone are reported without a
+    /// line.
     pub fn parse_set(text: &str, file: &str, settings: &[Setting]) -> Result<Rack, RackError> {
         let as_written = || Rack::parse(text, file);
         if settings.is_empty() {
@@ -73,7 +74,7 @@ impl Rack {
         read::parse(text, file, protocols)
     }
 
-    /// Summary of the description and what follows from it.
+    /// Summary of the description and of derived values.
     pub fn summary(&self) -> Summary {
         summary::summary(self)
     }

@@ -9,7 +9,7 @@ use p4rack_fabric::remote::{Service, Way, names_of};
 /// A pool that is described; `None` if it is not described well enough, which was reported.
 pub(super) type Described = Option<Pool>;
 
-/// Bytes of an extent: what the balloon lends.
+/// Bytes of an extent, the unit that the balloon lends.
 const EXTENT_BYTES: (u64, u64) = (2 << 20, 1 << 30);
 const EXTENT_HELP: &str = "write a power of two from \"2 MiB\" to \"1 GiB\"";
 /// Seconds of a lease unless the description says how many.
@@ -38,7 +38,7 @@ pub(super) fn read_pool(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> De
     })
 }
 
-/// What a store's regions are. `None`: it is not described well enough, which was reported.
+/// Reads the parameters of a store's regions. `None`: it is not described well enough, which was reported.
 pub(super) fn read_cache(
     sink: &mut Sink<'_>,
     mut section: Section<'_, '_>,
@@ -71,7 +71,7 @@ pub(super) fn read_cache(
     })
 }
 
-/// Checks that the pool's hosts are there, and that regions suit the workload.
+/// Checks that the pool's hosts exist, and that regions suit the workload.
 pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cache, hosts: &[&str]) {
     let memory = &cache.pool.memory;
     if memory.is_empty() {

@@ -1,4 +1,4 @@
-//! What `p4rack rack check` prints of a description.
+//! Output of `p4rack rack check`.
 
 use crate::rack::units::{show_rate, show_size};
 use crate::rack::{Queueing, Rack};
@@ -6,7 +6,7 @@ use crate::scheme::PROTOCOLS;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// What `p4rack rack check` prints of a description, in this order.
+/// Output of `p4rack rack check`, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// The rack, its switch and its protocols: lines.

@@ -180,7 +180,7 @@ fn read_store(
 /// Operations of a log store's client under way, unless the description says how many.
 const LOG_DEPTH: u32 = 100;
 
-/// What makes a store a log store.
+/// Reads the parameters of a log store.
 fn read_log(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Log {
     let engine = section.string(sink, "engine", "the name of a host");
     let memory_percent = section.integer(sink, "memory_percent", (1, 99));

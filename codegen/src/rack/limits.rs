@@ -16,9 +16,9 @@ const FRAME_BYTES: u64 = 1530;
 /// Why a value is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong with the value.
+    /// The value's problem.
     pub message: String,
-    /// What to write instead.
+    /// The values to write instead.
     pub help: &'static str,
 }
 

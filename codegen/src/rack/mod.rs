@@ -1,8 +1,8 @@
 //! A rack: its switch, hosts and workload, and the protocols that run on it, as checked values.
 //!
-//! A `Rack` that exists is consistent: ports, addresses and names are unique, the hosts share a subnet, every
-//! host that the workload names is there, what its protocols ask for fits. The module `description` makes
-//! one from a file or from values.
+//! A `Rack` that exists is consistent: ports, addresses and names are unique, the hosts share a subnet, every host that
+//! the workload names exists, and its protocols' demands fit. The module `description` makes one from a file or from
+//! values.
 
 pub mod limits;
 pub(crate) mod loops;
@@ -222,7 +222,7 @@ pub struct Host {
 pub struct Workload {
     /// Shape of the workload.
     pub kind: WorkloadKind,
-    /// What to run, in this order.
+    /// The runs, in this order.
     pub schemes: Vec<Run>,
     /// Names of the receivers: with an incast one.
     pub receivers: Vec<String>,
@@ -379,7 +379,7 @@ pub struct Kill {
 }
 
 impl Rack {
-    /// The same rack where the switch's program is written for `arch`. Slots, cells and what hosts may send depend on it.
+    /// The same rack where the switch's program is written for `arch`. Slots, cells and hosts' limits depend on it.
     pub fn on(&self, arch: Arch) -> Rack {
         Rack { switch: Switch { arch, ..self.switch.clone() }, ..self.clone() }
     }
@@ -439,7 +439,7 @@ impl Rack {
         if reserves { self.switch.reserved_bytes } else { 0 }
     }
 
-    /// Warnings: what is allowed, but may cost what the protocols promise. Each names the field and says what
+    /// Warnings: settings that are allowed, but may break the protocols' promises. Each names the field and says what
     /// would fit.
     pub fn warnings(&self) -> Vec<String> {
         let of_protocols = self.protocols.iter().flat_map(|protocol| protocol.warnings(self));

@@ -20,8 +20,8 @@ pub(crate) fn port_of(pipe: u16, local: u16) -> u16 {
 
 /// Why the rack's protocols can't keep their registers on a chip; continues a sentence that starts with the scheme's name.
 ///
-/// What protocols know of a link or a lane is in registers. Frames from another pipe would find another register for the same
-/// link, which knows nothing of what the first pipe granted.
+/// Protocols keep the state of a link or a lane in registers. Frames from another pipe would find another register for
+/// the same link, without the first pipe's grants.
 pub(crate) fn refuses(rack: &Rack) -> Option<String> {
     if !rack.switch.arch.is_tofino() || rack.protocols.is_empty() {
         return None;
@@ -41,7 +41,7 @@ pub(crate) fn refuses(rack: &Rack) -> Option<String> {
             Arch::default()
         ));
     }
-    // Where there are fewer pipes than the port's number has, the switch counts them anew from the first.
+    // Where there are fewer pipes than the port's number has, the switch wraps around to the first.
     let cpu = rack.switch.cpu_port;
     (pipe_of(cpu) % (pipe + 1) != pipe).then(|| {
         format!(

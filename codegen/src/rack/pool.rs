@@ -1,4 +1,4 @@
-//! Stores in cached regions, and the pool of memory nodes in which these lie.
+//! Stores in cached regions, and the pool of memory nodes that holds these.
 
 use serde::{Deserialize, Serialize};
 

@@ -20,7 +20,7 @@ pub trait Definition: Sync {
     /// Names of its variants, as schemes use them.
     fn variants(&self) -> &'static [&'static str];
 
-    /// What to do if a scheme names one of its variants and the description has no such table.
+    /// Advice if a scheme names one of its variants and the description has no such table.
     fn add(&self) -> &'static str;
 
     /// Reads its table. Returns `None` if something essential is missing or wrong, which `sink` has recorded.
@@ -88,8 +88,7 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Warnings: what is allowed, but may cost what it promises. Each names the field and says what would
-    /// fit.
+    /// Warnings: settings that are allowed, but may break its promises. Each names the field and says what would fit.
     fn warnings(&self, _rack: &Rack) -> Vec<String> {
         Vec::new()
     }
@@ -190,8 +189,8 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Bits that its frames take along to another pass, beside a byte that says which, where the architecture limits them.
-    /// `None` if they take no other pass.
+    /// Bits that its frames carry to another pass, beside a byte with the pass's number, where the architecture limits
+    /// them. `None` if they take no other pass.
     fn pass_bits(&self, _arch: Arch) -> Option<u32> {
         None
     }
@@ -296,7 +295,7 @@ pub struct Header {
 pub struct Carried {
     /// Its name.
     pub instance: &'static str,
-    /// Its type in ingress, if it is there.
+    /// Its type in ingress, if ingress has it.
     pub ingress: Option<&'static str>,
     /// The same of egress.
     pub egress: Option<&'static str>,
@@ -306,7 +305,7 @@ pub struct Carried {
     pub doc: &'static str,
 }
 
-/// An EtherType, and the parser state for what follows it.
+/// An EtherType, and the parser state for the header behind it.
 #[derive(Clone, Copy, Debug)]
 pub struct EtherTypeState {
     /// Name of its constant in P4.
@@ -324,11 +323,11 @@ pub struct DropReason {
     pub name: &'static str,
     /// Meaning, on one line.
     pub doc: &'static str,
-    /// What is lost with the frame.
+    /// The loss that comes with a drop.
     pub cost: Cost,
 }
 
-/// What is lost with a frame that a program drops.
+/// The loss that comes with a frame's drop by the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// The frame.
@@ -361,18 +360,18 @@ pub(crate) const fn reason(name: &'static str, doc: &'static str) -> DropReason 
 pub struct ReasonCounter {
     /// Its name in programs.
     pub name: &'static str,
-    /// What is counted.
+    /// The kind of denial that it counts.
     pub of: Denied,
     /// Reasons, in the order of the cells.
     pub reasons: &'static [DropReason],
 }
 
-/// What a program denies without dropping the frame.
+/// Something that a program denies without dropping the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
     /// The frame's class: it goes as best effort.
     Class,
-    /// What the frame asks for: its host is told to ask later.
+    /// The frame's request: the answer says to ask again later.
     Request,
 }
 

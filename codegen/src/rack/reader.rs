@@ -24,9 +24,9 @@ pub struct FieldError {
     pub line: usize,
     /// Name of the field, e.g. `host[2].mac`; empty if there is none.
     pub field: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// Advice to the user.
     pub help: String,
 }
 

@@ -1,4 +1,4 @@
-//! What `p4rack up` runs at a time.
+//! A run of `p4rack up`.
 
 use super::Scheme;
 use p4rack_fabric::remote::Way;
@@ -52,7 +52,7 @@ impl FromStr for KvServer {
 /// A column of `up`'s table: a scheme of the switch, and the way to a store's remote memory, or its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What runs on the switch.
+    /// Scheme of the switch.
     pub scheme: Scheme,
     /// How a store's remote memory is reached.
     pub way: Option<Way>,

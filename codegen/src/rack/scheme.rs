@@ -7,7 +7,7 @@ use std::fmt;
 /// Maximum protocols in one pipeline.
 pub const TOGETHER: usize = 4;
 
-/// What runs on a switch and in the agents: variants of protocols that share a pipeline. Without any, plain
+/// A scheme of a switch and the agents: variants of protocols that share a pipeline. Without any, plain
 /// switching.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scheme([Option<&'static str>; TOGETHER]);

@@ -5,9 +5,9 @@ use p4rack_wire::{MacAddr, Nanos};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Switches, hosts and links as plain values, which anybody may create; [`Rack::build`] checks them.
+/// Switches, hosts and links as plain values, which any caller may create; [`Rack::build`] checks them.
 ///
-/// What a switch runs follows from its surroundings: [`generate`](crate::generate) makes the program and
+/// A switch's program follows from its surroundings: [`generate`](crate::generate) makes the program and
 /// entries of a rack's switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {

@@ -38,7 +38,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Parses a number: decimal, or with a prefix `0x`, `0o` or `0b`; `_` may stand between digits. Errors say what is wrong.
+/// Parses a number: decimal, or with a prefix `0x`, `0o` or `0b`; `_` may separate digits. Errors say what is wrong.
 pub fn parse_number(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_lowercase();
     let bases = [("0x", 16), ("0o", 8), ("0b", 2)];

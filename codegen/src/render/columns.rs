@@ -17,7 +17,7 @@ use super::layout::code;
 /// Characters of a line.
 const LINE_MAX: usize = 130;
 
-/// What stands in a block, which says how its lines are divided.
+/// Content of a block, which decides how its lines are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {
     /// Keys of a table, constant entries, cases of a `select`.
@@ -108,7 +108,7 @@ fn opened(opener: &str, words: &str) -> Block {
     }
 }
 
-/// The parts of a line, if it has any of which others stand in columns.
+/// The parts of a line, if it is of a kind that is set in columns.
 fn row(line: &str, block: Option<Block>) -> Option<Row<'_>> {
     let code = code(line);
     let words = code.trim_start();

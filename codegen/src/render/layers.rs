@@ -2,7 +2,7 @@
 
 use super::Rack;
 
-/// What layers may use of Scapy, by module.
+/// Names of Scapy that layers may use, by module.
 const MODULES: [(&str, &[&str]); 4] = [
     ("scapy.fields", &["BitField", "ByteField", "IntField", "LongField", "XShortField"]),
     ("scapy.layers.inet", &["UDP"]),

@@ -1,9 +1,9 @@
-//! Indentation of the P4 text: templates do not know how deep a slot stands.
+//! Indentation of the P4 text: templates do not know the depth of a slot.
 
 const SPACES: usize = 4;
 
-/// The text with each statement as deep as the braces around it. What goes on from the line before keeps its distance to it.
-/// Of several empty lines one is left, and none at the edges of a block.
+/// The text with each statement indented by the braces around it. A continued line keeps its distance to the line
+/// before. Of several empty lines one is left, and none at the edges of a block.
 pub(super) fn indented(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut braces, mut brackets, mut goes_on, mut moved) = (0usize, 0usize, false, 0isize);

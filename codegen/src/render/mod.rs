@@ -45,7 +45,7 @@ pub struct Artefacts {
     pub layers: Option<String>,
     /// Wireshark's dissectors of the protocols' frames, a Lua script; none under plain switching.
     pub dissectors: Option<String>,
-    /// What Tofino's software needs beside, by the ending of the file's name; only for Tofino.
+    /// Further files for Tofino's software, by the ending of the file's name; only for Tofino.
     pub sde: Vec<(&'static str, String)>,
 }
 

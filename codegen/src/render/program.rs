@@ -149,7 +149,7 @@ fn terms(text: &str) -> Result<BTreeMap<String, String>, String> {
     toml::from_str(text).map_err(|error| format!("terms: {error}"))
 }
 
-/// What the protocols have for each slot, in their order.
+/// The protocols' parts for each slot, in the protocols' order.
 fn parts(
     rack: &Rack,
     templates: &Handlebars<'_>,

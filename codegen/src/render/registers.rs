@@ -1,9 +1,9 @@
 //! Registers as data.
 //!
-//! A protocol declares registers in TOML: what a cell holds, what can be done with it, and what a frame does. The template
-//! `register` of an architecture makes P4 of a declaration. The result is itself a partial, so a declaration may use terms and
-//! values of its protocol; the protocol's templates place it by `{{> PROTOCOL/FOLDER/REGISTER}}`, or `{{> PROTOCOL/REGISTER}}`
-//! where all architectures have the same one.
+//! A protocol declares registers in TOML: the content of a cell, the accesses to it, and which frame uses which access.
+//! The template `register` of an architecture makes P4 of a declaration. The result is itself a partial, so a
+//! declaration may use terms and values of its protocol; the protocol's templates place it by
+//! `{{> PROTOCOL/FOLDER/REGISTER}}`, or `{{> PROTOCOL/REGISTER}}` where all architectures have the same one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,19 +27,19 @@ struct Register {
     partial: Option<String>,
     /// A list among these values: there is a register for each of its items.
     each: Option<String>,
-    /// What a cell holds.
+    /// Content of a cell, as a sentence.
     holds: String,
     /// Which frames write it.
     writer: String,
     /// When it wraps: continues a sentence about the cell.
     wraps: String,
-    /// What else a reader should know.
+    /// Further comment for readers.
     #[serde(default)]
     doc: String,
     /// The type of a cell.
     cell: String,
     cells: Cells,
-    /// What can be done with a cell, each by a frame.
+    /// The accesses to a cell, of which a frame uses one.
     #[serde(default)]
     access: Vec<Access>,
     /// Which frames do which.
@@ -60,26 +60,26 @@ struct Cells {
     at: String,
 }
 
-/// What is done with a cell. Without `sets` and `body` it is read.
+/// An access to a cell. Without `sets` and `body` it reads the cell.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Access {
     name: String,
     #[serde(default)]
     doc: String,
-    /// What has to hold of the protocol's values for the access to be there: names, or `!` and a name.
+    /// Conditions on the protocol's values under which the access exists: names, or `!` and a name.
     #[serde(default)]
     only: Vec<String>,
-    /// The type of what it gives, unless that is the cell's. Empty: it gives nothing.
+    /// The type of its result, unless that is the cell's. Empty: it has no result.
     gives: Option<String>,
-    /// Where that goes, if anywhere.
+    /// Destination of the result, if any.
     #[serde(default)]
     into: String,
-    /// What the cell becomes, and what it gives.
+    /// The cell's new value, which is also the result.
     sets: Option<String>,
-    /// Or what happens to `value`, the cell, and `result`, what it gives.
+    /// Or statements on `value`, the cell, and `result`.
     body: Option<String>,
-    /// Or the access that does the same, and gives it elsewhere.
+    /// Or the access that does the same with another destination.
     r#as: Option<String>,
     /// Or a statement that a frame executes in place of any access.
     instead: Option<String>,
@@ -93,7 +93,7 @@ struct Accesses {
     doc: String,
     /// Ternary keys: an expression, or `name: expression`.
     key: Vec<String>,
-    /// One per line: what is matched, ` : ` and an access or NoAction.
+    /// One per line: the match, ` : ` and an access or NoAction.
     entries: String,
     size: u32,
 }
@@ -136,7 +136,7 @@ fn values(register: &Register) -> Result<Value, String> {
     }))
 }
 
-/// What a template has before and behind the part that a condition is about.
+/// Opens the part of a template that depends on a condition.
 fn begin(condition: &str) -> String {
     match condition.strip_prefix('!') {
         Some(name) => format!("{{{{#unless {name}}}}}"),
@@ -163,7 +163,7 @@ fn wrapped(prose: &str) -> Vec<String> {
     lines
 }
 
-/// The lines of what an ALU does; none if there is no ALU of this name.
+/// The lines of an ALU's body; none if the access has no ALU.
 fn body(access: &Access) -> Vec<String> {
     if access.r#as.is_some() || access.instead.is_some() {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! What Tofino's software (SDE) needs of a rack beside the program: the driver's configuration, the ports of the chip and,
-//! for its model, the interfaces that stand for them.
+//! Files of a rack for Tofino's software (SDE) beside the program: the driver's configuration, the ports of the chip
+//! and, for its model, the interfaces in place of ports.
 
 use super::program::program_name;
 use crate::arch::Arch;
@@ -91,7 +91,7 @@ fn switchd(rack: &Rack) -> Value {
     })
 }
 
-/// Which pair of interfaces stands for each port of the model: veth0 and veth1 for the first, and so on.
+/// The pair of interfaces for each port of the model: veth0 and veth1 for the first, and so on.
 fn model(rack: &Rack) -> Value {
     // The CPU's interfaces are left out.
     let veths = (0..).step_by(2).filter(|veth| *veth != CPU_VETH);
@@ -101,7 +101,7 @@ fn model(rack: &Rack) -> Value {
     json!({ "PortToVeth": pairs.collect::<Vec<_>>() })
 }
 
-/// The rack's ports: what a board has to connect.
+/// The rack's ports, which a board has to connect.
 fn ports(rack: &Rack) -> Value {
     let row = |port: u16, rate_bps: u64| {
         let here = rack.hosts.iter().filter(|other| other.port == port);

@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 /// The slots, each with the separator between the parts of two protocols. A part that needs an empty line before it
 /// begins with one.
 pub(super) const SLOTS: &[(&str, &str)] = &[
-    // What is said of it in the first lines.
+    // The protocol's sentences in the program's first lines.
     ("banner", LINE),
     // Constants and types.
     ("constants", LINE),
     // Constants of queues above best effort.
     ("classes", LINE),
-    // The parser: what it sets first, what it looks at before Ethernet's header is read (`transition select …`, all but the
-    // default), VLANs with a state of their own, further states.
+    // The parser: its first assignments, its look-ahead before Ethernet's header is read (`transition select …`, all
+    // but the default), VLANs with a state of their own, further states.
     ("parsed", LINE),
     ("foreseen", LINE),
     ("vlans", LINE),
     ("states", LINE),
     // Controls of the protocol, in front of the switch's own, which apply them.
     ("controls", "\n\n"),
-    // What ingress declares for a protocol: meters, and then instances of its controls.
+    // Declarations of ingress for a protocol: meters, and then instances of its controls.
     ("meters", LINE),
     ("objects", LINE),
     // The action for accepted sources: its parameters, its statements.
@@ -31,7 +31,7 @@ pub(super) const SLOTS: &[(&str, &str)] = &[
     // The same of the one for known destinations.
     ("forward_parameters", PARAMETER),
     ("forward", LINE),
-    // Frames that a protocol keeps to itself: a condition, and what is done with them.
+    // Frames that a protocol handles alone: a condition, and the statements for them.
     ("own_frames", " || "),
     ("own", LINE),
     // Statements of ingress for all other frames, before and after their destination is known; and which frames need no
@@ -39,11 +39,12 @@ pub(super) const SLOTS: &[(&str, &str)] = &[
     ("admit", LINE),
     ("schedule", LINE),
     ("steers", CONDITION),
-    // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: what is computed
-    // first; for frames of the controller, for accepted frames before their destination is looked at (`if … else`), for those that have one
-    // (`} else if …`); what is done beside each refusal, and once a frame is accepted; which frames to one host need not
-    // pass egress (`&& …`). Which frames have a part in `schedule`, as the parser sees it: where each protocol says so, a frame
-    // passes one of them alone. Behind `schedule`: which frames are best effort, and what becomes of the others.
+    // Where statements are tables of a pipeline, they are branches of one condition instead: statements that come
+    // first; for frames of the controller, for accepted frames before their destination is looked up (`if … else`), for
+    // those that have one (`} else if …`); further statements at each refusal, and for an accepted frame; which frames
+    // to one host need not pass egress (`&& …`). Which frames have a part in `schedule`, as the parser sees it: where
+    // each protocol says so, a frame passes one of them alone. Behind `schedule`: which frames are best effort, and the
+    // statements for the others.
     ("begin", LINE),
     ("controller", LINE),
     ("requests", LINE),
@@ -60,30 +61,31 @@ pub(super) const SLOTS: &[(&str, &str)] = &[
     ("refusal_entries", LINE),
     ("refusable", ""),
     ("kept", " && "),
-    // Egress: states of its parser, what it declares for a protocol, its statements; the IPv4 header whose checksum it computes.
+    // Egress: states of its parser, its declarations for a protocol, its statements; the IPv4 header whose checksum it
+    // computes.
     ("egress_states", LINE),
     ("egress_objects", LINE),
     ("egress", LINE),
     ("sum_header", ""),
-    // Where a frame's head goes back as a copy behind a header: the fields of that, and what stands in them.
+    // Where a frame's head returns as a copy behind a header: that header's fields, and their values.
     (HEAD, LINE),
     ("head_values", ", "),
     // Types of headers that frames carry from ingress to egress (`Protocol::carried`).
     ("carried_types", LINE),
-    // The parser again: what it notes of when a frame came, now or before another pass.
+    // The parser again: its notes on a frame's arrival time, in this pass or before another one.
     ("came", LINE),
     ("came_before", LINE),
     // Fields that a chip's compiler is to keep apart.
     ("containers", LINE),
-    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it; and where a
-    // protocol has the pass in one of its fields.
+    // State that a frame carries to its next pass: the fields, their values, and how the parser reads them; and the
+    // field in which a protocol has the number of the pass.
     ("pass_fields", LINE),
     ("pass_values", ", "),
     ("pass_taken", LINE),
-    // What has to hold of frames that leave for good, beside what says of all frames that they make no other pass (`&& …`).
+    // Further conditions on frames that leave the switch for good, beside the one that no other pass follows (`&& …`).
     ("stays", ""),
     (PASS_NAMED, LINE),
-    // What only passes behind the second one leave for each other: the fields, and what stands in them before.
+    // State carried between the third and later passes: the fields, and their initial values.
     ("later_fields", LINE),
     ("later_first", LINE),
 ];
@@ -93,11 +95,11 @@ pub(super) const METADATA: &[&str] = &["metadata", "egress_metadata"];
 /// The slot with a part for a protocol's own frames alone, and the one with the condition that says which these are.
 const BRANCHES: &str = "schedule";
 const FRAMES: &str = "frames";
-/// What a frame of one protocol takes to egress before its own headers; egress knows no other beside it.
+/// Header that a frame of one protocol carries to egress in front of its own headers; egress has only one.
 const HEAD: &str = "head_fields";
 /// The slot for a protocol that has the number of a frame's pass in a field of its own. Passes of another one would have none.
 const PASS_NAMED: &str = "pass_named";
-/// Slots for one protocol: two parts side by side mean nothing.
+/// Slots for one protocol: two parts would be meaningless.
 const SOLE: &[&str] = &["sum_header"];
 /// The slot with a key per line.
 pub(super) const REFUSAL_KEYS: &str = "refusal_keys";
@@ -105,7 +107,8 @@ pub(super) const LINE: &str = "\n";
 const CONDITION: &str = " ||\n            ";
 const PARAMETER: &str = ",\n        ";
 
-/// What several protocols have of which a program has one; continues a sentence about the program.
+/// Names parts that several protocols have although a program can have only one; continues a sentence about the
+/// program.
 pub(super) fn shared(rack: &Rack, parts: &BTreeMap<&'static str, Vec<Part>>) -> Option<String> {
     let arch = rack.switch.arch;
     let filled = |slot: &str, section: &str| parts[slot].iter().any(|(whose, _)| *whose == section);
@@ -142,7 +145,7 @@ pub(super) fn filled(parts: &BTreeMap<&str, Vec<Part>>) -> Value {
 }
 
 /// Parts of several protocols as branches of one condition; the last one has all frames that are no other's. Tables on
-/// different sides of a condition share stages. `None` if that is not how they stand.
+/// different sides of a condition share stages. `None` if they don't form such branches.
 fn branches(parts: &[Part], frames: &[Part]) -> Option<String> {
     let ((_, last), others) = parts.split_last()?;
     if others.is_empty() {
@@ -156,5 +159,5 @@ fn branches(parts: &[Part], frames: &[Part]) -> Option<String> {
     Some(format!("        {}{{\n{last}\n        }}", others?))
 }
 
-/// What a protocol, by its section, has in a slot.
+/// A protocol's part in a slot, with the protocol's section.
 pub(super) type Part = (&'static str, String);

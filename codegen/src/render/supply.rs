@@ -1,4 +1,4 @@
-//! What each architecture supplies to its programs.
+//! The architectures' supplies to their programs.
 
 use crate::arch::Arch;
 use crate::scheme::parts::templates;

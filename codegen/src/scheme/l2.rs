@@ -1,4 +1,4 @@
-//! Plain switching: what every program contains, whatever protocols run beside it.
+//! Plain switching, which every program contains, with or without protocols beside it.
 
 use crate::rack::{DropReason, reason};
 

@@ -1,4 +1,4 @@
-//! What runs on a rack: plain switching, and protocols beside it that share one pipeline.
+//! Schemes of a rack: plain switching, and protocols beside it that share one pipeline.
 //!
 //! ```text
 //!  description ─ Definition::read ─▶ Protocol ─┬─ check, claims     is it right, does it fit beside the others
@@ -7,9 +7,9 @@
 //!                                              └─ constants, layers, ceilings               ─▶ hosts, reports
 //! ```
 //!
-//! A *protocol* is what hosts and switch speak beyond Ethernet: one module here, one folder of templates. A *scheme* says
-//! which of a rack's protocols run, each in which of its variants. Nothing outside of a protocol's module knows what
-//! is in it, but for callers that ask a rack for it by its type ([`Rack::protocol`]).
+//! A *protocol* is spoken by hosts and switch beyond Ethernet: one module here, one folder of templates. A *scheme*
+//! says which of a rack's protocols run, each in which of its variants. Nothing outside of a protocol's module knows
+//! what is in it, but for callers that ask a rack for it by its type ([`Rack::protocol`]).
 
 pub mod clio;
 pub mod cowbird;
@@ -111,7 +111,7 @@ impl Rack {
     }
 }
 
-/// What is missing for a variant.
+/// Error about a variant's missing table.
 fn needs(variant: &str) -> String {
     match PROTOCOLS.iter().find(|protocol| protocol.variants().contains(&variant)) {
         Some(protocol) => {

@@ -9,7 +9,8 @@ use p4rack_wire::edm::{self, Control, Kind, Management, Target, VERSION};
 /// Bytes of a chunk.
 pub const CHUNK: u64 = 256;
 
-/// What follows a grant is the rest of the frame that it was, of which there may be more or less, or nothing is left of it.
+/// Cuts the bytes behind a grant: they are a rest of the frame that became the grant, and targets keep more or less of
+/// it.
 pub fn unpad(rack: &Rack, frame: &mut Vec<u8>) {
     let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
     let is_grant = |payload: &[u8]| Kind::of(payload[0]) == Ok(Kind::Grant);
@@ -39,7 +40,7 @@ pub fn frame(rack: &Rack, random: &mut Random) -> (u16, Vec<u8>) {
             _ => (from, carried(rack, (to, from), &notification(0, 64), false)),
         },
         26 => {
-            // To a group, or to nobody.
+            // To a group, or to an unknown address.
             let mut frame = carried(rack, way, &message_of(random), false);
             let to = [MacAddr::BROADCAST, MacAddr([2, 9, 9, 9, 9, 9])][random.below(2) as usize];
             frame[..6].copy_from_slice(&to.0);

@@ -28,7 +28,7 @@ pub fn numbered(built: &Built, frame: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What the controller took back by `frame`, in frames, and without the number of the cell.
+/// Converts the controller's reply to `frame` into frames, without the number of the cell.
 pub fn in_frames(rig: &Rig, frame: &[u8], reply: &mut [u8]) {
     const VALUE: std::ops::Range<usize> = 24..28;
     let built = &rig.built;
@@ -139,7 +139,7 @@ pub fn frame(built: &Built, random: &mut Random) -> (u16, Vec<u8>) {
     }
 }
 
-/// The frame, as often to a host's address as not: what the controller means is in the frame alone.
+/// The frame, as often to a host's address as not: the controller's request is in the frame alone.
 fn addressed(mut frame: Vec<u8>, rack: &Rack, to: u16, random: &mut Random) -> Vec<u8> {
     if random.below(2) == 0 {
         frame[..6].copy_from_slice(&mac(rack, to).0);

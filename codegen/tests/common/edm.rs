@@ -52,7 +52,7 @@ pub struct Grant {
     pub wait: u32,
 }
 
-/// What became of a frame.
+/// Fate of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub grants: Vec<Grant>,
@@ -195,7 +195,7 @@ impl Net {
     }
 }
 
-/// What became of a chunk.
+/// Fate of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It passed in its class, and brought about this grant.

@@ -38,7 +38,7 @@ pub fn rack(rates: &[&str], pl2: &str) -> Rack {
     Rack::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What becomes of a data frame.
+/// Fate of a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It leaves in the class of reservations.
@@ -49,7 +49,7 @@ pub enum Fate {
     Dropped,
 }
 
-/// What the counter calls the reference's reason.
+/// The counter's name for the reference's reason.
 pub fn name_of(reason: Demoted) -> &'static str {
     match reason {
         Demoted::Uncovered => "uncovered",
@@ -124,7 +124,7 @@ impl Built {
         self.pl2().slot(&self.rack, host(&self.rack, port))
     }
 
-    /// Whether a reservation is a right to so many frames, whatever their lengths; else to bytes.
+    /// Whether a reservation is a right to a number of frames of any length; else to bytes.
     pub fn counts_frames(&self) -> bool {
         let counts = |pl2: &Pl2| pl2.mode == Mode::Counter;
         self.rack.switch.arch.is_tofino() || self.runs().protocol().is_some_and(counts)
@@ -144,7 +144,7 @@ fn translated(compiled: &Compiled) -> Pipeline {
     Pipeline::compile(&compiled.program).unwrap_or_else(|error| panic!("{}", refusal(&error, compiled)))
 }
 
-/// Exchanges the ids of one program for those of another whose objects stand in the same places.
+/// Replaces the ids of one program by those of another with the same objects in the same order.
 fn renumber(entity: &mut EntityKind, from: &Ids, to: &Ids) {
     let other = |id: u32, from: &[u32], to: &[u32]| {
         let place = from.iter().position(|known| *known == id).unwrap_or_else(|| panic!("no id {id:#x}"));
@@ -179,7 +179,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Ports without rate limits: what goes in comes out at once.
+    /// Ports without rate limits: frames leave as soon as they come.
     pub fn new(built: &Built) -> Rig {
         Rig::with_config(built, |_| {})
     }
@@ -234,7 +234,7 @@ impl Rig {
         self.ask_for(from, to, request(demand, cell))
     }
 
-    /// As [`Rig::reserve_cell`], for a burst that follows at once.
+    /// As [`Rig::reserve_cell`], for a burst that follows unsolicited.
     pub fn announce(&mut self, from: u16, to: u16, demand: u8, cell: u8) -> Option<(u32, u32)> {
         self.ask_for(from, to, Control { unsolicited: 1, ..request(demand, cell) })
     }
@@ -264,13 +264,13 @@ impl Rig {
         self.fate(from, to, 0, unsolicited) != Fate::Dropped
     }
 
-    /// What becomes of a data frame of 118 bytes that claims this cell.
+    /// Fate of a data frame of 118 bytes that claims this cell.
     pub fn fate(&mut self, from: u16, to: u16, cell: u8, unsolicited: bool) -> Fate {
         let frame = data(&self.built.rack, from, to, cell, unsolicited, 100);
         self.fate_of(from, to, &frame)
     }
 
-    /// What becomes of this frame of data.
+    /// Fate of this data frame.
     pub fn fate_of(&mut self, from: u16, to: u16, frame: &[u8]) -> Fate {
         let before = self.demoted();
         let sent = self.send(from, frame);
@@ -331,7 +331,7 @@ impl Rig {
         value
     }
 
-    /// Takes back what a pair's cell holds; what it was.
+    /// Takes back the content of a pair's cell, and returns it.
     pub fn forget(&mut self, from: u16, to: u16, cell: u8) -> Option<u32> {
         let rack = &self.built.rack;
         let request = Management {
@@ -396,7 +396,7 @@ impl Rig {
         value.try_into().unwrap()
     }
 
-    /// What a port has reserved as a source and as a destination, as the registers or calendars have it.
+    /// A port's reservations as a source and as a destination, from the registers or calendars.
     pub fn register_or_cells(&self, port: u16) -> (u64, u64) {
         let calendar = self.built.instances.iter().any(|name| name == "RackIngress.pl2.in_cells");
         let names = if calendar { ["in_cells", "out_cells"] } else { ["in_reservation", "out_reservation"] };
@@ -468,7 +468,7 @@ pub fn rsv(rack: &Rack, from: u16, to: u16, demand: u8, cell: u8) -> Vec<u8> {
     control(rack, from, mac(rack, to), request(demand, cell))
 }
 
-/// A data frame that claims this cell, with so much payload.
+/// A data frame that claims this cell, with `payload` bytes.
 pub fn data(rack: &Rack, from: u16, to: u16, cell: u8, unsolicited: bool, payload: usize) -> Vec<u8> {
     let vid = pl2::vid_of(rack.protocol::<Pl2>().unwrap().vid, cell);
     let tag = Vlan { pcp: pl2::PCP_SCHEDULED, dei: unsolicited, vid, ether_type: EtherType::IPV4 };

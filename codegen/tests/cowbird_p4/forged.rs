@@ -1,4 +1,4 @@
-//! What is forged, cut short or ruined is dropped with its reason, and harms no other thread.
+//! Forged, truncated and corrupted frames are dropped with their reason, and harm no other thread.
 
 use crate::common::Built;
 use crate::rack::{COMPUTE, Faults, Net, POOL, built, cowbird};
@@ -25,7 +25,7 @@ fn net(threads: usize, operations: usize) -> Net {
     Net::new(&BUILT, threads, operations, LAYOUT, Faults::default(), 1)
 }
 
-/// Runs until all is done, or for so many steps.
+/// Runs until all is done, or for `steps` steps.
 fn run(net: &mut Net, steps: usize) {
     for _ in 0..steps {
         for nth in 0..net.threads.len() {
@@ -39,7 +39,7 @@ fn run(net: &mut Net, steps: usize) {
     }
 }
 
-/// A rack where everything is done, and what came into its switch.
+/// A rack that has completed everything, and the frames that came into its switch.
 fn recorded() -> (Net, Vec<(u16, Vec<u8>)>) {
     let mut net = net(2, 30);
     net.seen = Some(Vec::new());
@@ -118,7 +118,7 @@ fn a_forged_frame_is_dropped_by_its_reason() {
         let far = dropped(&mut net, port, &far);
         assert_eq!(far, [if is_answer { "cowbird_nothing_to_do" } else { "cowbird_stale" }], "{phase:?}");
     }
-    // What is right for one queue pair is wrong for another.
+    // A frame that is right for one queue pair is wrong for another.
     let (port, entry) = frame_of(&net, &seen, Phase::Entry);
     let (_, ack) = frame_of(&net, &seen, Phase::Response);
     for (frame, phase) in
@@ -127,14 +127,14 @@ fn a_forged_frame_is_dropped_by_its_reason() {
         let forged = with_bth(frame, |bth| bth.qpn = qpn(&net, 0, phase));
         assert_eq!(dropped(&mut net, port, &forged), ["cowbird_bad_opcode"], "{phase:?}");
     }
-    // The next packet of a queue pair, but nobody asked for so much.
+    // The next packet of a queue pair, beyond the length that was requested.
     let (port, data) = frame_of(&net, &seen, Phase::PoolRead);
     let next = with_bth(&data, |bth| {
         bth.psn = (bth.psn + 1) & 0xff_ffff;
         bth.opcode = Opcode::ReadResponseOnly as u8;
     });
     assert_eq!(dropped(&mut net, port, &next), ["cowbird_stale"]);
-    // One probe is under way at a time, so of two answers one at least is to none.
+    // One probe is under way at a time, so of two answers at least one matches none.
     let (port, answer) = frame_of(&net, &seen, Phase::Probe);
     let further = |more: u32| with_bth(&answer, |bth| bth.psn = (bth.psn + more) & 0xff_ffff);
     dropped(&mut net, port, &further(1));
@@ -148,11 +148,11 @@ fn a_forged_frame_is_dropped_by_its_reason() {
     let reply = net.ask_switch(&look);
     let done = net.ask_switch(&cowbird(&net.rig).look_frame(0, 1));
     assert_eq!((reply.done + done.done, reply.head, reply.end), (30, 30, 0));
-    // What passes elsewhere: hosts' own frames, even of RoCE.
+    // Other frames pass: hosts' own, even of RoCE.
     let mut own = ack.clone();
     own[..6].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
     assert_eq!(net.rig.send(COMPUTE, &own), [(POOL, own)]);
-    // A thread that is served no more is not probed, and its frames are nobody's.
+    // A thread that is no longer served is not probed, and its frames match no instance.
     net.end(0);
     assert_eq!(dropped(&mut net, COMPUTE, &ack), ["cowbird_unknown_pair"]);
     let probes = net.sent(0, Phase::Probe as u8);
@@ -260,7 +260,7 @@ fn each_way_to_ruin_an_entry_is_refused_by_its_code() {
     assert_eq!(net.refusal(0), Corruption::Tail as u64);
 }
 
-/// A frame that somebody makes up: of those seen, with some bytes changed, perhaps cut.
+/// A forged frame: one of those seen, with some bytes changed, perhaps cut.
 #[derive(Clone, Debug)]
 struct Forgery {
     at: usize,

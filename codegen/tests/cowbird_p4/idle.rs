@@ -1,4 +1,4 @@
-//! A thread that fetches nothing: its rings fill up, and nobody else notices.
+//! A thread that fetches nothing: its rings fill up, and no other thread is affected.
 
 use crate::rack::{Faults, Net, built, built_on};
 use p4rack_codegen::Arch;
@@ -24,7 +24,7 @@ fn a_thread_that_fetches_nothing_harms_itself_alone() {
         }
         net.threads[1].history.end(net.span(1)).unwrap();
         net.threads[0].history.kept(net.span(0)).unwrap();
-        // Its responses have no room: it is told so.
+        // Its responses have no room, and its own client refuses further reads.
         let refused = (0..LAYOUT.entries).find_map(|_| net.threads[0].client.async_read(0, 0, 64).err());
         assert!(
             matches!(refused, Some(Refused::ResponseDataFull | Refused::RequestsFull)),

@@ -33,7 +33,7 @@ pub const POOL: u16 = 2;
 const TICK_QPN: u32 = 0xabcdef;
 const TURN: Nanos = Nanos(2_000);
 
-/// What links do to frames, in thousandths of them.
+/// Faults of links, in thousandths of frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub lost: u64,
@@ -65,11 +65,11 @@ pub struct Net {
     qpn: u32,
     turn: Nanos,
     pub to_controller: Vec<Vec<u8>>,
-    /// What came into the switch, if it is to be recorded.
+    /// Frames that came into the switch, if they are to be recorded.
     pub seen: Option<Vec<(u16, Vec<u8>)>>,
 }
 
-/// A program whose instances have so many requests under way.
+/// A program whose instances have `in_flight` requests under way.
 pub fn built(in_flight: u32) -> Built {
     built_beside(in_flight, "", &[])
 }
@@ -187,7 +187,7 @@ impl Net {
         }
     }
 
-    /// Another switch with the same program: it has lost all that this one knew.
+    /// Another switch with the same program: it has lost all of this one's state.
     pub fn replace_switch(&mut self) {
         for rig in self.rigs() {
             *rig = Rig::new(&rig.built.clone());
@@ -199,7 +199,7 @@ impl Net {
         }
     }
 
-    /// A thread is served anew, by the same switch.
+    /// Starts serving a thread again, at the same switch.
     pub fn restart(&mut self, nth: usize) {
         self.end(nth);
         self.begin(nth);
@@ -215,7 +215,7 @@ impl Net {
         }
     }
 
-    /// A thread is served no more.
+    /// Stops serving a thread.
     pub fn end(&mut self, nth: usize) {
         let instance = self.threads[nth].instance.clone().unwrap();
         let delete = |one: Update| Update { r#type: update::Type::Delete.into(), ..one };
@@ -404,7 +404,7 @@ impl Net {
         self.poll();
     }
 
-    /// A thread asks for something if there is room. Errors: the engine has ended its set.
+    /// A thread issues a request if its rings have room. Errors: the engine has ended its set.
     pub fn ask(&mut self, nth: usize) -> Result<(), String> {
         let most = (self.layout.request_bytes.min(self.layout.response_bytes) / 2).min(700);
         let (random, thread) = (&mut self.random, &mut self.threads[nth]);
@@ -439,7 +439,7 @@ impl Net {
         }
     }
 
-    /// A thread looks what is done. Errors: what is out of order.
+    /// A thread looks what is done. The error says what is out of order.
     pub fn fetch(&mut self, nth: usize) -> Result<(), String> {
         let span = self.span(nth).to_vec();
         let Thread { client, poll, history, .. } = &mut self.threads[nth];

@@ -1,4 +1,4 @@
-//! Whatever links do to frames, and however often threads are served anew: histories are in order, nothing is lost. The checker
+//! Under any faults of links and any number of new engines, histories are in order and nothing is lost. The checker
 //! sees mistakes that a program could have.
 
 use crate::common::Built;
@@ -30,7 +30,7 @@ static BUILT: LazyLock<Vec<Built>> = LazyLock::new(|| {
     alone.into_iter().chain([pl2, edm, both]).collect()
 });
 
-/// What happened in a run.
+/// Events of a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Happened {
     requests: u64,
@@ -42,7 +42,7 @@ struct Happened {
     writes: u64,
 }
 
-/// Runs a seed. Errors: what is out of order.
+/// Runs a seed. The error says what is out of order.
 fn run(built: &Built, seed: u64) -> Result<Happened, String> {
     run_beside(built, &[], seed)
 }
@@ -122,7 +122,7 @@ fn histories_are_in_order_whatever_happens() {
         sum.writes += happened.writes;
     }
     println!("{sum:?}");
-    // What never happened was not tested.
+    // Events that never happened were not tested.
     assert!(sum.again > 100 && sum.waits > 100 && sum.gaps > 100, "{sum:?}");
     assert!(sum.reads > 1_000 && sum.writes > 1_000, "{sum:?}");
 }
@@ -138,7 +138,7 @@ fn all_architectures_send_the_same_frames() {
     }
 }
 
-/// Mistakes in the program: what stands there, and what would be wrong.
+/// Mistakes in the program: the original text, and the wrong one.
 const MISTAKES: [(&str, &str, &str); 9] = [
     (
         "an entry does not wait for those of the other kind",

@@ -1,4 +1,4 @@
-//! What `tests/golden/` keeps of generated files: what a reviewer can read.
+//! The readable part of generated files that `tests/golden/` keeps for reviewers.
 //!
 //! ```text
 //! golden/SCHEME/FILE             the text: programs, and other files of few lines
@@ -21,7 +21,7 @@ const WHOLE: [&str; 1] = ["l2-t2na/pl2-incast.p4"];
 /// Generated files: the scheme's folder and the file's name, and the text.
 pub type Files = BTreeMap<PathBuf, String>;
 
-/// What is kept of `generated`, by path below the folder of golden files.
+/// The kept part of `generated`, by path below the folder of golden files.
 pub fn kept(generated: &Files) -> Files {
     let mut kept = Files::new();
     let mut add = |folder: &Path, file: &str, text: &str| {

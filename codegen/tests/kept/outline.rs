@@ -65,7 +65,7 @@ fn key(field: &MatchField) -> String {
     format!("{}: {} {kind}", field.name, field.bitwidth)
 }
 
-/// How many updates there are, by what they concern.
+/// Number of updates, by the object that they concern.
 fn entries(text: &str, info: &str) -> Vec<String> {
     let (request, info): (WriteRequest, P4Info) = (read(text), read(info));
     let tables: BTreeMap<u32, &str> = info

@@ -1,4 +1,4 @@
-//! What a reader of a generated program would remark on.
+//! Faults of style that a reader of a generated program would remark on.
 
 mod scopes;
 mod unused;
@@ -35,7 +35,8 @@ pub fn faults(p4: &str) -> Vec<String> {
     faults
 }
 
-/// What a control declares first: counters, meters, the controls that it applies, and its variables, in this order.
+/// Finds declarations out of order. A control declares first counters, meters, the controls that it applies, and its
+/// variables.
 fn unordered(program: &Program<'_>) -> Vec<String> {
     const ORDER: [&str; 4] = ["counter", "meter", "control", "variable"];
     let controls = program.blocks.iter().filter(|block| block.opener[..1] == ["control"]);
@@ -45,12 +46,12 @@ fn unordered(program: &Program<'_>) -> Vec<String> {
         program.blocks.iter().enumerate().filter(|(_, block)| block.opener[..1] == ["control"])
     {
         let mut rank = 0;
-        // What has a block comes behind all of these.
+        // Declarations with a block come behind all of these.
         let blocks = program.blocks.iter().filter(|inner| inner.around == Some(number));
         let first_block = blocks.map(|inner| inner.head.start).min().unwrap_or(block.tokens.end);
         for statement in program.statements.iter().filter(|statement| statement.block == Some(number)) {
             let kind = program.text(statement.tokens.start);
-            // A variable's value stands behind its name.
+            // A variable's value follows its name.
             let named =
                 statement.tokens.clone().find(|at| program.text(*at) == "=").unwrap_or(statement.tokens.end);
             let name = program.text(named - 1);
@@ -70,7 +71,7 @@ fn unordered(program: &Program<'_>) -> Vec<String> {
     faults
 }
 
-/// Statements that do not stand as deep as the braces around them, and empty lines at the edges of blocks.
+/// Statements with an indentation other than that of the braces around them, and empty lines at the edges of blocks.
 fn misplaced(p4: &str, lines: &[&str]) -> Vec<String> {
     let mut faults = Vec::new();
     let (mut braces, mut brackets, mut goes_on, mut opens, mut is_empty) = (0, 0, false, false, false);

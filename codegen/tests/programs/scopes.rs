@@ -1,4 +1,4 @@
-//! A program as blocks and statements: enough of P4's syntax to say what is declared where, and what uses it.
+//! A program as blocks and statements: enough of P4's syntax to find declarations and their uses.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub struct Token<'a> {
     pub text: &'a str,
-    /// Whether a dot precedes it: then it names a part of what precedes that.
+    /// Whether a dot precedes it: then it names a part of the expression before the dot.
     pub is_part: bool,
 }
 
-/// What a pair of braces encloses.
+/// Content of a pair of braces.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
     /// The statement that it belongs to, without annotations.

@@ -31,7 +31,7 @@ const FORMATS: [&str; 23] = [
     "probe_t",
 ];
 
-/// What is declared and not used, or assigned and not read.
+/// Names that are declared and not used, or assigned and not read.
 pub fn unused(program: &Program<'_>) -> Vec<String> {
     let mut faults = of_blocks(program);
     faults.extend(of_statements(program));
@@ -62,7 +62,7 @@ fn of_blocks(program: &Program<'_>) -> Vec<String> {
         }
         // Parameters of controls and parsers are the architecture's.
         if kind == "action" || block.opener.starts_with(&["void", "apply"]) {
-            // What a register does is named by the object around it.
+            // A register action is named by the object around it.
             let object = block.around.map(|around| &program.blocks[around].opener[..]);
             let whose = match object {
                 Some([.., object, "="]) if kind == "void" => (*object).to_owned(),
@@ -82,7 +82,7 @@ fn of_blocks(program: &Program<'_>) -> Vec<String> {
 /// Constants, types, objects and variables.
 fn of_statements(program: &Program<'_>) -> Vec<String> {
     let mut faults = Vec::new();
-    // What a register does is an object with a block.
+    // A register action is an object with a block.
     let opened = program.blocks.iter().map(|block| (block.head.clone(), block.around));
     let statements = program.statements.iter().map(|statement| (statement.tokens.clone(), statement.block));
     for (tokens, block) in statements.chain(opened) {
@@ -100,7 +100,7 @@ fn of_statements(program: &Program<'_>) -> Vec<String> {
     faults
 }
 
-/// What a statement declares, and where its name is.
+/// A statement's declaration, and the place of the name.
 fn declaration(
     program: &Program<'_>,
     tokens: Range<usize>,
@@ -197,7 +197,7 @@ fn of_fields(program: &Program<'_>) -> Vec<String> {
             follow(program.text(at - 1), program.text(at), at, program.range(statement.block));
         }
     }
-    // What is emitted by its type has all its fields in a row.
+    // A header that is emitted by its type has all its fields in a row.
     let is_emitted = |name: &str| {
         let at = (0..program.tokens.len())
             .find(|at| program.text(*at) == name && *at > 1 && program.text(at - 2) == "emit");

@@ -21,7 +21,7 @@ use tonic::transport::Channel;
 /// The program for the measurements. Its table holds a million entries.
 pub const PROGRAM: &str = include_str!("bench_tna.p4");
 
-/// What to measure.
+/// Parameters of the measurement.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The switch. Its state is cleared.

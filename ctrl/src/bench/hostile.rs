@@ -1,8 +1,8 @@
 //! Hostile clients beside a well-behaved one: how much memory the server takes, and how long the good client
 //! waits.
 //!
-//! The hostile clients speak HTTP/2 by hand, because a client library would read what it receives and observe
-//! flow control.
+//! The hostile clients speak HTTP/2 by hand, because a client library would read its input and observe flow
+//! control.
 
 use super::load::Load;
 use crate::connect::ConnectOptions;
@@ -151,7 +151,7 @@ fn call(out: &mut Vec<u8>, number: u32, path: &str, messages: &[Vec<u8>], ends: 
     }
 }
 
-/// What each behaviour sends.
+/// Requests of each behaviour.
 struct Words {
     read: Vec<u8>,
     stream: Vec<u8>,

@@ -31,7 +31,7 @@ const TRY: Duration = Duration::from_millis(2);
 /// Streams per role; the embedded switch rejects more.
 const STREAMS_A_ROLE: usize = 50;
 
-/// What to measure.
+/// Parameters of the measurement.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The switch. Its state is cleared.
@@ -53,7 +53,7 @@ pub struct Plan {
 /// A measured figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What was measured.
+    /// Name of the measurement.
     pub name: &'static str,
     /// The measured value.
     pub value: f64,
@@ -63,7 +63,7 @@ pub struct Figure {
     pub detail: String,
 }
 
-/// What a benchmark's run comes to. Boxed where it is made, so that a caller compiled for size does not compile the client.
+/// Result of a benchmark's run. Boxed where it is made, so that a caller compiled for size does not compile the client.
 pub type Run<'a, T> = Pin<Box<dyn Future<Output = Result<T, CtrlError>> + 'a>>;
 
 /// Runs all sections and passes each figure to `done`.

@@ -171,8 +171,8 @@ impl Link {
         self.bind(None).await
     }
 
-    /// The names of the program that runs, for a client that only reads; `None` if they are what they were at the last
-    /// call. Who has a stream hears of installations, but may read only if it is bound, so another client listens.
+    /// The names of the running program, for a client that only reads; `None` if they haven't changed since the last
+    /// call. A client hears of installations on its stream, but may read only while bound, so a second client listens.
     pub async fn schema_if_new(&mut self) -> Result<Option<p4::Schema>, CtrlError> {
         if self.bound.is_some() && !self.has_news().await {
             return Ok(None);
@@ -200,7 +200,7 @@ impl Link {
     /// Whether the switch has the program; if so, binds to it.
     pub async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError> {
         let wanted = own_program(desired)?;
-        // What was prepared and not started misses something: it is prepared anew.
+        // A prepared program that was not started lacks something: it is prepared anew.
         if self.prepared {
             return Ok(false);
         }
@@ -218,8 +218,8 @@ impl Link {
         Ok(true)
     }
 
-    /// Prepares the program, and binds to it. What is written from now on is its own; the one that runs goes on until
-    /// [`start`](Link::start), and for good if the session ends before.
+    /// Prepares the program, and binds to it. Later writes go to the new program. The old one runs until
+    /// [`start`](Link::start), or stays if the session ends before that.
     pub async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError> {
         let wanted = own_program(desired)?;
         let is_other = |bound: &Bound| bound.p4_name != wanted.name;
@@ -252,7 +252,7 @@ impl Link {
         self.finished().await
     }
 
-    /// What the switch says next. Errors: it ended the session.
+    /// The switch's next message. Errors: it ended the session.
     pub(super) async fn message(&mut self) -> Result<StreamMessageResponse, CtrlError> {
         let Some(stream) = &mut self.stream else { return std::future::pending().await };
         let message = stream.incoming.message().await.map_err(refused("waiting for the switch"))?;

@@ -43,7 +43,7 @@ pub(super) fn pipe(pipe_id: u32) -> TargetDevice {
     TargetDevice { device_id: DEVICE, pipe_id, ..EVERYWHERE }
 }
 
-/// What the switch did not say is no zero.
+/// A missing value is an error, not zero.
 fn said<T>(entry: &Entry, field: &str, value: Option<T>) -> Result<T, CtrlError> {
     value.ok_or_else(|| CtrlError::Program(format!("{entry}: the switch did not say `{field}`")))
 }

@@ -1,6 +1,6 @@
 //! Packet generators of the pipes, over `pktgen.*`.
 //!
-//! An application sends what the pipe's buffer holds for it, behind a header of [`HEADER`] bytes: the numbers of pipe and
+//! An application sends its part of the pipe's buffer, behind a header of [`HEADER`] bytes: the numbers of pipe and
 //! application, of the batch and of the frame. Each application has a part of the buffer of its own here.
 
 use super::Link;
@@ -43,7 +43,7 @@ pub enum Timing {
     Other(String),
 }
 
-/// What an application sends.
+/// Frames of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratedFrames {
     /// Number of the application in its pipe.
@@ -63,7 +63,7 @@ fn input<T>(message: String) -> Result<T, CtrlError> {
 }
 
 impl Link {
-    /// Lets an application send a frame, or another one from now on. What the header takes is not part of `frame`.
+    /// Lets an application send a frame, or another one from now on. `frame` does not include the generator's header.
     pub async fn generate(
         &mut self,
         number: u32,
@@ -89,7 +89,7 @@ impl Link {
         let app = app(number, port, second, timing)?
             .data("pkt_buffer_offset", offset as u64)
             .data("pkt_len", frame.len() as u64);
-        // What runs ends first: its frame is about to change.
+        // A running application ends first, because its frame is about to change.
         let changes = vec![
             (Type::Modify, app.clone().data("app_enable", false)),
             (Type::Insert, buffer),
@@ -147,7 +147,7 @@ fn source(second: bool) -> &'static str {
     if second { "assigned_chnl_id" } else { "pipe_local_source_port" }
 }
 
-/// What lets generated frames in.
+/// The entry that admits generated frames.
 fn gate(port: u32, second: bool) -> Entry {
     let gate = if second { port } else { port >> LOCAL_BITS << LOCAL_BITS | FIRST_GATE };
     Entry::of("pktgen.port_cfg").exact(GATE, gate.into())

@@ -160,8 +160,8 @@ impl Link {
         Ok(found)
     }
 
-    /// What makes a multicast group: what it was goes, then what it shall be comes, in one Write. If it can't be what it
-    /// shall be, it stays what it was.
+    /// Replaces a multicast group in one Write: removes the old nodes and group, then adds the new ones. The group
+    /// stays unchanged if the Write fails.
     pub(super) async fn group_updates(&mut self, kind: v1::update::Type, wanted: &Group) -> Updates {
         let (removes, adds) = match kind {
             v1::update::Type::Insert => (false, true),

@@ -1,7 +1,7 @@
 //! Switches that are spoken to over BFRuntime: Tofino's, and the embedded one with a program of its architecture.
 //!
-//! A [`Link`] does what a P4Runtime client does, on P4Runtime's entities: they are translated by name, so reconciliation
-//! and commands are the same for both.
+//! A [`Link`] has the functions of a P4Runtime client, on P4Runtime's entities: they are translated by name, so
+//! reconciliation and commands are the same for both.
 //!
 //! ```text
 //!  connect ─ Subscribe ─ [ install ] ─ BIND ─▶ read, write ─ [ start ]
@@ -78,11 +78,11 @@ pub struct Link {
     target: ConnectOptions,
     client_id: u32,
     grpc: BfRuntimeClient<Channel>,
-    /// What it hears of on its stream.
+    /// Notifications that it wants on its stream.
     wanted: Notifications,
     /// None of a client that only reads: such a one names the program, and another one may be bound to it.
     stream: Option<Stream>,
-    /// What such a client hears of installations.
+    /// A second client's stream, for such a client to hear of installations.
     news: Option<Stream>,
     bound: Option<Bound>,
     /// Whether the program is prepared and does not run yet.

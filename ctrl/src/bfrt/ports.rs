@@ -1,4 +1,4 @@
-//! The device's ports: they are added before they work, and count what passes.
+//! The device's ports: they are added before they work, and count their traffic.
 
 use super::device::{key, number, pipe_of, text, truth};
 use super::{EVERYWHERE, Link};
@@ -12,7 +12,7 @@ use std::fmt;
 
 const PORT: &str = "$DEV_PORT";
 
-/// What has to be done with a port.
+/// A change of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortChange {
     /// It was not added.
@@ -46,7 +46,7 @@ impl PortChange {
     }
 }
 
-/// What makes the ports that are there those that should be. Other ports stay, and so does error correction, which is
+/// Changes that turn the existing ports into the wanted ones. Other ports stay, and so does error correction, which is
 /// chosen for a port's optics.
 fn changes(wanted: &[DevicePort], there: &[DevicePort]) -> Vec<PortChange> {
     let change = |port: &DevicePort| match there.iter().find(|own| own.number == port.number) {
@@ -60,7 +60,7 @@ fn changes(wanted: &[DevicePort], there: &[DevicePort]) -> Vec<PortChange> {
     wanted.iter().filter_map(change).collect()
 }
 
-/// What a port has counted.
+/// Counters of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortStat {
     /// Its number.
@@ -92,7 +92,7 @@ impl Link {
         found.iter().map(read).collect()
     }
 
-    /// What has to be changed for these ports to be there.
+    /// Changes that make these ports exist.
     pub async fn port_changes(&mut self, wanted: &[DevicePort]) -> Result<Vec<PortChange>, CtrlError> {
         if wanted.is_empty() {
             return Ok(Vec::new());
@@ -116,7 +116,7 @@ impl Link {
         self.change("adding ports", EVERYWHERE, changes).await
     }
 
-    /// What the ports have counted, with their queues.
+    /// Counters of the ports, with their queues.
     pub async fn port_stats(&mut self) -> Result<Vec<PortStat>, CtrlError> {
         let cell = self.cell_bytes().await?;
         let counted = self.entries(EVERYWHERE, "$PORT_STAT").await?;

@@ -15,9 +15,9 @@ use p4rack_p4rt::bfrt_proto as bfrt;
 /// A rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Thousands of bits per second, and bytes that may leave at once.
+    /// Rate in kbit/s, and burst in bytes.
     Kilobits(u32, u32),
-    /// Frames per second, and frames that may leave at once.
+    /// Rate in frames per second, and burst in frames.
     Frames(u32, u32),
 }
 
@@ -44,7 +44,7 @@ pub struct Queue {
     pub drops: u64,
 }
 
-/// What to change of a queue; `None` stays.
+/// Changes of a queue; `None` stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueChange {
     /// Whether it is served.
@@ -170,7 +170,7 @@ impl Link {
         self.modify(port, bfrt::update::Type::Modify, entries).await
     }
 
-    /// Lets a port send no more than this, beside what its wire allows.
+    /// Limits a port's rate, in addition to its wire's.
     pub async fn set_port_rate(&mut self, port: u32, rate: Rate) -> Result<(), CtrlError> {
         let entries = vec![
             with_rate(of_port("tm.port.sched_shaping", port), rate),
@@ -179,7 +179,7 @@ impl Link {
         self.modify(port, bfrt::update::Type::Modify, entries).await
     }
 
-    /// Lets a port and its queues be as they were before anybody changed them.
+    /// Resets a port and its queues to their initial settings.
     pub async fn reset_queues(&mut self, port: u32) -> Result<(), CtrlError> {
         let places = self.places(port).await?;
         let mut entries = vec![of_port("tm.port.sched_cfg", port), of_port("tm.port.sched_shaping", port)];

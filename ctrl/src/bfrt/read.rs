@@ -1,4 +1,4 @@
-//! Reads of what P4Runtime's entities name.
+//! Reads the objects that P4Runtime's entities name.
 
 use super::groups::Group;
 use super::sessions::Session;
@@ -29,7 +29,7 @@ impl Link {
         desired.iter().map(held).collect()
     }
 
-    /// Reads what P4Runtime's entities name. Leaves out what is not there.
+    /// Reads the objects that P4Runtime's entities name. Leaves out absent ones.
     pub async fn read(&mut self, entities: Vec<v1::Entity>) -> Result<Vec<v1::Entity>, CtrlError> {
         let mut found = Vec::new();
         for entity in entities {

@@ -106,7 +106,7 @@ impl Link {
         Ok(read.map_err(program_error)?.iter().filter_map(Session::read).collect())
     }
 
-    /// What makes a clone session.
+    /// The update for a clone session.
     pub(super) fn session_update(&self, kind: v1::update::Type, given: &v1::CloneSessionEntry) -> Updates {
         if kind == v1::update::Type::Delete {
             let key = Session::key(given.session_id);

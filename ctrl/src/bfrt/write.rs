@@ -130,7 +130,7 @@ impl Link {
             entry.data = None;
         }
         if kind == bfrt::update::Type::Modify {
-            // As P4Runtime means it: counters change if they are given, and a time to live begins anew.
+            // As P4Runtime means it: counters change if they are given, and a time to live starts again.
             let reset_stats =
                 matches!(&entity.entity, Some(Kind::TableEntry(entry)) if entry.counter_data.is_some());
             entry.table_flags = Some(TableFlags { reset_stats, reset_ttl: true, ..Default::default() });
@@ -139,7 +139,8 @@ impl Link {
         Ok(bfrt::Update { r#type: kind as i32, entity: Some(Entity { entity }) })
     }
 
-    /// Writes what is several entries, or one of another kind: a multicast group, a clone session, a value set.
+    /// Writes an entity that is several entries, or one of another kind: a multicast group, a clone session, a
+    /// value set.
     async fn write_several(&mut self, update: &v1::Update) -> Result<(), Unwritten> {
         let kind = update.r#type();
         let updates = match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
@@ -167,7 +168,7 @@ impl Link {
         }
     }
 
-    /// What gives a value set its members, each an entry.
+    /// Updates that give a value set its members, each an entry.
     async fn members_updates(&mut self, kind: v1::update::Type, given: &v1::ValueSetEntry) -> Updates {
         if kind != v1::update::Type::Modify || given.value_set_id == 0 {
             let message = "a value set always exists: MODIFY replaces its members".to_owned();

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tonic::Status;
 
-/// What a controller gets on its stream.
+/// A message to a controller's stream.
 pub(super) type Message = Result<StreamMessageResponse, Status>;
 
 /// A controller's stream.
@@ -17,7 +17,7 @@ struct Stream {
     /// 0 of one that never wants to be primary.
     election_id: u128,
     sender: mpsc::Sender<Message>,
-    /// Told if the stream has to end.
+    /// Notified when the stream has to end.
     dismissed: Arc<Notify>,
 }
 
@@ -182,7 +182,7 @@ mod tests {
         MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() }
     }
 
-    /// The codes that a stream was told.
+    /// The arbitration codes that a stream received.
     fn told(receiver: &mut mpsc::Receiver<Message>) -> Vec<Code> {
         let mut codes = Vec::new();
         while let Ok(Ok(message)) = receiver.try_recv() {

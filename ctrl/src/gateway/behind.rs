@@ -28,8 +28,8 @@ pub(super) struct Behind {
     /// The program as the controller gave it, and as the switch got it.
     installed: Option<(ForwardingPipelineConfig, Desired)>,
     layouts: Known,
-    /// What was written to cells of meters, by id and index. The switch holds kilobits, and P4Runtime wants to read what
-    /// it wrote.
+    /// Meter configurations as written, by id and index. The switch holds kilobits, and P4Runtime requires reads to
+    /// return the written values.
     meters: HashMap<(u32, i64), MeterConfig>,
 }
 
@@ -60,7 +60,7 @@ impl Behind {
         })
     }
 
-    /// What a program would be to the switch. Errors: it can't be one.
+    /// Compiles a program for the switch. Errors: it can't be one.
     pub(super) fn check(&self, config: &ForwardingPipelineConfig) -> Result<(Desired, Layouts), Status> {
         let invalid = |error: String| Status::invalid_argument(error);
         let info = config.p4info.clone().ok_or_else(|| invalid("config.p4info is not set".into()))?;
@@ -84,7 +84,7 @@ impl Behind {
             link.install(&desired).await?;
             link.start().await
         };
-        // A link that failed half-way is dropped: what it prepared ends with it, and the switch goes on as it was.
+        // A link that failed half-way is dropped: the prepared program ends with it, and the switch goes on as before.
         done.await.map_err(status)?;
         let (link, _) = self.link.insert((link, desired.schema.clone()));
         self.installed = Some((config, desired));
@@ -109,7 +109,7 @@ impl Behind {
         Ok(found)
     }
 
-    /// A meter's cell becomes what was written to it, if it is what the switch makes of that.
+    /// Restores a meter's cell to the written configuration, if the switch holds that configuration's conversion.
     fn restore(&self, entity: &mut Entity) {
         let (Some((link, _)), Some(Kind::MeterEntry(cell))) = (&self.link, &entity.entity) else { return };
         let Some(written) = cell_of(cell).and_then(|cell| self.meters.get(&cell)) else { return };
@@ -120,7 +120,7 @@ impl Behind {
         }
     }
 
-    /// Remembers what was written to a meter.
+    /// Remembers a meter's written configuration.
     fn remember(&mut self, entity: Option<&Entity>) {
         let Some(Kind::MeterEntry(cell)) = entity.and_then(|entity| entity.entity.as_ref()) else { return };
         match (cell_of(cell), &cell.config) {
@@ -182,7 +182,7 @@ impl Behind {
         }
     }
 
-    /// The status of a call that failed. If the connection is of no use any more, the next call makes another one.
+    /// The status of a call that failed. If the connection is broken, the next call makes another one.
     fn failed(&mut self, error: CtrlError) -> Status {
         let status = status(error);
         let kept = [

@@ -39,7 +39,7 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 /// A connection that is silent for this many intervals is closed; a handshake may take as long.
 const SILENT: u32 = 4;
 
-/// What a program that a controller installs is to BFRuntime.
+/// Turns a program that a controller installs into one for BFRuntime.
 pub trait Compiler: fmt::Debug + Send + Sync {
     /// From P4Info and `p4_device_config`: the program, and the binary that the switch gets. Errors: it is none for
     /// Tofino, or not the one that was compiled.
@@ -113,7 +113,7 @@ pub async fn serve(
     served
 }
 
-/// Hands frames of the CPU port to the primary. What it does not take is dropped.
+/// Hands frames of the CPU port to the primary. Frames that it does not take are dropped.
 async fn packets_in(
     received: Option<mpsc::Receiver<Vec<u8>>>,
     arbitration: Arc<Mutex<Arbitration>>,

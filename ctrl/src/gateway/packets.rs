@@ -61,7 +61,7 @@ impl Layout {
         Ok(bits.chunks(8).map(|byte| byte.iter().fold(0, |value, bit| value << 1 | bit)).collect())
     }
 
-    /// The values of a frame's header, and what is behind it; `None` if the frame is shorter.
+    /// The values of a frame's header, and the rest of the frame; `None` if the frame is shorter.
     fn split<'a>(&self, frame: &'a [u8]) -> Option<(Vec<PacketMetadata>, &'a [u8])> {
         let (header, payload) = frame.split_at_checked(self.bits() as usize / 8)?;
         let mut bits = header.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1));

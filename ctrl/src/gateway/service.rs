@@ -231,7 +231,7 @@ fn check_role(role: &str) -> Result<(), Status> {
     }
 }
 
-/// What one controller says on its stream.
+/// Messages of one controller on its stream.
 struct Conversation {
     /// Of its stream, once it took part in the arbitration.
     number: Option<u64>,

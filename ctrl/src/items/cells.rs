@@ -87,7 +87,7 @@ fn at(index: Option<i64>) -> Option<Index> {
 }
 
 impl CounterItem {
-    /// What the counter counts, by its declaration.
+    /// The counter's unit, by its declaration.
     fn unit(&self, schema: &Schema) -> Result<CounterUnit, CtrlError> {
         let spec = match &self.entry {
             None => schema.counter(&self.counter)?.spec.as_ref(),

@@ -1,4 +1,4 @@
-//! Entities by name: what a P4Info calls them, with values as people write them.
+//! Entities by name, as P4Info defines them, with values in readable notation.
 //!
 //! ```text
 //!  table     entries, actions

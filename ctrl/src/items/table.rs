@@ -43,7 +43,7 @@ pub enum ActionItem {
         /// How an action is chosen.
         #[serde(default, skip_serializing_if = "is_zero")]
         mode: Mode,
-        /// What counts as the size of the set.
+        /// Measure of the set's size.
         #[serde(default, skip_serializing_if = "is_zero")]
         size: SizeOf,
     },
@@ -62,7 +62,7 @@ pub enum Mode {
     Random,
 }
 
-/// What counts as the size of a set.
+/// Measure of a set's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SizeOf {

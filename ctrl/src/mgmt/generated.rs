@@ -1,6 +1,6 @@
-//! The same over BFRuntime, which carries no packets. Registers are read as what they are. What changes them is a
-//! management frame all the same, so that the program does it in one step while others reserve: the packet generator
-//! sends it as if by the controller's port.
+//! The same over BFRuntime, which carries no packets. Registers are read directly. Changes still go by a management
+//! frame, so that the program makes them in one step while others reserve: the packet generator sends it as if by the
+//! controller's port.
 //!
 //! ```text
 //!  generator's header   pipe, application │ 0 │ batch  frame │
@@ -38,7 +38,7 @@ const OF_A_PIPE: u16 = 128;
 /// Bytes of the header that a program takes for its own.
 const PACKET_OUT: usize = 2;
 
-/// What a rack says of its program.
+/// A rack's facts about its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Described {
     /// The controller's port.
@@ -129,8 +129,8 @@ impl<'a> Generated<'a> {
         Ok(before)
     }
 
-    /// Takes back what each of these cells holds, at source and destination, and frees its lane. Returns the amounts just
-    /// before: slots (counter) or frames (clock).
+    /// Takes back the content of each of these cells, at source and destination, and frees its lane. Returns the
+    /// amounts just before: slots (counter) or frames (clock).
     pub async fn forget(&mut self, cells: &[Cell]) -> Result<Vec<u32>, CtrlError> {
         let done = self.forget_frames(cells).await;
         self.finish().await.and(done)
@@ -257,7 +257,7 @@ impl<'a> Generated<'a> {
     }
 }
 
-/// What a register's cell holds, as the program's words have it. Errors: the switch did not say.
+/// Value of a register's cell, in the width of the program's words. Errors: the switch did not say.
 fn cell(values: &BTreeMap<u32, i64>, index: u32) -> Result<u32, CtrlError> {
     let missing = || CtrlError::Program(format!("the switch did not say what cell {index} holds"));
     values.get(&index).map(|value| *value as u32).ok_or_else(missing)

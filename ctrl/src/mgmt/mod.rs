@@ -100,9 +100,9 @@ impl<'a> Manager<'a> {
         self.ask(&requests).await
     }
 
-    /// Takes back what each of these cells holds, at source and destination, and frees its lane. Returns the
-    /// amounts: slots (counter) or bytes (clock). Lost frames are sent again; for a cell whose first reply
-    /// was lost, the amount is 0.
+    /// Takes back the content of each of these cells, at source and destination, and frees its lane. Returns the
+    /// amounts: slots (counter) or bytes (clock). Lost frames are sent again; for a cell whose first reply was lost,
+    /// the amount is 0.
     pub async fn forget(&mut self, cells: &[Cell]) -> Result<Vec<u32>, CtrlError> {
         let requests: Vec<Management> = cells.iter().copied().map(forget_request).collect();
         self.ask(&requests).await

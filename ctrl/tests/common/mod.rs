@@ -87,7 +87,7 @@ pub fn rack() -> Rack {
     Rack::load(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pl2-incast.toml")).unwrap()
 }
 
-/// What the rack's switch should hold.
+/// The desired state of the rack's switch.
 pub fn desired(rack: &Rack, scheme: Scheme) -> Desired {
     Desired::of_rack(rack, scheme, p4rack_codegen::rack::Target::Embedded, None).unwrap()
 }

@@ -36,7 +36,7 @@ fn decimal_numbers_stand_for_themselves_and_names_are_numbered_from_below_all_on
     // 1021 has a name, so this string is another number.
     assert_eq!(take(&kind, b"1021", &mut held).unwrap(), 1019u32.into());
     assert_eq!(kind.shown(&1019u32.into()), b"1021");
-    // What the data plane makes without a controller.
+    // A value from the data plane, without a controller's name.
     assert_eq!(kind.shown(&5u32.into()), b"5");
 }
 

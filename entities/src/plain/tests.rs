@@ -1,4 +1,4 @@
-//! What is read in place means what the general decoder says.
+//! Reading in place gives the same result as the general decoder.
 
 use super::*;
 use crate::{Candidate, Checked, Program, work, writing};

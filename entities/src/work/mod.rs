@@ -64,7 +64,7 @@ pub type Query = Box<dyn FnOnce(&Switch, Nanos) -> Result<Answer, UpdateError> +
 
 /// Results of a query.
 pub struct Answer {
-    /// What was found.
+    /// The results.
     pub found: Found,
     /// Query for the rest.
     pub next: Option<Query>,
@@ -140,10 +140,10 @@ pub fn query_keyed(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query
     }
 }
 
-/// Restores what a snapshot saved.
+/// Restores a snapshot's state.
 pub type Undo = Box<dyn FnOnce(&mut Switch) + Send>;
 
-/// Saves what an update would change.
+/// Saves the state that an update would change.
 pub type Snapshot = Box<dyn FnOnce(&Switch) -> Undo + Send>;
 
 /// Prepares to undo an update that [`change`] has accepted.

@@ -330,7 +330,7 @@ pub fn write_member(
     }))
 }
 
-/// What a member uses.
+/// References of a member.
 fn uses_of_member(program: &Program, switch: &Switch, profile: InstanceId, member: u32) -> Uses {
     let tables = &program.ir.tables;
     let Some(table) = tables.iter().position(|table| table.implementation == Some(profile)) else {

@@ -1,6 +1,6 @@
 //! The packet replication engine: multicast groups and clone sessions.
 //!
-//! What a controller wrote is stored as written, so that it reads back the same.
+//! Entities are stored as the controller wrote them, so that they read back the same.
 
 use super::{Answer, Change, Query, Snapshot};
 use crate::ledger::Uses;
@@ -66,7 +66,7 @@ fn expect(kind: update::Type, exists: bool, what: &str, id: u32) -> Checked<()> 
     }
 }
 
-/// Refuses what another interface of the switch has made.
+/// Refuses objects that another interface of the switch has made.
 fn check_own(kind: update::Type, is_foreign: bool, what: &str, id: u32) -> Checked<()> {
     match kind == update::Type::Insert && is_foreign {
         true => refuse(
@@ -117,7 +117,7 @@ fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupE
     }))
 }
 
-/// What a multicast group uses.
+/// References of a multicast group.
 fn uses_of(program: &Program, entry: Option<&MulticastGroupEntry>) -> Uses {
     if program.follows_groups() { program.uses_of_group(entry) } else { Uses::default() }
 }

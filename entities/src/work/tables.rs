@@ -129,7 +129,7 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
         let (which, direct) = (which(&table, entry, Look::Find)?, Direct::of(&table, entry)?);
         return Ok(Box::new(move |switch, _| direct.apply(switch, id, &which)));
     }
-    // Names that the entry uses, until it is there.
+    // Names that the entry uses, held until it is inserted.
     let mut held = Vec::new();
     let look = if kind == update::Type::Insert { Look::Take(&mut held) } else { Look::Find };
     let which = which(&table, entry, look)?;
@@ -216,7 +216,7 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
     }
 }
 
-/// What an entry that exists uses.
+/// References of an existing entry.
 fn uses_of(program: &Program, switch: &Switch, table: TableId, keys: &[Matcher], priority: i32) -> Uses {
     if !program.follows(table) {
         return Uses::default();
@@ -225,7 +225,7 @@ fn uses_of(program: &Program, switch: &Switch, table: TableId, keys: &[Matcher],
     entry.map_or_else(Uses::default, |entry| program.uses_of_entry(table, &entry))
 }
 
-/// What the default entry uses.
+/// References of the default entry.
 fn uses_of_default(program: &Program, switch: &Switch, table: TableId) -> Uses {
     if !program.follows(table) {
         return Uses::default();
@@ -356,7 +356,7 @@ fn direct_change(table: TableRef<'_>, which: Which, direct: Direct) -> Checked<C
     }))
 }
 
-/// What a read returns for each entry.
+/// Fields that a read returns for each entry.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Entry { counter: bool, meter: bool, colors: bool, last_hit: bool },
@@ -452,7 +452,7 @@ const ENTRIES_A_TURN: usize = 32;
 /// The same for plain entries.
 const PLAIN_A_TURN: usize = 256;
 
-/// What a read of a table asks for.
+/// Filter of a read of a table.
 struct Wanted {
     program: Arc<Program>,
     id: TableId,
@@ -472,7 +472,7 @@ struct Wanted {
     is_plain: bool,
 }
 
-/// Without keys all entries are meant.
+/// Without keys, the query covers all entries.
 fn query(
     program: &Arc<Program>,
     table: &TableRef<'_>,

@@ -4,7 +4,7 @@ use crate::common::ConfigError;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// What a compute node may hold, in bytes.
+/// Limits on the bytes that a compute node holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Free bytes that are kept for it, whatever others ask for. They need not be contiguous.
@@ -29,13 +29,14 @@ pub struct Config {
     pub lease: Nanos,
     /// Time without an answer after which a command is sent again.
     pub retry: Nanos,
-    /// Time between two questions whether a node is there.
+    /// Interval between two probes of a node.
     pub probe: Nanos,
     /// Questions without an answer after which nothing more is taken from a node.
     pub silent_probes: u32,
     /// Times that a grant is sent before its node is given up, and another one is asked.
     pub grants_max: u32,
-    /// Times that a request is granted anew, at another place or in another epoch, before it is refused.
+    /// Times that a request is granted again, at another place or in another epoch, before it is
+    /// refused.
     pub moves_max: u32,
     /// Longest time for which a service that starts waits for the nodes' reports.
     pub grace: Nanos,
@@ -77,7 +78,7 @@ impl Config {
         }
     }
 
-    /// Whether the service can work with it. Errors: which field is wrong, and what to do about it.
+    /// Whether the service can work with it. The error names the wrong field and what to do about it.
     pub fn check(&self) -> Result<(), ConfigError> {
         let fail = |field, problem| Err(ConfigError { scheme: "balloon", field, problem });
         let is_zero = [

@@ -1,4 +1,4 @@
-//! What the service counts.
+//! The service's counters.
 
 use crate::common::counters;
 
@@ -19,7 +19,7 @@ counters! {
         returned,
         /// Sessions that ended because they were not renewed.
         leases_ended,
-        /// Sessions that ended because their compute node started anew.
+        /// Sessions that ended because their compute node restarted.
         sessions_replaced,
         /// Extents whose keys were revoked.
         fenced,

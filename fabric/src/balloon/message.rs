@@ -1,4 +1,4 @@
-//! What compute nodes, the service and memory nodes say to each other. How it is carried is the driver's business.
+//! Messages among compute nodes, the service and memory nodes. How it is carried is the driver's business.
 
 use super::{Epoch, Extent, Session, Term};
 use p4rack_wire::Nanos;
@@ -35,11 +35,11 @@ impl fmt::Debug for Access {
 pub struct Request {
     /// The session that asks.
     pub session: Session,
-    /// What it asks for.
+    /// The request.
     pub ask: Ask,
 }
 
-/// What a compute node asks for.
+/// A compute node's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// To begin its session. It ends the session of an earlier instance.
@@ -164,21 +164,21 @@ pub struct Command {
     pub term: Term,
     /// The node's instance that it is for; any for [`Join`](Order::Join).
     pub instance: u64,
-    /// What to do.
+    /// The command.
     pub order: Order,
 }
 
-/// What a memory node is told to do.
+/// A command to a memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Take commands of this term only, or a larger one, and report what is lent.
+    /// Take commands of this term only, or a larger one, and report the lent extents.
     Join {
         /// Of this question. The answer has the same.
         nonce: u64,
         /// Number of the node at this service.
         node: u16,
     },
-    /// Say that you are there.
+    /// Answer with [`Alive`](Told::Alive).
     Probe,
     /// Give a session access to an extent.
     Grant {
@@ -200,11 +200,11 @@ pub enum Order {
 pub struct Answer {
     /// The node's instance.
     pub instance: u64,
-    /// What it says.
+    /// The answer.
     pub told: Told,
 }
 
-/// What a memory node says.
+/// An answer of a memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// It has joined.
@@ -220,7 +220,7 @@ pub enum Told {
     },
     /// The command is for another instance, or of a service that the node has not joined.
     OtherInstance,
-    /// It is there.
+    /// The node is alive.
     Alive,
     /// Access to the extent has been given.
     Granted(Extent, Access),
@@ -247,7 +247,7 @@ pub enum Why {
     Full,
 }
 
-/// What a memory node reports when it joins.
+/// A memory node's report when it joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Of the question.

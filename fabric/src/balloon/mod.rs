@@ -18,12 +18,13 @@
 //!   zeroing ◀──── Fenced ── fencing ◀┴───────────────────┴── Return, lease ended ──┘ lease ended
 //! ```
 //!
-//! - **Fencing** revokes the keys of the extent at its node: what the former holder still writes is refused. Only then the extent is
-//!   zeroed, and only then it is free. A node that does not answer keeps the extent out of use.
-//! - **Every grant and every fence has an [`Epoch`]** of its own, larger than all before. A node refuses a command whose epoch is smaller
-//!   than what it knows of these bytes, so commands may be lost, late, repeated and reordered.
-//! - **The service keeps nothing.** When it starts, it joins the nodes, which report what they have lent and to whom. Its [`Term`] is larger
-//!   than that of the services before it, whose commands no node takes any more. A service that learns of a larger term has ended.
+//! - **Fencing** revokes the keys of the extent at its node, which refuses later writes of the former holder. Only then
+//!   is the extent zeroed, and only then it is free. A node that does not answer keeps the extent out of use.
+//! - **Every grant and every fence has an [`Epoch`]** of its own, larger than all before. A node refuses a command with
+//!   a smaller epoch than the last one for these bytes, so commands may be lost, late, repeated and reordered.
+//! - **The service keeps nothing.** When it starts, it joins the nodes, which report their extents and the holders. Its
+//!   [`Term`] is larger than that of the services before it, whose commands no node takes any longer. A service that
+//!   learns of a larger term has ended.
 //! - **A memory node that starts anew** is another instance. Its extents are lost, and their holders learn so when they renew.
 //! - **A memory node has one number** in a term. Joined under a second one, it refuses: its bytes would be lent twice.
 //! - **Requests may be repeated.** A Reserve has a number, and the same number gives the same extent.

@@ -1,4 +1,4 @@
-//! A memory node: what it has lent, and which commands it takes.
+//! A memory node: keeps its lent extents, and checks commands.
 
 use super::{
     Access, Answer, Command, EXTENT_BYTES_MIN, Epoch, Extent, NODE_BYTES_MAX, Order, Place, Report, Reported,
@@ -18,7 +18,7 @@ pub trait Memory {
     fn zero(&mut self, extent: &Extent) -> bool;
 }
 
-/// What a node knows of an extent. Its epoch is the grant's, or that of the fence.
+/// A node's record of an extent. The epoch is that of the grant or of the fence.
 #[derive(Clone, Debug)]
 struct Held {
     bytes: u64,
@@ -27,7 +27,7 @@ struct Held {
     lent: Option<(Session, u64, Access)>,
 }
 
-/// How the bounds of a command lie to those of the extents.
+/// How a command's range relates to the extents.
 enum Found {
     /// No extent has any of its bytes.
     Free,

@@ -2,7 +2,8 @@
 //! other extent has or had.
 //!
 //! - **Revoking** removes the region and makes the token worthless: each later packet with the key is refused, those of messages under way
-//!   too, and no queue pair is added to the domain any more. Queue pairs that are there stay, so that their peers get these refusals.
+//!   too, and no queue pair is added to the domain any longer. Existing queue pairs stay, so that their peers get these
+//!   refusals.
 //! - **Zeroing** gives the bytes back. That may take long, so the driver takes them ([`PoolExtents::next_withdrawn`]), drops them where no
 //!   packet waits, and says so. The next extent has bytes of its own, which begin as zeros.
 
@@ -10,16 +11,16 @@ use super::{Access, Extent, Memory};
 use crate::roce::{Region, Regions, Reservation, Reservations, Token};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What becomes of an extent's bytes.
+/// State of an extent's bytes.
 #[derive(Clone, Copy, Debug)]
 enum Kept {
     /// Peers attach with the token.
     Lent(Token),
-    /// The token is worthless, and this many bytes are there still.
+    /// The token is worthless, and this many bytes are not yet dropped.
     Withdrawn(u64),
 }
 
-/// What a pool has lent. Extents are known by their starts.
+/// A pool's lent extents, by their starts.
 #[derive(Clone, Debug, Default)]
 pub struct PoolExtents {
     kept: BTreeMap<u64, Kept>,
@@ -47,13 +48,13 @@ impl PoolExtents {
 pub struct OnPool<'a> {
     /// Its memory.
     pub regions: &'a mut Regions,
-    /// What its peers have reserved of it; extents are taken from the same bytes.
+    /// Its peers' reservations; extents are taken from the same bytes.
     pub reservations: &'a mut Reservations,
-    /// What it has lent.
+    /// Its lent extents.
     pub extents: &'a mut PoolExtents,
     /// For a grant: unguessable, and new.
     pub token: Option<Token>,
-    /// What the holder is given.
+    /// Builds the holder's access from token and reservation.
     pub access: fn(&Token, &Reservation) -> Option<Access>,
 }
 

@@ -172,8 +172,8 @@ mod tests {
     }
 
     proptest! {
-        /// Reordered and duplicated within the window: each number is fresh exactly once, and what
-        /// was left out is what is missing.
+        /// Reordered and duplicated within the window: each number is fresh exactly once, and the numbers
+        /// left out are reported missing.
         #[test]
         fn each_number_is_fresh_once(start: u32, picks in proptest::collection::vec(0u32..600, 1..400)) {
             let mut window = Window::new();

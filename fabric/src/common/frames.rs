@@ -95,8 +95,7 @@ impl<C, S, N: Default> Frames<C, S, N> {
         }
     }
 
-    /// Advances the time, which never goes back and ends before [`Nanos::MAX`], because that stands for
-    /// "never".
+    /// Advances the time, which never goes back and ends before [`Nanos::MAX`], because that means "never".
     #[inline]
     pub fn advance(&mut self, now: Nanos) -> Nanos {
         self.now = self.now.max(now.min(Nanos(u64::MAX - 1)));
@@ -195,7 +194,8 @@ mod tests {
         frame
     }
 
-    /// Only a host's own address leaves it, and only what is for it comes in, up to the longest frame.
+    /// Only frames with a host's own source address leave it, and only frames for it come in, up to the
+    /// longest frame.
     #[test]
     fn addresses_and_lengths_are_checked_both_ways() {
         let station = Station { mtu: 100, ..Station::new(OWN, 0) };

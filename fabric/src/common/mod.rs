@@ -1,4 +1,4 @@
-//! What the machines of different schemes share: configuration of the host, queues and NIC, lookup of peers,
+//! Shared parts of the schemes' machines: configuration of the host, queues and NIC, lookup of peers,
 //! duplicate removal, delays and counters.
 
 mod dedup;

@@ -12,7 +12,7 @@ pub(crate) struct BestEffort {
     pub destination: Option<usize>,
 }
 
-/// What the NIC sends next. The scheme defines its control frames `C` and scheduled frames `S`.
+/// The NIC's next transmission. The scheme defines its control frames `C` and scheduled frames `S`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item<C, S> {
     Control(C),
@@ -29,13 +29,13 @@ struct Scheduled<S> {
     wire_bytes: u64,
 }
 
-/// Paced transmit queues. They are bounded by what fills them: the control queue holds at most the scheme's
-/// requests in flight; data counts towards the host's limits.
+/// Paced transmit queues. Their sources bound them: the control queue holds at most the scheme's requests in
+/// flight; data counts towards the host's limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Nic<C, S> {
     rate: WireRate,
     catch_up: Nanos,
-    /// Time at which the wire has finished what was sent.
+    /// Time at which the wire has finished the sent frames.
     free_at: Nanos,
     /// Control frames with the times from which they may leave.
     control: VecDeque<(C, Nanos)>,

@@ -78,7 +78,7 @@ pub struct ConfigError {
     pub scheme: &'static str,
     /// Name of the field.
     pub field: &'static str,
-    /// What is wrong with it and what to do about it.
+    /// The problem, and what to do about it.
     pub problem: &'static str,
 }
 

@@ -12,7 +12,7 @@ macro_rules! counters {
                 [ $( (stringify!($field), self.$field), )* ].into_iter()
             }
 
-            /// Adds what another one has counted.
+            /// Adds another one's counts.
             pub fn add_up(&mut self, other: &Self) {
                 $( self.$field += other.$field; )*
             }

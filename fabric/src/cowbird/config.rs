@@ -45,15 +45,15 @@ pub struct Config {
     pub pause_reads: bool,
 }
 
-/// Time in which a link carries what an owner may have in flight beside others: a round trip of engines and adapters that are
+/// Time in which a link carries an owner's limit in flight beside others: a round trip of engines and adapters that are
 /// processes.
 const OWNER_TIME: Nanos = Nanos::from_micros(300);
 /// Fewest bytes of an owner in flight: a few packets of the longest MTU.
 const OWNER_BYTES_MIN: usize = 8 << 10;
 
 impl Config {
-    /// The same on a link of this rate. On a slow link, what one owner has in flight would delay the others for milliseconds, so
-    /// pieces are shorter there, and an owner has fewer bytes in flight.
+    /// The same on a link of this rate. On a slow link, one owner's requests in flight would delay the others for
+    /// milliseconds, so pieces are shorter there, and an owner has fewer bytes in flight.
     pub fn on_link(self, rate_bps: u64) -> Config {
         let carried = u128::from(rate_bps) * u128::from(OWNER_TIME.0) / 8_000_000_000;
         let bytes = usize::try_from(carried).unwrap_or(usize::MAX);
@@ -88,7 +88,7 @@ impl Default for Config {
 }
 
 counters! {
-    /// What an engine counts.
+    /// An engine's counters.
     Counters {
         /// Probes.
         probes,

@@ -339,7 +339,7 @@ mod tests {
             asked.push(u32::from(qpn == 11));
         }
         assert_eq!(asked, [1, 0, 0, 0, 0, 0, 0]);
-        // What has ended makes room; sets that had no turn come first.
+        // A failed request makes room; sets without a turn so far come first.
         engine.handle_link((3, Outcome::Failed(Failure::RetriesExceeded)), Nanos::ZERO, Nanos::ZERO);
         assert_eq!(engine.poll_link(Nanos::ZERO, &mut ()).map(|(qpn, _)| qpn), Some(9));
         // With the engine for itself it has no limit.

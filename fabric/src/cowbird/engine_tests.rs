@@ -34,7 +34,7 @@ fn ask(kind: Kind, region: u16, at: u64, length: u64) -> Ask {
     Ask { kind, region, at, length }
 }
 
-/// An engine, the set that it serves, its pools, and what the thread has to know.
+/// An engine, the set that it serves, its pools, and the thread's state.
 struct World {
     engine: Engine,
     instance: u32,
@@ -143,7 +143,7 @@ impl World {
         true
     }
 
-    /// Carries a request out. What its queue pair's key does not permit fails the test.
+    /// Carries a request out. An access that its queue pair's key does not permit fails the test.
     fn carried_out(&mut self, nth: usize, request: Request) -> Outcome {
         let (key, address, bytes, memory) = match nth {
             0 => (SET_KEY, SET_ADDRESS, LAYOUT.bytes(), &mut self.set),
@@ -174,7 +174,7 @@ impl World {
         }
     }
 
-    /// Lets time pass until everything that was told of is done, or the set is refused.
+    /// Advances time until all posted entries are done, or the set is refused.
     fn settle(&mut self) {
         for _ in 0..2_000 {
             if !self.step() {
@@ -188,7 +188,7 @@ impl World {
         panic!("{:?} of {} entries are done: {:?}", self.red(), self.tail, self.engine.counters());
     }
 
-    /// An engine that knows nothing of this one takes over. What is under way is lost, or done and not told of.
+    /// A new engine without this one's state takes over. Requests under way are lost, or carried out without a report.
     fn replaced(&mut self, config: &Config) {
         for nth in 0..3 {
             let mut requests = std::mem::take(&mut self.under_way[nth]);
@@ -216,8 +216,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// Everything is done as if one request came after the other, in whatever order queue pairs answer; nothing outside of keys,
-    /// rings and regions is touched. A new engine may come at any time: it begins with the writes, so reads may bring what later
-    /// ones left.
+    /// rings and regions is touched. A new engine may come at any time: it begins with the writes, so reads may return
+    /// the result of later ones.
     #[test]
     fn requests_are_done_as_if_one_after_the_other(
         rounds in asks(), seed in any::<u64>(), small in any::<bool>(), pause_reads in any::<bool>(), restarts in any::<bool>(),
@@ -263,8 +263,8 @@ proptest! {
     }
 }
 
-/// What a thread may write to its rings, at the last value that is served and the first one that is not. A set that is refused is
-/// told why, and nothing of its pools changes.
+/// Everything that a thread may write to its rings, at the last valid value and the first invalid one. A refused set
+/// gets the reason, and its pools stay unchanged.
 #[test]
 fn every_wrong_entry_is_refused_for_its_reason_and_touches_nothing() {
     let (read, write) = (ask(Kind::Read, 1, 8, 16), ask(Kind::Write, 0, 8, 16));
@@ -385,7 +385,7 @@ fn a_red_block_without_sense_is_refused() {
     }
 }
 
-/// The data of a long request comes in pieces, from the pool and from the compute node, and is there whole.
+/// The data of a long request comes in pieces, from the pool and from the compute node, and arrives whole.
 #[test]
 fn no_read_is_longer_than_a_piece() {
     let config = Config { piece_bytes: 8, guess_entries: 0, ..Config::default() };

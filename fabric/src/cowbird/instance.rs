@@ -344,7 +344,7 @@ impl Instance {
         self.operations.get_mut(at as usize)
     }
 
-    /// A piece of a write's data has arrived: sends all of it to the pool once it is there.
+    /// A piece of a write's data has arrived: sends all of it to the pool once it is complete.
     fn write(&mut self, position: u64, piece: Vec<u8>) {
         let Some(operation) = self.operation(position) else {
             return;

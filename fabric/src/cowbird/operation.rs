@@ -1,4 +1,4 @@
-//! Accepted entries: what the engine expects of the next one, and the operation that an entry requests.
+//! Accepted entries: the engine's expectations of the next one, and the operation that an entry requests.
 
 use super::set::{Corruption, Set};
 use p4rack_wire::cowbird::{Entry, Kind, Red, RequestId, WORD_BYTES, place};
@@ -28,7 +28,7 @@ pub(super) struct Operation {
     /// Position in the response or request data ring after it.
     pub end: u64,
     pub phase: Phase,
-    /// What has come of its data.
+    /// Data received so far.
     pub bytes: Vec<u8>,
 }
 

@@ -74,6 +74,6 @@ pub enum State {
     Serving,
     /// The client has corrupted its rings. The red block has the reason.
     Corrupt(Corruption),
-    /// A queue pair failed: set it up anew.
+    /// A queue pair failed: set it up again.
     Lost,
 }

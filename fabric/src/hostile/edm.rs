@@ -27,7 +27,7 @@ pub enum Attack {
     WindowWrite,
     /// Asks to read a chunk, at the link's rate.
     ReadFlood,
-    /// Asks to write a chunk at the link's rate, and writes what is granted.
+    /// Asks to write a chunk at the link's rate, and writes the granted chunks.
     WriteFlood,
     /// Asks to read 960 KiB with a wrong key, at the link's rate.
     WrongKeyRead,

@@ -106,7 +106,7 @@ fn a_replayer_sends_what_it_sent_and_heard_and_makes_grants_up() {
     assert!(later.iter().any(|(_, frame)| kind(frame) == Kind::Grt as u8 && frame[..6] != mac(9).0));
 }
 
-/// A frame in words: for whom it is, and what it says.
+/// A frame in words: its destination, and its content.
 fn words(frame: &[u8]) -> String {
     let frames = Frames::new(&config(Attack::Early));
     let to = if frame[..6] == [0xff; 6] { "all".into() } else { format!("{}", frame[5]) };

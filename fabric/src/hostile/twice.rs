@@ -47,7 +47,7 @@ impl Twice {
         Twice { k, lanes: vec![(0, State::Free); usize::from(cells.div_ceil(2))], burst: (0, 0) }
     }
 
-    /// Time at which there is something to send.
+    /// Time of the next frame to send.
     pub fn due(&self) -> Nanos {
         if self.burst.1 > 0 {
             return Nanos::ZERO;

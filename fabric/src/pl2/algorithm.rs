@@ -34,8 +34,8 @@ impl Chosen {
 /// Equation 1: `waitingTime = timeslotWait − rsvGrtDelay − pendingDataDelay`, from the arrival of the grant;
 /// negative values count as zero.
 ///
-/// `pending` is what the NIC still has to send when the burst is handed to it, not when the grant arrived:
-/// data sent in between no longer delays the burst.
+/// `pending` is the NIC's backlog when the burst is handed to it, not when the grant arrived: data sent in
+/// between no longer delays the burst.
 pub(super) fn waiting_time(timeslot_wait: Nanos, rsv_grt_delay: Nanos, pending: Nanos) -> Nanos {
     timeslot_wait.saturating_sub(rsv_grt_delay).saturating_sub(pending)
 }
@@ -46,7 +46,7 @@ pub(super) fn goes_unsolicited(last: Option<(Ordering, Nanos)>, now: Nanos, fres
     last.is_some_and(|(to_t, at)| to_t.is_lt() && now.saturating_sub(at) <= fresh)
 }
 
-/// What happens to a burst when its grant comes.
+/// Fate of a burst when its grant comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It waits for its slots (line 12), also if it went unsolicited and has to be sent again (line 18).

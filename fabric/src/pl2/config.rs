@@ -181,7 +181,7 @@ impl Config {
         2 * u16::from(self.lanes)
     }
 
-    /// Frames that a flow needs for a reservation of its own; none if flows are not told apart.
+    /// Frames that a flow needs for a reservation of its own; `None` if all flows share one queue.
     pub(super) fn own_frames(&self) -> Option<usize> {
         self.by_flow.then(|| self.piece.map_or(1, |piece| usize::from(piece) + 1))
     }

@@ -1,7 +1,7 @@
 //! The frames of one destination that no reservation covers yet, by flow.
 //!
-//! Frames of a flow stay in order. Flows are told apart by a hash, so two may share a queue: they then share a
-//! turn, nothing else.
+//! Frames of a flow stay in order. A hash chooses a flow's queue, so two flows may share one: they then share a turn,
+//! nothing else.
 
 use crate::common::FrameId;
 use p4rack_wire::EtherType;
@@ -9,7 +9,7 @@ use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::LANES_MAX;
 use std::collections::VecDeque;
 
-/// Queues of a destination if flows are told apart: each can have a lane.
+/// Queues of a destination if flows have queues of their own: each can have a lane.
 const FLOWS: usize = LANES_MAX as usize;
 
 /// A frame that waits, and the bytes of a slot that it takes, at most all of them.
@@ -45,7 +45,8 @@ struct Flow {
 }
 
 impl Flows {
-    /// No frames. With `own_frames`, flows are told apart, and one with this number of frames may have a reservation of its own.
+    /// No frames. With `own_frames`, flows have queues of their own, and a flow with this number of frames may have its
+    /// own reservation.
     pub fn new(own_frames: Option<usize>) -> Flows {
         let count = if own_frames.is_some() { FLOWS } else { 1 };
         let own_frames = own_frames.unwrap_or(usize::MAX);
@@ -60,7 +61,7 @@ impl Flows {
         }
     }
 
-    /// Whether flows are told apart. Otherwise no frame waits here.
+    /// Whether flows have queues of their own. Otherwise no frame waits here.
     #[inline]
     pub fn are_told_apart(&self) -> bool {
         self.own_frames != usize::MAX

@@ -1,4 +1,4 @@
-//! The lanes of one destination: which cell the next reservation uses, and what is given back.
+//! The lanes of one destination: choose the next reservation's cell, and count what is given back.
 //!
 //! A lane is free for the next reservation once the switch knows that the previous one has begun, because the
 //! first frame of its burst has left. A burst that was finished before its slots came (it went unsolicited)
@@ -7,7 +7,7 @@
 //!
 //! In counter mode a cell holds its slots until frames use them or the cell's next reservation replaces them.
 //! A cell that may hold unused slots is given back by an RSV with demand 0, which is repeated until
-//! it is answered. The switch gives back what the cell really holds, so this may err on the safe side.
+//! it is answered. The switch gives back the cell's real content, so this may err on the safe side.
 
 use p4rack_wire::Nanos;
 
@@ -64,7 +64,7 @@ impl Lanes {
 
     /// A cell for the next reservation, and when it was next [due](Self::due); `Nanos::MAX` is never.
     pub fn take(&mut self, now: Nanos, clear: bool) -> Option<(u8, Nanos)> {
-        // A reservation replaces what its cell holds. Without clocks nothing else does so soon.
+        // A reservation replaces its cell's content. Without clocks nothing else does so soon.
         let passed = if self.counting || self.free == 0 { self.passed(now).filter(|_| clear) } else { None };
         let mut was_due = Nanos::MAX;
         let cell = match passed {
@@ -219,7 +219,7 @@ mod tests {
         );
     }
 
-    /// With clocks, nothing needs to replace what was reserved, so a lane of its own comes first.
+    /// With clocks, no reservation needs to be replaced, so a lane of its own comes first.
     #[test]
     fn with_clocks_a_free_lane_comes_before_one_that_passed() {
         let mut lanes = Lanes::new(2, false);

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A burst is a count, not a set of frames: the bursts cover the queue's first frames in order, so
-//! frames of one flow leave in the order they came, whichever grant comes first. If flows are told apart,
+//! frames of one flow leave in the order they came, whichever grant comes first. If flows have queues of their own,
 //! frames that no burst covers yet wait by flow ([`Flows`]); they join the queue with the burst that covers them.
 
 use super::algorithm::{Verdict, on_grant};
@@ -27,8 +27,8 @@ use std::collections::VecDeque;
 pub(super) struct Burst {
     /// Cell of its reservation; no other burst of this destination has the same.
     pub cell: u8,
-    /// Number of its newest RSV. Older ones no longer count: the switch has replaced what they reserved, or
-    /// refused this one.
+    /// Number of its newest RSV. Older ones no longer count: the switch has replaced their reservations, or refused
+    /// this one.
     pub id: u32,
     /// When that RSV left; `None` once it is answered.
     pub left_at: Option<Nanos>,
@@ -96,7 +96,7 @@ pub(super) struct Slots {
     pub piece: u64,
 }
 
-/// What the next reservation asks for.
+/// Demand of the next reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// The flow whose turn it is.
@@ -112,10 +112,10 @@ pub(super) struct Wanted {
 pub(super) struct Destination {
     pub mac: MacAddr,
     pub slot: Nanos,
-    /// Frames that bursts cover, and what was left over when a burst's slots were full. If flows are not told apart,
-    /// the others follow.
+    /// Frames that bursts cover, and leftovers of bursts whose slots were full. If all flows share one queue, the other
+    /// frames follow.
     queue: VecDeque<Waiting>,
-    /// The other ones, if flows are told apart.
+    /// The other frames, if flows have queues of their own.
     flows: Flows,
     bursts: VecDeque<Burst>,
     /// The next time at which something is due here; `Nanos::MAX` is never.
@@ -212,7 +212,7 @@ impl Destination {
         first
     }
 
-    /// Recomputes what is due next after a change.
+    /// Recomputes the next due work after a change.
     fn look(&mut self) {
         let mut due = self.leave_at().unwrap_or(Nanos::MAX);
         for burst in &self.bursts {
@@ -237,7 +237,7 @@ impl Destination {
         self.queue.len() + self.flows.len() + self.unscheduled
     }
 
-    /// Of these, frames of flow `number` that no reservation covers; 0 if flows are not told apart.
+    /// Of these, frames of flow `number` that no reservation covers; 0 if all flows share one queue.
     pub fn waiting_of(&self, number: u32) -> usize {
         self.flows.len_of(number)
     }
@@ -318,9 +318,9 @@ impl Destination {
     }
 
     /// Number of frames at the front of the queue that fit into the slots of `burst`, whose turn it is: those
-    /// it was requested for, and short ones that came since. Later bursts then cover what follows. The switch
-    /// counts bytes, so what does not fit, because other bursts took the frames this one was requested for,
-    /// waits for the next burst.
+    /// it was requested for, and short ones that came since. Later bursts then cover the frames behind it. The switch
+    /// counts bytes. Other bursts may have taken the frames that this one was requested for; frames that don't fit wait
+    /// for the next burst.
     pub fn fitting(&mut self, burst: &Burst, slots: Slots) -> u16 {
         let room = u64::from(burst.demand) * slots.bytes / slots.parts.max(1);
         let (mut taken, mut frames) = (0, 0);
@@ -397,8 +397,8 @@ impl Destination {
         self.look();
     }
 
-    /// A burst with an overdue grant, prepared to be requested again as `id`: cell and demand. What became of
-    /// frames sent unsolicited is unknown from now on, so they are sent again, scheduled.
+    /// A burst with an overdue grant, prepared to be requested again as `id`: cell and demand. The fate of frames sent
+    /// unsolicited is unknown from now on, so they are sent again, scheduled.
     pub fn take_overdue(&mut self, now: Nanos, id: u32) -> Option<(u8, u8)> {
         let overdue = self.bursts.iter_mut().find_map(|burst| match burst.state {
             State::Asked { tries, deadline: Some(at) } if at <= now => {

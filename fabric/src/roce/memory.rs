@@ -50,7 +50,7 @@ pub enum Denied {
 /// An atomic operation on a word of eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modify {
-    /// Writes the second word if the first is there.
+    /// Writes the second word if memory holds the first.
     CompareSwap(u64, u64),
     /// Adds, modulo 2^64.
     FetchAdd(u64),
@@ -76,8 +76,8 @@ pub trait Memory: Send {
     fn read(&self, place: Place, into: &mut [u8]) -> Result<(), Denied>;
     /// Writes all of `bytes`.
     fn write(&mut self, place: Place, bytes: &[u8]) -> Result<(), Denied>;
-    /// Modifies a word and returns the old one. Its address is a multiple of 8, its bytes stand as on x86-64: the lowest
-    /// first.
+    /// Modifies a word and returns the old one. Its address is a multiple of 8, and its bytes are in x86-64's order:
+    /// the lowest first.
     fn modify(&mut self, place: Place, modify: Modify) -> Result<u64, Denied>;
 }
 

@@ -9,8 +9,8 @@
 //!                      └─────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! SEND, RDMA WRITE and READ, compare and swap, fetch and add. What the network loses, copies, reorders or corrupts is made
-//! good: requests complete in order, each is executed once. The formats are in [`p4rack_wire::roce`].
+//! SEND, RDMA WRITE and READ, compare and swap, fetch and add. The machines recover from loss, copies, reordering and
+//! corruption: requests complete in order, and each is executed once. The formats are in [`p4rack_wire::roce`].
 
 mod adapter;
 mod config;

@@ -102,7 +102,7 @@ pub enum Refused {
     Unaligned,
     /// The limit of requests in flight and unfetched completions is reached.
     Full,
-    /// The queue pair has failed: set it up anew.
+    /// The queue pair has failed: set it up again.
     Broken,
 }
 

@@ -59,7 +59,7 @@ impl fmt::Debug for Token {
 pub enum Unreserved {
     /// There are no regions, too many, or one without bytes.
     Regions,
-    /// So many bytes are left.
+    /// Too many bytes were requested; this many are left.
     Room(u64),
     /// Domains or addresses are used up.
     Numbers,
@@ -106,7 +106,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Offers it no more. Returns what was offered.
+    /// Offers it no more. Returns the offered regions.
     pub fn remove(&self, memory: &mut Regions) -> Vec<Region> {
         let is_own =
             |memory: &Regions, key| memory.get(key).is_some_and(|region| region.domain == self.domain);

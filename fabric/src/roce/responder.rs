@@ -8,8 +8,8 @@
 //!
 //! Responses leave in order. A READ's payload is read from memory packet by packet as its response leaves, so a long response
 //! occupies no buffer, and a later WRITE may overtake it: the standard promises otherwise only for requests that wait for
-//! the READ's completion. A request that can't be executed is refused with a NAK, and all later ones with the same NAK: the
-//! connection has to be set up anew.
+//! the READ's completion. A request that can't be executed is refused with a NAK, and all later ones with the same NAK:
+//! the connection has to be set up again.
 
 use super::config::{Config, Connection};
 use super::memory::{Access, Denied, Memory, Modify, Place};
@@ -120,8 +120,8 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Maximum waiting responses per READ or atomic operation that a requester may have in flight. A retransmitting requester
-    /// repeats some, and acknowledgements stand between them.
+    /// Maximum waiting responses per READ or atomic operation that a requester may have in flight. A retransmitting
+    /// requester repeats some, and acknowledgements come between them.
     const RESPONSES_PER_READ: usize = 4;
 
     /// A responder that has received nothing. `config` and `connection` have been checked.
@@ -485,7 +485,7 @@ impl Responder {
         true
     }
 
-    /// Starts a frame over `out` and returns where its payload stands.
+    /// Starts a frame over `out` and returns its payload's offset.
     fn begin(
         &self,
         opcode: Opcode,

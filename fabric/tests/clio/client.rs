@@ -8,7 +8,7 @@ use p4rack_wire::clio::{
     AllocBody, FreeBody, Header, Kind, Manage, PAGE_SIZES, PageSize, Rights, Status, VERSION, packet,
 };
 
-/// What a process may have: all pages of all sizes.
+/// Quotas without limits: all pages of all sizes.
 pub const ALL: Quotas = [Quota { reserved: 0, limit: u32::MAX, shared: 0 }; PAGE_SIZES];
 
 /// A request's header. Its id is 0.

@@ -1,4 +1,4 @@
-//! A board that is nothing but a model: memory by page, and what it remembers.
+//! A model of a board: memory by page, and remembered results.
 
 use crate::world::Node;
 use p4rack_fabric::clio::lib::Credentials;
@@ -19,7 +19,7 @@ pub fn credentials(board: usize) -> Credentials {
     Credentials { pid: PID, epoch: EPOCH, token: 0x1234_5678_0000 + board as u64 }
 }
 
-/// What a board does wrong on purpose, in thousandths of packets.
+/// A board's planted faults, in thousandths of packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moods {
     /// It is busy.
@@ -48,7 +48,7 @@ pub struct Board {
     answers: VecDeque<(usize, Vec<u8>)>,
     /// Executions, by kind's number.
     pub executed: BTreeMap<u8, u64>,
-    /// Answers that repeated what was executed before.
+    /// Answers that repeated earlier executions.
     pub repeated: u64,
     pub nacks: u64,
     pub busy: u64,

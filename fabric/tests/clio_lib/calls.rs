@@ -205,7 +205,7 @@ fn sent(client: &mut Client, now: Nanos) -> Option<(u16, Header)> {
     Some((board, packet::parse_intact(&out).unwrap().header))
 }
 
-/// A flipped bit makes an answer look like a NACK: what it answered may have been executed all the same.
+/// A flipped bit makes an answer look like a NACK, although its request may have been executed.
 #[test]
 fn a_damaged_answer_is_no_nack() {
     let mut client = Client::new(config(), &[credentials(0)], 1);

@@ -1,4 +1,5 @@
-//! Whatever the network and the board do: every operation ends, takes effect at most once, and an order explains what was found.
+//! Whatever the network and the board do: every operation ends and takes effect at most once, and some order explains
+//! the results.
 
 use crate::board::Moods;
 use crate::work::{Seen, Setting, run};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SEEDS: u64 = 150;
 
-/// Runs all seeds. Errors: what is wrong with the first one that is.
+/// Runs all seeds. The error describes the first run that failed.
 pub fn all(setting: &Setting) -> Result<Seen, String> {
     let mut seen = Seen::default();
     for seed in 0..SEEDS {

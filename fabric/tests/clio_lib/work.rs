@@ -1,4 +1,4 @@
-//! Threads that read, write and modify words in random order, and whether one order explains what they found.
+//! Threads that read, write and modify words in random order, and a check that one order explains their results.
 
 use crate::board::Moods;
 use crate::real::Real;
@@ -18,7 +18,7 @@ const PAGES: u32 = 4;
 /// Where the words are, in bytes from the first page on: some pages have several, and long ranges cross their edges.
 const WORDS: [u64; 8] = [0, 8, 2_048, 4_088, 4_096, 8_192, 9_000, 12_288];
 
-/// What a run is like.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setting {
     pub faults: Faults,
@@ -30,10 +30,10 @@ pub struct Setting {
     pub forgets_threads: bool,
 }
 
-/// What happened in a run.
+/// Events of a run.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// What no order explains, in words.
+    /// Results that no order explains, in words.
     pub problems: Vec<String>,
     pub unknown: u64,
     pub timeouts: u64,
@@ -171,7 +171,7 @@ fn run_in<B: Node>(mut world: World<B>, seed: u64, setting: &Setting) -> Seen {
     let left = all.iter().filter(|asked| asked.end.is_none()).count();
     seen.problems.extend((left > 0).then(|| format!("seed {seed}: {left} operations do not end")));
     seen.count(&world);
-    // At last, what is there.
+    // At last, the memory's content.
     let mut history = histories(&all);
     for word in WORDS {
         let act = Word::Read(world.boards[0].look(start + word, &mut world.now));

@@ -7,7 +7,7 @@ use p4rack_fabric::common::SplitMix;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// What the network does to packets, in thousandths of them.
+/// The network's faults, in thousandths of packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub lost: u64,
@@ -23,7 +23,7 @@ const JITTER_NS: u64 = 700;
 /// Delay of packets that are late.
 const LATE: Nanos = Nanos(7_000);
 
-/// What a test changes on a packet's way, to plant a mistake.
+/// Changes a packet on its way, to plant a mistake.
 pub type Tamper = fn(bytes: &mut Vec<u8>, to_board: bool);
 
 /// A board: the model, or the real one.
@@ -39,7 +39,7 @@ pub trait Node {
     fn allocate(&mut self, pages: u32, now: &mut Nanos) -> u64;
     /// A word of memory.
     fn look(&mut self, address: u64, now: &mut Nanos) -> u64;
-    /// Answers that repeated what was executed before, and NACKs.
+    /// Answers that repeated earlier executions, and NACKs.
     fn counts(&self) -> [u64; 2];
 }
 
@@ -166,7 +166,7 @@ impl<B: Node> World<B> {
         }
     }
 
-    /// Sends what boards and clients have to send, and delivers what has ended: client, tag and end.
+    /// Sends the packets of boards and clients, and delivers results: client, tag and end.
     fn turn(&mut self, ended: &mut dyn FnMut(usize, u64, Ended)) {
         for board in 0..self.boards.len() {
             if self.boards[board].next_call().is_some_and(|at| at <= self.now) {

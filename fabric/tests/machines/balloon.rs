@@ -48,7 +48,7 @@ impl Rig for Service {
     type Machine = Balloon;
     type Mail = (u16, Answer);
     const NAME: &'static str = "balloon";
-    /// It asks the memory nodes again and again whether they are there.
+    /// It probes the memory nodes forever.
     const RESTS: bool = false;
 
     fn machine(&mut self) -> &mut Balloon {

@@ -1,4 +1,4 @@
-//! A driver that holds a machine to what `Machine` promises.
+//! A driver that checks a machine's promises as `Machine` states them.
 
 use p4rack_fabric::Machine;
 use p4rack_fabric::common::SplitMix;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// An answer arrives this long after what it answers.
+/// An answer arrives this long after its request.
 const DELAY: Nanos = Nanos(1_000);
 /// Polls of a turn at most.
 const POLLS_MAX: usize = 20_000;
@@ -16,7 +16,7 @@ const TURNS_MAX: usize = 4;
 /// A machine that may rest does so after this.
 const LONG: Nanos = Nanos::from_secs(60);
 
-/// A machine, what is asked of it, and what answers it.
+/// A machine, its inputs, and the peers that answer it.
 pub trait Rig {
     type Machine: Machine<Buffer: Debug + Default, Sent: Debug>;
     /// Something on its way to the machine.
@@ -24,13 +24,13 @@ pub trait Rig {
     const NAME: &'static str;
     /// Whether things get lost on their way to the others.
     const LOSES: bool = true;
-    /// Whether there is an end of what it does if nothing is asked any more.
+    /// Whether the machine comes to rest when no more requests come.
     const RESTS: bool = true;
 
     fn machine(&mut self) -> &mut Self::Machine;
     /// Asks something of the machine. The others' messages for it are returned.
     fn ask(&mut self, what: u8, now: Nanos) -> Vec<Self::Mail>;
-    /// What the others return for something that the machine has sent.
+    /// The peers' answers to a message of the machine.
     fn answer(
         &mut self,
         sent: <Self::Machine as Machine>::Sent,
@@ -42,7 +42,7 @@ pub trait Rig {
     fn collect(&mut self, now: Nanos);
 }
 
-/// What a driver does.
+/// A driver's step.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// It asks something of the machine.
@@ -154,7 +154,7 @@ impl<R: Rig> Driver<R> {
         Ok(())
     }
 
-    /// Lets the machine do what is due, until its next call is later.
+    /// Runs the machine's due work, until its next call is later.
     fn turn(&mut self) -> Result<(), String> {
         for _ in 0..TURNS_MAX {
             let machine = self.rig.machine();

@@ -1,4 +1,4 @@
-//! What `HostMachine` promises its drivers, of the machines of all schemes of frames.
+//! The promises of `HostMachine` to its drivers, for the machines of all frame schemes.
 
 use super::driver::Rig;
 
@@ -68,7 +68,7 @@ fn grant(frame: &[u8]) -> Option<Vec<u8>> {
     Some(grant)
 }
 
-/// An endpoint and a switch that grants what it asks for.
+/// An endpoint and a switch that grants its requests.
 pub struct Frames(Endpoint);
 
 impl Frames {
@@ -158,8 +158,8 @@ impl Host {
 }
 
 proptest! {
-    /// Drivers that wake when told, and those that wake at other times as well, see the same; each frame waits, has left or
-    /// was dropped and counted; what waits is bounded, and in the end nothing does.
+    /// Drivers that wake only when due and drivers that also wake at other times see the same; each frame waits, has
+    /// left or was dropped and counted; queues are bounded, and empty in the end.
     #[test]
     fn a_driver_may_call_whenever_it_likes(steps in proptest::collection::vec(step(), 1..60), seed: u64) {
         for config in configs() {
@@ -200,7 +200,7 @@ proptest! {
     }
 }
 
-/// What the link brings for the application comes out either way, as it came in, and is counted; what is not for it does not.
+/// Frames for the application come out unchanged and are counted, with either driver; other frames don't come out.
 #[test]
 fn frames_reach_the_application_either_way() {
     for config in configs() {

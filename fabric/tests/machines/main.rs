@@ -1,4 +1,4 @@
-//! What `Machine` and `HostMachine` promise their drivers, of every machine.
+//! The promises of `Machine` and `HostMachine` to their drivers, for every machine.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +23,8 @@ fn hold<R: Rig>(rig: impl Fn() -> R, steps: &[Step]) -> Result<(), TestCaseError
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Drivers that wake when told, and those that wake and poll at other times as well, get the same from every machine.
+    /// Drivers that wake only when due and drivers that also wake and poll at other times get the same from every
+    /// machine.
     #[test]
     fn every_machine_keeps_to_the_order_of_calls(steps in proptest::collection::vec(driver::step(), 1..40)) {
         for config in frames::configs() {

@@ -44,7 +44,8 @@ pub fn ask(node: &mut compute::Node, what: u8, now: Nanos) {
     let _ = node.handle_request(MEMORY, KEY, 8 * u64::from(what), request, now);
 }
 
-/// What a switch makes of a message: a notification becomes a grant, and a request gets the time for its answer.
+/// A message as the switch forwards it: a notification becomes a grant, and a request gets the time for its
+/// answer.
 fn switched(message: &[u8]) -> Vec<u8> {
     let mut message = message.to_vec();
     match Kind::of(message[0]).unwrap() {
@@ -127,7 +128,7 @@ impl Memory {
         Memory { machine: memory(), other: compute() }
     }
 
-    /// What the compute node sends; the switch grants its writes immediately.
+    /// Messages that the compute node sends; the switch grants its writes immediately.
     fn asked(&mut self, now: Nanos) -> Vec<Vec<u8>> {
         let mut mail = Vec::new();
         loop {
@@ -356,7 +357,7 @@ impl Rig for Engine {
     type Machine = cowbird::Engine;
     type Mail = (u32, Outcome);
     const NAME: &'static str = "engine";
-    // Adapters repeat what is lost, and outcomes come in order.
+    // Adapters repeat lost packets, and outcomes come in order.
     const LOSES: bool = false;
     // It looks at rings as long as they are served.
     const RESTS: bool = false;

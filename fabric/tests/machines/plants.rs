@@ -19,7 +19,7 @@ enum Plant {
     SecondPoll,
     /// It sends before the time that it has named.
     TooEarly,
-    /// What it sends depends on how often it was polled.
+    /// Its output depends on how often it was polled.
     CountsPolls,
 }
 

@@ -1,4 +1,4 @@
-//! Queue pairs beside each other: their domains, what goes with them, and what an adapter counts.
+//! Several queue pairs of an adapter: their domains, their removal, and the adapter's counters.
 
 use crate::network::{DOMAIN, KEY, QPN, READ_ONLY, READ_ONLY_START, START, connection};
 use crate::network::{Faults, Network};
@@ -34,7 +34,7 @@ fn read(key: u32, address: u64) -> Request {
     Request::Read { key, address, bytes: 8 }
 }
 
-/// Carries frames both ways until there are none, and returns what ended at adapter 0.
+/// Carries frames both ways until there are none, and returns completions at adapter 0.
 fn settle(network: &mut Network) -> Vec<(u32, Completion)> {
     let (mut frame, mut moved) = (Vec::new(), true);
     while std::mem::take(&mut moved) {
@@ -75,7 +75,7 @@ fn the_queue_pairs_of_a_domain_go_and_no_others() {
     assert_eq!(network.adapters[0].requester_counters().packets_out, asked.packets_out + 2);
 }
 
-/// What one queue pair completed is there after another one has gone.
+/// A queue pair's completions survive the removal of another one.
 #[test]
 fn a_queue_pair_takes_its_own_completions_with_it_alone() {
     let mut network = network(Config::default());
@@ -159,7 +159,8 @@ fn forge(opcode: Opcode, nth: u32, ack_request: bool, extension: &Extension, pay
     frame
 }
 
-/// What waits at adapter 1: how far behind the beginning, the opcode, and the syndrome if there is one.
+/// Frames that wait at adapter 1: distance from the first sequence number, opcode, and syndrome if there is
+/// one.
 fn answers(network: &mut Network) -> Vec<(u32, Opcode, Option<Syndrome>)> {
     let mut out = Vec::new();
     let next = || {
@@ -178,7 +179,7 @@ fn rdma(key: u32, address: u64, bytes: u32) -> Extension {
     Extension::Rdma(Reth { address, key, bytes }, None)
 }
 
-/// Everything that a responder counts, and what it answers.
+/// All counters of a responder, with its answers.
 #[test]
 fn a_responder_counts_everything_once() {
     use Opcode::{Acknowledge, FetchAdd, ReadRequest, ReadResponseOnly, SendOnly, WriteOnly};
@@ -222,7 +223,8 @@ fn a_responder_counts_everything_once() {
     let gap = Some(Syndrome::Nak(Nak::Sequence));
     assert_eq!(answered[2..], [(5, Acknowledge, gap), (5, Acknowledge, ack)], "a gap, and then it came");
 
-    // The second half is not in the region: not even the first half leaves. Who goes on gets the same answer.
+    // The second half lies outside of the region, so not even the first half leaves. Later requests get the
+    // same answer.
     let node = &mut network.adapters[1];
     let end = READ_ONLY_START + 16_384;
     node.handle_link(
@@ -282,7 +284,8 @@ fn messages_are_as_long_as_they_may_be() {
     }
 }
 
-/// A place and what follows it, in the same domain and under the same key, also round the last address.
+/// A place and the bytes behind it, in the same domain and under the same key, also around the last
+/// address.
 #[test]
 fn a_region_is_checked_to_its_last_byte() {
     use p4rack_fabric::roce::{Access, Denied, Memory};

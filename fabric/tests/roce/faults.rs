@@ -1,4 +1,5 @@
-//! Whatever the network does to frames: requests complete in order, each is executed once, and what was written is there.
+//! Whatever the network does to frames: requests complete in order, each is executed once, and written data is in
+//! memory.
 
 use crate::network::{BYTES, Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, pattern};
 use p4rack_fabric::roce::{Adapter, Completion, Config, Outcome, Received, Regions, Request};
@@ -11,7 +12,8 @@ const WORDS: u64 = 4;
 const SEEDS: u64 = 300;
 const REQUESTS: usize = 60;
 
-/// What node 1 should hold and what node 0 should be told, if requests are done one after the other.
+/// The memory that node 1 should hold and the outcomes that node 0 should get, if requests are done one after the
+/// other.
 #[derive(Default)]
 struct Model {
     memory: Vec<u8>,
@@ -28,7 +30,7 @@ impl Model {
         Outcome::Word(old)
     }
 
-    /// What a request should do.
+    /// Executes a request on the model.
     fn execute(&mut self, request: &Request) -> Outcome {
         match request {
             Request::Send { bytes, immediate } => {
@@ -99,7 +101,7 @@ fn config(network: &mut Network) -> Config {
     }
 }
 
-/// What the two ends counted, over all seeds: a fault that never happened would test nothing.
+/// Both ends' counters over all seeds: a fault that never happened would test nothing.
 #[derive(Debug, Default)]
 struct Seen {
     repeated: u64,

@@ -25,7 +25,7 @@ pub const BYTES: usize = 16_384;
 /// Protection domain of the connection.
 pub const DOMAIN: u32 = 5;
 
-/// What the network does to frames, in thousandths of them.
+/// The network's faults, in thousandths of frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub lost: u64,
@@ -127,7 +127,7 @@ impl Network {
         }
     }
 
-    /// Sends what the adapters have to send and fetches what ended.
+    /// Sends the adapters' frames and fetches their completions.
     pub fn poll(&mut self) {
         let mut frame = Vec::new();
         for node in 0..2 {

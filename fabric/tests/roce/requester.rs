@@ -1,4 +1,4 @@
-//! What a requester makes of answers and of time, packet by packet.
+//! A requester's reaction to answers and timeouts, packet by packet.
 
 use crate::network::{Faults, KEY, Network, QPN, START, connection};
 use p4rack_fabric::Machine as _;
@@ -42,7 +42,7 @@ fn patience_starts_anew_with_every_acknowledgement() {
     assert_eq!(network.adapters[0].requester(QPN).unwrap().counters().timeouts, 4);
 }
 
-/// What waits behind a request that fails fails with it, and is counted.
+/// Requests behind a failed one fail with it, and are counted.
 #[test]
 fn requests_behind_one_that_fails_fail_too() {
     let config = Config { in_flight_max: 1, retries_max: 0, ..Config::default() };

@@ -34,7 +34,7 @@ fn forge(opcode: Opcode, psn: u32, extension: &Extension, payload: &[u8]) -> Vec
     frame
 }
 
-/// What node 1 answers to a frame.
+/// Node 1's answers to a frame.
 fn answers(network: &mut Network, frame: &[u8]) -> Vec<(Opcode, u32, Option<Syndrome>)> {
     network.adapters[1].handle_link(frame, Nanos::ZERO, Nanos::ZERO);
     let (mut out, mut answers) = (Vec::new(), Vec::new());
@@ -115,8 +115,8 @@ fn an_operation_needs_its_own_right() {
     }
 }
 
-/// A READ that was executed is answered again, as far as it was executed and is still permitted: what a copy asks for beyond that
-/// was never checked.
+/// A READ that was executed is answered again, as far as it was executed and is still permitted: the rest of a copy's
+/// range was never checked.
 #[test]
 fn a_repeated_read_gets_no_more_than_was_executed() {
     let first = connection(0).send_psn;
@@ -407,8 +407,8 @@ fn parameters_that_make_no_sense_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Packets with any opcode, numbers and sizes: nothing outside the region that may be written changes, and what
-    /// waits stays within its limits.
+    /// Packets with any opcode, numbers and sizes: only the writable region changes, and queues stay within their
+    /// limits.
     #[test]
     fn no_packets_make_an_adapter_panic(
         packets in prop::collection::vec((0..22u8, -3..40i32, 0..4u32, 0..70u64, 0..3_000u32, 0..1_030usize, any::<bool>()), 0..60),

@@ -35,7 +35,7 @@ fn frames() -> Vec<Vec<u8>> {
     one.ask(Request::CompareSwap { key: KEY, address: START, compare: 0, swap: 1 });
     one.ask(Request::FetchAdd { key: KEY, address: START, add: 2 });
     one.settle();
-    // Nobody has posted a receive; then a packet is lost before the next one.
+    // No receive is posted; then a packet is lost before the next one.
     one.ask(Request::Send { bytes: vec![1], immediate: None });
     one.step();
     one.adapters[1].handle_receive(QPN, 16).unwrap();
@@ -71,7 +71,7 @@ fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     capture.bytes().to_vec()
 }
 
-/// The iCRC bit by bit, as the standard's text has it.
+/// The iCRC bit by bit, as in the standard's text.
 fn icrc(frame: &[u8]) -> u32 {
     let mut packet = frame[14..frame.len() - 4].to_vec();
     for at in [1, 8, 10, 11, 26, 27, 32] {

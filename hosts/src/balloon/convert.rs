@@ -11,7 +11,7 @@ use p4rack_p4rt::p4rack::balloon::v1::{self, answer, ask_request, command, not_g
 use p4rack_wire::Nanos;
 use prost::Message as _;
 
-/// What is wrong with a message.
+/// Description of a message's error.
 pub(super) type Wrong = String;
 
 pub(super) fn extent_of(field: &str, extent: Option<v1::Extent>) -> Result<Extent, Wrong> {
@@ -65,7 +65,8 @@ pub(super) fn access(granted: &Granted) -> Option<Access> {
     Access::new(&v1::Access { of: Some(of) }.encode_to_vec())
 }
 
-/// Rights to an extent of this many bytes, from what its holder was given. Errors: that is something else.
+/// Rights to an extent of this many bytes, decoded from its holder's access. Errors: that is something
+/// else.
 pub fn granted(access: &[u8], bytes: u64) -> Result<Granted, String> {
     let access = v1::Access::decode(access).map_err(|error| format!("access: {error}"))?;
     match access.of.ok_or("access has neither process nor region")? {

@@ -45,8 +45,8 @@ enum Failure {
 }
 
 impl Failure {
-    /// Whether the same request may succeed later. Copies have no second effect, so what fails on the way is repeated; a verdict of the
-    /// service is not.
+    /// Whether the same request may succeed later. Copies have no second effect, so calls that fail on the way are
+    /// repeated; a verdict of the service is final.
     fn may_pass(&self) -> bool {
         let Failure::Refused(status) = self else { return true };
         match status.code() {
@@ -59,7 +59,7 @@ impl Failure {
             | Code::DeadlineExceeded
             | Code::Internal
             | Code::Unknown => true,
-            // What the service has decided, and what it does not understand.
+            // Decisions of the service, and requests that it does not understand.
             Code::Ok
             | Code::InvalidArgument
             | Code::NotFound
@@ -217,7 +217,7 @@ impl Tenancy {
         let tried = tokio::time::timeout(left, self.try_once(request)).await;
         let tried = tried.unwrap_or(Err(Failure::Silent));
         if tried.as_ref().is_err_and(Failure::may_pass) {
-            // The next try connects anew.
+            // The next try connects again.
             self.client = None;
         }
         tried
@@ -235,8 +235,8 @@ impl Tenancy {
         Ok(response.into_inner())
     }
 
-    /// Holds for another lease what is held. Returns all of it, each with the set-up service of its memory node; extents that are missing
-    /// are lost. Errors: the session has ended, or the service can't be reached.
+    /// Renews the lease of all held extents. Returns them all, each with the set-up service of its memory node;
+    /// extents that are missing are lost. Errors: the session has ended, or the service can't be reached.
     pub async fn renew(&mut self) -> Result<Vec<(Lent, String)>, LeaseError> {
         let response = self.ask_for_lease(Ask::Renew).await?;
         response.lent.into_iter().map(|lent| self.sense(convert::lent_of(lent))).collect()
@@ -345,8 +345,8 @@ async fn page(
     listed.map(tonic::Response::into_inner).map_err(|status| server.refused(&status))
 }
 
-/// Ends the session of a compute node, as its operator does: what it holds is fenced. Returns how many extents it held. Errors: the
-/// service can't be reached, or the compute node has no session.
+/// Ends the session of a compute node for its operator: its extents are fenced. Returns how many extents it held.
+/// Errors: the service can't be reached, or the compute node has no session.
 pub async fn release(server: &Server, holder: u32) -> Result<usize, SetupError> {
     let listed = list(server).await?;
     let found = listed.holders.iter().find(|facts| facts.session.holder == holder);

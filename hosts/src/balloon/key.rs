@@ -40,7 +40,7 @@ pub enum KeyError {
     },
 }
 
-/// What to do about a file that can't be read.
+/// Advice for a file that can't be read.
 fn help(path: &Path, error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => {
@@ -63,7 +63,7 @@ impl Key {
         (BYTES_MIN..=BYTES_MAX).contains(&bytes.len()).then(|| Key(bytes.into()))
     }
 
-    /// Reads a key from a file, all of whose bytes count.
+    /// Reads a key from a file; all bytes of the file count.
     pub fn read(path: &Path) -> Result<Key, KeyError> {
         let read = || {
             let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! What the service's commands ask of any memory that is lent.
+//! Operations on lent memory of any kind, as the service's commands need them.
 
 use p4rack_fabric::balloon::{Answer, Command};
 use tonic::Status;

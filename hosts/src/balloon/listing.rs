@@ -24,7 +24,7 @@ pub struct Listed {
     pub holders: Vec<HolderFacts>,
     /// The extents that are not free, by memory node and start. Pages are of different times: an extent may have come or gone between.
     pub extents: Vec<ExtentFacts>,
-    /// What the service has counted, by name.
+    /// The service's counters, by name.
     pub counters: Vec<(String, u64)>,
 }
 
@@ -35,14 +35,14 @@ pub enum Phase {
     Starting,
     /// It lends.
     Serving,
-    /// It lends nothing any more, for this reason.
+    /// It has stopped lending, for this reason.
     Ended(String),
 }
 
 /// A memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedNode {
-    /// What the service knows of it.
+    /// The service's record of it.
     pub facts: NodeFacts,
     /// Its set-up service, HOST:PORT.
     pub addr: String,
@@ -50,7 +50,7 @@ pub struct ListedNode {
     pub failure: Option<String>,
 }
 
-/// What the driver of a service adds to a list.
+/// The driver's part of a service's listing.
 pub(super) struct Driven<'a> {
     /// Addresses and failures, by number of the memory node.
     pub(super) addrs: &'a [String],

@@ -7,10 +7,11 @@
 //!
 //! The service does not look into the rights that a memory node gives, so a balloon may have nodes of both kinds.
 //!
-//! On a board, an extent is a process with frames that are kept for it. Its holder has the token. To fence the extent ends the process: no
-//! packet with its token is taken any more. The extent is zeroed when the board has freed all frames of the process, since a board zeroes each frame
-//! before another page gets it. In an RDMA pool, an extent is a [reservation](p4rack_fabric::balloon::OnPool) that no connection ends. In
-//! both, the place of an extent is one in the balloon's accounts: frames and regions are any.
+//! On a board, an extent is a process with frames that are kept for it. Its holder has the token. To fence the extent
+//! ends the process: packets with its token are refused from then on. The extent is zeroed when the board has freed all
+//! frames of the process, since a board zeroes each frame before another page gets it. In an RDMA pool, an extent is a
+//! [reservation](p4rack_fabric::balloon::OnPool) that no connection ends. In both, the place of an extent is one in the
+//! balloon's accounts: frames and regions are any.
 
 mod board;
 mod convert;

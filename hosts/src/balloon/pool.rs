@@ -29,7 +29,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the holder of an extent is given.
+/// The access that an extent's holder gets.
 fn access(token: &Token, reservation: &Reservation) -> Option<Access> {
     let offer = reservation.offers.first()?;
     let (token, key) = (*token, offer.key);

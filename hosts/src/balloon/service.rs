@@ -75,7 +75,7 @@ pub struct Service {
     end: watch::Receiver<Option<String>>,
 }
 
-/// What drives the machine.
+/// Drives the machine.
 struct Driver {
     machine: Balloon,
     inputs: mpsc::Receiver<Input>,
@@ -145,7 +145,7 @@ impl Service {
     }
 }
 
-/// Carries commands to a memory node, and its answers back. What fails is lost: the machine sends it again.
+/// Carries commands to a memory node, and its answers back. A failed call counts as lost: the machine sends it again.
 async fn carry(
     number: u16,
     server: Server,
@@ -162,7 +162,7 @@ async fn carry(
                 tracing::debug!(node = number, addr = server.addr, why, "a command is lost");
                 client = None;
                 let mut lost = 1;
-                // What waits is as old, and will be sent again.
+                // Waiting commands are as old, and will be sent again.
                 while commands.try_recv().is_ok() {
                     lost += 1;
                 }
@@ -260,7 +260,7 @@ impl Driver {
         }
     }
 
-    /// Why the service has ended, and what to do.
+    /// Why the service has ended, with advice.
     fn reason(&self, end: End) -> String {
         match end {
             End::Superseded(term) => format!(
@@ -298,7 +298,7 @@ fn check_holder(caller: &Caller, holder: u32) -> Result<(), Status> {
         Some(false) => Err(Status::permission_denied(format!(
             "the caller's certificate is not that of compute node {holder}: it needs the subjectAltName DNS:{name}"
         ))),
-        // Without certificates, a caller can't be told from others.
+        // Without certificates, callers can't be identified.
         Some(true) | None => Ok(()),
     }
 }

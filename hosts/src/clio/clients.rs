@@ -44,7 +44,7 @@ impl Host {
     pub(super) fn begin(&mut self, bytes: u64, bounds: Bounds) -> Result<(Credentials, Range), BoardError> {
         let pages = |bytes| u32::try_from(self.page.pages(bytes)).unwrap_or(u32::MAX);
         let mut quotas: Quotas = [Quota::default(); PAGE_SIZES];
-        // Of other page sizes, each process may allocate what there is.
+        // Of other page sizes, each process may allocate all pages.
         for pool in &self.board.config().pools {
             quotas[pool.size as usize] = Quota { reserved: 0, limit: pool.frames, shared: 0 };
         }

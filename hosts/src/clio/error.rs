@@ -14,7 +14,7 @@ pub enum ClioError {
     /// A system call failed.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// The board violates the protocol, or lacks what is asked for.
+    /// The board violates the protocol, or lacks the requested resources.
     #[error("{0}")]
     Broken(String),
 }

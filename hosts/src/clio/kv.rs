@@ -23,7 +23,7 @@ const TURN: Nanos = Nanos::from_secs(1);
 /// Time between attempts to get places for long values.
 const RENEWAL: Nanos = Nanos::from_millis(20);
 
-/// What a client of a store needs room for.
+/// Sizes for which a client of a store needs room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvShape {
     /// Maximum bytes of a value that is read, at most 64 KB.
@@ -38,11 +38,11 @@ pub struct KvShape {
 /// A request to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvRequest<'a> {
-    /// Adds a key with its value. Ends as [`Exists`](KvOutcome::Exists) if it is there already.
+    /// Adds a key with its value. Ends as [`Exists`](KvOutcome::Exists) if it exists already.
     Create(&'a [u8], &'a [u8]),
     /// Returns the value of a key.
     Get(&'a [u8]),
-    /// Changes the value of a key that is there.
+    /// Changes the value of an existing key.
     Update(&'a [u8], &'a [u8]),
     /// Creates or updates a key.
     Put(&'a [u8], &'a [u8]),
@@ -111,7 +111,7 @@ pub enum KvOutcome<'a> {
     Versioned(u64, &'a [u8]),
     /// There is no such key, or it has another version.
     NotFound,
-    /// The key is there already.
+    /// The key exists already.
     Exists,
     /// No answer to any attempt: it was executed once, will be, or never is.
     Unknown,
@@ -252,7 +252,7 @@ impl Kv {
         })
     }
 
-    /// What it has room for.
+    /// The sizes for which it has room.
     pub fn shape(&self) -> KvShape {
         self.shape
     }
@@ -359,7 +359,7 @@ impl Kv {
         if is_whole || self.under_way() > 0 || clock::now() < self.renews_at {
             return Ok(());
         }
-        // The former process ends first: its memory may be all that there is for this client.
+        // The former process ends first: its memory may be all that this client can get.
         if self.lost > 0 {
             self.session = Session::open(&self.server, 0, self.patience)?;
             (self.lost, self.staging) = (0, None);
@@ -394,12 +394,12 @@ impl Kv {
         self.wait(KvRequest::Put(key, value), |_| ()).map(|_| ())
     }
 
-    /// Changes the value of a key, and waits for the end. Returns whether the key is there.
+    /// Changes the value of a key, and waits for the end. Returns whether the key exists.
     pub fn update(&mut self, key: &[u8], value: &[u8]) -> Result<bool, KvError> {
         Ok(self.wait(KvRequest::Update(key, value), |_| ())? == Ended::Done)
     }
 
-    /// Removes a key, and waits for the end. Returns whether it was there.
+    /// Removes a key, and waits for the end. Returns whether it existed.
     pub fn delete(&mut self, key: &[u8]) -> Result<bool, KvError> {
         Ok(self.wait(KvRequest::Delete(key), |_| ())? == Ended::Done)
     }

@@ -82,7 +82,8 @@ impl Link {
         }
     }
 
-    /// Sends what the windows permit. What a full socket does not take is lost, and sent again after TIMEOUT.
+    /// Sends packets as the windows permit. Packets that a full socket does not take are lost, and sent again after
+    /// TIMEOUT.
     fn send(&mut self) -> Result<(), ClioError> {
         let now = clock::now();
         while self.client.poll_link(now, &mut self.out).is_some() {

@@ -31,7 +31,7 @@ impl LongCalls {
         self.packet_at = now;
     }
 
-    /// A slice ran from `began` until `now`. One in a quiet time owes others nothing for what was before.
+    /// A slice ran from `began` until `now`. A call in a quiet time owes others nothing for earlier calls.
     pub fn ran(&mut self, began: Nanos, now: Nanos) {
         let others = Nanos(now.saturating_sub(began).0.saturating_mul(OTHERS));
         let is_quiet = began >= self.packet_at.saturating_add(QUIET);
@@ -76,7 +76,7 @@ mod tests {
     fn long_calls_have_a_tenth_while_packets_come_and_all_of_the_time_otherwise() {
         const NEVER: u64 = 10_000_000;
         for slice_us in [1, 40, 700] {
-            // What was before makes no difference.
+            // Earlier calls make no difference.
             for before_us in [&[][..], &[NEVER], &[2_000], &[50, 2_000]] {
                 let share = ran_us(slice_us, &[before_us, &[50]].concat());
                 assert!((99_000..=101_000).contains(&share), "{slice_us} {before_us:?}: {share}");

@@ -73,7 +73,7 @@ pub fn client_config(patience: Patience, memory: Nanos, mtu_bytes: u32) -> lib::
         busy_wait: us(50),
         base: us(100),
         queueing: patience.target_delay,
-        // What a socket's buffer holds.
+        // As many packets as a socket's buffer holds.
         cwnd_max: 64,
         ..lib::Config::default()
     }

@@ -17,7 +17,8 @@ pub(super) struct Named {
     pub credentials: Credentials,
     /// Bytes of its module, and of its own memory.
     pub bytes: [u64; 2],
-    /// The tenant that has loaded it, and what that counts for: offloads and bytes. `None`: it is the board's own.
+    /// The tenant that has loaded it, with its shares for this: of offloads and of bytes. `None`: it is the
+    /// board's own.
     pub owner: Option<(Tenant, [Share<Tenant>; 2])>,
 }
 

@@ -39,7 +39,7 @@ const CALLS_TIME: Nanos = Nanos::from_micros(100);
 const CALL_READ_BYTES: u64 = 512 << 10;
 /// Bytes of a store for each of its buckets.
 const BUCKET_BYTES: u64 = 128;
-/// One part of so many of the board's bytes may be shared with the process that is offered to all.
+/// At most 1/`TO_ALL_SHARED` of the board's bytes may be shared with the process that is offered to all.
 const TO_ALL_SHARED: u64 = 8;
 /// Number of the server as a client. Those of others are larger.
 const OWN_NUMBER: u32 = 0;
@@ -66,12 +66,12 @@ pub struct Bounds {
     pub shared: u64,
 }
 
-/// What a board offers to clients.
+/// A board's offer to clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     /// The process whose memory is offered to all, and its range.
     pub to_all: (Credentials, Range),
-    /// What that process may have.
+    /// Limits of that process.
     pub bounds: Bounds,
     /// Size of the pages of ranges.
     pub page: PageSize,
@@ -145,7 +145,7 @@ pub struct Server {
     socket_number: usize,
     commands: Commands<Host>,
     commands_number: usize,
-    /// The last batch was full, or calls wait: there is more to do.
+    /// The last batch was full, or calls wait.
     more: bool,
     /// Bytes of the range that is offered to all.
     bytes: u64,
@@ -228,10 +228,10 @@ impl Server {
         })
     }
 
-    /// Begins the process whose memory is offered to all. Returns what the set-up service offers.
+    /// Begins the process whose memory is offered to all. Returns the set-up service's offer.
     pub fn offer(&mut self) -> Result<Offer, BoardError> {
         // It may allocate as much again: frames are taken at the first access.
-        // What clients share with it stays when they end, as what they allocate does.
+        // Ranges that clients share with it stay when they end, as do their allocations in it.
         let shared = self.bytes.div_ceil(TO_ALL_SHARED);
         let bounds = Bounds { reserved: 0, limit: self.bytes.saturating_mul(2), shared };
         let to_all = self.host.begin(self.bytes, bounds)?;
@@ -337,7 +337,7 @@ impl Host {
         Ok(true)
     }
 
-    /// Does what is due of the slow path.
+    /// Runs due work of the slow path.
     fn go_on(&mut self) {
         let now = clock::now();
         if self.board.next_timeout().is_some_and(|due| due <= now) {
@@ -373,7 +373,7 @@ impl Host {
         }
     }
 
-    /// Sends what waits. Answers to the server itself go to `own`.
+    /// Sends waiting packets. Answers to the server itself go to `own`.
     fn send(&mut self, mut own: Option<&mut Client>) {
         let now = clock::now();
         while let Some(sent) = self.board.poll_link(now, &mut self.out) {

@@ -28,7 +28,7 @@ const RANGES_MAX: usize = 256;
 /// Tenants among which processes are shared by default.
 const TENANTS: u64 = 8;
 
-/// What a process of a client's own may have, and what it holds of the tenant's part.
+/// Limits of a client's own process, and its shares of the tenant's part.
 type Reserved = (Bounds, Vec<Share<Tenant>>);
 
 /// The set-up service of a board.
@@ -67,7 +67,7 @@ impl Service {
         self.0.desk.clone()
     }
 
-    /// The board, and what it offers.
+    /// The board, and its offer.
     pub(crate) fn board(&self) -> (Handle<Host>, Offer) {
         (self.0.handle.clone(), self.0.offer)
     }
@@ -98,7 +98,8 @@ impl Shared {
         })
     }
 
-    /// What the process of a client's own may have, and what that counts for; `None` if it joins the one that is offered to all.
+    /// Limits of a client's own process, and the shares that this takes; `None` if it joins the one that is offered to
+    /// all.
     fn bounds(&self, tenant: &Tenant, request: AttachRequest) -> Result<Option<Reserved>, Status> {
         let AttachRequest { reserve_bytes: reserved, limit_bytes, share_limit_bytes } = request;
         if reserved == 0 {
@@ -126,12 +127,13 @@ impl Shared {
         let reserved = whole(reserved);
         let processes = self.processes.take(tenant, 1).map_err(full)?;
         let bytes = self.bytes.take(tenant, reserved).map_err(full)?;
-        // Without a limit, as many as are reserved, or what is left.
+        // Without a limit, as many as are reserved, or the rest.
         let more = match limit_bytes {
             Some(limit) => self.more.take(tenant, whole(limit).saturating_sub(reserved)).map_err(full)?,
             None => self.more.take_up_to(tenant, reserved),
         };
-        // What others share stays when they end. So a process takes something only if its client says so.
+        // Ranges that others share with it stay when they end. So a process takes something only if its client says
+        // so.
         let shared = self.shared.take(tenant, whole(share_limit_bytes.unwrap_or(0))).map_err(full)?;
         let limit = reserved + more.count() / page.bytes() * page.bytes();
         let bounds = Bounds { reserved, limit, shared: shared.count() };

@@ -66,8 +66,9 @@ impl Session {
         Session::open_as(server, Wanted::bytes(reserve_bytes), None, patience)
     }
 
-    /// A client of what it asks for. With `thread`, it has this number in [lock words](p4rack_wire::clio::lock_word) instead of the one
-    /// that the board gives it, so that a later client may release a lock. The board gives no client a number from 61,440 on.
+    /// A client with the resources that it requests. With `thread`, it has this number in [lock
+    /// words](p4rack_wire::clio::lock_word) instead of the one that the board gives it, so that a later client may
+    /// release a lock. The board gives no client a number from 61,440 on.
     pub fn open_as(
         server: &Server,
         wanted: Wanted,

@@ -13,15 +13,16 @@ use std::ops::RangeInclusive;
 /// Data bytes that the longest packet may have: a datagram has room for no more.
 const MTU_BYTES: RangeInclusive<u32> = 64..=65_000;
 
-/// Times for which a board may remember what it has executed: clients take their TIMEOUT from it.
+/// Times for which a board may remember executed requests: clients derive their TIMEOUT from it.
 const MEMORY_NS: RangeInclusive<u64> = 1_000_000..=3_600_000_000_000;
 
-/// What a client asks a board for.
+/// A client's request to a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Bytes of the range of a process of its own; 0: it joins the process whose memory is offered to all, and the rest is `None`.
     pub reserve_bytes: u64,
-    /// Bytes that the process may have allocated, the range included; `None`: twice as many as are reserved, or what the board has left.
+    /// Bytes that the process may have allocated, the range included; `None`: twice as many as are reserved, or all
+    /// bytes that the board has left.
     pub limit_bytes: Option<u64>,
     /// Bytes that other processes may share with it beside those; `None`: none.
     pub share_limit_bytes: Option<u64>,
@@ -55,7 +56,7 @@ pub struct Attached {
     pub page_size: PageSize,
     /// Data bytes of the longest packet.
     pub mtu_bytes: u32,
-    /// How long the board remembers what it has executed.
+    /// How long the board remembers executed requests.
     pub memory: Nanos,
     call: Call<AttachResponse>,
 }

@@ -21,10 +21,10 @@ const PAIRS: u32 = 64;
 const SETS: u32 = 16;
 /// Queue pairs of others whose numbers it guesses, for each two hosts.
 const GUESSES: usize = 64;
-/// Seed of what it chooses at random.
+/// Seed of its random choices.
 const SEED: u64 = 1;
 
-/// What it is, and what it attacks.
+/// The attacker and its target.
 #[derive(Clone, Debug)]
 pub struct HostileConfig {
     /// The attack.
@@ -70,7 +70,7 @@ pub enum HostileError {
 /// A hostile compute node. Its leases last as long as this.
 #[derive(Debug)]
 pub struct HostileNode {
-    /// What it sends.
+    /// Generates its frames.
     pub machine: Machine,
     _connected: Option<Connected>,
     _served: Option<Call<ServeResponse>>,

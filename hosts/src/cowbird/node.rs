@@ -87,7 +87,7 @@ pub enum NodeError {
 /// State of a compute node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeState {
-    /// An engine serves its threads: this one.
+    /// The engine with this address serves its threads.
     Served(String),
     /// No engine serves it, for this reason. Requests wait until one does again.
     Unserved(String),

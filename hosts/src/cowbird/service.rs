@@ -146,7 +146,7 @@ impl<E: Engine> Inner<E> {
         let number = self.engine.add(tenant).await?;
         tracing::info!(compute_node = %peer.station.ip, "served");
         let (answers, answered) = mpsc::channel(2);
-        // There is room for both.
+        // The answer has room for both.
         let answer = ServeResponse { end: Some(end.message()), pairs: pairs.compute };
         let _ = answers.try_send(Ok(answer));
         tokio::spawn(self.keep(number, pool, why, answers));

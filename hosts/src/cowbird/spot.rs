@@ -47,7 +47,7 @@ struct Served {
     _share: Share<transport::Tenant>,
 }
 
-/// Callers for whom sets are kept.
+/// Tenants among which half of the sets is divided.
 const TENANTS: u64 = 8;
 
 /// Counters of a spot, in addition to those of its engine, adapter and port.
@@ -190,7 +190,7 @@ impl Spot {
             _share: taken,
         };
         self.port.adapter().add_pair(compute.0, compute.1)?;
-        // What compute nodes want of the pool leaves in turns of theirs.
+        // Requests to the pool leave in turns of their compute nodes.
         let party = Party::Served(ip.to_bits().into());
         if let Err(error) = self.port.adapter().add_pair_of(pool.0, pool.1, party) {
             self.port.adapter().remove_pair(compute.0);
@@ -229,7 +229,7 @@ impl Spot {
         same.flat_map(|tenant| &tenant.ranges).any(|one| share(*one, range))
     }
 
-    /// Serves a compute node no more.
+    /// Stops serving a compute node.
     pub fn remove(&mut self, number: u32) {
         if let Some(tenant) = self.tenants.remove(&number) {
             self.free(&tenant);

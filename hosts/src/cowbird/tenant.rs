@@ -41,6 +41,6 @@ pub trait Engine: Send + Sync + 'static {
     /// Begins to serve a compute node. Returns its number. Errors: why not; nothing of it is left then.
     fn add(&self, tenant: Tenant) -> impl Future<Output = Result<u32, Status>> + Send;
 
-    /// Serves a compute node no more.
+    /// Stops serving a compute node.
     fn remove(&self, number: u32) -> impl Future<Output = ()> + Send;
 }

@@ -65,7 +65,7 @@ pub enum VerifyError {
     /// Responses came in another order than requests.
     #[error("responses came out of order: {0:?} instead of {1:?}")]
     Order(RequestId, Option<RequestId>),
-    /// Nothing can come any more.
+    /// No more results can come.
     #[error("{0} requests under way are not done")]
     Lost(u64),
     /// Nothing came.
@@ -84,7 +84,7 @@ impl VerifyError {
 pub struct News {
     /// No further reads and writes: each record is read once more.
     pub over: AtomicBool,
-    /// The remote memory is lost: nothing comes any more.
+    /// The remote memory is lost: no more results come.
     pub lost: AtomicBool,
 }
 
@@ -121,8 +121,7 @@ struct Checker<'a> {
     buffers: [Vec<u8>; 2],
 }
 
-/// Carries a plan out, or as much of it as there is time for before it is over; then reads every record. The memory held
-/// zeros.
+/// Executes a plan as far as time permits; then reads every record. The memory held zeros.
 pub fn run(client: &mut ThreadClient, plan: Plan, news: &News) -> Result<Verified, VerifyError> {
     let records = plan.bytes / u64::from(plan.record_bytes.max(1));
     if plan.record_bytes < RECORD_BYTES_MIN || !plan.record_bytes.is_multiple_of(8) {
@@ -191,7 +190,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Retries until there is room, and fetches responses.
+    /// Retries until a ring has room; fetches responses between tries.
     fn ask(
         &mut self,
         request: impl Fn(&mut ThreadClient) -> Result<RequestId, Refused>,
@@ -255,7 +254,7 @@ impl Checker<'_> {
     }
 }
 
-/// Checks what a read has brought. Errors: it is older or newer than it can be, or not whole.
+/// Checks a read's bytes. Errors: it is older or newer than it can be, or not whole.
 fn check(records: &mut Records, record: u64, least: u64, bytes: &[u8]) -> Result<(), VerifyError> {
     match version_of(record, bytes) {
         Some(version) => {

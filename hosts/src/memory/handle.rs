@@ -15,7 +15,8 @@ use std::thread;
 /// Maximum operations that wait for the node's thread.
 const JOBS_MAX: usize = 4_096;
 
-/// A compute node that a thread of its own runs. Clones share it; it ends with the last of them, when all results are there.
+/// A compute node that a thread of its own runs. Clones share it; it ends with the last of them, when all results have
+/// come.
 #[derive(Clone, Debug)]
 pub struct Handle(Arc<Inbox>);
 
@@ -73,7 +74,7 @@ impl Cell {
 pub struct Pending(Arc<Cell>);
 
 impl Pending {
-    /// Blocks until the result is there.
+    /// Blocks until the result has come.
     pub fn wait(self) -> Done {
         let mut state = lock(&self.0.state);
         loop {

@@ -19,7 +19,7 @@
 //! - A client reconnects to a restarted memory node on its own. Operations in flight are then unknown, and writes
 //!   sent since its last answer may be lost; the client counts that (`sessions_lost`), and its refused writes
 //!   (`writes_refused`).
-//! - Without an answer in time there is the NULL response, [`Error::Unknown`]: the operation may have been carried out, once, or
+//! - Without an answer in time, the result is the NULL response, [`Error::Unknown`]: the operation was executed once or
 //!   not at all.
 
 mod client;

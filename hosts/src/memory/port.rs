@@ -66,9 +66,9 @@ pub struct NotHere {
     pub interface: String,
     /// Name of the host whose link it should be.
     pub host: String,
-    /// What shows it.
+    /// Evidence of it.
     pub why: String,
-    /// What else can be done.
+    /// An alternative.
     pub or: String,
 }
 
@@ -125,7 +125,7 @@ pub struct PortStats {
     pub malformed: u64,
     /// Errors while reading the link.
     pub read_errors: u64,
-    /// Counters of the socket. What the kernel dropped is among them.
+    /// Counters of the socket. They include the kernel's drops.
     pub socket: packet::Stats,
 }
 
@@ -167,7 +167,7 @@ impl EdmPort {
         &self.config
     }
 
-    /// Reads what has come, at most a batch, and hands each message with the number of its sender to a node.
+    /// Reads received frames, at most a batch, and hands each message with the number of its sender to a node.
     pub fn receive(&mut self, node: &mut impl EdmMachine) -> Result<(), EdmPortError> {
         let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)].mac, self.config.ether_type);
         let (numbers, stats) = (&self.numbers, &mut self.stats);

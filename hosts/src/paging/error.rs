@@ -13,7 +13,7 @@ pub enum MappingError {
         what: &'static str,
         /// The kernel's answer.
         why: String,
-        /// What to do.
+        /// Advice to the user.
         help: &'static str,
     },
     /// A call of the system failed.
@@ -73,7 +73,7 @@ pub enum MappingError {
         "{0} mappings serve faults in the thread, the limit of a process: drop one first, or use by_thread"
     )]
     Mappings(usize),
-    /// No page moves any more.
+    /// Pages no longer move.
     #[error("the mapping is lost: {0}")]
     Lost(String),
     /// The region failed.

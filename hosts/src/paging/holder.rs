@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// What the thread does.
+/// An order to the thread.
 enum Order {
     /// Makes the eventfd readable.
     Wake,
@@ -24,7 +24,7 @@ pub struct Holder {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread has.
+/// The thread's state.
 struct Held {
     watched: bool,
     uffd: libc::c_int,

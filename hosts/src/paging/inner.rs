@@ -1,4 +1,4 @@
-//! What threads share: pages behind a lock, their memory, the region; and how works are carried out.
+//! State that threads share: pages behind a lock, their memory, the region; and the execution of works.
 
 use super::config::PAGE_BYTES;
 use super::error::MappingError;
@@ -18,14 +18,14 @@ use std::time::Duration;
 
 /// Time between checks, by a thread without other work, that faults can still be answered.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// What a failed check means.
+/// Message of a failed check.
 const UNANSWERED: &str =
     "its faults can't be answered any more, as after the program closed the descriptor of userfaultfd";
 
 /// Works that are carried out together.
 pub(super) type Batch = [Option<Work>; BATCH];
 
-/// What is behind the lock.
+/// State behind the lock.
 pub(super) struct Locked {
     pub pages: Pages,
     /// Threads that wait for a change.
@@ -230,7 +230,7 @@ impl Inner {
     }
 
     /// An operation on a page, of the thread that has its work. See [`super::memory`] for why buffers and pages in place are its own.
-    /// Returns what it wrote to the region.
+    /// Returns the pieces that it wrote to the region.
     fn operation(&self, work: &Work, op: Op) -> Result<Option<Changed>, MappingError> {
         #[cfg(test)]
         self.pause();
@@ -287,7 +287,7 @@ impl Inner {
         }
     }
 
-    /// The page as the region has it. Its missing blocks are fetched together.
+    /// Fetches the page from the region. Its missing blocks are fetched together.
     fn fetch(&self, work: &Work, into: &mut PageBytes) -> Result<(), MappingError> {
         let at = u64::from(work.page) * PAGE_BYTES as u64;
         if work.content == u8::MAX {
@@ -304,8 +304,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Remote memory is lost, or the kernel refuses what it has to do. Says so once. If faults can't be answered any more either, the whole
-    /// range becomes inaccessible: accesses would wait without end.
+    /// Remote memory is lost, or the kernel refuses a necessary operation. Says so once. If faults can't be answered
+    /// either, the whole range becomes inaccessible: accesses would wait without end.
     pub fn lose(&self, locked: &mut Locked, why: &str) {
         match self.memory.check() {
             Ok(()) => self.note_loss(locked, why, "Accesses to its absent pages end in SIGBUS"),
@@ -313,8 +313,8 @@ impl Inner {
         }
     }
 
-    /// No thread answers faults any more: the whole range becomes inaccessible, also if remote memory was lost before. Says so once, and
-    /// before that, as the program may end with it.
+    /// No thread is left to answer faults: the whole range becomes inaccessible, also if remote memory was lost before.
+    /// Says so once, and before that, as the program may end with it.
     pub fn lose_all(&self, locked: &mut Locked, why: &str) {
         self.note_loss(locked, &format!("{UNANSWERED}: {why}"), "All accesses to it end in SIGSEGV");
         if let Err(error) = self.memory.deny_all() {

@@ -6,7 +6,7 @@ use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// What tells an open file from one that may get its number.
+/// Distinguishes an open file from a later one with the same descriptor number.
 #[derive(PartialEq, Eq)]
 struct Identity {
     device: libc::dev_t,

@@ -36,7 +36,7 @@ impl Fresh {
         let bytes = usize::try_from(bytes).map_err(|_| MappingError::last(what))?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is there.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no existing memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
         let start = NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED);
         let fresh = Fresh { start: start.ok_or_else(|| MappingError::last(what))?, bytes };
@@ -67,8 +67,8 @@ impl Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // SAFETY: the mapping is of `new`, and nothing of this module refers to it any more. What a program does with addresses of a range
-        // that has ended is its own doing.
+        // SAFETY: the mapping is of `new`, and nothing in this module refers to it afterwards. A program must not use
+        // addresses of a range that has ended.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

@@ -10,8 +10,8 @@
 //!                                         RemoteRegion             blocks of 512 B, behind pages of 4 KB
 //! ```
 //!
-//! - **A page** is filled with what of it the region has: blocks that are local, and one fetch of all others. A page without content is
-//!   filled with zeros, without the region.
+//! - **A page** is filled from the region: blocks that are local, and one fetch of all others. A page without content
+//!   is filled with zeros, without the region.
 //! - **Writes** are found by protection. The first one to a page saves its *twin*; when the page leaves, only the pieces of 512 B are
 //!   written to the region that differ from the twin.
 //! - **Leaving.** Pages leave in batches, by a thread of the mapping before room is short, or else by the thread that needs room.
@@ -71,7 +71,7 @@ const PAGES_MIN: u64 = 64;
 /// Pages that are discarded before other threads have a turn.
 const TURN: u64 = 1_024;
 
-/// A range of ordinary memory behind which lies a region of remote memory. See the [module](self).
+/// A range of ordinary memory, backed by a region of remote memory. See the [module](self).
 ///
 /// Dropping it writes nothing back, and unmaps the range.
 pub struct Mapping {
@@ -248,7 +248,7 @@ impl Mapping {
         })
     }
 
-    /// Sizes, and what has happened so far.
+    /// Sizes, and counters so far.
     pub fn statistics(&self) -> MappingStatistics {
         with_signals_blocked(|| {
             let region = self.inner.region().statistics();

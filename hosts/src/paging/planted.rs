@@ -14,7 +14,7 @@ const THREADS: u64 = 4;
 /// Words of a thread: every [`THREADS`]th one, so that threads share all pages.
 const WORDS: u64 = BYTES / 8 / THREADS;
 
-/// What threads share.
+/// State that threads share.
 struct Run {
     mapping: Mapping,
     /// The first read that was wrong.

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Mappings whose faults arrive as signals, of a process.
 const MAPPINGS: usize = 16;
 static SERVED: [AtomicPtr<Inner>; MAPPINGS] = [const { AtomicPtr::new(ptr::null_mut()) }; MAPPINGS];
-/// What SIGBUS did before; set once the handler is installed.
+/// The former action of SIGBUS; set once the handler is installed.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A mapping's place in the handler.
@@ -113,7 +113,7 @@ unsafe fn writes(_: *mut libc::c_void) -> bool {
     true
 }
 
-/// Does what SIGBUS did before.
+/// Runs the former action of SIGBUS.
 ///
 /// # Safety
 /// As [`handle`].

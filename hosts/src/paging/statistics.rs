@@ -1,4 +1,4 @@
-//! What happens in a mapping.
+//! Counters of a mapping.
 
 use crate::region;
 
@@ -35,7 +35,7 @@ pub struct PageCounters {
     pub discarded: u64,
 }
 
-/// Sizes of a mapping, and what has happened in it.
+/// Sizes of a mapping, and its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingStatistics {
     /// Bytes of the range.

@@ -18,7 +18,7 @@ pub enum State {
     /// A thread works on it.
     #[default]
     Moving,
-    /// In place, protected, as the region has it.
+    /// In place, protected, with the region's content.
     Clean,
     /// In place, writable, with a twin.
     Dirty,
@@ -28,7 +28,7 @@ pub enum State {
     Stuck,
 }
 
-/// What a page was when it was last as the region has it.
+/// Content of a page when it last equalled the region's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Twin {
     /// It still is: no twin.

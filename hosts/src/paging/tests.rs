@@ -1,5 +1,5 @@
-//! Pages against plain memory: threads, their works and a region, one random step after the other. Two numbers stand for the bytes of a page,
-//! each for one half of its pieces.
+//! Pages against plain memory: threads, their works and a region, one random step after the other. Two numbers
+//! represent the bytes of a page, each one half of its pieces.
 
 use super::pages::{BATCH, Bytes, Op, Pages, Step, Work};
 use super::plant::Plant;
@@ -17,7 +17,7 @@ const HALVES: [u8; 2] = [0x0f, 0xf0];
 /// A page's bytes.
 type Page = [u64; 2];
 
-/// What a thread does.
+/// A thread's step.
 #[derive(Clone, Debug)]
 enum Doing {
     Nothing,
@@ -28,7 +28,7 @@ enum Doing {
     Discards(u32),
 }
 
-/// The works of a thread: the next one, and which of its operations, with what it has read.
+/// The works of a thread: the next one, and its next operation, with the bytes read so far.
 #[derive(Clone, Debug, Default)]
 struct Works {
     works: Vec<(Work, Changed)>,
@@ -374,7 +374,7 @@ fn after_a_loss_pages_in_place_stay_and_no_other_comes() {
     assert_eq!(work.ops, [Some(Op::Unprotect), None, None]);
     pages.done(&work, Changed::default());
     assert!(matches!(pages.fault(0, true), Step::Ready));
-    // What still moves comes to an end.
+    // Pages that still move come to rest.
     assert!(matches!(pages.fault(2, false), Step::Wait));
     pages.done(&moving, Changed::default());
     assert!(matches!(pages.fault(2, false), Step::Ready));

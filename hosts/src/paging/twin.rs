@@ -1,9 +1,9 @@
-//! What of a page differs from its twin, and copies by pieces.
+//! Differences of a page from its twin, and copies by pieces.
 
 use super::config::PAGE_BYTES;
 use std::ops::Range;
 
-/// Bytes of a piece: the unit of write-backs and of what has content.
+/// Bytes of a piece: the unit of write-backs and of content.
 pub const PIECE_BYTES: usize = 512;
 /// Bytes that are compared at a time: a cache line.
 const LINE_BYTES: usize = 64;
@@ -11,7 +11,7 @@ const LINE_BYTES: usize = 64;
 /// Bytes of a page.
 pub type PageBytes = [u8; PAGE_BYTES];
 
-/// What differs.
+/// Pieces that differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// A bit for each piece.
@@ -63,7 +63,7 @@ pub fn blocks(pieces: u8, block_bytes: u32) -> impl Iterator<Item = Range<usize>
         .map(move |start| start..start + bytes)
 }
 
-/// Moves pieces that lie at a page's start, one behind the other, to their places, and fills the others with zeros.
+/// Moves pieces packed at a page's start to their places, and fills the others with zeros.
 pub fn spread(page: &mut PageBytes, pieces: u8) {
     let mut from = pieces.count_ones() as usize;
     for piece in (0..PAGE_BYTES / PIECE_BYTES).rev() {

@@ -60,7 +60,8 @@ pub fn unregister_and_close(number: libc::c_int, start: u64, bytes: u64) {
     }
 }
 
-/// Errors: the process may not serve faults by threads, or the kernel can't. Says what is missing and what to do.
+/// Errors: the process may not serve faults by threads, or the kernel can't. The error says which privilege is missing
+/// and how to get it.
 pub fn check_privileges() -> Result<(), MappingError> {
     Uffd::open(false).map(drop)
 }
@@ -127,7 +128,8 @@ impl Uffd {
             Kept::new(fd?)
                 .map_err(|source| MappingError::System { what: "asking for a file's inode", source })
         };
-        // The first handshake of a descriptor asks what there is; the next one needs another descriptor.
+        // A descriptor has one handshake. This one asks for the available features; enabling them needs another
+        // descriptor.
         let asked = Uffd { fd: open()?, can_poison: false };
         let mut api = [API, 0, 0];
         asked.call(HANDSHAKE, &mut api).map_err(|error| unsupported(error.to_string()))?;
@@ -151,7 +153,7 @@ impl Uffd {
     fn call<const N: usize>(&self, request: libc::Ioctl, words: &mut [u64; N]) -> io::Result<()> {
         loop {
             // SAFETY: all requests of this module take a struct of as many words as their constants say, which the type of `words`
-            // repeats. What they do to the process's memory is the caller's concern, and only `copy` writes any.
+            // repeats. Their effect on the process's memory is the caller's concern, and only `copy` writes any.
             if unsafe { libc::ioctl(self.fd.as_raw_fd(), request, words.as_mut_ptr()) } == 0 {
                 return Ok(());
             }
@@ -211,7 +213,7 @@ impl Uffd {
 pub struct Idle(Kept);
 
 impl Idle {
-    /// Numbers of what is waited for.
+    /// Numbers of the events to wait for.
     const FAULT: u64 = 0;
     const END: u64 = 1;
 

@@ -1,4 +1,4 @@
-//! Local memory of a region: its frames' bytes, with the state that decides who may use them.
+//! Local memory of a region: its frames' bytes, with the state that decides which thread may use them.
 //!
 //! **Safety.** All bytes are in one allocation, a frame of `block_bytes` after the other. A frame's bytes are used
 //!
@@ -13,7 +13,7 @@ use super::parts::{Bytes, Part};
 use p4rack_cache::region::{Found, Frame, Mode, Residency};
 use std::ptr::NonNull;
 
-/// What is behind a region's lock.
+/// State behind a region's lock.
 pub(super) struct Local {
     pub residency: Residency,
     bytes: NonNull<u8>,
@@ -46,7 +46,7 @@ pub(super) enum Cause {
     View(u32),
 }
 
-/// What became of a part.
+/// Result of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tried {
     Done,
@@ -153,7 +153,7 @@ impl Local {
     fn start_of(&self, frame: Frame) -> NonNull<u8> {
         let start = frame as usize * self.block_bytes;
         assert!(start < self.bytes_len, "the residency has no more frames");
-        // SAFETY: it lies in the allocation.
+        // SAFETY: it is in the allocation.
         unsafe { self.bytes.add(start) }
     }
 
@@ -172,7 +172,7 @@ impl Local {
                 };
                 part.frame = frame;
                 let start = self.start_of(frame);
-                // SAFETY: the part lies in its block, and so in the allocation.
+                // SAFETY: the part is in its block, and so in the allocation.
                 is_kept.then(|| unsafe { start.add(part.offset as usize) }).ok_or(Unpinned::Full)
             }
             Found::Failed => Err(Unpinned::Lost),

@@ -8,11 +8,11 @@
 //! - **A hit** takes the lock, and copies. A view takes it when it is opened and closed; in between its bytes are plain memory.
 //! - **A miss** queues a request. One of the threads that wait drives the way: it submits all that is queued, and waits for ends, for
 //!   itself and the others. Then another one does. So the requests of several threads leave together, and a miss needs no other
-//!   thread. What is under way when no thread waits is ended by a keeper, a thread of the region.
+//!   thread. A keeper, a thread of the region, ends requests under way when no other thread waits for them.
 //! - **Writes** are local. Blocks are written back when the policy drops them, and by [`RemoteRegion::flush`]. Dropping a region
 //!   flushes nothing.
-//! - **A loss** ends the region: every later access is an error. Writes that were not flushed are gone, so what remote memory has is no
-//!   state that the program has seen.
+//! - **A loss** ends the region: every later access is an error. Writes that were not flushed are gone, so the program
+//!   has never seen the state of remote memory.
 //! - **Other users** of the same remote bytes are not seen, and do not see unflushed writes.
 //!
 //! Each block's part of an access takes effect in one step; an access to several blocks does not.
@@ -66,7 +66,7 @@ impl RegionConfig {
     }
 }
 
-/// Sizes of a region, and what has happened in it.
+/// Sizes of a region, and its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
     /// Bytes of a block.
@@ -120,7 +120,8 @@ impl RemoteRegion {
         if !block_bytes.is_power_of_two() || !(64..=4_096).contains(&block_bytes) {
             return Err(RegionError::Block(block_bytes));
         }
-        // A block that was written back may be fetched again, so the end of a write has to mean that it is there.
+        // A block that was written back may be fetched again, so a write must not end before remote memory has the
+        // bytes.
         let remote: Box<dyn Remote> = match remote.abilities().writes {
             Written::There => remote,
             Written::Sent => Box::new(Certain::new(remote)),
@@ -202,8 +203,8 @@ impl RemoteRegion {
         self.copy(Parts::new(spans, self.shift), bytes)
     }
 
-    /// Opens a view of bytes from `at` on: of at most `len`, and not beyond the end of their block. Iterate for more. Errors: as many
-    /// views are open as may be; a view that writes the same block was open whenever this one was tried, for 20 s.
+    /// Opens a view of bytes from `at` on: of at most `len`, and not beyond the end of their block. Iterate for more.
+    /// Fails if the maximum of views is open, or if a view that writes the same block stayed open for 20 s of retries.
     ///
     /// If remote memory is lost, views that are open keep their bytes, as they were read or written here. These are no state of remote
     /// memory then.
@@ -212,13 +213,13 @@ impl RemoteRegion {
     }
 
     /// The same for writing, which excludes all other accesses to the block. A thread must not use the block otherwise as long as it has
-    /// this. What is written after a loss, or was not flushed before it, stays here and is gone with the view.
+    /// this. Writes after a loss, and writes not flushed before it, stay local and are gone with the view.
     pub fn view_mut(&self, at: u64, len: usize) -> Result<ViewMut<'_>, RegionError> {
         self.pin(at, len, Mode::Write).map(ViewMut)
     }
 
-    /// Begins to fetch bytes that are not local, as far as there is room for prefetched blocks. The policy counts no use. Returns the number of
-    /// blocks that were begun.
+    /// Begins to fetch bytes that are not local, as far as prefetched blocks have room. The policy counts no use.
+    /// Returns the number of blocks that were begun.
     pub fn prefetch(&self, at: u64, bytes: u64) -> Result<u32, RegionError> {
         self.check(at, bytes)?;
         if bytes == 0 {
@@ -269,7 +270,7 @@ impl RemoteRegion {
         shared.map(Shared::into_way).ok_or_else(|| RegionError::Lost("its thread has not ended".to_owned()))
     }
 
-    /// Sizes, and what has happened so far.
+    /// Sizes, and counters so far.
     pub fn statistics(&self) -> Statistics {
         self.shared.change(|local| {
             let tables_bytes = local.residency.tables_bytes();
@@ -285,7 +286,7 @@ impl RemoteRegion {
         })
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     pub fn counters(&self) -> Counters {
         self.shared.change(|local| *local.residency.counters())
     }
@@ -357,7 +358,7 @@ impl RemoteRegion {
 /// Parts of an access that wait.
 type Window = [Option<Part>; WINDOW];
 
-/// Copies what has arrived of parts that had to wait. Those behind them are asked for in the meantime.
+/// Copies the parts that had to wait and have arrived. Those behind them are asked for in the meantime.
 #[cold]
 fn copy_late(
     local: &mut Local,

@@ -1,4 +1,4 @@
-//! Accesses in parts, each of which lies in one block.
+//! Accesses in parts, each within one block.
 
 use p4rack_cache::region::{Frame, Mode};
 

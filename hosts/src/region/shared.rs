@@ -1,4 +1,4 @@
-//! What threads share: local memory behind its lock, the way behind another, and how they wait.
+//! State that threads share: local memory behind its lock, the way behind another, and how threads wait.
 //!
 //! ```text
 //!  a thread waits ─┬─ the way is free ─▶ drives it for all: submits, polls ── then ─▶ wakes the others
@@ -29,12 +29,12 @@ const KEEPER: Duration = Duration::from_millis(1);
 pub(super) struct Shared {
     local: Mutex<Local>,
     changed: Condvar,
-    /// What the keeper waits for.
+    /// Wakes the keeper.
     busy: Condvar,
     transport: Mutex<Transport>,
 }
 
-/// What a look at local memory has found.
+/// Result of a look at local memory.
 pub(super) enum Look<T> {
     Done(T),
     /// Look again after a change.
@@ -52,8 +52,8 @@ struct Patience {
 impl Patience {
     /// How long it may go on. Requests under way end, or remote memory is lost. `None`: it is over.
     ///
-    /// The time for views of a block runs on if one closes and another has opened by the next look: views that overlap must not hold
-    /// up an access for good.
+    /// The time for views of a block runs on if one closes and another has opened by the next look: overlapping views
+    /// must not hold up an access forever.
     fn left(&mut self, cause: Cause, is_busy: bool) -> Option<Nanos> {
         if cause == Cause::Remote && is_busy {
             self.since = None;

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const PATIENCE: Nanos = Nanos::from_secs(PATIENCE_S);
 const PATIENCE_S: u64 = 10;
 
-/// A way and what is under way on it.
+/// A way and its requests under way.
 pub(super) struct Transport {
     remote: Box<dyn Remote>,
     block_bytes: u64,
@@ -39,7 +39,8 @@ struct Part {
     bytes: usize,
 }
 
-/// The failure of a request that counts: one for good before an unknown result, and this before one that was not carried out.
+/// The worse of two failures: a permanent one before an unknown result, and this before a request that was not
+/// executed.
 fn worse(before: Option<Status>, after: Option<Status>) -> Option<Status> {
     let rank = |status: &Status| match status {
         Status::Busy | Status::Full => 0,
@@ -66,7 +67,7 @@ impl Transport {
         self.remote
     }
 
-    /// Submits what is asked for, then waits for ends, at most `wait`. A loss is noted in `local`.
+    /// Submits pending requests, then waits for completions, at most `wait`. A loss is noted in `local`.
     pub fn drive(&mut self, local: &Mutex<Local>, wait: Nanos) {
         self.submit(local);
         let until = if wait == Nanos::ZERO { wait } else { self.remote.now() + wait };
@@ -158,12 +159,12 @@ impl Transport {
                 }
                 (Request::WriteBack { .. }, Outcome::Written) => None,
                 (_, Outcome::Failed(status)) => Some(status),
-                // The other end answers what was not asked for.
+                // The other end's answer doesn't fit the request.
                 _ => Some(Status::BadOperation),
             };
             taken.failed = worse(taken.failed, failed);
         })?;
-        // Before a request ends: what has arrived may be of the new memory.
+        // Checked before a request ends: arrived bytes may be those of the new memory.
         if self.remote.losses() > self.losses {
             return Err(RemoteError::Broken(
                 "the memory's host may have started again, without its content, or has dropped the session"

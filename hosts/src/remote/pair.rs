@@ -91,7 +91,7 @@ impl Lease for PairLease {}
 
 /// Memory of a pool.
 enum Wanted<'a> {
-    /// What is offered to all.
+    /// The memory that is offered to all.
     Shared,
     /// A region of this many bytes, reserved for this end.
     Reserved(u64),

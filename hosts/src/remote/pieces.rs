@@ -37,7 +37,7 @@ struct All {
     left: usize,
     failed: Option<Status>,
     is_gather: bool,
-    /// What was gathered, or what of a scatter may still have to be submitted.
+    /// Gathered bytes, or bytes of a scatter that may still have to be submitted.
     bytes: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ impl<R: Remote> Pieces<R> {
                 }
                 Err(status) if nth == 0 => return Err(status),
                 Err(Status::Full) => {
-                    // What waits is kept.
+                    // Waiting pieces keep their bytes.
                     bytes.extend_from_slice(scattered.unwrap_or_default());
                     let mut place = place;
                     for piece in &pieces[nth..] {
@@ -99,7 +99,7 @@ impl<R: Remote> Pieces<R> {
         Ok(())
     }
 
-    /// Submits pieces that wait, as far as there is room. One that is refused may be the last of its operation.
+    /// Submits waiting pieces, as far as the way has room. One that is refused may be the last of its operation.
     fn submit_later(&mut self, ended: &mut dyn FnMut(u64, Outcome<'_>)) {
         while let Some(Later { number, place, piece }) = self.later.front().copied() {
             let Some(all) = self.all.get_mut(number) else {
@@ -139,7 +139,7 @@ impl<R: Remote> Remote for Pieces<R> {
 
     fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
         self.abilities.check(&operation)?;
-        // What comes later must not pass pieces that wait: the way behind may have room for one kind of operation alone.
+        // Later operations must not pass waiting pieces: the way behind may have room for one kind of operation alone.
         if !self.later.is_empty() {
             return Err(Status::Full);
         }
@@ -259,7 +259,7 @@ mod tests {
         let bytes: Vec<u8> = (0..20).collect();
         pieces.submit(u64::MAX, Operation::Scatter { pieces: &places, bytes: &bytes }).unwrap();
         assert_eq!(pieces.submit(1, Operation::Gather { pieces: &places }), Err(Status::Full));
-        // There is room for a read, which would pass the pieces that wait.
+        // The way has room for a read, which would pass the waiting pieces.
         assert_eq!(pieces.submit(2, Operation::Read { at: 100, bytes: 2 }), Err(Status::Full));
         assert_eq!(ends(&mut pieces, 1), [(u64::MAX, "Written".to_owned())]);
         pieces.submit(7, Operation::Gather { pieces: &places }).unwrap();

@@ -25,7 +25,7 @@ impl<T> Window<T> {
         self.next() - 1
     }
 
-    /// Takes the item with this number, if it is there.
+    /// Removes and returns the item with this number, if present.
     pub fn take(&mut self, number: u64) -> Option<T> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let item = self.items.get_mut(place)?.take()?;
@@ -37,7 +37,7 @@ impl<T> Window<T> {
         Some(item)
     }
 
-    /// The item with this number, if it is there.
+    /// The item with this number, if present.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.items.get_mut(place)?.as_mut()

@@ -37,7 +37,7 @@ impl Members {
         self.check_caller(caller, &member.name)
     }
 
-    /// Errors: the caller is known to be another member than this one, or has another one's certificate.
+    /// Fails if the caller is known to be another member, or has another member's certificate.
     pub fn check_caller(&self, caller: &Caller, name: &str) -> Result<(), Status> {
         let denied = |why: String| {
             Err(Status::permission_denied(format!("end has the addresses of {name}, and {why}")))

@@ -83,7 +83,7 @@ impl Service {
         self.0.desk.clone()
     }
 
-    /// The adapter, and the memory that callers may reserve: its bytes, and what is reserved of them.
+    /// The adapter, and the memory that callers may reserve: its bytes, and the reservations.
     pub(crate) fn memory(&self) -> (Handle<Adapter<Regions>>, u64, Arc<Mutex<Reservations>>) {
         let Pool { handle, config, reservations, .. } = &*self.0;
         (handle.clone(), config.reserve_bytes_max, reservations.clone())

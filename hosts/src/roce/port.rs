@@ -3,8 +3,8 @@
 //! Either the interface is the adapter's alone, or it is the system's too, such as the TAP interface of a host agent: then the
 //! adapter has the system's address and takes only RoCEv2's frames.
 //!
-//! All queues are the adapter's, bounded there; the port holds nothing but one batch. What the kernel drops because the port
-//! was not quick enough is counted by the kernel.
+//! All queues are the adapter's, bounded there; the port holds nothing but one batch. If the port is too slow, the
+//! kernel drops frames and counts them.
 
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
@@ -25,7 +25,7 @@ const LINK_ROOM: u32 = 20 + 8 + 12 + 28 + 4 + 4 + TAG;
 /// Bytes of a tag, which counts on a link that is the adapter's alone.
 const TAG: u32 = 4;
 
-/// How far a port sends ahead of its link's rate: what a process that sleeps makes up for.
+/// How far a port may send ahead of its link's rate, to make up for the process's sleep.
 const AHEAD: Nanos = Nanos::from_micros(200);
 
 /// Why a port did not start, or stopped.
@@ -160,8 +160,8 @@ impl<M: Memory> RocePort<M> {
         })
     }
 
-    /// Sends no faster than the link carries. What waits then waits in the adapter, where hosts take turns, and not in a queue
-    /// behind it.
+    /// Sends no faster than the link carries. Frames then wait in the adapter, where hosts take turns, and not in a
+    /// queue behind it.
     pub fn pace(&mut self, rate_bps: u64) {
         self.pace = Some((WireRate::new(rate_bps), clock::now()));
     }
@@ -285,7 +285,7 @@ impl<M: Memory> RocePort<M> {
         self.pace.map_or(Nanos::ZERO, |(_, free_at)| free_at.saturating_sub(AHEAD))
     }
 
-    /// Sends what the adapter has ready and the link has room for.
+    /// Sends the adapter's frames as far as the link has room.
     fn send(&mut self) {
         let now = clock::now();
         loop {

@@ -26,7 +26,7 @@ pub struct Star {
 }
 
 impl Star {
-    /// So many hosts, at most 250.
+    /// Creates a star of `hosts` hosts, at most 250.
     pub fn create(hosts: u8) -> Result<Star, Error> {
         Star::with(hosts, true)
     }

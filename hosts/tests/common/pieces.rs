@@ -3,7 +3,7 @@
 use p4rack_hosts::remote::{Operation, Outcome, Piece, Remote, Status};
 use p4rack_wire::Nanos;
 
-/// Submits an operation and waits for its end. What was read, or nothing.
+/// Submits an operation and waits for its end. Returns the bytes of a read, otherwise nothing.
 fn end(remote: &mut dyn Remote, operation: Operation<'_>) -> Result<Vec<u8>, Status> {
     const TAG: u64 = u64::MAX - 7;
     remote.submit(TAG, operation)?;
@@ -25,7 +25,7 @@ fn end(remote: &mut dyn Remote, operation: Operation<'_>) -> Result<Vec<u8>, Sta
     ended.unwrap()
 }
 
-/// Scatters over a region of at least 4 KiB from `start` on, gathers in another order, and asks for what is no gather.
+/// Scatters over a region of at least 4 KiB from `start` on, gathers in another order, and submits invalid gathers.
 pub fn gathers_and_scatters(remote: &mut dyn Remote, start: u64) {
     let most = remote.abilities().pieces_max;
     assert!(most >= 16, "{most}");

@@ -1,4 +1,4 @@
-//! What a compute node holds of a pool.
+//! A compute node's share of a pool.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Whether both have bytes of one memory node.
+    /// Whether the two extents overlap.
     pub(super) fn meets(&self, other: &Claim) -> bool {
         self.node == other.node
             && self.start < other.start + other.bytes

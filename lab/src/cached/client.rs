@@ -23,14 +23,14 @@ use std::path::Path;
 
 /// The line that reports that a region is open, with its number among the percentages. The answer is when its mixes begin.
 pub(super) const OPEN: &str = "open";
-/// Time between two looks at what has come, beside operations.
+/// Time between two looks for completions, beside operations.
 const LOOK: Nanos = Nanos::from_millis(20);
 /// Time that other clients may take for their records before one is killed.
 const OTHERS: Nanos = Nanos::from_secs(120);
 /// Longest time, beyond the lease, that a client waits for extents of a killed one.
 const TAKEOVER: Nanos = Nanos::from_secs(30);
 
-/// Where a pool's service is, and what a client holds of it.
+/// A pool's service, and the client's number there.
 #[derive(Clone, Debug)]
 pub struct Lending {
     /// Its address, HOST:PORT.
@@ -39,7 +39,7 @@ pub struct Lending {
     pub holder: u32,
 }
 
-/// What a client does after its mixes.
+/// Behaviour of a client after its mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It ends.
@@ -48,7 +48,7 @@ pub enum Fate {
     Holds,
     /// It works until it is killed.
     Dies,
-    /// It works until it has this many more extents of the pool, and looks at what is in them.
+    /// It works until it has this many more extents of the pool, and inspects their content.
     Takes(u64),
 }
 
@@ -61,17 +61,17 @@ pub struct ClientTask {
     pub server: String,
     /// Number of its region at the memory node, and of all regions there.
     pub part: (u64, u64),
-    /// The pool of extents in which the region lies; `None`: it lies at the memory node.
+    /// The pool whose extents hold the region; `None` if a memory node holds it.
     pub lending: Option<Lending>,
     /// Duration of each mix with each percentage.
     pub each: Nanos,
     /// Seed of keys and operations.
     pub seed: u64,
-    /// What it does afterwards.
+    /// Its behaviour after the mixes.
     pub fate: Fate,
 }
 
-/// What a region did during a mix.
+/// Counters of a region during a mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CacheReport {
     /// Uses of blocks.
@@ -95,9 +95,9 @@ pub(super) struct Outcome {
     pub report: ClientReport,
     /// The same order.
     pub caches: Vec<CacheReport>,
-    /// All records at the end, in a region opened anew.
+    /// All records at the end, in a newly opened region.
     pub contents: Contents,
-    /// Extents of its region, if it lies in such.
+    /// Extents of its region, if it has any.
     pub claims: Vec<Claim>,
 }
 
@@ -199,7 +199,7 @@ fn measure(client: &mut Client<'_, Cached>, setup: &Setup<'_>, each: Nanos) -> R
     };
     for (nth, (percent, region)) in setup.regions().enumerate() {
         reopen(client, percent)?;
-        // What was written is in remote memory. Then all that fits is local, by every way and with every percentage.
+        // All writes are in remote memory. Then all that fits is local, by every way and with every percentage.
         let records = u64::from(setup.store.records);
         let all = client.contents().map_err(failed)?;
         // Later ones have more versions than records.
@@ -262,7 +262,7 @@ fn take(
     Ok(taken)
 }
 
-/// Whether a way's region lies in extents of the pool.
+/// Whether a way's region is in extents of the pool.
 pub(super) fn lies_in_extents(way: Way) -> bool {
     way.definition().service == Service::Board
 }

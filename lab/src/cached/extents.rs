@@ -1,4 +1,4 @@
-//! Extents of a pool that a client's process holds: a thread renews their lease, and reserves more when it is told to.
+//! Extents of a pool that a client's process holds: a thread renews their lease, and reserves more on request.
 
 use super::claim::Claim;
 use crate::error::LabError;
@@ -15,10 +15,10 @@ use std::time::Duration;
 
 /// Longest time for the service to start, and for an extent to come.
 const START: Duration = Duration::from_secs(60);
-/// Time between two tries to get an extent, and two looks at what is to be done.
+/// Time between two tries to get an extent, and two looks for orders.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the thread does.
+/// Orders to the thread.
 const HOLDS: u8 = 0;
 const TAKES: u8 = 1;
 const ENDS: u8 = 2;
@@ -100,7 +100,7 @@ impl Holding {
         self.does.store(TAKES, Ordering::Relaxed);
     }
 
-    /// What has come since the last call. Errors: the session has ended.
+    /// Extents that came since the last call. Errors: the session has ended.
     pub fn taken(&self) -> Result<Vec<Extent>, LabError> {
         self.came.try_iter().map(|came| self.open(came.map_err(failed)?)).collect()
     }
@@ -116,7 +116,7 @@ impl Drop for Holding {
     }
 }
 
-/// Holds extents until it is told to end.
+/// Holds extents until the request to end.
 async fn hold(
     server: Server,
     holder: u32,

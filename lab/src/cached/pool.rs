@@ -1,4 +1,5 @@
-//! What serves the memory of all clients on a running rack: memory nodes, or boards with a service that lends their extents.
+//! Servers of the memory of all clients on a running rack: memory nodes, or boards with a service that lends their
+//! extents.
 
 use super::client::lies_in_extents;
 use super::setup::Setup;
@@ -21,7 +22,7 @@ const KEY_BYTES: usize = 32;
 /// Time limit for a server to start.
 const START: Duration = Duration::from_secs(20);
 
-/// What serves, in the order in which it was started.
+/// The servers, in the order in which they were started.
 pub(super) struct Serving {
     pub processes: Vec<Process>,
     /// Address of the service that lends extents, if one does.

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// Time limit for writing all records, and for reading them after a region was opened.
 const ALL_RECORDS: Duration = Duration::from_secs(120);
-/// Time limit for a takeover, beyond the lease and what a look at the extents takes.
+/// Time limit for a takeover, beyond the lease and the time to check the extents.
 const TAKEOVER: Duration = Duration::from_secs(60);
 /// Bytes of the pool for which that takes a second: three passes over them.
 const LOOK_BYTES: u64 = 2 << 20;
@@ -74,7 +74,7 @@ pub(crate) fn check(rack: &Rack, way: Way) -> Result<(), LabError> {
     Ok(())
 }
 
-/// A client's process, and where it is told when to begin.
+/// A client's process, and its standard input, which carries the time to begin.
 struct ClientProcess<'a> {
     host: &'a str,
     process: Process,
@@ -146,7 +146,7 @@ pub(crate) fn run(
     Ok(result)
 }
 
-/// What a client does after its mixes, as a word of its options.
+/// Behaviour of a client after its mixes, as a word of its options.
 fn fate(setup: &Setup<'_>, clients: usize, nth: usize, killed: Option<usize>) -> String {
     let heir = killed.map(|killed| usize::from(killed == 0));
     match killed {

@@ -1,4 +1,4 @@
-//! Parameters of the stores, from a description: what each client's region is, and where it lies.
+//! Parameters of the stores, from a description: size and place of each client's region.
 
 use super::store::Layout;
 use crate::error::LabError;
@@ -9,7 +9,7 @@ use p4rack_hosts::region::RegionConfig;
 use p4rack_hosts::remote::{Shape, UnderWay};
 use p4rack_wire::Nanos;
 
-/// Requests of a region under way over rings, and bytes of the longest: what an engine in a switch takes by default.
+/// Requests of a region under way over rings, and bytes of the longest: the defaults of an engine in a switch.
 const UNDER_WAY: UnderWay = UnderWay::of(24, 4_096);
 
 /// Parameters of all clients.
@@ -20,7 +20,7 @@ pub(super) struct Setup<'a> {
     pub layout: Layout,
 }
 
-/// Where a client's region lies.
+/// Place of a client's region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place<'a> {
     /// The memory node.
@@ -66,7 +66,8 @@ impl<'a> Setup<'a> {
         Nanos(window.0 / parts.max(1) as u64)
     }
 
-    /// Where the region of the client with this number lies. An engine of Cowbird serves one pool, so all lie at the first node then.
+    /// Place of the region of the client with this number. An engine of Cowbird serves one pool, so all regions are at
+    /// the first node then.
     pub fn place(&self, way: Way, client: usize) -> Place<'a> {
         let memory = &self.cache.pool.memory;
         let nodes = if way.definition().engine.is_some() { 1 } else { memory.len().max(1) };
@@ -79,7 +80,8 @@ impl<'a> Setup<'a> {
         (0..clients).filter(|client| self.place(way, *client).server == server).count() as u64
     }
 
-    /// What a client needs of its way: of `regions` regions, if clients share the memory node's one, else of one.
+    /// A client's requirements on its way: for `regions` regions if clients share the memory node's region, else for
+    /// one.
     pub fn shape(&self, way: Way, regions: u64) -> Shape {
         let is_shared = matches!(way.definition().service, Service::Node | Service::Bytes);
         let regions = if is_shared { regions } else { 1 };

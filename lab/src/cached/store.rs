@@ -64,7 +64,7 @@ impl Layout {
     }
 }
 
-/// What the index has for a key.
+/// Entry of the index for a key.
 enum Entry {
     /// The record's place.
     There(u32),

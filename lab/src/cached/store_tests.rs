@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 const LAYOUT: Layout = Layout { records: 2_000, value_bytes: 104 };
 
-/// What remote memory does to every twentieth write.
+/// Fault of remote memory at every twentieth write.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
-    /// Says that it is there, and forgets it.
+    /// Acknowledges it, and forgets it.
     Forgets,
     /// Changes a bit.
     Spoils,

@@ -1,4 +1,4 @@
-//! What became of the extents of a compute node that was killed.
+//! Fate of the extents of a killed compute node.
 
 use super::claim::Claim;
 use super::extents::Extent;
@@ -13,14 +13,14 @@ const CHUNK_BYTES: u64 = 32 << 10;
 /// Time for which an operation without an answer is repeated.
 const PATIENCE_NS: u64 = 20_000_000_000;
 
-/// What a compute node has held until a time.
+/// Extents that a compute node held until a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner<'a> {
     pub claims: &'a [Claim],
     pub until_ns: u64,
 }
 
-/// What a compute node has taken over, and what it found there.
+/// Extents that a compute node has taken over, and their content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Taken {
     /// The extents.
@@ -49,7 +49,8 @@ pub(super) fn owned_twice(owners: &[Owner<'_>]) -> u64 {
     pairs
 }
 
-/// The outcome: `killed` is what the killed compute node held, `others` are what all others hold, and `taken` is what one of them got.
+/// The outcome: `killed` are the extents of the killed compute node, `others` those of all others, and `taken` those
+/// that one of them got.
 pub(super) fn judge(
     (host, killed): (&str, Owner<'_>),
     others: &[Owner<'_>],
@@ -92,7 +93,7 @@ fn ask<T>(
     }
 }
 
-/// Looks at all bytes of an extent, writes them, and reads them again. Counts what differs in `taken`.
+/// Looks at all bytes of an extent, writes them, and reads them again. Counts differences in `taken`.
 pub(super) fn inspect(extent: &mut Extent, taken: &mut Taken) -> Result<(), LabError> {
     let session = &mut extent.session;
     let (address, bytes) = session.range();

@@ -161,7 +161,7 @@ fn one(
     let mut running = Running::start(rack, &options.path, network, scheme, None, progress)?;
     let index = running.index(host)?;
     if attack.is_some() || workload.store.is_some() {
-        // The others offer what they always did. A store's clients are its senders here.
+        // The others offer the same load as before. A store's clients are its senders here.
         let senders = workload.senders.len() as u32;
         workload.senders.retain(|sender| sender != host);
         workload.load_percent = workload.load_percent * (senders - 1) / senders;
@@ -211,8 +211,9 @@ fn one(
     Ok(Figures { result, frames_lost })
 }
 
-/// What a host that behaves does with a store's memory: it has as many reads and writes under way as it may have, as in virtual time
-/// (`examples/hostile/edm.toml`). A host with one operation under way at a time would leave the others more than their share.
+/// Load of an honest host on a store's memory: it has as many reads and writes under way as it may have, as in virtual
+/// time (`examples/hostile/edm.toml`). A host with one operation under way at a time would leave the others more than
+/// their share.
 fn honest_load(rack: &Rack) -> Result<Load, LabError> {
     let demands = p4rack_memory::edm(rack)?.demands as usize;
     Ok(Load { writes: demands, reads: demands, bytes: HONEST_BYTES })

@@ -199,7 +199,7 @@ pub struct LogStore {
     tail: u64,
     /// The oldest page that is not compacted.
     begin: u64,
-    /// Pages being written to remote memory, by number. All pages before the first of them are there.
+    /// Pages being written to remote memory, by number. All pages before the first of them are complete.
     writing: Window<()>,
     /// Pages before it may be overwritten in remote memory.
     free: u64,
@@ -340,7 +340,7 @@ impl LogStore {
         is_written && page + reserve < self.begin + self.config.region_pages
     }
 
-    /// Adds a record, for which there is room.
+    /// Adds a record. The caller has checked that there is room.
     fn append(&mut self, remote: &mut dyn Remote, key: u64, value: &[u8]) -> Result<(), StoreError> {
         if !self.index.set(key, self.tail) {
             return Err(StoreError::Full(self.config.keys_max));
@@ -439,7 +439,7 @@ impl LogStore {
         }
     }
 
-    /// Moves current records of the oldest page to the tail, as far as there is room.
+    /// Moves current records of the oldest page to the tail, as far as the log has room.
     fn compact(&mut self, remote: &mut dyn Remote) -> Result<(), StoreError> {
         let Some(mut moving) = self.moving.take() else { return Ok(()) };
         let bytes = self.config.record_bytes();

@@ -1,4 +1,4 @@
-//! A log store as YCSB's client sees it: it knows its values again by what they contain.
+//! A log store as YCSB's client sees it: it recognises its values by their content.
 
 use super::log::{Counters, Found, LogStore, Replaced, StoreError};
 use crate::ycsb::{Costs, Ended, Error, Store};
@@ -32,7 +32,7 @@ pub(super) struct Logged<'a> {
     /// By token: the key of its read in flight, and the record that its latest read has found.
     reads: Vec<(u32, u64)>,
     waits: VecDeque<Waits>,
-    /// What came, by token: the version, if the bytes are right; kept for its room.
+    /// Results by token: the version, if the bytes are right. Kept to reuse its allocation.
     came: Vec<(usize, Option<u64>)>,
     /// A value to write.
     value: Vec<u8>,
@@ -100,7 +100,7 @@ impl<'a> Logged<'a> {
     }
 }
 
-/// What came of an attempt.
+/// Result of an attempt.
 enum Tried {
     Ended(Ended),
     /// Remote memory is asked.

@@ -68,7 +68,7 @@ impl Config {
 pub struct MixFigures {
     /// Way to older records.
     pub scheme: Way,
-    /// What is measured of any store.
+    /// Measurements of any store.
     #[serde(flatten)]
     pub mix: MixResult,
     /// Operations that ended in time.

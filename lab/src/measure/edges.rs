@@ -15,7 +15,7 @@ const SETTLE_TRIES: usize = 20;
 const EDGE_READINGS: usize = 10;
 const EDGE_PAUSE: Duration = Duration::from_millis(2);
 
-/// What the receivers' applications had received at one time.
+/// Frames that the receivers' applications had received at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Snapshot {
     pub at_ns: u64,

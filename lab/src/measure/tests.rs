@@ -1,4 +1,4 @@
-//! What the figures are made of: nothing missing is taken for zero, and every loss is counted once.
+//! Sources of the figures: no missing value counts as zero, and every loss is counted once.
 
 use super::edges::*;
 use super::losses::*;

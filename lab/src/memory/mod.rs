@@ -75,7 +75,7 @@ pub struct MemoryFigures {
     pub rates: Vec<RateFigures>,
 }
 
-/// What is measured.
+/// A measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Address of bytes that may be overwritten, a multiple of eight.

@@ -17,7 +17,7 @@ const ENDS: [(&str, Ipv4Addr); 2] =
     [("left", Ipv4Addr::new(192, 0, 2, 1)), ("right", Ipv4Addr::new(192, 0, 2, 2))];
 const PREFIX: u8 = 30;
 const PORT: u16 = 7_002;
-/// Interfaces of what forwards.
+/// Interfaces of the forwarder.
 const BETWEEN: [&str; 2] = ["to_left", "to_right"];
 const MTU: u32 = 1_500;
 /// How long an end waits for the other, and how often it tries again at first.
@@ -26,7 +26,7 @@ const TRIES: usize = 5;
 /// How often what forwards looks whether it is over.
 const LOOK: Nanos = Nanos::from_millis(20);
 
-/// What is between the two ends.
+/// Connection of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
     /// One veth pair.

@@ -67,7 +67,7 @@ fn of_rack(results: &Results) -> String {
     .concat()
 }
 
-/// What the hosts sent, in sentences.
+/// The hosts' traffic, in sentences.
 fn traffic(results: &Results) -> String {
     let setting = &results.setting;
     let (one, many, load) = (escape(&setting.one), setting.many.len(), setting.load_percent);

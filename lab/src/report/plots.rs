@@ -18,7 +18,7 @@ pub fn scheme_colour(results: &Results, name: &str) -> Colour {
 /// Points of a latency's distribution: µs, share at or below.
 type Curve = [Point];
 
-/// Share of what was done within a latency, one line per scheme that has a curve.
+/// Share of operations completed within a latency, one line per scheme that has a curve.
 pub fn latency(results: &Results, what: &str, curve: impl Fn(&SchemeResult) -> Option<&Curve>) -> Plot {
     let curves: Vec<(&str, &Curve)> =
         results.schemes.iter().filter_map(|scheme| Some((scheme.name.as_str(), curve(scheme)?))).collect();
@@ -162,7 +162,7 @@ fn mid_s(bucket: usize) -> f64 {
     (bucket as f64 + 0.5) * BUCKET_NS as f64 / 1e9
 }
 
-/// Time axis of a scheme, to the end of the window or of what follows it.
+/// Time axis of a scheme, to the end of the window or of the series, whichever is later.
 fn time_axis(scheme: &SchemeResult) -> Axis {
     let longest = scheme.series.goodput.values().map(|line| line.bytes.len()).max().unwrap_or(0);
     let end_s = (longest as f64 * BUCKET_NS as f64 / 1e9).max(scheme.series.window_ns.1 as f64 / 1e9);

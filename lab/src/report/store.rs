@@ -27,7 +27,7 @@ pub fn page(results: &Results) -> String {
     .concat()
 }
 
-/// What the clients did, in sentences.
+/// The clients' work, in sentences.
 fn work(results: &Results) -> String {
     let setting = &results.setting;
     let (one, many) = (escape(&setting.one), escape(&setting.many.join(", ")));

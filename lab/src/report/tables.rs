@@ -64,7 +64,7 @@ fn drops(results: &Results) -> String {
     out
 }
 
-/// The promises, and what was measured.
+/// The promises, with the measurements.
 pub fn promises(results: &Results) -> String {
     let mut out = String::from(
         "<div class=scroll><table class=left><thead><tr><td></td><th scope=col>scheme</th><th scope=col>promise</th>\

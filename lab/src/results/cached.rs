@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the regions of all clients did under a mix.
+/// Counters of all clients' regions under a mix.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CacheResult {
     /// Local memory in percent of the region.
@@ -21,7 +21,7 @@ pub struct CacheResult {
     pub limit_bytes: u64,
 }
 
-/// What became of the extents of a client that was killed.
+/// Fate of the extents of a killed client.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Takeover {
     /// Host of the client.

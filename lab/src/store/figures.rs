@@ -31,7 +31,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) contents: Contents,
     /// Time span of the clients' operations.
     pub(crate) window: Span,
-    /// What the regions did, mix by mix, of stores in such.
+    /// Counters of the regions, mix by mix, for stores in cached regions.
     pub(crate) caches: Vec<CacheResult>,
     /// Bulk writes during the clients' operations, if any.
     pub(crate) bulk: Option<BulkReport>,
@@ -41,7 +41,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) switch: [SwitchStats; 3],
 }
 
-/// What the servers of a store have used.
+/// Resources that a store's servers have used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
     /// Processor time over the window.
@@ -62,7 +62,7 @@ pub(crate) fn watch(
     let part_ns = (window.duration_ns / store.mixes.len().max(1) as u64).max(1);
     let mut live = Live { at_ns: window.start_ns, operations: 0, per_s: 0 };
     let before = running.serving_usage()?;
-    // By then the memory of what was executed is as large as it becomes.
+    // By then the board's memory of executed requests has reached its full size.
     let warm_ns = window.start_ns + window.duration_ns / 4;
     let mut warm = None;
     progress.watch(window.end_ns(), || {

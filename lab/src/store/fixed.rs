@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Time for one answer: a server may run under a tool that slows it down some hundred times.
 const ANSWERS: Nanos = Nanos::from_secs(60);
 
-/// What is done: all records are written once, in any order, and then used.
+/// The work: all records are written once, in any order, and then used.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Number of records.
@@ -36,7 +36,7 @@ pub struct Load {
     pub seed: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Done {
     /// Time of the first writes.

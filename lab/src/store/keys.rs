@@ -45,7 +45,7 @@ pub(super) enum Answer<'a> {
     Value(u64, &'a [u8]),
     /// It was done.
     Done,
-    /// The key to create is there.
+    /// The key to create exists.
     Exists,
     /// There is no such key, or it has another version.
     NotFound,
@@ -106,7 +106,7 @@ pub(super) fn store_bytes(records: u32, value_bytes: usize, under_way: usize) ->
     blocks + blocks / 8 + (64 << 10)
 }
 
-/// What an operation has asked for.
+/// Request of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Read,
@@ -127,7 +127,7 @@ pub(super) struct KeyStore<K> {
     writes: u64,
     /// Newest known versions, by key.
     known: Vec<u64>,
-    /// Operations in flight, by token: key, and what was asked.
+    /// Operations in flight, by token: key, and request.
     under_way: Vec<Option<(u32, Asked)>>,
     value: Vec<u8>,
     /// Answers by token; kept to reuse its memory.

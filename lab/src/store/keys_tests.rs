@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// What an offload does wrong.
+/// Planted fault of an offload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// Every thousandth update is confirmed and not done.

@@ -19,7 +19,7 @@ pub(super) enum Stop {
     Failed(String),
 }
 
-/// What is left of the input, from its beginning on.
+/// The rest of the input.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     input: &'a [u8],

@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Pause before requests are given again to a socket that was full.
 const AGAIN: Nanos = Nanos::from_millis(1);
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// A record and its version.
@@ -35,7 +35,7 @@ pub(super) struct Asked {
     until: Nanos,
 }
 
-/// What follows from an answer.
+/// Next step after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The operation has ended.

@@ -17,7 +17,7 @@ fn asked(what: What) -> Asked {
     Asked { token: 3, key: KEY, what, until: Nanos(0) }
 }
 
-/// What follows from an answer. However it is cut, it is not complete before its last byte.
+/// Next step after an answer. However it is cut, it is not complete before its last byte.
 fn next(protocol: &mut impl Protocol, what: What, answer: &[u8]) -> Next {
     for bytes in 0..answer.len() {
         let cut = protocol.answer(asked(what), &answer[..bytes]).unwrap();
@@ -100,7 +100,7 @@ fn a_request_that_follows_from_an_answer_leaves_before_the_wait() {
     });
     let mut store = PipedStore::connect(to, Memcached::new(VALUE_BYTES, 1)).unwrap();
     let limit = clock::now() + Nanos::from_secs(60);
-    // The first answer is there before the client waits.
+    // The first answer has arrived before the client waits.
     while store.stream.peek(&mut [0; 4]).unwrap_or(0) < 4 {
         assert!(clock::now() < limit, "the server says nothing");
         std::thread::yield_now();
@@ -113,7 +113,7 @@ fn a_request_that_follows_from_an_answer_leaves_before_the_wait() {
     server.join().unwrap();
 }
 
-/// A server that has no memory left says so, and what is no answer is shown.
+/// A server without memory reports that; an error shows bytes that are no answer.
 #[test]
 fn failures_of_a_server_end_its_client() {
     let mut redis = Redis::new(VALUE_BYTES, 1);
@@ -186,7 +186,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-/// What comes of the beginnings of an input, one byte longer each.
+/// Results for all prefixes of an input, one byte longer each.
 fn grows(protocol: &mut impl Protocol, what: What, input: &[u8]) -> Result<(), TestCaseError> {
     let mut before = None;
     for length in 0..=input.len() {
@@ -195,7 +195,7 @@ fn grows(protocol: &mut impl Protocol, what: What, input: &[u8]) -> Result<(), T
             // An answer is complete with its last byte.
             (None | Some(Ok(None)), Ok(Some((_, bytes)))) => prop_assert_eq!(*bytes, length),
             (None | Some(Ok(None)), _) => {}
-            // What is complete, or no answer, stays so. A line that has no end yet is shown by its beginning.
+            // A complete or an invalid answer stays so. A line that has no end yet is shown by its beginning.
             (Some(before), now) => prop_assert_eq!(before, now),
         }
         before = Some(now);

@@ -122,7 +122,7 @@ impl Protocol for Redis {
                     expect(lines, Reply::Word(b"OK"))?;
                     wrote(version)
                 }
-                // The script is one step, so no other write is between what was read and this one.
+                // The script is atomic, so no other write comes between the read and this write.
                 What::Put(Some(expected)) => match wrote(reply(lines)?) {
                     Ended::Wrote(version) if Some(version) != expected.checked_add(1) => Ended::Wrong,
                     how => how,
@@ -137,7 +137,7 @@ impl Protocol for Redis {
     }
 }
 
-/// How a write has ended that left this version, or 0 if another one was there.
+/// Outcome of a write that left this version; 0 if the version was another one.
 fn wrote(version: Reply<'_>) -> Ended {
     match version {
         Reply::Number(0) => Ended::Changed,

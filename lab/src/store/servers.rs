@@ -1,4 +1,4 @@
-//! Servers of keys and values of other projects, in place of the store's own: how they are started, and what they may use.
+//! Key-value servers of other projects, in place of the store's own: their start, and their limits.
 
 use super::memcached::Memcached;
 use super::piped::PipedStore;
@@ -16,10 +16,10 @@ use std::process::{Command, Stdio};
 
 /// Memory of a server that holds no records.
 const EMPTY_BYTES: u64 = 64 << 20;
-/// What a server may need for a record beside its value: keys, heads, pointers, the number of its writes.
+/// Bytes that a server may need for a record beside its value: keys, heads, pointers, the number of its writes.
 const RECORD_BYTES: u64 = 256;
 
-/// What a server lacks on this machine.
+/// The reason if a server can't run on this machine.
 pub(crate) fn missing(server: KvServer) -> Option<Skipped> {
     let needs = program(server);
     process::on_path(needs).is_none().then(|| Skipped {

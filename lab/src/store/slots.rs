@@ -28,7 +28,7 @@ const PAUSE: Nanos = Nanos::from_micros(50);
 /// An operation without an end this long after its time limit is given up.
 const SILENCE: Nanos = Nanos::from_secs(5);
 
-/// What a way lacks for slots with values of this size, in words.
+/// Abilities that a way lacks for slots with values of this size, in words.
 pub fn lacks(abilities: &Abilities, value_bytes: usize, records: u32) -> Option<String> {
     let slot = slot_bytes(value_bytes) as u64;
     let needed = slot * u64::from(records);
@@ -48,7 +48,7 @@ pub fn lacks(abilities: &Abilities, value_bytes: usize, records: u32) -> Option<
     }
 }
 
-/// What an operation does now.
+/// Current step of an operation.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     /// Reads the slot.
@@ -63,7 +63,7 @@ enum Doing {
     Look(u64, Nanos),
 }
 
-/// What an operation waits for.
+/// Awaited result of an operation.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The request with this number.
@@ -103,13 +103,13 @@ pub struct Slots<R: Remote> {
     under_way: Vec<Option<UnderWay>>,
     /// Requests of the way, and whose they are.
     asked: Window<usize>,
-    /// What came, by token; kept for its room.
+    /// Results by token. Kept to reuse its allocation.
     came: Vec<(usize, Came)>,
     /// A slot to write.
     slot: Slot,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug)]
 enum Came {
     Slot(Option<Slot>),
@@ -119,7 +119,7 @@ enum Came {
 }
 
 impl<R: Remote> Slots<R> {
-    /// A client of the slots that begin at the region's first byte. Errors: what the way lacks.
+    /// A client of the slots that begin at the region's first byte. The error names the abilities that the way lacks.
     pub fn new(remote: R, value_bytes: usize, own: u16, records: u32) -> Result<Slots<R>, String> {
         let abilities = remote.abilities();
         if let Some(lacks) = lacks(abilities, value_bytes, records) {
@@ -151,7 +151,7 @@ impl<R: Remote> Slots<R> {
         u64::from(key) * slot_bytes(self.value_bytes) as u64
     }
 
-    /// Asks the way for what an operation needs now.
+    /// Submits an operation's current request to the way.
     fn ask(&mut self, token: usize) -> Result<(), Error> {
         let Some(mut one) = self.under_way.get(token).copied().flatten() else { return Err(Error::Unasked) };
         let (at, number, now) = (self.address(one.key), self.asked.next(), self.remote.now());
@@ -176,7 +176,7 @@ impl<R: Remote> Slots<R> {
                 self.asked.push(token);
                 Step::Asked(number)
             }
-            // There is room when something has ended.
+            // There is room again when a request has ended.
             Err(Status::Full) => Step::Rests(now),
             Err(status) if status.is_passing() => Step::Rests(now + PAUSE),
             Err(status) => return Err(Error::gone(status)),
@@ -205,7 +205,7 @@ impl<R: Remote> Slots<R> {
         self.ask(token)
     }
 
-    /// What came of a request: goes on with its operation. Returns how that ended, if it has.
+    /// Continues an operation with the result of its request. Returns how that ended, if it has.
     fn go_on(&mut self, token: usize, one: UnderWay, came: Came) -> Result<Option<Ended>, Error> {
         let (key, now) = (one.key as usize, self.remote.now());
         let (is_over, later) = (now >= one.until, Some(now + PAUSE));
@@ -277,7 +277,8 @@ impl<R: Remote> Slots<R> {
         self.goes_on(next, Doing::Lock(version), None)
     }
 
-    /// Asks what has rested for long enough, and ends operations of which nothing is heard. Returns when to do so again.
+    /// Resumes operations that have rested for long enough, and ends those without an answer. Returns when to do so
+    /// again.
     fn look(&mut self, ended: &mut dyn FnMut(usize, Ended)) -> Result<(Nanos, bool), Error> {
         let (now, mut wakes, mut any) = (self.remote.now(), Nanos::MAX, false);
         for token in 0..self.under_way.len() {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// As expected version: whichever is there.
+/// As expected version: any.
 const ANY: u64 = u64::MAX;
 /// Bytes of a request before the value.
 const REQUEST_BYTES: usize = 16;

@@ -1,7 +1,7 @@
 //! Traffic programs that `up` starts on its hosts, on the application side of the TAP.
 //!
 //! Each runs between two times of the monotonic clock, exits at the second one, and prints one line of JSON.
-//! [`capture`] is the exception: it runs until it is told to end.
+//! [`capture`] is the exception: it runs until SIGTERM.
 
 pub mod capture;
 pub mod rpc;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-/// Interval at which the sender wakes and sends a burst of what the rate gives in that time.
+/// Interval at which the sender wakes and sends the frames that the rate allows per interval.
 const TICK_NS: u64 = 1_000_000;
 /// Maximum backlog, in ticks, that a late sender makes up for; the rest is never offered.
 const BACKLOG_TICKS: u64 = 4;
@@ -91,7 +91,8 @@ pub fn send(config: &SendConfig) -> io::Result<SendReport> {
     Ok(report)
 }
 
-/// What a sender offers if it is never late: nanoseconds since the start of the traffic, and frames at that time.
+/// Offered load of a sender that is never late: nanoseconds since the start of the traffic, and frames at that
+/// time.
 pub fn schedule(
     rate_bps: u64,
     frame_bytes: u64,

@@ -33,7 +33,7 @@ pub struct ClientConfig {
     pub tells: bool,
 }
 
-/// Runs the mixes of a configuration, and reads again what this client has written.
+/// Runs the mixes of a configuration, and reads this client's writes again.
 pub fn run<S: Store + ?Sized>(
     store: &mut S,
     config: &ClientConfig,
@@ -49,7 +49,7 @@ pub fn run<S: Store + ?Sized>(
 enum Kind {
     Read,
     Write,
-    /// Reads, and writes in place of what it has read.
+    /// Reads a record, and replaces the version that it has read.
     Change,
 }
 
@@ -59,7 +59,7 @@ struct Operation {
     key: u32,
     kind: Kind,
     start: Nanos,
-    /// The newest version that was known when it asked for what it waits for.
+    /// The newest version that was known at its last request.
     least: u64,
 }
 
@@ -92,7 +92,7 @@ pub struct Client<'a, S: ?Sized> {
     under_way: Vec<Option<Operation>>,
     /// Tokens without an operation.
     free: Vec<usize>,
-    /// What has ended, by token; kept for its room.
+    /// Results by token. Kept to reuse its allocation.
     came: Vec<(usize, Checked)>,
     /// When something ended.
     heard: Nanos,
@@ -151,7 +151,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
         self.store
     }
 
-    /// Its store, to change what no operation sees.
+    /// Its store, to change state that operations don't see.
     pub fn store_mut(&mut self) -> &mut S {
         self.store
     }
@@ -360,7 +360,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
         Ok(self.teller.as_mut().map_or(Ok(()), |teller| teller.ended(took.0, now.0))?)
     }
 
-    /// Waits a while for the store, and goes on with what has ended.
+    /// Waits a while for the store, and continues operations with their results.
     fn step(&mut self, until: Nanos) -> Result<(), Error> {
         let (records, under_way, came) = (&mut self.records, &self.under_way, &mut self.came);
         let mut is_unasked = false;

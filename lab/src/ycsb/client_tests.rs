@@ -7,7 +7,7 @@ struct Faulty {
     versions: Vec<u64>,
     fault: Fault,
     operations: u64,
-    /// What has ended, until it is handed over.
+    /// Results not yet handed over.
     ended: Vec<(usize, Ended)>,
     /// Whether operations end later than they are asked for.
     late: bool,
@@ -23,7 +23,7 @@ enum Fault {
     Torn,
     /// A write is confirmed and not done.
     Forgotten,
-    /// A write is done with the version that is there, as if two clients had written it.
+    /// A write reuses the current version, as if two clients had written it.
     SameVersion,
     /// An operation is not answered.
     Lost,

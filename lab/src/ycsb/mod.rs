@@ -28,24 +28,24 @@ pub enum Ended {
     Found(u64),
     /// A value was written, of this version.
     Wrote(u64),
-    /// Nothing was written, since another version was there than the expected one.
+    /// Nothing was written, since the version wasn't the expected one.
     Changed,
     /// It was not answered in time.
     Lost,
-    /// What was read was never written.
+    /// The value read was never written.
     Wrong,
 }
 
 /// Why a client can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store can't be used any more.
+    /// The store can no longer be used.
     #[error("{0}")]
     Gone(String),
     /// No operation in flight ends.
     #[error("the store does not answer")]
     Silence,
-    /// The store ended what the client had not begun.
+    /// The store ended an operation that the client had not begun.
     #[error("the store answered what the client had not asked")]
     Unasked,
     /// Not all records could be written.
@@ -57,13 +57,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Of a store that can't be used any more.
+    /// Error of a store that can no longer be used.
     pub(crate) fn gone(error: impl std::fmt::Display) -> Error {
         Error::Gone(error.to_string())
     }
 }
 
-/// What a client has cost so far, where that is known.
+/// A client's costs so far, where known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Costs {
     /// Values that were read from remote memory, by a store that has others.
@@ -108,7 +108,7 @@ pub trait Store {
         clock::now()
     }
 
-    /// What its client has cost so far.
+    /// Its client's costs so far.
     fn costs(&self) -> Costs {
         Costs { cold_reads: None, thread_cpu: Some(clock::thread_cpu()) }
     }

@@ -1,4 +1,4 @@
-//! What a client reports, during the run and at its end.
+//! A client's reports, during the run and at its end.
 
 use p4rack_wire::Histogram;
 use serde::{Deserialize, Serialize};

@@ -382,8 +382,7 @@ pub unsafe extern "C" fn p4rack_cowbird_poll_remove(rings: *mut Rings, poll: u32
 ///
 /// # Safety
 /// The rings are open and used by no other thread during the call, or null.
-/// `requests` are `max` words, `count` is one, or they are null. Places for
-/// what is read are as they were promised.
+/// `requests` are `max` words, `count` is one, or they are null. Destinations of reads are still valid, as promised.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_poll_wait(
     rings: *mut Rings,

@@ -386,7 +386,7 @@ pub unsafe extern "C" fn p4rack_memory_submit(
 ///
 /// # Safety
 /// The handle is open and used by no other thread, or null; `ended` can be written for `most` pointers and `count` is a number, or
-/// they are null; operations that were submitted and not returned are there.
+/// they are null; operations that were submitted and not returned still exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_memory_poll(
     memory: *mut Handle,

@@ -18,7 +18,7 @@ pub struct CallerConfig {
     pub block_bytes: u32,
 }
 
-/// Sizes of a region and what has happened in it; see the header.
+/// Sizes of a region, and its counters; see the header.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct CallerStatistics {
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn p4rack_region_flush(region: *const Region) -> Status {
     status(region.flush())
 }
 
-/// Sizes, and what has happened so far; see the header.
+/// Sizes, and counters so far; see the header.
 ///
 /// # Safety
 /// The region is open or null; `into` can be written or is null.

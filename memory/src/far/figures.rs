@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 const MAGIC: [u8; 8] = *b"p4rackfm";
 /// Of the figures and their order.
 const VERSION: u64 = 1;
-/// Where the description of what runs begins.
+/// Offset of the running program's description.
 const ABOUT: usize = 1_024;
 /// Longest file, bytes.
 const BYTES_MAX: u64 = 64 << 10;
@@ -140,7 +140,7 @@ impl Figures {
     }
 }
 
-/// What runs, as the command that started it describes it.
+/// The running program, as the command that started it describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// File name of the program.

@@ -1,5 +1,6 @@
-//! Far memory: what the command `p4rack far run` and its library share. The command passes [`Settings`] in the program's environment; the
-//! library opens the memory, and keeps [`Figures`] in a file that the command and `p4rack far top` read. docs/far.md explains it.
+//! Far memory: definitions that the command `p4rack far run` and its library share. The command passes [`Settings`] in
+//! the program's environment; the library opens the memory, and keeps [`Figures`] in a file that the command and
+//! `p4rack far top` read. docs/far.md explains it.
 
 mod figures;
 mod open;

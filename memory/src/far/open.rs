@@ -1,4 +1,4 @@
-//! Opens far memory as the settings say: in the program, and before that in the command, which so finds what would fail.
+//! Opens far memory as the settings say: in the program, and before that in the command, which thus finds errors early.
 
 use super::{Files, Settings, Source};
 use crate::mapping::{self, Faults, Mapping, MappingConfig, check_privileges, split, with_signals_blocked};

@@ -16,13 +16,13 @@ pub struct Settings {
     pub block_bytes: Option<u32>,
     /// Allocations of this many bytes or more go far.
     pub min_bytes: u64,
-    /// What happens when far memory is full.
+    /// Behaviour when far memory is full.
     pub full: Full,
     /// File of the figures.
     pub page: PathBuf,
 }
 
-/// What happens to a large allocation when far memory is full.
+/// Treatment of a large allocation when far memory is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Full {
@@ -79,7 +79,7 @@ impl Settings {
         serde_json::to_string(self).map_err(|error| error.to_string())
     }
 
-    /// The settings of the library. Errors: the variable is not what this version's command writes.
+    /// The settings of the library. Fails if the variable is not one that this version's command writes.
     pub fn parse(text: &str) -> Result<Settings, String> {
         serde_json::from_str(text).map_err(|error| {
             format!("{}: {error}; command and library have to be of the same version", super::VARIABLE)

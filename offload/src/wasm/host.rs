@@ -1,4 +1,4 @@
-//! What a module may import.
+//! Functions that a module may import.
 
 use super::{Limits, MEMORY};
 use std::fmt;
@@ -14,7 +14,7 @@ pub(super) const NAMES: [&str; 6] = ["arguments", "read", "write", "result", "ow
 /// Elements of a module's tables.
 const TABLE_ELEMENTS: usize = 4_096;
 
-/// What belongs to a call.
+/// State of a call.
 pub(super) struct Host {
     arguments: Vec<u8>,
     pub results: Vec<u8>,
@@ -80,7 +80,7 @@ fn outside(at: u32, bytes: usize) -> Error {
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Host>, LinkerError> {
     let mut linker = Linker::new(engine);
     linker.func_wrap(MODULE, "arguments", |mut caller: Caller<'_, Host>, into: u32| {
-        // The copy costs what one by the module would.
+        // The copy costs as much as one by the module.
         let (left, cost) = (caller.get_fuel()?, caller.data().arguments.len() as u64 / 8);
         caller.set_fuel(left.saturating_sub(cost))?;
         let (bytes, host) = memory(&caller)?.data_and_store_mut(&mut caller);

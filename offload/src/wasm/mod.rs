@@ -17,8 +17,8 @@
 //! | `result` | (from: i32, bytes: i32) | appends to the call's results |
 //! | `own_start`, `own_bytes` | () -> i64 | the offload's own range |
 //!
-//! `call` returns 0, or the number of a [`Status`]; `read` and `write` return the same. What lasts between calls is in virtual memory: an
-//! instance lives for one call. A call that traps, uses up its fuel, or returns something else ends as
+//! `call` returns 0, or the number of a [`Status`]; `read` and `write` return the same. An instance lives for one call,
+//! so lasting state has to be in virtual memory. A call that traps, uses up its fuel, or returns something else ends as
 //! [`OffloadFailed`](Status::OffloadFailed). It either writes or has results: after the one, the other traps.
 //!
 //! A long call runs in slices, between which the board does other work. Calls of one offload don't overlap.
@@ -34,7 +34,7 @@ use p4rack_fabric::clio::board::{Space, View};
 use p4rack_wire::clio::Status;
 use wasmi::{Func, Memory, ResumableCall, ResumableCallOutOfFuel, Store, Val};
 
-/// What a module and its calls may use.
+/// Limits of a module and its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the module.
@@ -73,7 +73,7 @@ struct Run {
     id: u64,
     store: Store<Host>,
     memory: Memory,
-    /// Fuel of the call beside what is in the store.
+    /// Fuel of the call beside the fuel in the store.
     fuel: u64,
     output: [Val; 1],
 }

@@ -5,7 +5,7 @@ use super::{CALL, Limits, MEMORY};
 use wasmi::ValType;
 use wasmi::{CompilationMode, Config, EnforcedLimits, Engine, ExternType, Instance, Linker, Module, Store};
 
-/// What a module begins with.
+/// First bytes of a module.
 const MAGIC: &[u8] = b"\0asm";
 /// Calls within calls, and bytes of values on the stack.
 const DEPTH: usize = 512;
@@ -27,7 +27,7 @@ pub enum LoadError {
         "that is no WebAssembly module: it does not begin with \\0asm; text form has to be translated first (wat2wasm)"
     )]
     NotWasm,
-    /// It is damaged, or uses what is not supported.
+    /// It is damaged, or uses unsupported features.
     #[error("the module is not valid: {0}")]
     Invalid(String),
     /// It imports something that the board doesn't have.

@@ -8,7 +8,7 @@ const EVENTS_MAX: usize = 1 << 28;
 /// Pages that they touch at most: 128 GB.
 const PAGES_MAX: u32 = 1 << 25;
 
-/// Gathers what of a program's accesses reaches memory behind a CPU's caches.
+/// Gathers a program's accesses that reach memory behind a CPU's caches.
 #[derive(Debug)]
 pub struct Gathered {
     cpu: CpuCache,
@@ -21,7 +21,7 @@ impl Gathered {
         Gathered { cpu, reached: Vec::new() }
     }
 
-    /// The program's next access. Returns whether there is room for more.
+    /// The program's next access. Returns whether more accesses fit.
     pub fn access(&mut self, access: &Access) -> bool {
         let reached = &mut self.reached;
         self.cpu.access(access, &mut |memory| reached.push(memory));

@@ -1,5 +1,5 @@
-//! Experiments of kind "cache": a policy of a cache of remote memory behind a CPU, on a synthetic load. A fetch costs what a profile of
-//! latencies says ([`p4rack_cache::simulate`]), or is a request of a simulated rack ([`rack`]).
+//! Experiments of kind "cache": a policy of a cache of remote memory behind a CPU, on a synthetic load. A fetch has the
+//! cost of a profile of latencies ([`p4rack_cache::simulate`]), or is a request of a simulated rack ([`rack`]).
 
 mod load;
 mod rack;
@@ -18,7 +18,7 @@ use rack::{PROFILE, Rack};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What `kind` says in such a file.
+/// The value of `kind` in such a file.
 pub const KIND: &str = "cache";
 
 /// Fields of the file.
@@ -81,7 +81,7 @@ fn pairs() -> u32 {
     1
 }
 
-/// What such a file says, checked.
+/// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct CacheExperiment {
     /// As read.
@@ -119,7 +119,7 @@ impl Source {
     }
 }
 
-/// What remote memory is.
+/// Parameters of remote memory.
 #[derive(Clone, Copy, Debug)]
 enum Remote {
     /// Latencies.
@@ -158,7 +158,7 @@ pub struct CacheOutcome {
     /// Times and bytes.
     #[serde(flatten)]
     pub counts: Outcome,
-    /// With profile `rack`: what only a rack shows. Counts are then of all compute nodes.
+    /// With profile `rack`: results that only a rack has. Counts are then of all compute nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rack: Option<RackOutcome>,
     /// The paper's figures beside these.
@@ -167,7 +167,7 @@ pub struct CacheOutcome {
     pub problems: Vec<String>,
 }
 
-/// The entry of that name, or what there is.
+/// The entry of that name, or an error with the known names.
 fn named<T>(
     all: impl Iterator<Item = &'static T> + Clone,
     name_of: fn(&T) -> &'static str,
@@ -179,7 +179,7 @@ fn named<T>(
     })
 }
 
-/// What a file says of remote memory. What is wrong is noted, and none is returned then.
+/// Reads the parameters of remote memory. Mistakes are noted in `check`; then the result is `None`.
 fn remote(spec: &CacheSpec, check: &mut Check<'_>) -> Option<Remote> {
     if spec.profile == PROFILE {
         return Rack::checked(&spec.rack.clone().unwrap_or_default(), check).map(Remote::Rack);

@@ -1,4 +1,4 @@
-//! A board: the real machine, and what its stages take.
+//! A board: the real machine, and the times of its stages.
 //!
 //! ```text
 //!  last bit ─ MAC ─▶ parser, a beat a cycle ─▶ machine ─▶ TLB, bucket, fault ─▶ DMA, DRAM ─▶ stack ─ MAC ─▶ first bit
@@ -53,7 +53,7 @@ impl StageSums {
         self.zip(other, |one, other| one + other)
     }
 
-    /// What was added since.
+    /// The sums since then.
     pub fn since(&self, before: &StageSums) -> StageSums {
         self.zip(before, |now, before| now.saturating_sub(before))
     }
@@ -238,7 +238,7 @@ impl BoardNode {
         Some((sent.to, at_ps + self.costs.mac_ns * 1_000))
     }
 
-    /// What a translation takes.
+    /// Time of a translation.
     fn translate(&mut self, translation: Translation) -> u64 {
         let hit_ps = self.cycles_ps(self.costs.tlb_cycles);
         let miss_ps = hit_ps + self.cycles_ps(self.costs.bucket_cycles) + self.costs.dram_ns * 1_000;

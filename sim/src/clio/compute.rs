@@ -45,7 +45,7 @@ pub(super) struct Process {
 pub(super) struct UnderWay {
     pub begun_ps: u64,
     pub bytes: u64,
-    /// Process and address, to check what a read returns.
+    /// Process and address, to check a read's bytes.
     pid: u32,
     address: u64,
     key: u32,
@@ -68,12 +68,12 @@ pub(super) struct Thread {
     free: Vec<u16>,
     /// Operations so far.
     made: u64,
-    /// With turns: operations that are left of this one.
+    /// With turns: operations left of the current turn.
     pub left: u64,
     random: Random,
 }
 
-/// What operations ask for, the same for all threads.
+/// Parameters of operations, the same for all threads.
 #[derive(Debug)]
 pub(super) struct Work {
     scheme: ClioScheme,
@@ -88,7 +88,7 @@ pub(super) struct Work {
     keys: Option<Zipf>,
     /// Pages of a baseline's store.
     store_pages: usize,
-    /// Whether boards keep what is written, so that reads can be checked.
+    /// Whether boards keep written bytes, so that reads can be checked.
     checked: bool,
     data: Vec<u8>,
 }
@@ -209,7 +209,7 @@ impl Work {
         !thread.calls && thread.in_flight < self.window
     }
 
-    /// Whether the bytes of a read are what was written, or zeros.
+    /// Whether the bytes of a read are those written, or zeros.
     pub fn is_right(&self, one: &UnderWay, bytes: &[u8]) -> bool {
         match self.load {
             Load::Kv => {
@@ -231,7 +231,7 @@ impl Work {
 }
 
 impl Process {
-    /// A process of a node, with what it has at each board.
+    /// A process of a node, with its allocation at each board.
     pub fn new(experiment: &ClioExperiment, number: u32, at: &[At]) -> Process {
         let spec = &experiment.spec;
         let library = match spec.scheme {

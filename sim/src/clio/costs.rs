@@ -1,8 +1,8 @@
 //! Modelled times, by profile: `fpga` is the paper's prototype, `asic` its projection. Each default names its source.
 //!
-//! *Paper* is Guo et al., ASPLOS 2022; *authors' output* is what their artifact expects its tests to print
-//! (github.com/WukLab/Clio, Documentation/asplos-ae.md). Where nothing is published a value is *assumed*. One figure was used to set the
-//! assumed ones: a write of 4 bytes takes 1.87 µs.
+//! *Paper* is Guo et al., ASPLOS 2022; *authors' output* is the expected output of their artifact's tests
+//! (github.com/WukLab/Clio, Documentation/asplos-ae.md). Where nothing is published a value is *assumed*. One figure
+//! was used to set the assumed ones: a write of 4 bytes takes 1.87 µs.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ impl Profile {
 /// A cost of a table: its name, its value, and the range of values.
 pub(super) type Ranged = (&'static str, u64, u64, u64);
 
-/// A table of costs: as a file gives it, and with the profile's values for what the file leaves out.
+/// A table of costs: as a file gives it, and with the profile's values for fields that the file leaves out.
 macro_rules! costs {
     (
         $(#[$about:meta])* $spec:ident, $costs:ident {
@@ -51,7 +51,7 @@ macro_rules! costs {
         }
 
         impl $spec {
-            /// With the profile's values for what is left out.
+            /// With the profile's values for missing fields.
             pub fn with(&self, profile: Profile) -> $costs {
                 $costs {
                     $($field: self.$field.unwrap_or(match profile {
@@ -80,8 +80,8 @@ costs! {
         receive_ns = 125, 125, 0 to 1_000_000;
         /// Adapter and PCIe, one way. Assumed: 250 ns across PCIe (Neugebauer et al., SIGCOMM 2018) and 50 ns for the adapter.
         nic_ns = 300, 300, 0 to 1_000_000;
-        /// What is sent inline, without a read of host memory: Clio's frames of at most this many bytes, and RDMA's messages with at most
-        /// as much data (the artifact's `DEFAULT_MAX_INLINE_SIZE`).
+        /// Bytes sent inline, without a read of host memory: Clio's frames of at most this many bytes, and RDMA's
+        /// messages with at most as much data (the artifact's `DEFAULT_MAX_INLINE_SIZE`).
         inline_bytes = 128, 128, 0 to 9_000;
         /// A read of host memory by an adapter, Clio's or RDMA's. Authors' output: 413 ns between writes of 4 and 64 bytes, of which the
         /// links have 63.
@@ -115,7 +115,7 @@ costs! {
         /// Data of an answer in the network stack, per byte; answers of a process follow each other. Authors' output: reads take 2.6 ns a
         /// byte up to 1 KB, of which links have 1.06; the chip's stack is assumed to stream.
         stack_ps_per_byte = 1_500, 0, 0 to 1_000_000;
-        /// What a call of an offload takes beside its accesses to memory. Assumed.
+        /// Cycles of an offload's call beside its accesses to memory. Assumed.
         call_cycles = 20, 20, 0 to 1_000_000;
         /// Calls of an offload under way; others wait. The artifact's store keeps 128 requests (`KeyValueStore.numBlocks`), and reads
         /// through one DMA port.

@@ -1,4 +1,5 @@
-//! A client of a board without a network: what comes before a run, and allocations until a memory is full.
+//! A client of a board without a network: for the set-up before a run, and for allocations until a memory
+//! is full.
 
 use super::memory::SimMemory;
 use super::offload::Store;

@@ -46,7 +46,7 @@ pub struct ClioExperiment {
     pub slow: SlowCosts,
     /// Costs of the baselines.
     pub rdma: RdmaCosts,
-    /// Whether threads ask for what comes from outside, and for nothing of their own.
+    /// Whether threads issue requests from outside only, and none of their own.
     pub(super) is_outside: bool,
 }
 
@@ -218,7 +218,7 @@ impl ClioExperiment {
         });
     }
 
-    /// What a run needs of a board's memory.
+    /// Checks that a board's memory suffices for a run.
     fn check_memory(&self, check: &mut Check<'_>) {
         let frames = self.frames();
         if frames > FRAMES_MAX {

@@ -3,7 +3,7 @@
 use p4rack_fabric::clio::board::Memory;
 use std::ops::Range;
 
-/// Memories up to this size keep what is written.
+/// Memories up to this size keep written bytes.
 pub(super) const KEPT_BYTES: u64 = 1 << 29;
 /// Bytes onto which a larger memory folds all its addresses: a multiple of all page sizes but the largest.
 const FOLDED_BYTES: u64 = 1 << 26;
@@ -19,7 +19,7 @@ pub(super) struct SimMemory {
 }
 
 impl SimMemory {
-    /// Whether a memory of this size keeps what is written.
+    /// Whether a memory of this size keeps written bytes.
     pub const fn keeps(bytes: u64) -> bool {
         bytes <= KEPT_BYTES
     }
@@ -35,7 +35,7 @@ impl SimMemory {
         SimMemory { bytes, contents: Vec::new() }
     }
 
-    /// Whether it keeps what is written.
+    /// Whether it keeps written bytes.
     pub fn is_kept(&self) -> bool {
         self.contents.len() as u64 == self.bytes + RANGE_BYTES
     }

@@ -90,7 +90,7 @@ fn exchange(scheme: ClioScheme, ask: &Ask, step: u8) -> Option<(u64, u64)> {
 struct Outgoing {
     to: u16,
     says: Says,
-    /// Data of the message, and what has not left.
+    /// Data of the message, and the bytes that have not left.
     bytes: u64,
     left: u64,
 }
@@ -183,7 +183,7 @@ impl Cached {
         Cached { most, now: 0, used: BTreeMap::new(), by_time: BTreeMap::new() }
     }
 
-    /// Uses a key. Returns whether it was there.
+    /// Uses a key. Returns whether it was present.
     fn touch(&mut self, key: u64) -> bool {
         self.now += 1;
         let before = self.used.insert(key, self.now);
@@ -199,7 +199,7 @@ impl Cached {
     }
 }
 
-/// What memory a memory node has, and how its adapter reads it.
+/// Memory of a memory node, and its adapter's access to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Longest answer of a core that is sent inline.

@@ -45,7 +45,7 @@ impl Store {
         Store { own, kv }
     }
 
-    /// Executes a call. Returns how it ended, its results, and what it used.
+    /// Executes a call. Returns its status, its results, and the resources that it used.
     pub fn serve(
         &mut self,
         board: &mut Board<SimMemory, End>,

@@ -47,8 +47,8 @@ pub struct ClioOutcome {
     pub mean_ns: Option<f64>,
     /// Data of operations.
     pub goodput_gbps: f64,
-    /// The same as a share of what the boards', or the compute nodes', links can carry of data in one direction. With reads and writes it
-    /// may exceed 1.
+    /// The same as a share of the data that the boards', or the compute nodes', links can carry in one direction. With
+    /// reads and writes it may exceed 1.
     pub goodput_share: f64,
     /// Mean time of an operation in each stage; `network` has links, switch and all waiting. None for baselines.
     pub stages_ns: BTreeMap<&'static str, f64>,
@@ -141,7 +141,7 @@ impl ClioOutcome {
         }
     }
 
-    /// Adds what needs all other results.
+    /// Adds results that need all others.
     fn finished(mut self, experiment: &ClioExperiment) -> ClioOutcome {
         let spec = &experiment.spec;
         let settings = serde_json::to_value(spec).unwrap_or_default();
@@ -151,7 +151,7 @@ impl ClioOutcome {
     }
 }
 
-/// What the page table of an experiment's boards takes.
+/// Memory of the page table of an experiment's boards.
 fn table(experiment: &ClioExperiment, frames: u64, slots: u64) -> TableCost {
     let page_bytes = experiment.page_size.bytes();
     let slots_per_page = slots as f64 / frames as f64;

@@ -13,7 +13,7 @@ pub(super) struct Asked {
     pub written: Vec<u8>,
 }
 
-/// What programs have asked for.
+/// Requests of programs.
 #[derive(Debug)]
 pub(super) struct Outside {
     pub asked: Vec<VecDeque<Asked>>,

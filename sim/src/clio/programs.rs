@@ -82,7 +82,7 @@ struct Caller {
     due: Due,
 }
 
-/// The board, and what serves its calls.
+/// The board, and the unit that serves its calls.
 struct Node {
     host: usize,
     udp_port: u16,
@@ -272,7 +272,7 @@ impl StoreRack {
         }
     }
 
-    /// Sends what a client has, takes its outcomes, and plans its clock.
+    /// Sends a client's packets, takes its outcomes, and plans its clock.
     fn pump(&mut self, nth: usize) {
         let (now, Caller { host, client, due }) = (self.now, &mut self.callers[nth]);
         let host = *host;
@@ -311,7 +311,7 @@ impl StoreRack {
         self.drain(host);
     }
 
-    /// Sends what the machine of a host's link has, and plans its clock.
+    /// Sends the frames of a host's machine, and plans its clock.
     fn drain(&mut self, nth: usize) {
         let (now, Host { link, rate_bps, due, .. }) = (self.now, &mut self.hosts[nth]);
         link.handle_timeout(now);

@@ -34,7 +34,8 @@ fn patient() -> lib::Config {
 const PUT: u8 = KvFunction::Put as u8;
 const READ: u8 = KvFunction::Read as u8;
 
-/// What one client writes, another reads; both processes are their own, and share the store's keys.
+/// One client reads what another wrote; each has a process of its own, and both share the store's
+/// keys.
 #[test]
 fn clients_share_the_keys_of_a_board() {
     for scheme in ["clio", "pl2-clock+clio"] {
@@ -58,7 +59,7 @@ fn clients_share_the_keys_of_a_board() {
     }
 }
 
-/// What a full buffer drops is sent again, and counted.
+/// Packets that a full buffer drops are sent again, and counted.
 #[test]
 fn what_is_lost_is_made_up_for() {
     let mut rack = rack("clio", "16 KiB");

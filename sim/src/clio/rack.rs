@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// Writes the headers of a packet in front of the bytes that stand in `frame` behind [`HEADERS`] bytes of room.
+/// Writes the headers of a packet into the first [`HEADERS`] bytes of `frame`, in front of its payload.
 pub(super) fn address(frame: &mut [u8], from: End, to: End) {
     headers(frame, (Place::of(from), Place::of(to)), (from.port, to.port));
 }
@@ -79,7 +79,8 @@ pub(super) fn headers(frame: &mut [u8], (from, to): (Place, Place), ports: (u16,
     Udp { src_port: ports.0, dst_port: ports.1, length, checksum: 0 }.emit(&mut ip[Ipv4::BYTES..]);
 }
 
-/// What follows the EtherType of a frame: the sender's address, the ports, and the packet. `None`: it is cut short.
+/// Parses the part behind a frame's EtherType: the sender's address, the ports, and the packet. `None`: it is cut
+/// short.
 pub(super) fn datagram(rest: &[u8]) -> Option<(Ipv4Addr, (u16, u16), &[u8])> {
     let ip = Ipv4::parse(rest).ok()?;
     let udp = Udp::parse(rest.get(Ipv4::BYTES..)?).ok()?;

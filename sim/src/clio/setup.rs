@@ -1,4 +1,5 @@
-//! Boards before the run: processes, their memory, and the keys of a store. What this takes is not measured.
+//! Boards before the run: processes, their memory, and the keys of a store. The time of this is not
+//! measured.
 
 use super::board::BoardNode;
 use super::direct::{Direct, Failed};
@@ -50,7 +51,7 @@ pub(super) fn arguments(key: u32, value_bytes: u32, out: &mut Vec<u8>) {
     out.extend((0..value_bytes as usize).map(|at| value[at % value.len()]));
 }
 
-/// How long boards remember what they have executed, and clients count on it.
+/// How long boards remember executed requests, and clients count on it.
 pub(super) fn memory(experiment: &ClioExperiment) -> Nanos {
     MEMORY[usize::from(experiment.spec.load == Load::Allocations)]
 }
@@ -89,7 +90,7 @@ pub(super) fn secret(seed: u64) -> Secret {
     Secret::new(bytes)
 }
 
-/// A board with processes and memory. Errors: it refuses the configuration, or what is asked of it.
+/// A board with processes and memory. Fails if the board refuses the configuration or a request.
 pub(super) fn board(experiment: &ClioExperiment, nth: u64) -> Result<Ready, String> {
     let (spec, size) = (&experiment.spec, experiment.page_size);
     let config = config(experiment);

@@ -21,7 +21,7 @@ pub struct ClioSpec {
     /// Default times.
     #[serde(default)]
     pub profile: Profile,
-    /// What is done.
+    /// The load.
     #[serde(default)]
     pub load: Load,
     /// Seed of addresses, keys and losses.
@@ -134,7 +134,7 @@ impl ClioScheme {
     }
 }
 
-/// What is done.
+/// The load.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
@@ -177,7 +177,7 @@ pub enum Walk {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSpec {
-    /// What hosts and switch speak: `l2`, `pl2-clock` or `pl2-counter`.
+    /// The protocol of hosts and switch: `l2`, `pl2-clock` or `pl2-counter`.
     pub scheme: NetworkScheme,
     /// Rate of boards' links. Default: 10 Gb/s for `fpga` (paper §5), 100 Gb/s for `asic`.
     pub rate: Option<String>,
@@ -210,7 +210,7 @@ impl Default for NetworkSpec {
     }
 }
 
-/// What hosts and switch speak.
+/// The protocol of hosts and switch.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkScheme {
@@ -265,7 +265,7 @@ pub struct ClibSpec {
     pub timeout_us: u32,
     /// The longest TIMEOUT. Assumed: windows let 5 µs of queues build up per node, so it has to be far above.
     pub timeout_max_us: u32,
-    /// TIMEOUT of calls of the slow path. Assumed: several times what one takes.
+    /// TIMEOUT of calls of the slow path. Assumed: several times the time of one.
     pub slow_timeout_us: u32,
     /// Retries after losses (paper: 2).
     pub retries: u8,

@@ -99,7 +99,7 @@ impl Competing {
         }
     }
 
-    /// When to put a flow's timer on the agenda: only if it is earlier than the one that is there.
+    /// When to put a flow's timer on the agenda: only if it is earlier than the present one.
     pub fn timer(&mut self, nth: usize, now: Nanos) -> Option<Nanos> {
         let flow = self.flows.get_mut(nth)?;
         let due = flow.sender.next_timeout()?.max(now);

@@ -1,5 +1,5 @@
-//! Modelled times. Defaults stand for the paper's testbed (§7): two Xeon Silver 4110 at 2.1 GHz, ConnectX-5 adapters, links of
-//! 100 Gb/s, a Tofino. The paper has no table of such times, so each default names its source.
+//! Modelled times. Defaults model the paper's testbed (§7): two Xeon Silver 4110 at 2.1 GHz, ConnectX-5 adapters, links
+//! of 100 Gb/s, a Tofino. The paper has no table of such times, so each default names its source.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct CpuSpec {
     pub receive_ns: u32,
     /// Polling a queue: a line that the adapter may have written, so one from the last-level cache (AnandTech 2017).
     pub look_ns: u32,
-    /// Cowbird: issuing. With `fetch_ns`, 1.6 times what `p4rack cowbird bench` shows on a faster processor.
+    /// Cowbird: issuing. With `fetch_ns`, 1.6 times the result of `p4rack cowbird bench` on a faster processor.
     pub issue_ns: u32,
     /// Cowbird: fetching a completed request, without reading its data.
     pub fetch_ns: u32,
@@ -86,8 +86,8 @@ pub struct NicSpec {
     pub link_ns: u32,
     /// The switch's pipeline (PL2's paper, §5, on the same chip).
     pub switch_ns: u32,
-    /// Maximum bytes that an adapter prepares ahead of its link; it chooses the next frame when there is room. Without a number,
-    /// every frame joins the queue as soon as windows permit.
+    /// Maximum bytes that an adapter prepares ahead of its link; it chooses the next frame when its buffer has room.
+    /// Without a number, every frame joins the queue as soon as windows permit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead_bytes: Option<u32>,
 }

@@ -15,7 +15,7 @@ impl CowbirdWorld<'_> {
         self.plan_link(host, now_ps);
     }
 
-    /// Puts the next frame of a host's link on the agenda, unless one is there.
+    /// Puts the next frame of a host's link on the agenda, unless one is scheduled.
     pub(super) fn plan_link(&mut self, host: usize, now_ps: u64) {
         let may_send = || self.competing.as_ref().is_some_and(Competing::may_send);
         let nic = &self.nics[host];

@@ -142,7 +142,7 @@ impl Nic {
         start_ps + ps(self.times.packet_ns) + ps(self.times.pcie_ns)
     }
 
-    /// Queues frames of the adapter, as far as there is room. Their cause was at `from_ps`.
+    /// Queues frames of the adapter, as far as its queue has room. Their cause was at `from_ps`.
     pub fn collect(&mut self, now_ps: u64, from_ps: u64, cause: Cause, frames: &mut Frames) {
         while self.queue_bytes < self.ahead_bytes {
             let mut frame = frames.take(true);

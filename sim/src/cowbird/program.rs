@@ -3,7 +3,7 @@
 use super::thread::Way;
 use std::collections::VecDeque;
 
-/// What a request asks of the pool.
+/// A request to the pool.
 #[derive(Debug)]
 pub(super) struct Posted {
     pub tag: u64,

@@ -1,5 +1,6 @@
 //! Programs that ask from outside: one on each compute node, over RDMA or Cowbird's rings. Their requests depend on when others end,
-//! so there are no threads; what a thread's calls cost is between a request and its post, and between a completion and its end.
+//! so there are no threads; the cost of a thread's calls is added between a request and its post, and between a
+//! completion and its end.
 
 use super::experiment::{CowbirdExperiment, CowbirdScheme};
 use super::nic::{Cause, ps};

@@ -1,5 +1,5 @@
-//! The pool's records. Their content is computed from place and version, so a hundred million of them need no memory, and every
-//! reader can check what it got.
+//! The pool's records. Their content is computed from place and version, so a hundred million of them need no memory,
+//! and every reader can check its bytes.
 
 use p4rack_fabric::roce::{Access, Denied, Memory, Modify, Place};
 use std::collections::BTreeMap;

@@ -381,7 +381,7 @@ impl Check<'_> {
     }
 }
 
-/// What is wrong with a host's name, if anything is.
+/// The problem of a host's name, if there is one.
 fn unknown_host(spec: &Spec, name: &str) -> Option<String> {
     let last = spec.rack.hosts;
     host_index(name, last).is_none().then(|| format!("`{name}` is no host; there are h1 to h{last}"))

@@ -82,7 +82,7 @@ impl LinkSpec {
 }
 
 impl Check<'_> {
-    /// Checks `[link]`: probabilities are at most `most`, and `host` says what is wrong with a host's name.
+    /// Checks `[link]`: probabilities are at most `most`, and `host` returns the problem of a host's name.
     pub(crate) fn link(&mut self, link: &LinkSpec, most: f64, host: impl Fn(&str) -> Option<String>) {
         if let Some(points) = &link.delay_ns {
             self.distribution("link", "delay_ns", points);

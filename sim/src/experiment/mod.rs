@@ -1,4 +1,4 @@
-//! Experiment files: TOML that says what to simulate. `docs/sim.md` documents the fields.
+//! Experiment files: Experiments in TOML. `docs/sim.md` documents the fields.
 
 mod check;
 mod hostile;

@@ -43,7 +43,7 @@ pub struct TrafficSpec {
     pub load: Option<f64>,
     /// The host whose link `load` refers to.
     pub load_link: Option<String>,
-    /// What the load counts.
+    /// Bytes that the load counts.
     #[serde(default)]
     pub load_in: LoadIn,
     /// Sending threads per pair of sender and receiver.
@@ -121,7 +121,7 @@ pub enum SizeSpec {
 pub enum Arrivals {
     /// Each flow always has another message.
     Saturate,
-    /// At random, regardless of what is in flight.
+    /// At random, regardless of messages in flight.
     Poisson,
     /// A flow sends a request, waits for the receiver's response, and sends the next request.
     Rpc,
@@ -155,7 +155,7 @@ impl Ycsb {
     }
 }
 
-/// What a load counts.
+/// Bytes that a load counts.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadIn {

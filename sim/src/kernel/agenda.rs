@@ -1,8 +1,8 @@
-//! What happens when, in ticks of a [`Clock`](super::Clock).
+//! Events by time, in ticks of a [`Clock`](super::Clock).
 
 use std::collections::VecDeque;
 
-/// Bits of a time that a level tells apart.
+/// Bits of a time that a level distinguishes.
 const BITS: u32 = 3;
 /// Lists of a level.
 const LISTS: usize = 1 << BITS;
@@ -11,9 +11,9 @@ const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 
 /// Events in order of time; those of the same time in the order in which they were added.
 ///
-/// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, JACM 1990), with eight lists for each level: time does not go back, so events
-/// only have to be told apart by the first digit in which their times differ from now. Events of the same time are always in
-/// the same list, which keeps their order.
+/// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, JACM 1990), with eight lists for each level: time does not go back,
+/// so events are sorted only by the first digit in which their times differ from now. Events of the same time are
+/// always in the same list, which keeps their order.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
     now: u64,

@@ -1,4 +1,4 @@
-//! What the times of an agenda count.
+//! Unit of an agenda's times.
 
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
@@ -12,7 +12,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// For racks whose hosts, links and switch take times that are measured in microseconds.
     pub const NANOSECONDS: Clock = Clock { per_ns: 1 };
-    /// Where blocks of 0.64 ns are to be told apart.
+    /// Resolves blocks of 0.64 ns.
     pub const PICOSECONDS: Clock = Clock { per_ns: 1_000 };
 
     /// The machines' time.
@@ -27,7 +27,7 @@ impl Clock {
         at.0.saturating_mul(self.per_ns)
     }
 
-    /// What a frame of this length, without FCS, takes on a link, rounded down.
+    /// Transmission time of a frame of this length, without FCS, on a link, rounded down.
     #[inline]
     pub fn on_wire(self, frame_bytes: usize, rate_bps: u64) -> u64 {
         let bits = u128::from(wire_bytes(frame_bytes as u64)) * 8;

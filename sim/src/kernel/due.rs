@@ -11,7 +11,8 @@ impl Default for Due {
 }
 
 impl Due {
-    /// Plans for this time, or for now if it has passed. Returns the time to put on the agenda; `None`: an earlier one is there.
+    /// Plans for this time, or for now if it has passed. Returns the time to put on the agenda; `None` if an earlier
+    /// one is scheduled.
     #[inline]
     pub fn plan(&mut self, at: u64, now: u64) -> Option<u64> {
         let at = at.max(now);
@@ -22,7 +23,7 @@ impl Due {
         })
     }
 
-    /// Whether an event of now is the one that was planned. Nothing is planned any more then.
+    /// Whether an event of now is the one that was planned. Nothing is planned from then on.
     #[inline]
     pub fn is_now(&mut self, now: u64) -> bool {
         let is_now = self.0 == now;

@@ -58,7 +58,7 @@ impl Hub {
         }
     }
 
-    /// When to ask again, for the agenda; `None`: it is there, or nothing waits.
+    /// When to ask again, for the agenda; `None` if it is scheduled already, or nothing waits.
     #[inline]
     pub fn again(&mut self, now: u64) -> Option<u64> {
         let due = Some(self.model.due()).filter(|due| *due < Nanos::MAX)?;
@@ -83,7 +83,7 @@ impl Hub {
         })
     }
 
-    /// What the link of a port has carried, and its longest queue.
+    /// Bytes that a port's link has carried, and its longest queue.
     pub fn link(&self, port: u16, now: u64) -> PoolLink {
         let stats = self.model.stats(self.clock.nanos(now));
         let Some(port) = stats.ports.iter().find(|other| other.port == port) else {

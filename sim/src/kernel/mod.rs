@@ -1,13 +1,13 @@
-//! What the event loops of simulated racks have in common.
+//! Shared parts of the event loops of simulated racks.
 //!
 //! ```text
 //!  machine ─ Uplink ─ Wires ─▶ Hub ─ Wires ─▶ machine      Agenda: what happens when; Clock: its ticks, and the machines'
 //!                                                          nanoseconds; Wires: jitter and faults of links
 //! ```
 //!
-//! ARCHITECTURE.md says which loop has what of it. `FrameWorld` stays apart for its lookahead: hosts and switch put frames into each
-//! other's future, so events of one time need an order that does not depend on who was simulated first
-//! ([`RankedAgenda`](crate::agenda::RankedAgenda)), and links keep the frames that are under way.
+//! ARCHITECTURE.md lists which loop uses which part. `FrameWorld` stays apart for its lookahead: hosts and switch put
+//! frames into each other's future, so events of one time need an order that does not depend on which was simulated
+//! first ([`RankedAgenda`](crate::agenda::RankedAgenda)), and links keep the frames that are under way.
 
 mod agenda;
 mod clock;

@@ -19,13 +19,14 @@ impl Uplink {
         Uplink { clock, rate_bps, free: 0, due: Due::default() }
     }
 
-    /// When to ask its host's machine, for the agenda. `None`: it is there, or there is nothing to ask for.
+    /// When to ask its host's machine, for the agenda. `None` if it is scheduled already, or the machine has nothing to
+    /// do.
     #[inline]
     pub fn plan(&mut self, machine: &impl Machine, now: u64) -> Option<u64> {
         self.plan_at(machine.next_link(), machine.next_timeout(), now)
     }
 
-    /// Asks its host's machine: for what is due, and, if the link is free, for what it sends.
+    /// Runs its host's machine: its timers, and, if the link is free, its next frame.
     #[inline]
     pub fn ask<M: Machine>(&self, machine: &mut M, now: u64, out: &mut M::Buffer) -> Option<M::Sent> {
         let nanos = self.clock.nanos(now);
@@ -49,7 +50,7 @@ impl Uplink {
         self.due.is_now(now)
     }
 
-    /// What a frame takes on the link, in either direction.
+    /// Transmission time of a frame on the link, in either direction.
     #[inline]
     pub fn on_wire(&self, frame: &[u8]) -> u64 {
         self.clock.on_wire(frame.len(), self.rate_bps)

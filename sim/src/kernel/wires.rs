@@ -1,4 +1,4 @@
-//! What links and network cards do to frames beside carrying them: jitter and faults.
+//! Jitter and faults of links and network cards.
 
 use super::Clock;
 use crate::experiment::LinkSpec;
@@ -20,11 +20,11 @@ pub(crate) enum Way {
 #[derive(Debug)]
 pub(crate) struct Wires {
     clock: Clock,
-    /// That time.
+    /// The constant time, in ticks.
     constant: u64,
-    /// What replaces it, nanoseconds.
+    /// Delay in place of it, nanoseconds.
     delay: Option<Distribution>,
-    /// What a frame takes beside it between a host's memory and its link, nanoseconds.
+    /// Further time of a frame between a host's memory and its link, nanoseconds.
     dma: Option<Distribution>,
     /// By host.
     faults: Vec<Faults>,
@@ -61,7 +61,7 @@ impl Wires {
         })
     }
 
-    /// Carries a frame that would arrive at `at`. Hands over what arrives of it, and when.
+    /// Carries a frame that would arrive at `at`. Hands over the copies that arrive, and their times.
     #[inline]
     pub fn carry(
         &mut self,
@@ -119,7 +119,7 @@ impl Wires {
         self.stats.lost + self.stats.corrupted + self.stats.down
     }
 
-    /// What happened to frames that did not just arrive, by name; empty for links without faults.
+    /// Counts of frames that a fault affected, by name; empty for links without faults.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let LinkStats { lost, corrupted, down, duplicated, reordered, .. } = self.stats;
         let all = [

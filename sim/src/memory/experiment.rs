@@ -339,7 +339,7 @@ impl FromIterator<(Message, Option<u64>)> for Isolated {
 }
 
 impl Isolated {
-    /// Time of a message like this one when it is alone. `measure` determines it once per size, from node 0 to 1.
+    /// Time of such a message when it is alone. `measure` determines it once per size, from node 0 to 1.
     pub fn of(&mut self, message: &Message, measure: impl FnOnce(&[Message]) -> Option<u64>) -> Option<u64> {
         let key = kind_of(message);
         if let Some(known) = self.0.get(&key) {

@@ -1,14 +1,14 @@
-//! The messages of a run, and what becomes of each.
+//! The messages of a run, and the fate of each.
 
 use super::message::{Message, Shown, Times};
 use super::workload::Arrivals;
 
-/// The messages that a scheme carries. Each method returns the message that begins because of what has happened, and when.
+/// The messages that a scheme carries. Each method returns the message that begins as a consequence, and its time.
 #[derive(Debug)]
 pub(super) struct Messages<'a> {
     pub all: &'a [Message],
     arrivals: Arrivals<'a>,
-    /// What storing a message's last byte takes.
+    /// Time to store a message's last byte.
     memory_ps: u64,
     pub shown: Shown,
 }

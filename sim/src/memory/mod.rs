@@ -1,6 +1,6 @@
 //! Racks of compute and memory nodes, message by message.
 //!
-//! Each scheme has an event loop, on the kernel that racks with remote memory share ([`crate::kernel`] says what, and what not).
+//! Each scheme has an event loop, on the kernel that racks with remote memory share (see [`crate::kernel`]).
 //!
 //! ```text
 //! workload ─▶ messages ─▶ scheme: exact, pipeline, published, … ─▶ times of each message ─▶ measures ─▶ outcome

@@ -47,7 +47,7 @@ pub struct Mux {
 }
 
 impl Mux {
-    /// Whether there is room for a block of a frame.
+    /// Whether a block of a frame fits.
     pub fn accepts(&self) -> bool {
         self.frames.len() < BUFFER_BLOCKS
     }

@@ -18,7 +18,7 @@ use p4rack_wire::edm;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::VecDeque;
 
-/// What takes time beside transmission.
+/// Times beside transmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delays {
     /// From one end of a link to the other.
@@ -47,7 +47,7 @@ enum Event {
     Switch,
     /// The last bit of a frame is at this host.
     AtHost(usize, Frame),
-    /// It has passed what is between the host's link and its machines.
+    /// It has passed the stages between the host's link and its machines.
     Inside(usize, Frame),
 }
 
@@ -165,7 +165,7 @@ impl MemoryRack {
         self.hub.counts(self.hosts.get(host)?.port, &NO_LOSS, self.now.0)
     }
 
-    /// What the link of a host has carried until this time.
+    /// Bytes that a host's link has carried until this time.
     pub(super) fn link(&self, host: usize, now: Nanos) -> PoolLink {
         self.hosts.get(host).map_or_else(PoolLink::default, |host| self.hub.link(host.port, now.0))
     }

@@ -49,7 +49,7 @@ pub struct MemorySpec {
     pub packets: PacketsSpec,
     /// Messages of the nodes.
     pub workload: WorkloadSpec,
-    /// Hostile nodes, or nodes that stand for their baseline. The results then include the effect on the others.
+    /// Hostile nodes, or nodes that serve as their baseline. The results then include the effect on the others.
     #[serde(default)]
     pub hostile: Vec<HostileNodeSpec>,
     /// Published figures of schemes under this workload, by scheme: the authors' normalisation.

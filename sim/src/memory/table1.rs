@@ -9,7 +9,7 @@ use crate::outcome::{Compared, compared};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What `kind` says in such a file.
+/// The value of `kind` in such a file.
 pub const KIND: &str = "memory-table";
 /// Rate of the testbed's links.
 const RATE_BPS: u64 = 25_000_000_000;
@@ -57,7 +57,7 @@ pub struct Table1 {
     pub problems: Vec<String>,
 }
 
-/// What such a file says, checked.
+/// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct Table1Experiment(TableSpec);
 

@@ -277,7 +277,7 @@ fn one_operation_at_a_time_takes_its_stack_and_its_memory() {
 fn a_closed_loop_fills_the_link_and_keeps_its_mix() {
     for (scheme, blocks) in [("edm.framing = \"blocks\"", 4 * 33 + 1), (RDMA, 139)] {
         let outcome = store(&format!("rate = \"25 Gb/s\"\nedm.cycle_ps = 2560\n{scheme}"), "in_flight = 64");
-        // A read's answer, and for EDM a write's grant, are what fills the memory node's link; half are reads.
+        // Reads' answers, and for EDM writes' grants, fill the memory node's link; half are reads.
         let most = 2.0 / (f64::from(blocks) * 2.56e-3);
         let mops = outcome.mops.unwrap();
         assert!((0.97..1.03).contains(&(mops / most)), "{scheme}: {mops} {most}");

@@ -22,7 +22,7 @@ pub(super) fn judge(world: &mut FrameWorld, crew: &dyn Crew) -> Verdict {
         let gone = stats.delivered + losses(&stats) + in_flight as u64;
         verdict.unaccounted_frames += (stats.sent + stats.duplicated) as i64 - gone as i64;
     }
-    // The switch: what entered has left, was dropped or waits.
+    // The switch: each frame that entered has left, was dropped or waits.
     let before = &world.tor.before;
     let sum = |f: fn(&p4rack_switch::PortStats) -> u64| stats.ports.iter().map(f).sum::<u64>();
     let (rx, tx) = (sum(|port| port.rx_frames) + before.rx, sum(|port| port.tx_frames) + before.tx);
@@ -42,7 +42,7 @@ pub(super) fn judge(world: &mut FrameWorld, crew: &dyn Crew) -> Verdict {
     let sent_down: u64 = world.tor.lanes.iter().map(|lane| lane.down.stats.sent).sum();
     verdict.unaccounted_frames +=
         (delivered_up + managed).abs_diff(rx) as i64 + tx.abs_diff(sent_down + managed) as i64;
-    // From end to end: what never arrived was dropped somewhere.
+    // From end to end: each frame that never arrived was dropped somewhere.
     let backlog: usize = world.hosts().map(|host| host.endpoint.backlog_frames()).sum();
     let missing =
         counts.frames_given as i64 - counts.frames_delivered as i64 - on_links(world) as i64 - queued as i64;

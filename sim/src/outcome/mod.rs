@@ -90,7 +90,7 @@ pub struct TrafficOutcome {
     pub retransmissions: u64,
     /// Timeouts of the transport.
     pub timeouts: u64,
-    /// What `latency` measures: a message, a request with its answer, or a round.
+    /// Unit that `latency` measures: a message, a request with its answer, or a round.
     pub of: &'static str,
     /// Latency.
     pub latency_ns: Latency,

@@ -1,13 +1,13 @@
-//! Checks of what a scheme promises, and what it counts: one module per scheme.
+//! Checks of a scheme's promises, and its counters: one module per scheme.
 //!
 //! ```text
 //!  host ─ leaves ─▶ link ─▶ enters_switch ─ switch ─ leaves_switch ─▶ link ─▶ enters ─ host
 //!    └ silent ─▶ controller ─ control ─▶┘
 //! ```
 //!
-//! What holds for any switch (order, conservation of frames, buffers) is checked elsewhere. What a scheme promises on
-//! top is checked here, from the frames alone. Some of these calls are made for every frame, so they go through the
-//! enums [`HostWatcher`] and [`Watcher`] and are inlined.
+//! Properties of any switch (order, conservation of frames, buffers) are checked elsewhere. A scheme's further promises
+//! are checked here, from the frames alone. Some of these calls are made for every frame, so they go through the enums
+//! [`HostWatcher`] and [`Watcher`] and are inlined.
 
 mod l2;
 mod pl2;
@@ -22,7 +22,7 @@ use pl2::Pl2;
 
 /// A scheme's checks at one host's end of its link. Methods do nothing by default.
 ///
-/// Hosts share nothing. What all of them count together is kept in [`HostCounts`] and added up at the end.
+/// Hosts share nothing. Their common counters are in [`HostCounts`] and added up at the end.
 pub(crate) trait WatchHost {
     /// An honest host's machine puts a frame on its link. `measured`: this is during the measured time.
     fn leaves(&mut self, _frame: &[u8], _now: Nanos, _measured: bool, _counts: &mut HostCounts) {}
@@ -41,7 +41,7 @@ pub(crate) trait WatchHost {
     }
 }
 
-/// What a scheme has counted at hosts since the warm-up.
+/// Counters of a scheme at hosts since the warm-up.
 #[derive(Debug)]
 pub(crate) struct HostCounts {
     /// Time from the start of a request on the wire to the arrival of its grant, in nanoseconds.
@@ -97,7 +97,7 @@ pub(crate) trait Watch {
         0
     }
 
-    /// The run is over: writes what was found into the verdict.
+    /// The run is over: writes findings into the verdict.
     fn judge(&self, _verdict: &mut Verdict) {}
 
     /// How long after the run the switch's state must have expired; `None`: there is nothing to check.
@@ -105,7 +105,7 @@ pub(crate) trait Watch {
         None
     }
 
-    /// That time has passed: writes what the switch still holds into the verdict.
+    /// That time has passed: writes reservations left in the switch into the verdict.
     fn judge_settled(&self, _switch: &mut SwitchModel, _rack: &Rack, _now: Nanos, _verdict: &mut Verdict) {}
 
     /// Reservations that the controller made the switch forget: time, source, destination.

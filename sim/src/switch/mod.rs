@@ -6,8 +6,8 @@
 //! ```
 //!
 //! [`P4`] is what is installed: a generated program on the embedded switch's core. A scheduler that no pipeline can run,
-//! exact where a pipeline approximates, is another variant of [`SwitchModel`]: for the rest of the simulator it differs in
-//! what it does with frames, and in nothing else. Calls go through the enum and are inlined.
+//! exact where a pipeline approximates, is another variant of [`SwitchModel`]: for the rest of the simulator, only its
+//! handling of frames differs. Calls go through the enum and are inlined.
 
 mod p4;
 
@@ -18,7 +18,7 @@ use p4rack_wire::Nanos;
 pub(crate) use p4::P4;
 pub use p4::SwitchError;
 
-/// A model of the switch. Its behaviour depends only on what it was given, and when.
+/// A model of the switch. Its behaviour depends only on its inputs and their times.
 ///
 /// Links have rates, so frames arrive one after the other, and each port sends one at a time at its own rate.
 /// Frames are without FCS. Every frame that arrived was sent, was dropped and counted, or waits: the
@@ -50,7 +50,7 @@ pub(crate) trait Model {
     /// Counters since the last reset: frames by port, depths, drops.
     fn stats(&self, now: Nanos) -> Stats;
 
-    /// Resets these counters; depths restart from what is queued.
+    /// Resets these counters; depths restart from the current queues.
     fn reset_stats(&mut self, now: Nanos);
 
     /// Counters of its scheduler over the whole run.

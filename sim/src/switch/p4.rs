@@ -35,7 +35,7 @@ pub(crate) struct P4 {
     switch: Switch,
     scheme: Scheme,
     drop_reasons: Vec<DropReason>,
-    /// What the program counts beside drops.
+    /// Counters of the program beside drops.
     counters: Vec<ReasonCounter>,
     program: Arc<Program>,
     managed: u64,
@@ -48,8 +48,8 @@ impl std::fmt::Debug for P4 {
 }
 
 impl P4 {
-    /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter
-    /// what the switch is made with.
+    /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter the switch's
+    /// configuration.
     pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<P4, SwitchError> {
         P4::edited(rack, scheme, None, change)
     }
@@ -64,7 +64,7 @@ impl P4 {
         P4::made(&rack.on(arch), scheme, arch, None, change)
     }
 
-    /// The same as [`P4::new`], with other lines instead of some of the program's: each of these has to be there once.
+    /// The same as [`P4::new`], with some of the program's lines replaced: each of these has to occur once.
     pub fn edited(
         rack: &Rack,
         scheme: Scheme,
@@ -149,7 +149,7 @@ impl P4 {
         reasons.iter().enumerate().filter_map(count).collect()
     }
 
-    /// What the program denies without dropping frames, by reason.
+    /// Frames that the program denied something without dropping them, by reason.
     fn denied(&self, what: Denied) -> Vec<(&'static str, u64)> {
         let counters = self.counters.iter().filter(|counter| counter.of == what);
         counters.flat_map(|counter| self.by_reason(counter.name, counter.reasons)).collect()

@@ -24,7 +24,7 @@ use prost::Message;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// What the daemon's own tests write and read: every kind of match and of object.
+/// The program of the daemon's own tests, with every kind of match and of object.
 const PROGRAM: &str = include_str!("../../../switchd/tests/p4runtime/rig.p4");
 const SEEDS: u64 = 60;
 const PACKETS: usize = 30;
@@ -50,7 +50,7 @@ fn id(preamble: Option<&Option<Preamble>>) -> u32 {
     id_of(preamble.and_then(Option::as_ref))
 }
 
-/// Valid updates of every kind: entries, then what they refer to and what belongs to them.
+/// Valid updates of every kind: entries, then the objects that they refer to and those that belong to them.
 fn updates(case: Case, info: &P4Info, random: &mut Random) -> Vec<Update> {
     let mut updates = case.updates;
     let entity = |update: &Update| update.entity.clone()?.entity;

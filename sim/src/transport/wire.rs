@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Offsets are of 64 bits, so none of TCP's wrapping is modelled. Like the message's fields above they take
-//! no room of their own; what the real headers take is added as padding.
+//! no room of their own; padding is added for the size of the real headers.
 
 use crate::message::{FlowId, Head, MessageId};
 use p4rack_wire::EtherType;

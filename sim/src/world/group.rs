@@ -159,7 +159,7 @@ impl Group {
         self.inbox = inbox;
     }
 
-    /// Processes its own mail when it has all hosts: what is for hosts stays here, the rest goes to the switch.
+    /// Processes its own mail when it has all hosts: mail for hosts stays here, the rest goes to the switch.
     pub fn keep_mail(&mut self, tor: &mut Tor) {
         let mut mail = std::mem::take(&mut self.outbox.mail);
         for mail in mail.drain(..) {

@@ -6,7 +6,7 @@ use p4rack_fabric::Machine as _;
 use p4rack_wire::Nanos;
 
 impl Group {
-    /// Sends what a hostile host has due, until the sources end.
+    /// Sends a hostile host's due frames, until the sources end.
     pub(super) fn attack(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         let Some(hostile) = &mut node.host.hostile else { return };

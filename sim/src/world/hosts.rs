@@ -1,4 +1,4 @@
-//! Hosts in the rack: frames that arrive at them, and what their machines and threads do.
+//! Hosts in the rack: arriving frames, and the work of machines and threads.
 
 use super::mail::{Notice, ToSwitch};
 use super::{Group, Planted};
@@ -73,7 +73,7 @@ impl Group {
         self.drain(at, true);
     }
 
-    /// Sends what a host's machine has ready, and refills the machine.
+    /// Sends the ready frames of a host's machine, and refills the machine.
     pub(super) fn drain_host(&mut self, at: usize) {
         self.drain(at, false);
     }
@@ -107,7 +107,7 @@ impl Group {
         self.nodes[at].host.machine_due = next;
     }
 
-    /// Sends what is due; returns when something is due next.
+    /// Sends due frames; returns the next due time.
     fn send_due(&mut self, at: usize) -> Nanos {
         let measured = self.measures();
         loop {

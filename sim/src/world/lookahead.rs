@@ -8,9 +8,9 @@
 //!
 //! What a host does reaches the switch at least `up` later, what the switch does reaches a host at least `down` later,
 //! and hosts meet only at the switch: Chandy and Misra's lookahead (CACM 24(4), 1981). So a host runs alone for about a
-//! microsecond, and so does the switch. The code of each stays in the processor's cache meanwhile, and there is no
-//! search for the next event after each frame. The result is the same as if all parts stepped through time together.
-//! They do so where there is no lookahead: rounds begin everywhere at once, and recordings have to be in order of time.
+//! microsecond, and so does the switch. So the code of each stays in the processor's cache, and there is no search for
+//! the next event after each frame. The result is the same as if all parts stepped through time together. They do so
+//! where there is no lookahead: rounds begin on all hosts at the same time, and recordings have to be in order of time.
 
 use super::node::Lane;
 use super::rack::Order;

@@ -1,5 +1,5 @@
-//! What hosts and switch send each other: frames, and the simulator's own notes. Mail is handed over between
-//! two time windows, in the order in which it was sent.
+//! Mail between hosts and switch: frames, and the simulator's own notes. Mail is handed over between two time windows,
+//! in the order in which it was sent.
 //!
 //! ```text
 //!  group ─ ToSwitch ─▶ switch ─ ToHost ─▶ group
@@ -44,7 +44,7 @@ impl<D: Hasten> Inlets<D> {
     }
 }
 
-/// What one side sends the other.
+/// Output of one side to the other.
 pub(crate) trait Mail {
     /// Due times at the receiving side.
     type Dues: Hasten + Default;
@@ -73,7 +73,7 @@ impl Mail for ToSwitch {
     }
 }
 
-/// What the receiver of a flow learns from its sender.
+/// A note from the sender of a flow to its receiver.
 #[derive(Debug)]
 pub(crate) enum Notice {
     /// A message is on the way.
@@ -171,5 +171,5 @@ pub(crate) fn fetch<'f>(frames: impl Iterator<Item = &'f Frame>) {
     std::hint::black_box(ends.fold(0, |all, one| all ^ one));
 }
 
-/// Most bytes of a frame that are read lie before this one.
+/// Most bytes of a frame that are read come before this one.
 const READ: usize = 47;

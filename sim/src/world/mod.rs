@@ -1,4 +1,4 @@
-//! The rack in virtual time: the loop that moves frames, and what it moves them between.
+//! The rack in virtual time: the loop that moves frames, and the hosts and switch between which they move.
 //!
 //! ```text
 //!  threads ─ Host ─▶ up link ─▶ pipeline delay ─▶ switch (generated P4, traffic manager) ─▶ down link ─▶ Host
@@ -66,7 +66,7 @@ pub(crate) enum Planted {
     Overfill,
     /// A host's machine is never polled again.
     Sleep,
-    /// A worker reads what another one has not finished writing.
+    /// A worker reads state that another one has not finished writing.
     Race,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct FrameWorld {
     /// Number of time windows in which several workers have run.
     windows: u64,
     pub tor: switch::Tor,
-    /// Lent to whoever runs.
+    /// Lent to the running side, hosts or switch.
     pub recorder: Option<Box<Recorder>>,
 }
 
@@ -172,7 +172,7 @@ impl FrameWorld {
         all.0
     }
 
-    /// Sum of all hosts' counters, and of what the transports counted.
+    /// Sum of all hosts' counters, and of the transports' counters.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::new(&self.plan);
         self.groups.iter().for_each(|group| sum.add(&group.counts));

@@ -1,4 +1,5 @@
-//! A host and its cable to the switch. What one host's frames touch lies together, at each end.
+//! A host and its cable to the switch. State that one host's frames touch is adjacent in memory, at
+//! each end.
 
 use super::plan;
 use crate::check::Digest;
@@ -22,7 +23,7 @@ pub(crate) struct HostEnd {
     pub inflows: Vec<Inflow>,
     /// Checks of its scheme.
     pub watcher: HostWatcher,
-    /// Checksum of what it received from the switch.
+    /// Checksum of the frames that it received from the switch.
     pub digest_down: Digest,
     /// Bytes of application payload that arrived since the warm-up.
     pub received: u64,
@@ -37,7 +38,7 @@ pub(crate) struct Lane {
     pub port: u16,
     /// Index of the shared port, if that is one.
     pub trunk: Option<usize>,
-    /// Checksum of what the switch received from it.
+    /// Checksum of the frames that the switch received from it.
     pub digest_up: Digest,
     /// How much of the buffer its frames take, for pauses.
     pub held: Held,
@@ -95,7 +96,7 @@ pub(super) fn all(experiment: &Experiment, times: &Times, flows: Vec<plan::Flows
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Held {
     pub bytes: u64,
-    /// Whether the host was last told to pause.
+    /// Whether the last order to the host was to pause.
     pub paused: bool,
 }
 

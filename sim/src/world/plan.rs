@@ -1,4 +1,4 @@
-//! What all parts of a rack share, because it does not change while the rack runs.
+//! State that all parts of a rack share, because it does not change while the rack runs.
 
 use super::{Planted, SimError};
 use crate::experiment::{Experiment, MachineLocation, SchemeKind, TimedFrom};

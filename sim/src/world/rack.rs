@@ -17,7 +17,7 @@ pub(crate) struct Rack {
     passed_on: u64,
 }
 
-/// What an event of the rack leads to.
+/// Effect of an event of the rack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Order {
     /// A host has to do something: the host, the number of the order, the event.
@@ -41,7 +41,7 @@ impl Rack {
         self.agenda.due_of(|event| !event.is_foreseen())
     }
 
-    /// Runs the agenda's next event, at `now`, and passes what follows from it to `order`.
+    /// Runs the agenda's next event, at `now`, and passes its consequences to `order`.
     pub fn happen(&mut self, plan: &Plan, now: Nanos, order: &mut impl FnMut(Order)) {
         while let Some(event) = self.agenda.pop(now) {
             match event {

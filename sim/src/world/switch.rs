@@ -1,4 +1,4 @@
-//! The switch in the rack: what arrives at it and what it sends.
+//! The switch in the rack: arriving and departing frames.
 
 use super::mail::{Inlets, Outbox, ToHost, ToSwitch, fetch};
 use super::node::Trunk;
@@ -244,7 +244,7 @@ impl Tor {
     }
 
     /// The switch puts a frame on the wire of a port.
-    // One copy of the code for frames that pass at once and those that waited, see `Link::pass`.
+    // One copy of the code for frames that pass immediately and frames that waited, see `Link::pass`.
     #[inline(never)]
     fn out_of_switch(&mut self, port: u16, mut frame: Frame) {
         self.hops += 1;

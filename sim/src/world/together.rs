@@ -1,15 +1,15 @@
 //! Several workers simulate one rack.
 //!
 //! ```text
-//!  worker 0   who is next ┊ switch ── some hosts ──┊ who is next ┊ switch …
+//!  worker 0   plan        ┊ switch ── some hosts ──┊ plan        ┊ switch …
 //!  worker 1               ┊ other hosts ───────────┊             ┊ …
 //!                         meet                     meet
 //! ```
 //!
-//! Hosts and switch run at the same time. What they send meanwhile reaches the other side only after the
-//! window (see [`super::lookahead`]), so it is handed over between two windows. A worker runs one group of hosts after
-//! the other, its own first. Which worker runs which group changes nothing: groups share nothing, and their mail is read
-//! in the order of groups.
+//! Hosts and switch run at the same time. What they send reaches the other side only after the window (see
+//! [`super::lookahead`]), so it is handed over between two windows. A worker runs one group of hosts after the other,
+//! its own first. Which worker runs which group changes nothing: groups share nothing, and their mail is read in the
+//! order of groups.
 
 use super::group::Group;
 use super::lookahead::Lookahead;
@@ -34,7 +34,7 @@ struct Window {
     switch: AtomicU64,
 }
 
-/// What one worker does between two windows.
+/// Work of one worker between two windows.
 struct Lead<'w> {
     plan: &'w Plan,
     rack: &'w mut Rack,
@@ -78,7 +78,7 @@ impl FrameWorld {
                     window.hosts.store(hosts.0, Ordering::Relaxed);
                     window.switch.store(switch.0, Ordering::Relaxed);
                 }
-                // From here, everyone sees what was written before.
+                // From here on, all workers see earlier writes.
                 crew.meet();
                 let number = window.number.load(Ordering::Relaxed);
                 if number == 0 {
@@ -138,7 +138,7 @@ impl Lead<'_> {
         if tor.frames.is_uneven() {
             tor.frames.share(&mut self.spare);
         }
-        // Events that are due now concern everyone.
+        // Events that are due now concern all groups and the switch.
         while self.rack.agenda.due() <= hosts.min(switch).min(self.end) {
             hosts = hosts.min(self.happen(groups, tor));
         }
@@ -160,7 +160,7 @@ impl Lead<'_> {
         Some((until, switch_until))
     }
 
-    /// Runs the rack's next event, at a time that nobody has reached yet; returns that time.
+    /// Runs the rack's next event, at a time that no host and no switch has reached yet; returns that time.
     fn happen(&mut self, groups: &[Mutex<&mut Group>], tor: &mut Tor) -> Nanos {
         let (plan, now) = (self.plan, self.rack.agenda.due());
         self.rack.happen(plan, now, &mut |order| match order {

@@ -93,7 +93,7 @@ impl Group {
         self.receive_on(at);
     }
 
-    /// Sends what a host's receiving end has to send, and sets its timer.
+    /// Sends the frames of a host's receiving end, and sets its timer.
     fn receive_on(&mut self, at: usize) {
         while let Some(reply) = self.nodes[at].host.rds.poll() {
             let frame = match reply {

@@ -3,7 +3,7 @@
 use super::{Latency, Outcome};
 use std::collections::BTreeMap;
 
-/// What a golden file says of an experiment: its digest, which covers every frame, and figures to read.
+/// An experiment's entry in a golden file: its digest, which covers every frame, and figures to read.
 pub fn summary(outcome: &Outcome) -> String {
     let latency = |one: &Latency| format!("p50 {} ns, p99 {} ns, max {} ns", one.p50, one.p99, one.max);
     let counts = |counts: &BTreeMap<String, u64>| match counts.is_empty() {

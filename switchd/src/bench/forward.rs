@@ -63,7 +63,7 @@ control ThisDeparser(packet_out packet, in headers_t hdr) { apply { packet.emit(
 V1Switch(ThisParser(), Checks(), Forward(), Leave(), Sums(), ThisDeparser()) main;
 "#;
 
-/// The same for TNA: likewise parses Ethernet and looks up the destination, and counts in both halves.
+/// The TNA counterpart: parses Ethernet, looks up the destination, and counts in ingress and egress.
 pub const TNA_PROGRAM: &str = include_str!("../../../examples/tna-forward.p4");
 
 /// Rate of one way of forwarding.

@@ -54,7 +54,7 @@ impl Flags {
         Cow::Borrowed(entry)
     }
 
-    /// Lets the time to live that an update gives begin anew, or go on.
+    /// Restarts the time to live that an update gives, or lets it continue.
     pub fn with_ttl(
         self,
         loaded: &Loaded,

@@ -63,7 +63,7 @@ impl Target {
         self.device
     }
 
-    /// The pipe that is meant; all if there is none.
+    /// The selected pipe; `None` selects all.
     pub fn pipe(self) -> Option<u32> {
         Some(self.device.pipe_id).filter(|pipe| *pipe != ALL_PIPES)
     }

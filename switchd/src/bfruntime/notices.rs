@@ -168,7 +168,7 @@ impl Service {
         !self.watched().is_empty()
     }
 
-    /// Tells of ports that went up or down since the last time, if a client lets the switch do so.
+    /// Reports ports that went up or down since the last call, if a client has enabled such notifications.
     pub async fn ports(&self) {
         let Ok(loaded) = self.programs.loaded().await else { return };
         if !loaded.fixed.ports().notifies() {
@@ -215,7 +215,8 @@ impl Service {
         }
     }
 
-    /// Tells the bound client that an entry is idle, or is active again. Returns whether it wants that and has room.
+    /// Notifies the bound client that an entry is idle, or active again. Returns whether the client wants this and has
+    /// room.
     fn tell_of(&self, loaded: &Loaded, found: &Sent, pipe: u32, is_active: bool) -> bool {
         use idle_timeout_notification::NotificationType;
         let kind = if is_active { NotificationType::EntryActive } else { NotificationType::EntryIdle };

@@ -107,7 +107,7 @@ impl Told {
                 let length = error.encoded_len() + 2 * KEY_BYTES;
                 if bytes.capacity() < bytes.len() + length {
                     let more = bytes.capacity().max(FIRST_BYTES);
-                    // While it grows, it is there twice.
+                    // While it grows, both copies exist.
                     charge.add(more + bytes.capacity())?;
                     bytes.reserve_exact(more);
                 }

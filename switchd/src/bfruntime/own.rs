@@ -57,9 +57,9 @@ enum Kind {
 pub enum Extent {
     /// All.
     Table,
-    /// So many entries.
+    /// A number of entries.
     Entries(u64),
-    /// So many members of a group.
+    /// A number of members of a group.
     Members(usize),
 }
 
@@ -245,7 +245,7 @@ fn kind(table: &Table, program: &Program) -> Option<Kind> {
     }
 }
 
-/// A parameter of a register: a single value, which stands in the default entry.
+/// A parameter of a register: a single value, kept in the default entry.
 fn parameter(kind: Type, entry: &Entry, instance: InstanceId, initial: &BigUint) -> Checked<Step> {
     if !entry.is_default() {
         return invalid(format!("table `{}` has nothing but its default entry", entry.table()));

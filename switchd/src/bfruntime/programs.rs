@@ -406,7 +406,7 @@ impl Programs {
             let noted = programs.clone();
             let take = async move {
                 let switch = loaded.stage.leave(Place::Runs).await?;
-                // Before anybody sees that it runs.
+                // Before any client can see that it runs.
                 noted.state().loaded = Some(loaded);
                 Some(switch)
             };

@@ -568,8 +568,8 @@ fn requests(loaded: &Loaded, entry: &TableEntry) -> Checked<Vec<v1::Entity>> {
 }
 
 impl Loaded {
-    /// Checks that the pipe of a read can have the entry: any pipe that has it if it is read from hardware, otherwise the
-    /// one that stands for its scope. `named_in` is the pipe of its handle.
+    /// Checks that the pipe of a read can have the entry: any pipe that has it if it is read from hardware, otherwise
+    /// the one that represents its scope. `named_in` is the pipe of its handle.
     fn check_readable(&self, target: Target, entry: &TableEntry, named_in: Option<u32>) -> Checked<()> {
         let all = entry.value.is_none() && !entry.is_default_entry;
         if all || !self.translation.has_keys(entry.table_id) {

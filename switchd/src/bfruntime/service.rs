@@ -82,7 +82,7 @@ impl Service {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program for which a request is meant.
+    /// The program that a request addresses.
     async fn program(&self, p4_name: &str) -> Result<Arc<Loaded>, Status> {
         let loaded = self.programs.meant().await?;
         let own = &loaded.program.name;

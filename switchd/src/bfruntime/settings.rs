@@ -64,7 +64,7 @@ impl Scope {
         Mode { scope: Some(scope), args: 0 }
     }
 
-    /// The pipes that an entry for one pipe is in. Errors: this pipe stands for none.
+    /// The pipes that an entry for one pipe is in. Errors: this pipe represents no scope.
     pub fn pipes(self, pipe: u32) -> Checked<Pipes> {
         match self {
             Scope::Single => Ok(Pipes::of([pipe as usize])),

@@ -352,7 +352,7 @@ const COMMON: u32 = 1 << 16;
 /// Removes all entries of a table, or none if one can't be removed.
 fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     let wanted = loaded.translation.request(entry)?;
-    // Checks that there is such a table.
+    // Checks that the table exists.
     query(&loaded.program, &wanted)?;
     let deletions = |program: &Arc<Program>, wanted: &v1::Entity, switch: &Switch, now| {
         let is_own = |entity: &v1::Entity| !matches!(&entity.entity, Some(v1::entity::Entity::TableEntry(e)) if e.is_const);
@@ -394,7 +394,7 @@ fn all_of(table_id: u32) -> TableEntry {
     TableEntry { table_id, ..Default::default() }
 }
 
-/// Tells whether a table has no entries but the program's.
+/// Checks whether a table has no entries but the program's.
 type Emptiness = Box<dyn FnOnce(&Switch, Nanos) -> Checked<bool> + Send>;
 
 fn emptiness(loaded: &Loaded, table_id: u32) -> Checked<Emptiness> {

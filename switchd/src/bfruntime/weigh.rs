@@ -9,7 +9,7 @@ use prost::bytes::{Buf, Bytes};
 use prost::encoding::{self, DecodeContext, WireType};
 use tonic::Status;
 
-/// Memory of an update or entity beside its bytes, with [`PARTS`] parts: it is there as BFRuntime's message, as
+/// Memory of an update or entity beside its bytes, with [`PARTS`] parts: it exists as BFRuntime's message, as
 /// P4Runtime's, and as work.
 const BYTES: usize = 3 * UPDATE_BYTES;
 /// Parts of an update that are charged with it.

@@ -1,7 +1,7 @@
 //! The rules of client arbitration, independent of streams.
 //!
-//! The one with the highest election id ever seen for a role is its primary. When it leaves, nobody
-//! follows: the others are told NOT_FOUND and may come with a higher (or the same) id.
+//! The one with the highest election id ever seen for a role is its primary. When it leaves, there
+//! is no successor: the other controllers get NOT_FOUND and may claim a higher (or the same) id.
 //!
 //! ```text
 //!                 id ≥ highest                    leaves, or lowers its id

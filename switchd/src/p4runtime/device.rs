@@ -211,7 +211,7 @@ impl Device {
     pub async fn leave(&self, client: ClientId) {
         {
             // A client that isn't primary leaves nothing to take over, so it need not wait for Writes in progress.
-            // Waiting would let anybody stall all Writes by connecting and leaving.
+            // Waiting would let any client stall all Writes by connecting and leaving.
             let mut clients = self.clients();
             if clients.arbitration.primary_access(client).is_none() {
                 clients.outboxes.remove(&client);
@@ -251,7 +251,7 @@ impl Device {
         let mut clients = loop {
             {
                 let clients = self.clients();
-                // Only a change of primary waits for Writes: otherwise anybody could stall all Writes by asking.
+                // Only a change of primary waits for Writes: otherwise any client could stall all Writes by asking.
                 if writes_ended.is_some() || !replaces(&clients) {
                     break clients;
                 }
@@ -350,8 +350,8 @@ impl Device {
         }
     }
 
-    /// Sends the digest lists that are due to the primary of every role. Returns when the next one is due. A list that
-    /// reaches nobody is lost; the program's next digests with the same values are sent again after the
+    /// Sends the digest lists that are due to the primary of every role. Returns when the next one is due. A list
+    /// without a receiver is lost; the program's next digests with the same values are sent again after the
     /// acknowledgement has timed out.
     pub async fn send_digests(&self, now: Nanos) -> Option<Nanos> {
         let program = self.programs.read().await.running.clone()?;

@@ -162,7 +162,7 @@ impl HttpBody for Counted {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
         let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
-            // Most requests arrive at once and need no timer.
+            // Most requests arrive whole and need no timer.
             let alarm = this.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(ARRIVAL)));
             return match alarm.as_mut().poll(context).is_ready() {
                 true => {
@@ -192,7 +192,7 @@ impl HttpBody for Counted {
     }
 }
 
-/// What a call needs: the service, its connection, its charge.
+/// Context of a call: the service, its connection, its charge.
 #[derive(Clone)]
 struct Handlers {
     service: Service,

@@ -1,5 +1,5 @@
-//! Limits on what clients may use: connections, concurrent calls, memory. A call that exceeds one is counted,
-//! and its error says which limit it was.
+//! Limits of clients: connections, concurrent calls, memory. A call that exceeds one is counted, and its error says
+//! which limit it was.
 //!
 //! ```text
 //!  request    its bytes, plus a fixed amount per update           ─▶ Charge ──────────────┬─▶ budget of the connection,
@@ -22,7 +22,7 @@ use tonic::{Request, Status};
 pub const CONNECTIONS: usize = 2048;
 /// Connections beyond that, or beyond a tenant's share, whose calls are refused with a reason; further ones are closed.
 const REFUSED: usize = 64;
-/// Tenants for whom connections are kept.
+/// Tenants among which half of the connections is divided.
 const TENANTS: u64 = 8;
 /// Maximum concurrent calls per connection; HTTP/2 calls them streams.
 pub const CALLS_A_CONNECTION: u32 = 128;
@@ -86,11 +86,11 @@ impl CallKind {
     }
 }
 
-/// What the connections of a server use.
+/// Use by the connections of a server.
 #[derive(Debug)]
 pub struct Limits {
     connections: Arc<Shares<Tenant>>,
-    /// Connections that are there only to be refused.
+    /// Connections accepted only to be refused.
     over: AtomicUsize,
     /// Connections that have large Writes in progress.
     large_writers: AtomicUsize,
@@ -100,7 +100,7 @@ pub struct Limits {
     refused: Arc<AtomicU64>,
 }
 
-/// What one connection uses.
+/// Use by one connection.
 #[derive(Debug)]
 pub struct Connection {
     limits: Arc<Limits>,
@@ -283,7 +283,7 @@ impl Connection {
         if self.unsent() == 0 {
             return;
         }
-        // Nobody knows to which of them bytes belong. Counted like this, nothing is released before it is sent.
+        // It is unknown which responses the bytes belong to. Counted like this, nothing is released before it is sent.
         let data = less(&self.unsent_data, bytes);
         // Errors are headers, which HTTP/2 shortens to at least this part.
         let errors = less(&self.unsent_errors, (bytes - data).saturating_mul(8) / 5);
@@ -333,7 +333,7 @@ fn connections_of(handles: usize) -> usize {
     CONNECTIONS.min(handles / 2)
 }
 
-/// Takes up to so many bytes from a count; returns how many there were of them.
+/// Takes up to `bytes` from a count; returns how many it took.
 fn less(count: &AtomicUsize, bytes: usize) -> usize {
     let less = |count: usize| Some(count.saturating_sub(bytes));
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).map_or(0, |before| before.min(bytes))
@@ -590,7 +590,7 @@ mod tests {
         assert_eq!(used(&limits), 800 - 640);
         connection.written(100);
         assert_eq!((used(&limits), connection.unsent()), (0, 0));
-        // The entrance reports what the socket has taken.
+        // The entrance reports the bytes that the socket has taken.
         connection.answer(1000).unwrap();
         <Limits as Register>::written(&connection, 1000);
         assert_eq!(used(&limits), 0);

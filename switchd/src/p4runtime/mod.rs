@@ -1,4 +1,4 @@
-//! The P4Runtime server. What the entities of its requests mean is `p4rack_entities`'.
+//! The P4Runtime server. `p4rack_entities` interprets the entities of its requests.
 //!
 //! ```text
 //!  front ─ limits                                  how much a client may use

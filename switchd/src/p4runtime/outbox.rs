@@ -16,7 +16,7 @@ const MESSAGES: usize = 1024;
 const RESERVE: usize = 64;
 /// Maximum bytes of packet-ins, digests, idle notifications and errors waiting for one controller.
 const BYTES: usize = 2 << 20;
-/// The same limit for adding an error, because anybody can provoke errors.
+/// The same limit for adding an error, because any client can provoke errors.
 const ERROR_BYTES: usize = 64 << 10;
 
 type Item<M> = Result<M, Status>;

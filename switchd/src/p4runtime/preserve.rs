@@ -19,7 +19,7 @@ use p4rack_p4rt::p4::v1::{
 use p4rack_switch::{Config, Keep, Switch};
 use std::sync::Arc;
 
-/// What to read, in an order in which it can be written: referenced entities come first. Counters and
+/// Entities to read, in an order in which they can be written: referenced ones come first. Counters and
 /// registers belong to the data plane.
 fn wildcards(program: &Program) -> Vec<EntityKind> {
     let replication =
@@ -97,7 +97,7 @@ fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Checked<
     switch.poll_transmit(now, &mut Vec::new());
     switch.load(pipeline);
     let program = Arc::new(program);
-    // What refers to entries that are not there yet is tried again when others are.
+    // References to entries that don't exist yet are tried again after the others.
     let mut waiting: Vec<&Update> = updates.iter().collect();
     loop {
         let (mut refused, mut first) = (Vec::new(), None);

@@ -71,7 +71,7 @@ mod tests {
     use p4rack_p4rt::google::rpc::Code;
     use prost::Message;
 
-    /// What was logged.
+    /// The logged lines.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 

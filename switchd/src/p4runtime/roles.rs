@@ -1,8 +1,8 @@
 //! Access of roles whose controllers restrict it: `Role.config` holds a `stratum.P4RoleConfig`.
 //!
-//! A role without config may do everything. With one, it may write and read what the config names,
-//! exclusively or shared, and entities without id: multicast groups and clone sessions. Two roles with
-//! controllers cannot both name an object if one of them claims it exclusively.
+//! A role without config may do everything. With one, it may write and read the objects that the
+//! config names, exclusively or shared, and entities without id: multicast groups and clone sessions.
+//! Two roles with controllers cannot both name an object if one of them claims it exclusively.
 
 use super::Checked;
 use p4rack_entities::plain::{Plans, Request, Step};
@@ -24,11 +24,11 @@ const TYPE: &str = "/stratum.P4RoleConfig";
 pub struct Refusal {
     /// Canonical gRPC code.
     pub code: Code,
-    /// What is wrong, and what to do about it.
+    /// The problem, and what to do about it.
     pub message: String,
 }
 
-/// What a role may access.
+/// Objects that a role may access.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// The config as given.

@@ -50,7 +50,7 @@ impl Drop for Inside {
     }
 }
 
-/// What a client makes its calls on. An answer counts as sent once it is there.
+/// A client's transport. An answer counts as sent once it has arrived.
 #[derive(Clone, Debug)]
 pub struct InsideConnection {
     front: Front,

@@ -35,8 +35,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::service::Routes;
 
-/// HTTP/2's flow control window, in bytes: what a client may send before the server has processed it. Some batches of
-/// a Write fit.
+/// HTTP/2's flow control window: bytes that a client may send before the server has processed them. Some batches of a
+/// Write fit.
 const WINDOW: u32 = 4 << 20;
 /// Default interval between HTTP/2 pings to a silent client.
 const KEEPALIVE: Duration = Duration::from_secs(5);

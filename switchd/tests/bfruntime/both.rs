@@ -117,7 +117,7 @@ async fn groups_of_the_other_server_are_left_alone() {
     }
 }
 
-/// What a stream is told, up to where it ends or nothing comes for a while.
+/// The steps that a stream reports until it ends or is silent for 300 ms.
 async fn told(client: &mut Client) -> (Vec<i32>, Option<Code>) {
     let mut steps = Vec::new();
     loop {
@@ -146,7 +146,7 @@ async fn all_are_told_of_installations_whoever_asks_for_them() {
     Primary::of(&rig).await.install().await;
     assert_eq!(told(&mut watcher).await, (both.clone(), None));
     assert_eq!(told(&mut bound).await.1, Some(Code::Cancelled));
-    // What was begun ends with its client.
+    // An installation ends with its client.
     let mut installer = Client::subscribe(&rig, 3).await.unwrap();
     installer.set(Action::VerifyAndWarmInitBegin, config(PROGRAM)).await.unwrap();
     drop(installer);

@@ -1,4 +1,4 @@
-//! Tables of the device: what is written is read, and is undone whole.
+//! Tables of the device: entries read back as written, and updates are undone whole.
 
 use crate::rig::*;
 use p4rack_bfrt::{Entry, Schema, Value};
@@ -79,7 +79,7 @@ async fn a_table_of_the_replication_engine_that_is_cleared_in_vain_is_as_before(
     let port = &client.entries(&schema, "$pre.port").await[0];
     assert_eq!(port.get("$MULTICAST_BACKUP_PORT").and_then(Value::number), Some(1), "its own");
     assert_eq!(port.get("$COPY_TO_CPU_PORT_ENABLE"), Some(&Value::Bool(false)));
-    // What can be undone has a limit, and one update is always possible.
+    // The number of updates that can be undone has a limit, and one update is always possible.
     let clear = update(Type::Delete, all_of(&schema, "$pre.lag"));
     client.write(Atomicity::RollbackOnError, vec![clear.clone(); 16]).await.unwrap();
     let many = client.write(Atomicity::RollbackOnError, vec![clear.clone(); 17]).await.unwrap_err();
@@ -213,7 +213,7 @@ async fn generators_wait_for_the_ports_of_their_mask_in_each_pipe() {
         let app = Entry::of("tf2.pktgen.app_cfg").exact("app_id", 3).action("trigger_port_down");
         app.data("port_mask_sel", at).data("app_enable", true)
     };
-    // What the application in a pipe waits for.
+    // Event that the application in a pipe waits for.
     let waits = async |pipe: usize| {
         let read = move |switch: &mut p4rack_switch::Switch, _| {
             let app = switch.within(Pipes::of([pipe]), |switch| switch.packet_app(3)).unwrap().unwrap().0;

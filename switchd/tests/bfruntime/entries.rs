@@ -1,4 +1,4 @@
-//! What entries have that P4Runtime does not know, and attributes of their tables, as packets see them.
+//! Properties of entries that P4Runtime does not have, and attributes of their tables, as packets see them.
 
 use crate::kinds::{KINDS, TWO_PIPES, answer};
 use crate::rig::*;
@@ -206,7 +206,8 @@ async fn each_pipe_reports_its_idle_entries_and_that_they_are_active_again() {
     client.one(Type::Insert, entry).await.unwrap();
     assert_eq!(told(&mut client, 10_000).await, Some((false, 1)));
     assert_eq!(told(&mut client, 600).await, None, "once");
-    // Mostly it is idle once more before it is asked whether it was hit; that it was active is told all the same.
+    // The entry is usually idle again before the switch checks whether it was hit; its activity is reported all
+    // the same.
     for wait_ms in [0, 50, 100, 150] {
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         assert_eq!(answer(&rig, 129, [8, 4, 0, 0]).await, 6);
@@ -231,7 +232,7 @@ async fn hit_states_are_as_of_their_last_update() {
         client.entries(&schema, "aged").await[0].get("$ENTRY_HIT_STATE").cloned().unwrap()
     };
     let (active, idle) = (Value::from("ENTRY_ACTIVE"), Value::from("ENTRY_IDLE"));
-    // What happened before the first update counts in it.
+    // Hits before the first update count in it.
     set(&mut client, operation.clone()).await;
     set(&mut client, operation.clone()).await;
     assert_eq!(state(&mut client).await, idle);

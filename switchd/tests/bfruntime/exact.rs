@@ -152,7 +152,7 @@ async fn settings_that_nothing_follows_are_refused() {
         assert_eq!(refused.0, rpc::Code::Unimplemented as i32, "{refused:?}");
     }
     assert!(client.entries(&schema, "$PORT").await.is_empty());
-    // A mirror session keeps what a change doesn't name.
+    // A mirror session keeps fields that a change doesn't name.
     let session = Entry::of("$mirror.cfg").exact("$sid", 7).action("$normal");
     let on = session.clone().data("$session_enable", true).data("$ucast_egress_port", 2u32);
     client.one(Type::Insert, build(on.data("$ucast_egress_port_valid", true))).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the flags of a MODIFY do to an entry's counter and to its time to live.
+//! Effect of a MODIFY's flags on an entry's counter and time to live.
 
 use crate::kinds::{KINDS, answer};
 use crate::rig::*;

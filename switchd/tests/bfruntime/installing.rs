@@ -1,4 +1,4 @@
-//! Programs that take the place of others: what they keep, and what they do not.
+//! Programs that replace others: the state that they keep, and the state that they don't.
 
 use crate::kinds::KINDS;
 use crate::rig::*;
@@ -27,7 +27,7 @@ async fn rate(client: &mut Client, schema: &Schema, at: usize) -> u64 {
     cells[at].get("$METER_SPEC_CIR_KBPS").and_then(Value::number).unwrap()
 }
 
-/// What a table's attribute is.
+/// Value of a table's attribute.
 async fn read_attribute(client: &mut Client, table_id: u32, asked: Attribute) -> Attribute {
     let asked = TableAttribute { table_id, attribute: Some(asked) };
     let found = client.read(vec![entity::Entity::TableAttribute(asked)]).await.unwrap();
@@ -64,7 +64,7 @@ async fn cells_that_nobody_wrote_and_attributes_stay() {
     assert_eq!(counts(&mut client, &schema).await, [7, 50, 7, 7]);
     assert_eq!(rate(&mut client, &schema, 2).await, 4000);
 
-    // What was written meanwhile counts.
+    // Writes during the installation survive it.
     client.set_in(DevInitMode::Hitless, BEGIN, whole(KINDS)).await.unwrap();
     assert_eq!(counts(&mut client, &schema).await, [7; 4], "a new program");
     client.one(Type::Modify, build(count(0, 9))).await.unwrap();

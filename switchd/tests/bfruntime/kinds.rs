@@ -11,7 +11,7 @@ pub const KINDS: &str = include_str!("kinds.p4");
 /// Pipe 0 has three ports, pipe 1 one.
 pub const TWO_PIPES: [u16; 4] = [1, 2, 3, 129];
 
-/// The last two bytes of what leaves for a frame.
+/// The last two bytes of the frame that leaves in response.
 pub async fn answer(rig: &Rig, port: u16, frame: [u8; 4]) -> u16 {
     let out = rig.pass(port, &frame).await;
     u16::from_be_bytes([out[2], out[3]])

@@ -1,4 +1,4 @@
-//! What one request may take, whoever sends it.
+//! Limits of a single request, from any client.
 
 use crate::rig::*;
 use p4rack_bfrt::{Entry, Value};
@@ -152,7 +152,7 @@ async fn generators_take_no_more_than_the_device_has() {
         let made = client.one(Type::Modify, build(right.clone())).await;
         assert!(made.is_ok(), "{right:?}: {made:?}");
     }
-    // What is undone together is saved together.
+    // Updates that are undone together are saved together.
     let speed = || Entry::of("$PORT").exact("$DEV_PORT", 1).data("$PORT_ENABLE", true);
     let many = vec![update(Type::InsertOrModify, build(speed())); 4097];
     let refused = client.write(Atomicity::RollbackOnError, many).await.unwrap_err();

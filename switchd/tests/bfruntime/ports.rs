@@ -29,7 +29,7 @@ async fn set_link(rig: &Rig, port: u16, up: bool) {
     rig.handle.call(move |switch, _| switch.set_port_up(port, up)).await.unwrap();
 }
 
-/// The next port that a client is told of.
+/// The next port notification that a client gets.
 async fn told(client: &mut Client, schema: &Schema) -> (u32, bool) {
     loop {
         let message = tokio::time::timeout(Duration::from_secs(10), client.stream.message()).await;
@@ -63,7 +63,7 @@ async fn who_wants_to_hears_of_ports_that_go_up_or_down() {
     set_link(&rig, 1, true).await;
     assert!(!is_told(&mut client, &schema).await, "it did not ask for that");
 
-    // From now on. Another client that wants to hears of it, too, bound or not; one that does not want to is not told.
+    // From now on, every client that asked for it is notified, bound or not; a client that didn't ask is not.
     let (mut other, mut deaf) = (rig.hearing(1).await, Client::subscribe(&rig, 2).await.unwrap());
     write(&mut client, vec![notify(&schema, true)]).await.unwrap();
     set_link(&rig, 1, false).await;
@@ -85,7 +85,7 @@ async fn who_wants_to_hears_of_ports_that_go_up_or_down() {
     assert_eq!(told(&mut client, &schema).await, (3, false));
     assert!(!is_told(&mut deaf, &schema).await);
 
-    // What is undone did not happen.
+    // Undone changes cause no notification.
     let undone = vec![update(Type::Modify, build(row(1, false))), update(Type::Insert, build(row(77, true)))];
     assert!(write(&mut client, undone).await.is_err());
     write(&mut client, vec![notify(&schema, false)]).await.unwrap();

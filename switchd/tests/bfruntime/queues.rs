@@ -29,7 +29,8 @@ async fn rig() -> (Rig, Client, Schema) {
     (rig, client, schema)
 }
 
-/// Lets frames come in at once, each for a queue; queue and nanoseconds of all that leave within a second.
+/// Injects frames at the same time, each for a queue. Returns queue and time in nanoseconds of all that
+/// leave within a second.
 async fn leave(rig: &Rig, queues: Vec<u8>) -> Vec<(u8, u64)> {
     let run = move |switch: &mut Switch, now: Nanos| {
         let (mut sent, mut out) = (Vec::new(), Vec::new());
@@ -68,7 +69,7 @@ async fn set(client: &mut Client, schema: &Schema, entry: Entry) {
     client.one(Type::Modify, entry.build(schema).unwrap()).await.unwrap();
 }
 
-/// What a table has for one of the queues of port 2.
+/// Entry of a table for one of the queues of port 2.
 async fn of_queue(client: &mut Client, schema: &Schema, table: &str, number: u64) -> Entry {
     let all = client.entries(schema, &format!("tf1.tm.{table}")).await;
     all.into_iter().find(|entry| entry.exact_number("pg_queue") == Some(16 + number)).unwrap()
@@ -141,7 +142,7 @@ async fn priorities_weights_and_a_queue_that_is_held() {
     assert_eq!(count(&waiting, "usage_cells"), (5 * (LEN as u64 + 4)).div_ceil(80));
     let held = of_queue(&mut client, &schema, "queue.sched_cfg", 6).await;
     assert_eq!(held.get("scheduling_enable"), Some(&Value::Bool(false)));
-    // Nobody sends a frame, and nobody has to.
+    // The queue drains without further frames.
     set(&mut client, &schema, queue("queue.sched_cfg", 6).data("scheduling_enable", true)).await;
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     let waiting = of_queue(&mut client, &schema, "counter.queue", 6).await;
@@ -164,7 +165,7 @@ async fn limits_of_queues_drop_and_drops_are_counted() {
     leave(&rig, vec![4; 25]).await;
     let found = of_queue(&mut client, &schema, "counter.queue", 4).await;
     assert_eq!(["drop_count_packets", "usage_cells"].map(|field| count(&found, field)), [15, CELLS_OF_TEN]);
-    // Half of what is free, until it holds a third of the buffer without those ten.
+    // Half of the free cells, until it holds a third of the buffer without those ten.
     set(&mut client, &schema, shared(5, 0, "33%")).await;
     leave(&rig, vec![5; 1000]).await;
     let held = count(&of_queue(&mut client, &schema, "counter.queue", 5).await, "usage_cells");

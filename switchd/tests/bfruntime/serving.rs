@@ -1,4 +1,4 @@
-//! What the server takes, and what it refuses.
+//! Requests that the server accepts or refuses.
 
 use crate::rig::*;
 use p4rack_bfrt::{Entry, Match, Value};
@@ -41,13 +41,13 @@ async fn entries_come_change_and_go() {
         matches!(&told[0].entity, Some(entity::Entity::TableUsage(usage)) if usage.usage == 2),
         "{told:?}"
     );
-    // All entries at once.
+    // All entries in one request.
     let all = TableEntry { table_id: usage.table_id, ..Default::default() };
     client.one(Type::Delete, all).await.unwrap();
     assert!(client.entries(&schema, "exact_dst").await.is_empty());
     let gone = client.one(Type::Delete, build(to(1, 1))).await.unwrap_err();
     assert_eq!(gone.0, rpc::Code::NotFound as i32);
-    // What happens on a miss.
+    // The action on a miss.
     let flood = Entry::default_of("exact_dst").action("flood").build(&schema).unwrap();
     client.one(Type::Modify, flood.clone()).await.unwrap();
     assert_eq!(
@@ -280,7 +280,7 @@ async fn clients_have_numbers_of_their_own_and_end_with_their_streams() {
         assert!(Instant::now() < patience);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Another one installs a program: who was bound is told.
+    // Another client installs a program: the bound client is notified.
     let mut third = Client::subscribe(&rig, 0).await.unwrap();
     let other = ForwardingPipelineConfig { p4_name: "other".into(), ..config(PROGRAM) };
     third.set(Action::VerifyAndWarmInitBeginAndEnd, other).await.unwrap();

@@ -1,4 +1,4 @@
-//! Scopes of entries, handles, and what the bound client hears of by itself.
+//! Scopes of entries, handles, and notifications of the bound client.
 
 use crate::rig::*;
 use p4rack_bfrt::{Entry, Match};
@@ -86,7 +86,7 @@ async fn deletions_of_what_is_not_there_may_count_as_done() {
     };
     assert!(client.grpc.write(delete(false)).await.is_err());
     client.grpc.write(delete(true)).await.unwrap();
-    // What is refused beforehand is something else.
+    // The option ignores missing entries, not unknown tables.
     let elsewhere = TableEntry { table_id: 9, ..to(1, 1).build(&schema).unwrap() };
     let strange = update(Type::Delete, elsewhere);
     let insert = update(Type::Insert, to(2, 1).build(&schema).unwrap());

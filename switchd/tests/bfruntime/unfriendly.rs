@@ -1,4 +1,4 @@
-//! Clients that do what they should not: the bound one must not notice.
+//! Misbehaving clients, which the bound one must not notice.
 
 use crate::rig::*;
 use p4rack_bfrt::Schema;

@@ -38,7 +38,7 @@ async fn an_idle_entry_is_notified_of_and_then_its_timer_starts_anew() {
         assert!(idle.timestamp > 1_000_000_000_000_000_000, "since 1970: {}", idle.timestamp);
         assert!(started.elapsed() >= times * Duration::from_millis(60), "{times}: {:?}", started.elapsed());
     }
-    // The entry stays: what becomes of it is for the controller to say.
+    // The entry stays: the controller decides about it.
     assert_eq!(client.table(wildcard("sources")).await.len(), 2);
     client.entry(Delete, source(9, 0)).await.unwrap();
     while notified(&mut client, Duration::from_millis(10)).await.is_some() {}

@@ -1,4 +1,4 @@
-//! What the switch should hold, and writes of which it is known what should become of them.
+//! The switch's expected state, and writes with known outcomes.
 
 use crate::resources;
 use crate::rig::*;
@@ -37,7 +37,7 @@ pub struct Attempt {
     fault: Option<Code>,
 }
 
-/// What tells entities apart.
+/// Identifies an entity.
 type Key = (&'static str, u32, String);
 
 #[derive(Clone, Default)]
@@ -295,7 +295,7 @@ impl Model {
         (resources::group(number, &[1, 1 + random.below(3) as u8 + 1]), fault)
     }
 
-    /// Registers, which can only be modified, and what is not offered.
+    /// Registers, which can only be modified, and unsupported entities.
     fn other(&self, random: &mut Random, kind: Type) -> (EntityKind, Option<Code>) {
         if random.chance(6) {
             return (EntityKind::ExternEntry(ExternEntry::default()), Some(Code::Unimplemented));
@@ -328,7 +328,7 @@ impl Model {
         }
         let key = key(&entity);
         let there = self.held.contains_key(&key);
-        // Of several faults any may be told.
+        // Of several faults, any may be reported.
         let mut faults = Vec::new();
         match kind {
             Type::Insert if there => faults.push(Code::AlreadyExists),
@@ -363,12 +363,12 @@ impl Model {
         self.held.keys().filter(|(other, number, _)| (other, number) == (kind, id)).count() >= size
     }
 
-    /// What refers to an entity.
+    /// Entities that refer to an entity.
     fn users<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = &'a Key> {
         self.held.iter().filter(|(_, entity)| references(entity).contains(key)).map(|(user, _)| user)
     }
 
-    /// Requests that read everything, and what should be found.
+    /// Requests that read everything, with the expected results.
     pub fn everything(&self) -> Vec<(EntityKind, Vec<EntityKind>)> {
         let of = |wanted: &str| -> Vec<EntityKind> {
             self.held
@@ -430,7 +430,7 @@ fn key(entity: &EntityKind) -> Key {
     }
 }
 
-/// What an entity refers to.
+/// Entities to which an entity refers.
 fn references(entity: &EntityKind) -> Vec<Key> {
     let member = |number: u32| ("member", profile(), number.to_string());
     match entity {

@@ -1,4 +1,4 @@
-//! Random writes, right and wrong, against a model of what the switch should hold.
+//! Random writes, right and wrong, against a model of the switch's state.
 //!
 //! The model knows P4Runtime's rules for keys, references, sizes and atomicity, and nothing of how the switch keeps them.
 //! The same writes go to a switch without a server, as the simulator and other tests have it: it answers and holds the same.
@@ -51,7 +51,7 @@ impl Here {
     }
 }
 
-/// What each update of a write came to.
+/// Outcome of each update of a write.
 async fn write(client: &mut Client, atomicity: Atomicity, updates: Vec<Update>) -> Vec<Code> {
     let count = updates.len();
     let request = WriteRequest {
@@ -71,7 +71,7 @@ async fn write(client: &mut Client, atomicity: Atomicity, updates: Vec<Update>) 
     }
 }
 
-/// Makes the attempts in the model; what the switch may answer, for each.
+/// Makes the attempts in the model; returns the permitted answers for each.
 fn expected(model: &mut Model, atomicity: Atomicity, attempts: &[Attempt]) -> Vec<Vec<Code>> {
     let before = model.clone();
     let mut answers: Vec<Vec<Code>> = Vec::new();

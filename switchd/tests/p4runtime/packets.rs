@@ -93,7 +93,7 @@ async fn telemetry_counts_frames_and_starts_anew_on_request() {
         election_id: election(client.election),
         ..Default::default()
     };
-    // Anyone reads, only the primary of the default role starts anew.
+    // Any client may read; only the primary of the default role may reset.
     for (claim, code) in strangers(&rig, client.election).await {
         let refused = GetStatsRequest {
             device_id: claim.0,
@@ -157,7 +157,7 @@ async fn generators_bring_frames_in_over_their_own_service() {
     assert_eq!((listed.len(), listed[0].sent, listed[0].skipped, listed[0].active), (1, 3, 0, false));
     generators.remove(remove.clone()).await.unwrap();
     assert_eq!(generators.remove(remove.clone()).await.unwrap_err().code(), tonic::Code::NotFound);
-    // With nobody in charge nobody may, also not with the last primary's election id.
+    // Without a primary no client may, not even with the last primary's election id.
     drop(client);
     let mut next = Client::connect(&rig).await;
     next.arbitrate(DEVICE, "", election(0)).await;
@@ -168,8 +168,8 @@ async fn generators_bring_frames_in_over_their_own_service() {
 /// A device, an election id and a role, as a request carries them.
 type Claim = (u64, Option<Uint128>, &'static str);
 
-/// Those who are not the primary of the default role, whose election id is `primary`, and how they are refused. One
-/// of them is another role's primary.
+/// Claims of clients that are not the primary of the default role (its election id is `primary`), and how they are
+/// refused. One of them is another role's primary.
 async fn strangers(rig: &Rig, primary: u128) -> [(Claim, tonic::Code); 5] {
     use tonic::Code::{NotFound, PermissionDenied};
     let mut other = Client::connect(rig).await;

@@ -242,6 +242,6 @@ async fn mark_to_drop_means_the_drop_port_of_the_switch() {
     for first in [1, 3, 2, 4] {
         rig.inject(1, &[first; 60]).await;
     }
-    // They leave in order: what comes before the last one and is not here was dropped.
+    // They leave in order: frames missing before the last one were dropped.
     assert_eq!(rig.sent(2).await, [(2, vec![3; 60]), (2, vec![4; 60])]);
 }

@@ -50,7 +50,7 @@ async fn furnish(rig: &Rig, client: &mut Client) {
     rig.inject(2, &frame(1, 0x0800)).await;
 }
 
-/// All that the switch was told and has counted.
+/// All that was written to the switch, and its counters.
 async fn everything(client: &mut Client) -> Vec<EntityKind> {
     let mut found = Vec::new();
     let all = TableEntry { counter_data: Some(Default::default()), ..wildcard("") };
@@ -123,7 +123,7 @@ async fn entries_may_refer_to_others_that_are_kept_after_them() {
     assert_eq!(in_use.code, Code::FailedPrecondition);
     let to_nothing = client.insert(dmac(8, 3)).await.unwrap_err();
     assert_eq!(to_nothing.code, Code::InvalidArgument);
-    // What refers to nothing is not kept.
+    // A program that would leave a kept entry's reference without a target is refused.
     client.set(Action::VerifyAndCommit, Some(self::config())).await.unwrap();
     client.insert(dmac(8, 3)).await.unwrap();
     let refused = client.set(Action::ReconcileAndCommit, Some(config)).await.unwrap_err();

@@ -114,7 +114,7 @@ async fn members_and_groups_spread_traffic_and_read_back() {
     let read = client.table(wildcard("hops")).await;
     assert_eq!(read, [hop(table_action::Type::ActionProfileGroupId(5))]);
 
-    // A member's new action is at once that of all who refer to it.
+    // A member's new action takes effect immediately for all references to it.
     client.write(Type::Modify, group_of(&[(3, 1)], 8)).await.unwrap();
     client.write(Type::Modify, member(3, 2)).await.unwrap();
     rig.inject(4, &tunnelled(0)).await;

@@ -270,7 +270,7 @@ impl Client {
         self.read_all(vec![v1::Entity { entity: Some(entity) }]).await.0
     }
 
-    /// What was read before the end, and the end.
+    /// Entities read before the end, and how the read ended.
     pub async fn read_all(&mut self, entities: Vec<Entity>) -> (Result<Vec<EntityKind>, Status>, usize) {
         let request = ReadRequest { device_id: DEVICE, role: String::new(), entities };
         let mut stream = match self.rpc.read(request).await {

@@ -1,4 +1,4 @@
-//! Role configs: what a role may write, read, receive and install.
+//! Role configs: permissions of a role to write, read, receive and install.
 
 use crate::rig::*;
 use p4rack_p4rt::EntityKind;

@@ -80,7 +80,7 @@ async fn a_server_that_asks_for_certificates_lets_only_those_in_that_it_knows() 
     assert!(!folder.reaches(&rig, "ca", None).await, "no certificate");
     assert!(!folder.reaches(&rig, "ca", Some("stranger")).await, "a certificate of another authority");
     assert!(!folder.reaches(&rig, "ca", Some("expired")).await, "a certificate that has expired");
-    // Those who were turned away keep nobody out.
+    // Refused clients don't keep others out.
     assert!(folder.reaches(&rig, "ca", Some("controller")).await);
 }
 
@@ -125,7 +125,7 @@ async fn handshake_and_preface_have_one_limit_however_they_trickle() {
     hello.resize(60, 7);
     let stream = TcpStream::connect(&rig.addr).await.unwrap();
     let slow = tokio::spawn(async move { trickle(stream, &hello).await });
-    // With TLS done at once, and then slow.
+    // With a prompt TLS handshake, and slow afterwards.
     let mut roots = RootCertStore::empty();
     let ca = std::fs::read(folder.file("ca.pem")).unwrap();
     roots.add(CertificateDer::from_pem_slice(&ca).unwrap()).unwrap();

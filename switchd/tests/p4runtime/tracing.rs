@@ -120,7 +120,7 @@ async fn while_there_is_a_primary_a_trace_is_for_that() {
     assert!(refused.message().contains("only the primary of the default role"), "{refused}");
     let elsewhere = WatchRequest { device_id: DEVICE + 1, ..to(1, 1) };
     assert_eq!(start(&rig, elsewhere).await.unwrap_err().code(), Code::NotFound);
-    // With none, anyone could be it.
+    // Without a primary, any client could become it.
     other.role.clear();
     drop(client);
     let mut tries = 0;

@@ -1,4 +1,4 @@
-//! Clients that do what they should not: the others must not notice.
+//! Misbehaving clients, which the others must not notice.
 
 use crate::rig::*;
 use p4rack_p4rt::EntityKind;
@@ -54,7 +54,7 @@ async fn a_controller_that_does_not_read_loses_packets_and_nobody_else_waits() {
             rig.inject(1, &large).await;
         }
     }
-    // What is not a packet still finds room.
+    // Messages other than packets still find room.
     let began = Instant::now();
     assert_eq!(other.table(wildcard("dmac")).await.len(), 1);
     sleeper.insert(dmac(2, 1)).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_controller_that_does_not_read_loses_packets_and_nobody_else_waits() {
     assert_eq!(tokio::time::timeout(Duration::from_secs(10), found).await.unwrap(), election(9));
 }
 
-/// Passes bytes on between a client and the server until it is told to hold them back.
+/// Passes bytes between a client and the server until the returned flag is set.
 async fn proxy(server: String) -> (String, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap().to_string();
@@ -218,7 +218,7 @@ async fn ten_thousand_bad_writes_are_refused_and_good_ones_beside_them_are_made_
         tasks.spawn(async move {
             let mut refused = 0;
             while begun.fetch_add(1, Ordering::Relaxed) < BAD {
-                // Of somebody who is not primary.
+                // From a client that is not primary.
                 let request =
                     WriteRequest { device_id: DEVICE, election_id: election(77), ..Default::default() };
                 let status = rpc.write(request).await.unwrap_err();
@@ -266,7 +266,7 @@ async fn a_read_is_made_as_its_client_takes_it_and_ends_when_another_program_com
         whole += answer.entities.len();
     }
     assert_eq!(whole, 100 * 1000);
-    // Nobody takes this one; what it holds up is itself.
+    // The client doesn't read this answer, which holds up this Read alone.
     let mut answers = reader.rpc.read(request).await.unwrap().into_inner();
     tokio::time::sleep(Duration::from_millis(200)).await;
     let install = client.install();
@@ -318,7 +318,7 @@ async fn a_write_of_too_many_updates_is_refused_before_it_takes_memory() {
 #[tokio::test]
 async fn large_requests_at_once_take_a_bounded_amount_of_memory() {
     let (rig, mut client) = Rig::ready().await;
-    // There is room for two at once of one connection.
+    // One connection has room for two of them.
     let channel = Endpoint::from_shared(format!("http://{}", rig.addr)).unwrap().connect().await.unwrap();
     let large: prost::bytes::Bytes = vec![0x0a; 100 << 20].into();
     let all = (0..4).map(|_| {
@@ -342,7 +342,7 @@ async fn a_read_of_very_many_wildcards_is_charged_and_made_little_by_little() {
     let (found, count) = client.read_all(vec![all.clone(); 60_000]).await;
     assert_eq!(found.map(|found| found.len()).unwrap(), 60_000);
     assert_eq!(count, 60_000);
-    // Three of them have room on one connection, while nobody takes the answers.
+    // One connection has room for three of them while the answers aren't read.
     let request = ReadRequest { device_id: DEVICE, entities: vec![all; 65_000], ..Default::default() };
     let mut open = Vec::new();
     let refused = loop {
@@ -386,7 +386,7 @@ async fn a_connection_has_so_many_streams() {
 #[tokio::test]
 async fn a_large_write_of_a_stranger_is_refused_before_it_is_read() {
     let (rig, mut client) = Rig::ready().await;
-    // Each update is malformed, which only who reads it knows.
+    // Each update is malformed, which shows only if it is parsed.
     let head = WriteRequest { device_id: DEVICE, election_id: election(77), ..Default::default() };
     let mut bytes = prost::Message::encode_to_vec(&head);
     bytes.extend([0x22, 2, 0x12, 9].repeat(20_000));

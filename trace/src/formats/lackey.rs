@@ -1,4 +1,4 @@
-//! What `valgrind --tool=lackey --trace-mem=yes` prints.
+//! Output of `valgrind --tool=lackey --trace-mem=yes`.
 //!
 //! ```text
 //! I  04025310,3          an instruction: left out

@@ -18,7 +18,7 @@ pub type Accesses = Box<dyn Iterator<Item = Result<Access, TraceError>>>;
 pub struct Format {
     /// Its name.
     pub name: &'static str,
-    /// What has it, in a few words.
+    /// Programs that write it, in a few words.
     pub about: &'static str,
     /// Whether a trace that begins with these bytes, at most [`HEAD_BYTES`], has it.
     begins: fn(&[u8]) -> bool,
@@ -26,10 +26,10 @@ pub struct Format {
     read: fn(Box<dyn BufRead>, &str, Options) -> Accesses,
 }
 
-/// What a reader has to be told.
+/// Options of a reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes that an object's number stands for, in formats that number objects.
+    /// Bytes per object, in formats that number objects.
     pub unit_bytes: u64,
 }
 

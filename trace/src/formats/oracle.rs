@@ -7,7 +7,8 @@
 //! └───────┴───────────────┴───────┴───────────────┘
 //! ```
 //!
-//! An object stands for a unit of memory: its address is its number times the unit. The format has neither threads nor writes.
+//! An object represents a unit of memory: its address is its number times the unit. The format has neither threads nor
+//! writes.
 
 use crate::error::Position;
 use crate::{Access, TraceError};

@@ -18,7 +18,7 @@ mod store;
 use crate::{Access, TraceError};
 use serde::Deserialize;
 
-/// What to make.
+/// Description of a synthetic trace.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Recipe {

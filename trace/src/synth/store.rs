@@ -20,7 +20,7 @@ enum Workload {
     C,
 }
 
-/// How values lie in memory.
+/// Layout of values in memory.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Layout {

@@ -40,7 +40,7 @@ fn region(name: &str, blocks: u32, capacity: u32, limits: Limits) -> Residency {
     Residency::new(definition, (blocks, 512), Room::Blocks(capacity), limits).expect("fits")
 }
 
-/// One run of random steps. Errors: what was broken.
+/// One run of random steps. The error names the broken rule.
 fn run(name: &str, seed: u64, setting: Setting, plant: Option<Plant>) -> Result<(), String> {
     let mut random = SplitMix(seed);
     let capacity = 16 + random.between(0, u64::from(setting.blocks) / 2) as u32;
@@ -108,7 +108,7 @@ fn planted_mistakes_are_seen() {
     }
 }
 
-/// A policy that asks for what a test says: at an access to a block, for its first line that is left.
+/// A policy that follows a test's script: an access to a block takes the block's first remaining line.
 struct Script(Vec<(Block, Vec<Action>)>);
 
 impl Policy for Script {

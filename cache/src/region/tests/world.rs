@@ -1,4 +1,5 @@
-//! Threads, a driver and a remote memory around a residency, one random step after the other. A number stands for a block's bytes.
+//! Threads, a driver and a remote memory around a residency, one random step after the other. A number represents a
+//! block's bytes.
 //!
 //! ```text
 //!  threads: access, claim, guard, prefetch, flush ─▶ Residency ─▶ requests in flight ─▶ effect ─▶ end
@@ -27,7 +28,7 @@ pub struct Setting {
     pub overwrites: bool,
 }
 
-/// What a thread does.
+/// A thread's step.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     Nothing,
@@ -58,7 +59,7 @@ struct Want {
 #[derive(Debug)]
 struct UnderWay {
     request: Request,
-    /// A write's value, or what a read has seen once it took effect.
+    /// A write's value, or a read's result once it took effect.
     values: Option<Vec<u64>>,
     took_effect: bool,
 }
@@ -67,7 +68,7 @@ struct UnderWay {
 pub struct World {
     pub residency: Residency,
     setting: Setting,
-    /// What memory has to contain, what remote memory has, and what frames have.
+    /// Expected content of memory, and content of remote memory and of frames.
     plain: Vec<u64>,
     remote: Vec<u64>,
     local: Vec<u64>,
@@ -76,7 +77,8 @@ pub struct World {
     woken: Vec<bool>,
     under_way: Vec<UnderWay>,
     serial: u64,
-    /// Of each block before the flush that runs: what has to be in remote memory when it ends, or something newer.
+    /// Each block's content before the running flush: remote memory must have it, or newer content, when the flush
+    /// ends.
     flushing: Option<Vec<u64>>,
     /// Accesses to each block, as threads made them.
     pub accesses: Vec<u32>,
@@ -263,7 +265,7 @@ impl World {
     fn access(&mut self, want: Want) -> Result<Doing, String> {
         self.accesses[want.block as usize] += 1;
         let was_lost = self.residency.has_failed();
-        // Some blocks are written as a whole: then it does not matter what is in the frame.
+        // Some blocks are written as a whole: then the frame's content does not matter.
         let is_whole = self.setting.overwrites && want.mode == Mode::Write && want.block.is_multiple_of(3);
         let found = match is_whole {
             true => self.residency.overwrite(want.block),
@@ -361,7 +363,7 @@ impl World {
         Ok(())
     }
 
-    /// What always holds.
+    /// Checks the invariants.
     fn check(&self) -> Result<(), String> {
         self.residency.check()?;
         if self.residency.has_failed() {

@@ -65,7 +65,7 @@ async fn hold(tenancy: &mut Tenancy, args: &Args, events: Events) -> Result<(), 
     }
 }
 
-/// Says what was reserved, and what reaches it. The rights are for programs alone: a terminal keeps what it shows.
+/// Prints the reserved extent, and how to reach it. The rights are for programs alone: a terminal keeps what it shows.
 fn tell(events: Events, lent: &Lent, addr: &str) -> Result<(), String> {
     let extent = lent.extent;
     let granted = granted(lent.access.bytes(), extent.bytes)?;

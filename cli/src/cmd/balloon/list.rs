@@ -19,13 +19,13 @@ fn listed(args: &Args) -> Result<Listed, String> {
     runtime()?.block_on(balloon::list(&args.service.server())).map_err(Service::said)
 }
 
-/// Share of the free bytes that lies outside of the longest free range, in percent; `None` if no byte is free.
+/// Share of the free bytes outside of the longest free range, in percent; `None` if no byte is free.
 fn fragmentation_percent(memory: &MemoryFacts) -> Option<f64> {
     let outside = memory.free_bytes.saturating_sub(memory.longest_bytes) as f64;
     (memory.free_bytes > 0).then(|| 100.0 * outside / memory.free_bytes as f64)
 }
 
-/// What is wrong with a memory node, if something is.
+/// A memory node's problem, if there is one.
 fn problem(node: &ListedNode) -> Option<String> {
     let same = node.facts.same_as.map(|other| format!("it is memory node {other}, too: name each once"));
     same.or_else(|| node.failure.clone())

@@ -70,7 +70,7 @@ impl Service {
         Server { addr: self.balloon.clone(), tls: self.tls.files() }
     }
 
-    /// An error, with what to do if no service is there.
+    /// An error, with advice if there is no service.
     fn said(error: impl std::fmt::Display) -> String {
         let error = plain(&error.to_string());
         let help = match error.starts_with("can't reach") {

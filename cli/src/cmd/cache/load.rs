@@ -83,14 +83,14 @@ pub fn cpu(name: &str) -> Result<CpuCache, String> {
 }
 
 impl Source {
-    /// What of the trace reaches memory, in memory without gaps.
+    /// The trace's accesses that reach memory, with addresses without gaps.
     pub fn load(&self) -> Result<Load, String> {
         self.front.load(&self.file)
     }
 }
 
 impl Front {
-    /// What of a trace reaches memory, in memory without gaps.
+    /// A trace's accesses that reach memory, with addresses without gaps.
     pub fn load(&self, file: &Path) -> Result<Load, String> {
         let mut gathered = Gathered::new(cpu(&self.cpu)?);
         let mut left = self.first.unwrap_or(u64::MAX);

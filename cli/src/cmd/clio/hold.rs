@@ -34,7 +34,7 @@ pub(super) struct Args {
     share_limit: Option<u64>,
 }
 
-/// Writes a file that its owner alone may read, in place of one that is there.
+/// Writes a file that its owner alone may read, and replaces an existing one.
 fn write(path: &Path, value: &Value) -> Result<(), String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     match fs::remove_file(path) {
@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
             break Ok(());
         }
     };
-    // What it proves is void.
+    // Its credentials are void now.
     let removed = fs::remove_file(&args.file).map_err(|error| format!("{}: {error}", args.file.display()));
     ended.and(removed)
 }

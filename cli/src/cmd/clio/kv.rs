@@ -59,7 +59,8 @@ pub(super) fn run(command: Command) -> Result<(), String> {
 }
 
 impl KeyArgs {
-    /// A client that reads and writes values of at most so many bytes.
+    /// A client that reads values of at most `value_bytes_max` bytes and writes values of at most
+    /// `written_bytes_max`.
     fn open(&self, value_bytes_max: u32, written_bytes_max: u32) -> Result<Kv, String> {
         let shape = KvShape { value_bytes_max, written_bytes_max, under_way_max: 1 };
         Kv::open(&self.board.server(), shape, Patience::default()).map_err(|error| self.board.said(error))

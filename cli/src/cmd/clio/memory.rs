@@ -208,7 +208,7 @@ pub(super) fn free(args: &FreeArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// What helps with bytes that can't be accessed.
+/// Advice for bytes that can't be accessed.
 fn access_help(error: &AskError) -> &'static str {
     match error {
         AskError::Failed(Status::NoSuchAddress) => "; `p4rack clio ps` lists what is allocated",

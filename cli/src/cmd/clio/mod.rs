@@ -122,7 +122,7 @@ impl Board {
             .map_err(|error| self.said(error))
     }
 
-    /// An error, with what to do if no board is there.
+    /// An error, with advice if there is no board.
     fn said(&self, error: impl std::fmt::Display) -> String {
         let error = error.to_string();
         let help = match () {

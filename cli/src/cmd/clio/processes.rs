@@ -74,7 +74,7 @@ fn value(listed: &ListResponse) -> Value {
     json!({ "memory": memory, "processes": processes })
 }
 
-/// What names a process for good.
+/// Unique name of a process.
 fn space(process: &Process) -> String {
     format!("{}:{}", process.pid, process.epoch)
 }

@@ -1,4 +1,4 @@
-//! `p4rack clio serve`, and what it shares with `p4rack memory serve --way clio`.
+//! `p4rack clio serve`, and parts shared with `p4rack memory serve --way clio`.
 
 use crate::cmd::adapter::{GrpcServer, Telling, runtime, text};
 use crate::output::Events;
@@ -118,7 +118,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     serve(offered, args.telling.open()?, Events::new(args.json), &json!({}), "")
 }
 
-/// What a board offers, and where.
+/// A board's offer, and its address.
 pub(in crate::cmd) struct Offered {
     /// Its parameters.
     pub(in crate::cmd) board: Config,

@@ -51,7 +51,7 @@ pub(super) struct Args {
 }
 
 fn nanos(us: f64) -> Nanos {
-    // A second is longer than anybody wants to wait.
+    // A wait of a second is longer than any sensible one.
     Nanos((us.clamp(0.001, 1e6) * 1e3) as u64)
 }
 

@@ -10,7 +10,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-/// What comparisons of ways say of their adapters.
+/// Note of comparisons of ways on their adapters.
 const NO_ICRC: &str = "no adapter checked iCRCs, which a switch that rewrites frames can't compute";
 
 /// Arguments of `p4rack cowbird`.

@@ -71,7 +71,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What was done so far. The switch counts frames, drops among them, itself.
+/// Counters so far. The switch counts frames, drops among them, itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     /// Compute nodes served, and those that were refused.
@@ -97,7 +97,7 @@ impl Tally {
     }
 }
 
-/// What the task with the session is asked for.
+/// A request to the task with the session.
 enum Asked {
     Add(Box<Tenant>, oneshot::Sender<Result<u32, Status>>),
     Remove(u32),
@@ -234,7 +234,7 @@ impl Keeper {
         Keeper { engine, rack, members, cowbird, tenants: BTreeMap::new(), next: 0, sets, regions, tally }
     }
 
-    /// Does what is asked for, until it is to end. Errors: the session is lost.
+    /// Executes requests until it has to end. Errors: the session is lost.
     async fn keep(mut self, mut asked: mpsc::Receiver<Asked>) -> Result<(), CtrlError> {
         let mut looks_at = Instant::now() + LOOK_AT_RINGS;
         loop {
@@ -269,7 +269,7 @@ impl Keeper {
         }
     }
 
-    /// A queue pair is lost: its compute node is told.
+    /// Reports a lost queue pair to its compute node.
     fn fail(&mut self, qpn: u32, syndrome: u8) {
         let has = |first: u32, count: usize| (first..first + count as u32).contains(&qpn);
         for tenant in self.tenants.values_mut() {
@@ -289,7 +289,7 @@ impl Keeper {
         }
     }
 
-    /// A set's rings give no answer: its compute node is told, and all that it has here ends.
+    /// Reports to a compute node that its rings don't answer, which ends all that is served for it.
     fn end_silent(&mut self, number: u32) {
         let has = |tenant: &&mut Served| tenant.instances.iter().any(|one| one.number == number);
         if let Some(failed) = self.tenants.values_mut().find(has).and_then(|tenant| tenant.failed.take()) {
@@ -337,7 +337,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// What a compute node's sets are in the switch. Errors: why they can't be served.
+    /// Instances in the switch for a compute node's sets. Errors: why they can't be served.
     fn instances(&self, tenant: &Tenant) -> Result<(Vec<Instance>, [Share<String>; 2]), Status> {
         let (host, compute) = self.connection(tenant.compute, "compute", Cowbird::is_compute)?;
         self.members.check_caller(&tenant.caller, &host.name)?;

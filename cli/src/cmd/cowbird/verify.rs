@@ -58,7 +58,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What all threads did.
+/// Work of all threads.
 #[derive(Debug, Serialize)]
 struct Report {
     threads: Vec<Verified>,

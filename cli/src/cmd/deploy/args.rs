@@ -88,7 +88,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Where and as whom to connect, for each switch.
+    /// Address, election id and encryption of the connection to each switch.
     pub fn targets(&self, rack: &Rack) -> Vec<ConnectOptions> {
         if self.to == Some(To::Tofino) {
             self.identity.refuse_p4runtimes();
@@ -160,7 +160,7 @@ pub struct EtcdArgs {
     etcd_password_file: Option<PathBuf>,
 }
 
-/// Variable with the password if no file is given. Not an option, because everybody sees the arguments of a
+/// Variable with the password if no file is given. Not an option, because every user sees the arguments of a
 /// process.
 const PASSWORD: &str = "P4RACK_ETCD_PASSWORD";
 

@@ -132,7 +132,7 @@ async fn keep(
     ExitCode::SUCCESS
 }
 
-/// Says what is wrong: a line of the log where that is JSON.
+/// Reports a problem, as a line of the log if that is JSON.
 fn tell(what: &str) {
     match output::json_lines() {
         true => tracing::error!("{what}"),

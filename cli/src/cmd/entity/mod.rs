@@ -1,4 +1,4 @@
-//! Commands on what a switch holds: what they share.
+//! Shared parts of commands on a switch's entities.
 //!
 //! ```text
 //!  table      entries
@@ -39,7 +39,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// How to connect with P4Runtime, for what it alone has. Errors: another protocol is asked for, which gives `reason`.
+    /// Options of a P4Runtime connection, for entities that BFRuntime lacks. Errors: another protocol is asked for,
+    /// which gives `reason`.
     pub fn p4runtime(&self, reason: &str) -> Result<ConnectOptions, CtrlError> {
         let target = self.target.for_switch(None);
         match target.protocol {
@@ -49,7 +50,7 @@ impl Options {
     }
 }
 
-/// What a write requires of an existing entity.
+/// A write's requirement on the existing entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// It must not exist.
@@ -79,8 +80,8 @@ impl Options {
         read(&mut client, &schema, &items).await
     }
 
-    /// Shows what the items name repeatedly: in place on a terminal, as one line of JSON each time otherwise.
-    /// Ends with the first error or Ctrl-C.
+    /// Shows the named objects repeatedly: in place on a terminal, as one line of JSON each time otherwise. Ends
+    /// with the first error or Ctrl-C.
     async fn watch(
         &self,
         seconds: f64,
@@ -182,7 +183,7 @@ async fn either(session: &mut Link, entity: &Entity) -> Result<Type, CtrlError> 
     Ok(if found.is_empty() { Type::Insert } else { Type::Modify })
 }
 
-/// Prints what was read, or the error.
+/// Prints the items read, or the error.
 fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[Item]) -> Rows) -> ExitCode {
     match found {
         Ok(items) => {
@@ -197,7 +198,7 @@ fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[
     }
 }
 
-/// Prints what was written, or the error.
+/// Prints the changes, or the error.
 fn report(done: Result<Vec<String>, CtrlError>, options: &Options) -> ExitCode {
     match done {
         Ok(said) => {

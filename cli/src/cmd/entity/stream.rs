@@ -21,7 +21,7 @@ use tokio::time::Instant;
 /// How long to wait for the rejection of a packet.
 const REFUSAL: Duration = Duration::from_millis(100);
 
-/// What BFRuntime does not have.
+/// Message for features that BFRuntime does not have.
 const PACKETS: &str =
     "BFRuntime carries no packets: give --grpc-addr instead of --bfrt-addr, or that of `p4rack gateway`";
 const CONFIGURATION: &str =

@@ -1,4 +1,4 @@
-//! The program to run: found, and checked for what would keep the library out of it.
+//! The program to run: finds it, and checks that the library can be loaded into it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -107,7 +107,7 @@ fn is_plain(name: &OsStr) -> bool {
     !name.starts_with(b"-") && !name.iter().any(|byte| b"= ".contains(byte))
 }
 
-/// What a file is to the kernel.
+/// Kind of a file, as the kernel sees it.
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     /// A program for this machine that a dynamic linker loads.

@@ -1,4 +1,4 @@
-//! What `p4rack far run` says at the end.
+//! Report of `p4rack far run` at its end.
 
 use crate::output::plain;
 use p4rack_lab::rows::Rows;

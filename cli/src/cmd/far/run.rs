@@ -70,7 +70,7 @@ pub fn run(args: Args) -> Result<ExitCode, String> {
         full: args.full,
         page: page.0.clone(),
     };
-    // What would fail in the program fails here first, and is closed again.
+    // Opens far memory once and closes it, so that errors show here and not in the program.
     far::open(&settings).map(drop).map_err(|error| {
         let said = not_opened(&error, error.not_here());
         format!("far memory by {}: {said}", place(&settings.source))

@@ -62,7 +62,7 @@ impl SourceArgs {
         })
     }
 
-    /// What no description changes.
+    /// The source without a description.
     fn bare(&self) -> Source {
         let tls = self.services.tls.files();
         Source {

@@ -1,4 +1,4 @@
-//! What `p4rack far top` shows: programs with far memory, with rates since an earlier look.
+//! View of `p4rack far top`: programs with far memory, with rates since an earlier look.
 
 use super::report::{amplification, times};
 use crate::output::plain;

@@ -48,7 +48,7 @@ struct Trace {
     bytes: u64,
 }
 
-/// What came of a run.
+/// Result of a run.
 struct Outcome {
     statistics: Statistics,
     latencies: Histogram,
@@ -116,7 +116,7 @@ fn read(file: &Path, first: u64) -> Result<Trace, String> {
     }
 }
 
-/// Makes all accesses, flushes, and checks what was read. Bytes that were never written have to stay what they were.
+/// Makes all accesses, flushes, and checks the reads. Bytes that were never written have to stay unchanged.
 fn make(region: &RemoteRegion, trace: &Trace) -> Result<Outcome, region::RegionError> {
     let length = trace.bytes as usize;
     let (mut plain, mut known) = (vec![0u8; length], vec![false; length]);

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Bytes of a file that are read: events of a thousand extents have fewer.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What `p4rack balloon reserve --json` says of an extent.
+/// An extent in the output of `p4rack balloon reserve --json`.
 #[derive(Deserialize)]
 struct Reserved {
     board: String,

@@ -282,7 +282,7 @@ impl There {
         }
     }
 
-    /// What was written can't be read back: some ways don't answer writes, so this is how a refusal shows.
+    /// Error if written bytes can't be read back: some ways don't answer writes, so a refusal shows only here.
     fn not_read_back(&self, bytes: usize, error: &RemoteError) -> String {
         match error {
             RemoteError::Failed(Status::OutOfBounds | Status::WrongKey) => {
@@ -292,7 +292,7 @@ impl There {
         }
     }
 
-    /// An error of an operation, with what it was about.
+    /// An error of an operation, with its object.
     fn failed(&self, doing: &str, bytes: usize, error: &RemoteError) -> String {
         self.says(doing, bytes, "", error)
     }

@@ -59,7 +59,7 @@ pub(super) fn write(args: WriteArgs) -> Result<(), String> {
     while !is_there {
         memory.read(there.address, &mut back).map_err(|error| there.not_read_back(bytes.len(), &error))?;
         is_there = back == bytes;
-        // A read may overtake what was written, so look again before giving up.
+        // A read may overtake the write, so look again before giving up.
         tries += 1;
         if !is_there && tries == TRIES {
             let what = "the bytes there are others: the region may be read only, or someone else writes too";

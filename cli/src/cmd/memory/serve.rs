@@ -94,7 +94,7 @@ fn pages(args: &Args) -> Result<Pages, String> {
     .map_err(in_words)
 }
 
-/// Where a service listens. Errors: everyone could use it in plain text, and that was not confirmed.
+/// Where a service listens. Fails if it would serve every host in plain text, and `--insecure` is missing.
 fn address(args: &Args, rack: &Rack, way: Way, port: u16) -> Result<SocketAddr, String> {
     let ip = args.bind.map_or_else(|| args.here.host(rack).map(|host| host.ip), Ok)?;
     if args.insecure || args.encryption.is_on() || ip.is_loopback() {

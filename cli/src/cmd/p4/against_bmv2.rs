@@ -32,7 +32,7 @@ pub struct Plan {
 /// Frames sent, as port and frame, sorted.
 type Frames = Vec<(u16, Vec<u8>)>;
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fate {
     /// Frames sent.
@@ -139,7 +139,7 @@ struct Difference {
     what: String,
 }
 
-/// Runs all programs of a folder. The error says what is missing.
+/// Runs all programs of a folder. The error names a missing requirement.
 pub fn run(suite: &Suite, plan: &Plan) -> Result<Report, String> {
     let samples: Vec<Sample> = suite.v1model_samples()?;
     let samples: Vec<Sample> = samples

@@ -1,4 +1,4 @@
-//! The chip's own compiler, where it is installed, and what it says of a program's stages.
+//! The chip's own compiler, where it is installed, and its report on a program's stages.
 
 use p4rack_lab::process::on_path;
 use p4rack_p4::fit::Chip;
@@ -22,7 +22,7 @@ pub struct Compiler {
     timeout: Duration,
 }
 
-/// What the compiler made of a program.
+/// The compiler's placement of a program.
 pub struct Placed {
     /// Tables of each stage, by pipeline, stage and half.
     pipelines: BTreeMap<String, BTreeMap<(usize, String), Vec<String>>>,
@@ -102,7 +102,7 @@ impl Compiler {
     }
 }
 
-/// What a compiler driver says of its targets.
+/// A compiler driver's list of its targets.
 fn targets(program: &Path) -> String {
     let said = Command::new(program).arg("--target-help").stdin(Stdio::null()).output();
     said.map_or(String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())

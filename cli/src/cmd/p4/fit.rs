@@ -1,4 +1,4 @@
-//! `p4rack p4 fit`, and what `p4rack p4 samples FOLDER fit` compares.
+//! `p4rack p4 fit`, and the comparison of `p4rack p4 samples FOLDER fit`.
 
 use super::compiler::Compiler;
 use super::source::{Source, USAGE, refuse, tell};

@@ -32,7 +32,7 @@ impl Source {
                 return ExitCode::from(USAGE);
             }
         };
-        // What is called a program is compiled, whatever its lines look like.
+        // A file with a program's name is compiled, whatever its lines look like.
         let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4");
         let file = self.file.display().to_string();
         if let Some(mistaken) = Kind::mistaken(&text, &file, Kind::P4).filter(|_| !is_called_p4) {

@@ -49,10 +49,10 @@ enum Kind {
     Clio,
 }
 
-/// A scheme's name, and what runs a seed of it.
+/// A scheme's name, and the function that runs a seed of it.
 type Subject = (String, Box<dyn Fn(u64) -> FaultsOutcome + Sync>);
 
-/// What all seeds of a scheme had together.
+/// Sums over all seeds of a scheme.
 #[derive(Default)]
 struct Sum {
     runs: u64,

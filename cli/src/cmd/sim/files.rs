@@ -4,7 +4,8 @@ use crate::output::OutputFile;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What reads the files that an experiment or a sweep names, in the folder of its own file.
+/// Returns a reader of the files that an experiment or a sweep names, in the folder of its own
+/// file.
 pub fn beside(file: &Path) -> impl Fn(&str) -> Result<String, String> {
     let place = place(file);
     move |name| {

@@ -30,7 +30,7 @@ pub fn merge(args: &MergeArgs) -> Result<bool, String> {
             }
         }
     }
-    // Those of all kinds among the results; what a kind lacks is empty.
+    // Those of all kinds among the results; cells that a kind lacks are empty.
     let kinds = results.iter().map(kinds::of_result).collect::<Result<Vec<_>, _>>()?;
     let mut columns: Vec<&str> = Vec::new();
     for (name, _) in kinds.iter().flat_map(|kind| kind.merged) {

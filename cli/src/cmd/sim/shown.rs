@@ -1,4 +1,4 @@
-//! What is shown of a kind of experiments, and how the report shows it.
+//! Presentation of a kind of experiments: figures, and their form in the report.
 
 use super::threads::THREADS_MAX;
 use p4rack_sim::ExperimentKind;
@@ -43,22 +43,22 @@ impl RunOptions {
     }
 }
 
-/// What is shown of a kind of experiments.
+/// Presentation of a kind of experiments.
 pub trait Shown: ExperimentKind {
     /// How the report shows its results.
     const PAGE: Page;
     /// Columns of a merged table: name, and path in a result.
     const MERGED: &'static [(&'static str, &'static str)] =
         &[("id", "/id"), ("name", "/outcome/name"), ("problems", "/outcome/problems")];
-    /// What a sweep prints at its end, if anything.
+    /// Table that a sweep prints at its end, if any.
     const TABLE: Option<Table> = None;
 
-    /// Checks the options of `sim run` and prepares what they ask for. Errors: some don't go with this experiment.
+    /// Checks the options of `sim run` and prepares for them. Errors: some don't go with this experiment.
     fn check_options(&self, options: &RunOptions) -> Result<(), String> {
         options.refuse_those_of_frames(Self::NAME)
     }
 
-    /// Runs it for `sim run`, with what its options ask for; `file` names it in errors.
+    /// Runs it for `sim run`, with its options; `file` names it in errors.
     fn run_for(&self, _options: &RunOptions, file: &str) -> Result<Self::Outcome, String> {
         self.run().map_err(|error| format!("{file}: {error}"))
     }
@@ -79,11 +79,11 @@ pub struct Table {
 /// How the report shows results of a kind.
 #[derive(Clone, Copy)]
 pub struct Page {
-    /// What the figures are of.
+    /// Subject of the figures.
     pub about: &'static str,
     /// Columns of the table of runs.
     pub columns: &'static [Figure],
-    /// Plotted over what a sweep varies, or side by side.
+    /// Plotted over the setting that a sweep varies, or side by side.
     pub drawn: &'static [Figure],
     /// Quantiles of a time, plotted as the share that took longer.
     pub tail: Option<Figure>,
@@ -93,7 +93,7 @@ pub struct Page {
     pub tenths: Option<&'static str>,
     /// Parts of a result with figures of their own.
     pub parts: Option<Parts>,
-    /// Path of a flag or a count, and what it means if it is set.
+    /// Path of a flag or a count, and its meaning if it is set.
     pub notes: &'static [(&'static str, &'static str)],
 }
 
@@ -104,9 +104,9 @@ pub struct Figure {
     pub title: &'static str,
     /// Its unit; empty if it has none.
     pub unit: &'static str,
-    /// Where it stands in the outcome; `*` adds all elements up, and `PATH / PATH` is a quotient.
+    /// Its path in the outcome; `*` adds all elements up, and `PATH / PATH` is a quotient.
     pub path: &'static str,
-    /// What of the outcome's unit is one of `unit`.
+    /// Outcome's units per one of `unit`.
     pub per: f64,
 }
 
@@ -125,9 +125,9 @@ pub const fn figure(title: &'static str, unit: &'static str, path: &'static str,
 /// Parts of a result: an object, or an array of objects with names.
 #[derive(Clone, Copy)]
 pub struct Parts {
-    /// What they are.
+    /// Their name.
     pub title: &'static str,
-    /// Where they stand in the outcome.
+    /// Their path in the outcome.
     pub path: &'static str,
     /// The key of an element's name; empty for an object, whose keys are the names.
     pub name: &'static str,

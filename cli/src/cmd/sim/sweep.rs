@@ -116,7 +116,7 @@ fn rows<E: Shown>(sweep: &Sweep<E>, table: Table, dir: &Path) -> Result<Rows, St
     Ok(rows)
 }
 
-/// What reads the experiment that a sweep names, in the sweep's folder: text and name.
+/// Returns a reader of the experiment that a sweep names, in the sweep's folder: text and name.
 fn base_beside(sweep: &Path) -> impl FnOnce(&str) -> Result<(String, String), String> {
     let folder = sweep.parent().unwrap_or(Path::new("")).to_owned();
     move |base| {
@@ -128,7 +128,7 @@ fn base_beside(sweep: &Path) -> impl FnOnce(&str) -> Result<(String, String), St
     }
 }
 
-/// What distinguishes a task.
+/// The settings that distinguish a task.
 struct Item<'a> {
     id: String,
     settings: String,
@@ -194,7 +194,7 @@ fn run_all(
                         Err(error) => {
                             let mut errors = errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                             errors.push(error);
-                            // What failed for one task, such as a full disk, fails for all.
+                            // A failure of one task, such as a full disk, would hit all.
                             position.store(open.len(), Ordering::Relaxed);
                         }
                     }

@@ -9,7 +9,8 @@ use std::thread;
 
 /// Most threads of one run.
 pub const THREADS_MAX: u64 = 64;
-/// A thread looks so often whether the others have come, some 50 µs, before it lets others use its processor.
+/// A thread checks this often whether the others have arrived, for about 50 µs, before it yields its
+/// processor.
 const SPINS: u32 = 2_000;
 
 /// Threads that meet some million times a second: the first to arrive spins.
@@ -22,7 +23,7 @@ struct Threads {
     broken: AtomicBool,
 }
 
-/// Tells the others that its thread panics.
+/// Marks the crew as broken if its thread panics, so that the others stop waiting.
 struct Present<'t>(&'t Threads);
 
 impl Drop for Present<'_> {

@@ -1,4 +1,4 @@
-//! What `p4rack top` shows: the state of a switch, with rates since another one.
+//! View of `p4rack top`: the state of a switch, with rates since an earlier state.
 
 use super::Look;
 use p4rack_codegen::scheme::Cost;
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// Reason of the switch for frames that the program drops, which counts them by reasons of its own.
 const BY_PROGRAM: &str = "ingress_drop";
 
-/// What is shown: the state at one time, with rates since another.
+/// The state at one time, with rates since an earlier one.
 #[derive(Debug, Serialize)]
 pub struct View {
     seconds: f64,
@@ -64,7 +64,8 @@ impl View {
             let host = rack.and_then(|rack| rack.hosts.iter().find(|host| u32::from(host.port) == port.port));
             let (source, destination) =
                 now.reserved.get(&port.port).cloned().unwrap_or_else(|| ("-".into(), "-".into()));
-            // The program doesn't count by port, so what it has used up can't be told from its drops.
+            // The program doesn't count by port, so a port's drops can't be separated from frames that the program
+            // consumed.
             let drops = port.drops.iter().filter(|(reason, _)| !uses_up || *reason != BY_PROGRAM);
             PortView {
                 port: port.port,
@@ -168,8 +169,7 @@ fn count_of(cell: i64) -> u64 {
     u64::try_from(cell).unwrap_or(0)
 }
 
-/// Whether the program counts frames among its drops that have done what they were for, such as turns of an engine that has
-/// nothing to do.
+/// Whether the reason counts frames that have served their purpose, such as turns of an idle engine.
 fn is_no_loss(reason: &DropReason) -> bool {
     reason.cost == Cost::Nothing
 }

@@ -1,4 +1,4 @@
-//! The board of a description: its memory, its page table, and what that costs.
+//! The board of a description: its memory, its page table, and the table's size.
 
 use super::Clio;
 use p4rack_fabric::clio::board::{Config, Index, Pool};

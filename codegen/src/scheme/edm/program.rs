@@ -220,7 +220,7 @@ fn add_shares(edm: &Edm, rack: &Rack, context: &mut Value) {
     // Whether time of links is claimed before rights are checked; on Tofino, registers hold it.
     context["claims"] = json!([]);
     context["behind"] = json!("window");
-    // Whether the first chunk of a window asks for the next window; else each chunk asks for what may be granted behind it.
+    // Whether the first chunk of a window asks for the next window; else each chunk asks for the next grant.
     context["windows"] = json!(edm.mode.asks_by_window() && !shares);
     // Whether a short chunk uses up all rights of its message. A stateful ALU that requests a window of several chunks in the same
     // access has no operand left for that.

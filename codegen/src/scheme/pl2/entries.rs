@@ -1,4 +1,4 @@
-//! What PL2 adds to a program's entries.
+//! PL2's part of a program's entries.
 
 use super::{CONTROL_METER, Clocks, EARLY_SLOTS, Mode, PRIORITY_CONTROL, Pl2};
 use crate::rack::units::show_rate;
@@ -59,7 +59,8 @@ fn numbers(pl2: &Pl2, rack: &Rack, host: &Host, entry: Entry) -> Entry {
     entry.param("link", host.link).param("rate", rate as u64)
 }
 
-/// What Tofino looks up, where others multiply: times of slots at each rate. Rate 0 is the controller's, which has no link.
+/// Times of slots at each rate, which Tofino looks up and others compute by multiplication. Rate 0 is the controller's,
+/// which has no link.
 fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
     let mut add = |what: String, entry: Entry| -> Result<(), EntityError> {
@@ -125,7 +126,7 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
     Ok(updates)
 }
 
-/// A time with its sign changed: what 32 bits subtract when they add it.
+/// The two's complement of a time: adding it to 32 bits subtracts the time.
 fn negative(time: u64) -> u64 {
     time.wrapping_neg() & u64::from(u32::MAX)
 }

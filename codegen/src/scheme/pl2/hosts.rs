@@ -7,10 +7,10 @@ use p4rack_fabric::hostile::{self, Attack};
 use p4rack_fabric::pl2::{self, Config, Peer};
 use p4rack_wire::Nanos;
 
-/// How much longer a destination's queue is if flows are told apart.
+/// Factor by which a destination's queue is longer if flows have queues of their own.
 const FLOW_QUEUES: usize = 4;
 
-/// Configuration of `host`: what the description says, and [`Config::new`]'s defaults for the rest.
+/// Configuration of `host`: the description's values, and [`Config::new`]'s defaults for the rest.
 pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
     let mode = match pl2.mode {
         Mode::Counter => pl2::Mode::Counter,

@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub const IN_RESERVATION: &str = "RackIngress.pl2.in_reservation";
 /// Register of reservations by destination port.
 pub const OUT_RESERVATION: &str = "RackIngress.pl2.out_reservation";
-/// Register of what reservations still give a right to, by cell.
+/// Register of the rights left of reservations, by cell.
 pub const RIGHTS: &str = "RackIngress.pl2.rights";
 /// Counter of frames demoted to best effort, by reason ([`DEMOTED`]).
 pub const DEMOTED_COUNTER: &str = "RackIngress.pl2.demoted";
@@ -71,7 +71,7 @@ pub struct Pl2 {
     pub clocks: Clocks,
     /// Maximum slots per reservation (the paper's K).
     pub k: u8,
-    /// Whether a reservation is as long as what waits of a flow, up to `k`; longer flows go in pieces.
+    /// Whether a reservation covers a flow's whole backlog, up to `k`; longer flows go in pieces.
     pub backlog: bool,
     /// Parts per slot. Reservations count parts, so that short frames need not take whole slots; `k` times this fits in a
     /// byte.
@@ -136,7 +136,7 @@ impl Pl2 {
         }
     }
 
-    /// Reservations as long as what waits: K, flows, reservations in flight, lanes and T with which they are of use.
+    /// Reservations as long as the backlog: K, flows, reservations in flight, lanes and T with which they are of use.
     pub const fn with_backlog(mode: Mode) -> Pl2 {
         let default = Pl2::new(mode);
         Pl2 {

@@ -176,7 +176,7 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
     context
 }
 
-/// What only the templates for stateful ALUs need.
+/// Values that only the templates for stateful ALUs need.
 fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let counter = pl2.mode == Mode::Counter;
     let chain = !counter && pl2.clocks == Clocks::Chain;
@@ -246,8 +246,9 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     }
 }
 
-/// What the windows of a reservation's start say of a burst, as keys of a table in the order of its entries. With a window for
-/// each port it is too early if it is for one of them, and too late if it is for both. What is neither in time nor early is late.
+/// Verdicts on a burst by the windows of its reservation's start, as keys of a table in the order of its entries. With
+/// a window for each port it is too early if it is for one of them, and too late if it is for both. A burst that is
+/// neither in time nor early is late.
 fn windows(pair: bool) -> Vec<Value> {
     const EARLY: &str = "0 &&& EARLY"; // once what is in time is gone
     let window =

@@ -10,7 +10,7 @@ use p4rack_wire::pl2::Shim;
 pub const HORIZON_UNITS: u64 = 1 << 30;
 /// The same for times of 32 bits, if the rack is not known.
 pub const SHORT_HORIZON_UNITS: u64 = 1 << 24;
-/// The shortest horizon on Tofino: what lies beyond it is a few bits to look at.
+/// The shortest horizon on Tofino: the test for a time beyond it looks at a few bits.
 const HORIZON_MIN_UNITS: u64 = 1 << 16;
 /// How early a burst may arrive, in slots of the slower of both links: the error with which hosts meet its start.
 pub const EARLY_SLOTS: u64 = 4;
@@ -158,8 +158,8 @@ impl Pl2 {
             && (!rack.switch.arch.is_tofino() || late < HORIZON_UNITS)
     }
 
-    /// A time further ahead than this is taken to be in the past, in time units; a power of two. With times of 32 bits it is
-    /// as short as what may be reserved permits.
+    /// A time further ahead than this is taken to be in the past, in time units; a power of two. With times of 32 bits
+    /// it is as short as the longest reservations permit.
     pub fn horizon_units(&self, rack: &Rack) -> u64 {
         if !rack.switch.arch.is_tofino() {
             return HORIZON_UNITS;
@@ -243,7 +243,7 @@ fn frame_wire_bytes(tags: u64) -> u64 {
 /// Transmission time of `wire_bytes` at `rate_bps`, extended by `headroom_percent`. Each of its `parts` is rounded up to
 /// time units.
 fn slot_of(rack: &Rack, wire_bytes: u64, rate_bps: u64, headroom_percent: f64, parts: u64) -> Nanos {
-    // Slots so much longer that the rest of a fully reserved port is other racks' share.
+    // Slots are lengthened so that a fully reserved port leaves other racks their share.
     let foreign: u32 = rack.hosts.iter().filter_map(|host| host.foreign_percent).sum();
     let headroom_percent = (100.0 + headroom_percent) * 100.0 / f64::from(100 - foreign.min(90)) - 100.0;
     // Parts per million, so that the slot is the same on every machine.

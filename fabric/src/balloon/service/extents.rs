@@ -62,7 +62,7 @@ impl Record {
         Extent { place, bytes: self.bytes, epoch: self.epoch }
     }
 
-    /// What its node has to do.
+    /// The command that its node has to execute next.
     pub fn order(&self, place: Place) -> Option<Order> {
         let extent = self.extent(place);
         match (self.state, self.session) {

@@ -1,4 +1,4 @@
-//! What the service shows of itself.
+//! The service's state, for operators.
 
 use super::{Balloon, State};
 use crate::balloon::{Extent, Place, Quota, Session};
@@ -12,7 +12,8 @@ pub struct NodeFacts {
     pub number: u16,
     /// Whether it has joined, and answers.
     pub is_there: bool,
-    /// The node's number if it has joined under another one: it is left out under this one.
+    /// The number under which the node has already joined, if it is another one. The node is then
+    /// left out under this number.
     pub same_as: Option<u16>,
     /// Its memory; `None`: it has not joined yet.
     pub memory: Option<MemoryFacts>,
@@ -63,7 +64,7 @@ pub struct ExtentFacts {
     pub session: Option<Session>,
     /// Whether its holder uses it.
     pub is_online: bool,
-    /// How often its node was told what to do, since the state began.
+    /// Commands sent to its node since the state began.
     pub sent: u32,
 }
 

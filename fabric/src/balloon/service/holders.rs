@@ -205,7 +205,8 @@ impl Balloon {
         self.grant(Wanted { session, number, bytes, caller: Some(caller), moves: 0 }).map(|()| None)
     }
 
-    /// Whether a compute node may have that many bytes more, beside what is kept for others. Errors: why not.
+    /// Whether a compute node may have that many bytes more, beside the bytes reserved for others. Errors: why
+    /// not.
     pub(super) fn check_room(&self, holder: u32, bytes: u64) -> Result<(), Refusal> {
         let entry = self.holders.get(&holder).ok_or(Refusal::NoSession)?;
         if entry.held_bytes.saturating_add(bytes) > self.quota(holder).limit_bytes {

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// A command is sent again after twice the time, that many times; then the time stays.
 const BACKOFF: u32 = 4;
 
-/// What comes to the service.
+/// Inputs of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// From a compute node. The number is the driver's, for the reply.
@@ -29,7 +29,7 @@ pub enum Received {
     Answer(u16, Answer),
 }
 
-/// What the service sends.
+/// Outputs of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// To the request with this number.
@@ -120,7 +120,7 @@ impl Balloon {
         })
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -174,7 +174,7 @@ impl Balloon {
         self.reply(caller, Reply::Refused(refusal));
     }
 
-    /// Ends the service. What is lent stays lent.
+    /// Ends the service. Lent extents stay lent.
     fn stop(&mut self, end: End) {
         self.phase = Phase::Ended(end);
         self.calls.clear();

@@ -1,4 +1,4 @@
-//! Memory nodes: joining, their answers, and what they report.
+//! Memory nodes: joining, their answers, and their reports.
 
 use super::extents::{Record, State};
 use super::{Balloon, End, Phase};
@@ -10,19 +10,19 @@ use crate::balloon::{
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// What the service knows of a memory node.
+/// The service's record of a memory node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryNode {
     /// The instance that takes its commands; `None`: it is being joined.
     pub instance: Option<u64>,
     /// The instance that has joined last: its extents are known.
     pub joined: Option<u64>,
-    /// Joins that the service had counted with this one, and when that instance last answered.
+    /// The service's count of joins at this node's join, and at its instance's last answer.
     joined_nth: u64,
     heard_nth: u64,
     /// Of the last question to join.
     pub nonce: u64,
-    /// The number under which the node has joined already: it is not joined under this one.
+    /// The number under which the node has already joined, if it is another one.
     pub same_as: Option<u16>,
     pub bytes: u64,
     pub free: Free,
@@ -144,9 +144,9 @@ impl Balloon {
         }
     }
 
-    /// A node has joined under another number. One that is named twice by mistake is found at the start, or when it starts anew and joins
-    /// under its second number: the extents under its first one are gone. Apart from that, the way to a node may lead to another one for a
-    /// while, and the others are served on.
+    /// A node has joined under another number. One that is named twice by mistake is found at the start, or when it
+    /// restarts and joins under its second number: the extents under its first one are gone. Apart from that, the way
+    /// to a node may lead to another one for a while, and the others are served on.
     fn handle_other_number(&mut self, number: u16, instance: u64, nonce: u64, other: u16) {
         if other >= self.config.nodes || other == number {
             self.counters.nonsense += 1;
@@ -176,7 +176,7 @@ impl Balloon {
         }
         (node.unanswered, node.same_as) = (0, None);
         if node.joined == Some(instance) {
-            // It has not started anew: what is known of it holds.
+            // It has not restarted, so its record stays valid.
             (node.instance, node.heard_nth) = (Some(instance), self.counters.joins);
             return;
         }
@@ -207,7 +207,7 @@ impl Balloon {
         granting.into_iter().for_each(|wanted| self.place_anew(wanted));
     }
 
-    /// Takes over what a node has reported.
+    /// Takes over a node's report.
     fn find(&mut self, node: u16, report: Report) -> Vec<Place> {
         let mut places = Vec::with_capacity(report.extents.len());
         for Reported { start, bytes, epoch, lent } in report.extents {
@@ -265,7 +265,7 @@ impl Balloon {
         }
     }
 
-    /// Of two extents for the same request, the later one was told to its holder.
+    /// Of two extents for the same request, the holder knows the later one: settle that one first.
     fn settle_all(&mut self, found: Vec<Place>) {
         let epoch = |place: Place| Some((self.records.get(&place)?.epoch, place));
         let mut found: Vec<_> = found.into_iter().filter_map(epoch).collect();

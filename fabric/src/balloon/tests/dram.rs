@@ -15,7 +15,7 @@ pub struct Dram {
     /// How often it is asked until an extent is zeroed.
     slow: u32,
     asked: BTreeMap<u64, u32>,
-    /// What must not happen.
+    /// A violated rule.
     pub problem: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Dram {
         self.keys.values().any(|(from, to)| *from < end && start < *to)
     }
 
-    /// The key in what a node has granted.
+    /// The key of a granted access.
     pub fn key(access: &Access) -> u64 {
         u64::from_le_bytes(access.bytes().try_into().unwrap())
     }

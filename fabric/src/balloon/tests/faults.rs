@@ -39,7 +39,7 @@ fn world<S: Store>(seed: u64, faults: Faults, plant: Option<Plant>) -> Result<Se
     Ok(seen)
 }
 
-/// What all worlds have seen. `None`: one of them is repeated, which need not see everything.
+/// Events of all worlds together. `None`: one of them is repeated, which need not see everything.
 fn all<S: Store>(faults: Faults) -> Option<Seen> {
     let mut sum = Seen::default();
     for seed in seeds::<S>() {

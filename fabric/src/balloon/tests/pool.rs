@@ -5,7 +5,7 @@ use super::*;
 use crate::roce::{self, Memory as _, Regions, Reservation, Reservations, Token};
 use std::collections::BTreeMap;
 
-/// A pool, and what its driver does.
+/// A pool, and its driver.
 pub struct Pool {
     units: u64,
     instance: u64,
@@ -13,7 +13,7 @@ pub struct Pool {
     reservations: Reservations,
     extents: PoolExtents,
     tokens: u64,
-    /// Place of each granted region, by key, as long as its bytes are there.
+    /// Place of each granted region, by key, until its bytes are dropped.
     places: BTreeMap<u32, Extent>,
     /// How often it is asked until an extent is zeroed, and how often it was.
     slow: u32,
@@ -21,7 +21,7 @@ pub struct Pool {
     problem: Option<String>,
 }
 
-/// What a holder has: its queue pair is in the domain, at this instance of the pool.
+/// A holder's access: its queue pair is in the domain, at this instance of the pool.
 #[derive(Clone, Copy)]
 struct Attached {
     instance: u64,
@@ -184,7 +184,7 @@ fn an_extent_is_zeroed_when_the_driver_has_dropped_its_bytes() {
     pool.revoke(&extent(0, 2, 1));
     assert_eq!([(); 3].map(|()| pool.zero(&extent(0, 2, 2))), [false, false, true]);
     assert!(pool.is_clean());
-    // A revocation of what is not lent changes nothing.
+    // Revoking an extent that isn't lent changes nothing.
     pool.revoke(&extent(0, 2, 3));
     assert!(pool.is_clean() && pool.zero(&extent(0, 2, 3)));
 }

@@ -1,4 +1,4 @@
-//! What the service and the nodes promise, one by one.
+//! The promises of the service and the nodes, one by one.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn quotas_limit_and_keep() {
     assert_eq!(refused(&mut rig, A, reserve(5, 2)), Refusal::Quota);
     assert_eq!(refused(&mut rig, B, reserve(3, 4)), Refusal::Quota);
     assert_eq!((refused(&mut rig, B, reserve(4, 1)), rig.free_bytes()), (Refusal::NoRoom, 0));
-    // What a compute node holds no more is kept for it again.
+    // Bytes that a compute node returned are reserved for it again.
     assert_eq!(rig.ask(B, Ask::Close), Reply::Done);
     assert_eq!((refused(&mut rig, A, reserve(6, 1)), rig.free_bytes()), (Refusal::NoRoom, 5 * UNIT));
 }
@@ -67,7 +67,7 @@ fn a_session_ends_with_its_lease_and_everything_comes_back() {
     for ask in [Ask::Renew, Ask::Open] {
         assert_eq!(refused(&mut rig, A, ask), Refusal::OldInstance, "late words of the earlier instance");
     }
-    // A compute node that starts anew gives up what it held.
+    // A compute node that restarts gives up its extents.
     rig.reserve(again, 1, 4);
     assert_eq!(rig.ask(session(1, 12), Ask::Open), Reply::Opened(Nanos::from_secs(10)));
     assert_eq!(rig.free_bytes(), 8 * UNIT);
@@ -105,7 +105,7 @@ fn a_silent_node_keeps_its_extents_out_of_use_and_another_is_asked() {
 #[test]
 fn a_grant_for_a_node_that_does_not_come_back_is_given_up() {
     let mut rig = open(config(), &[4]);
-    // It starts anew, says so, and is silent from then on.
+    // It restarts, says so, and is silent from then on.
     let answer = Answer { instance: 999, told: Told::OtherInstance };
     let caller = rig.send_before(A, reserve(1, 1), |rig| {
         rig.service.handle_link(Received::Answer(0, answer), rig.now, rig.now);

@@ -1,4 +1,4 @@
-//! What holds when services start, end and follow each other.
+//! Rules that hold when services start, end and replace each other.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_service_that_starts_anew_learns_what_is_lent_from_the_nodes() {
     assert_eq!(rig.free_bytes(), UNIT);
     rig.ask(A, Ask::Offline(lents[0].extent));
     assert_eq!(rig.ask(A, Ask::Return(lents[0].extent)), Reply::Done);
-    // The compute node that says nothing any more loses its extent a lease later.
+    // The silent compute node loses its extent a lease later.
     rig.wait(Nanos::from_secs(8));
     rig.ask(A, Ask::Renew);
     rig.wait(Nanos::from_secs(3));
@@ -134,7 +134,7 @@ fn a_node_that_starts_anew_under_its_second_number_ends_the_service() {
     rig.now += Nanos::from_secs(1);
     join_first(&mut rig, 1);
     assert_eq!((rig.service.nodes()[1].same_as, rig.service.end()), (Some(0), None));
-    // The node starts anew, and the question to the second name comes first.
+    // The node restarts, and the question to the second name comes first.
     rig.nodes[0] = (Node::new(999, 4 * UNIT, 64), Dram::new(4, 0, 999));
     rig.silent.push(0);
     rig.now += Nanos::from_secs(1);
@@ -207,7 +207,7 @@ fn a_service_that_takes_a_larger_term_joins_all_nodes_in_it() {
     let mut rig = Rig::new(Config::new(2), &[4, 4]);
     let join =
         |number, node| Command { term: term(number), instance: 0, order: Order::Join { nonce: 0, node } };
-    // One node knows the earlier service, the other one has started anew.
+    // One node knows the earlier service, the other one has restarted.
     rig.nodes[0] = (Node::new(900, 4 * UNIT, 64), Dram::new(4, 0, 900));
     let (node, dram) = &mut rig.nodes[1];
     node.handle(&join(10, 1), dram);

@@ -20,13 +20,13 @@ pub trait Store: Memory + Debug {
     /// A word of each unit of an extent; `None`: the access is not valid.
     fn read(&self, access: &Access) -> Option<Vec<u64>>;
 
-    /// Starts and ends of what is reached with some key, in bytes.
+    /// Start and end, in bytes, of each range that some key reaches.
     fn reached(&self) -> Vec<(u64, u64)>;
 
     /// Whether it is as it was at the beginning.
     fn is_clean(&self) -> bool;
 
-    /// What must not happen, and has.
+    /// A violated rule, if there is one.
     fn problem(&mut self) -> Option<String>;
 }
 

@@ -1,5 +1,5 @@
 //! A service, memory nodes and compute nodes in virtual time, over a network that loses, copies, delays and reorders, while all of them
-//! crash. After each event the world looks for what must never be.
+//! crash. After each event the world checks its invariants.
 
 use super::super::plant::Plant;
 use super::store::Store;
@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 const TICK: Nanos = Nanos::from_millis(1);
 const DELAY_NS: u64 = 100_000;
 const JITTER_NS: u64 = 900_000;
-/// Delay of what is late.
+/// Delay of a late message.
 const LATE_NS: u64 = 20_000_000;
 const LEASE: Nanos = Nanos::from_millis(60);
 const UNITS: u64 = 8;
 
-/// What goes wrong, in thousandths: of messages, and of crashes in a tick.
+/// Rates of faults in thousandths: of messages, and of crashes per tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub lost: u64,
@@ -60,7 +60,7 @@ struct Holder {
     replies: BTreeMap<u64, Extent>,
 }
 
-/// What has happened.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub lent: u64,
@@ -211,7 +211,7 @@ impl<S: Store> World<S> {
         self.caller
     }
 
-    /// Runs for a time. Errors: what must never be.
+    /// Runs for a time. The error is a violated invariant.
     pub fn run(&mut self, time: Nanos) -> Result<(), String> {
         let end = self.now + time;
         loop {
@@ -235,7 +235,7 @@ impl<S: Store> World<S> {
         }
     }
 
-    /// Lets the services do what is due.
+    /// Runs the services' due work.
     fn turn(&mut self) {
         let mut sent = Vec::new();
         for (id, service) in &mut self.services {
@@ -319,7 +319,7 @@ impl<S: Store> World<S> {
             Reply::Opened(_) => holder.is_open = true,
             Reply::Reserved(lent) => {
                 let first = *holder.replies.entry(lent.number).or_insert(lent.extent);
-                // A later service grants again what was lost before it started.
+                // A later service may grant again an extent that was lost before it started.
                 if first != lent.extent && first.epoch.term == lent.extent.epoch.term {
                     self.problem = Some(format!("a repeated request got {:?} and {first:?}", lent.extent));
                 } else if is_awaited {
@@ -353,7 +353,7 @@ impl<S: Store> World<S> {
             Reply::Refused(Refusal::NoSession | Refusal::OldInstance) => self.begin_anew(nth),
             Reply::Refused(Refusal::Starting | Refusal::Repeated | Refusal::Superseded) => {}
             Reply::Refused(Refusal::Online) if is_awaited => {
-                // Only a service that has started anew does not know that it is offline.
+                // Only a service that has restarted does not know that it is offline.
                 if let Ask::Return(extent) = ask {
                     self.send(nth, Ask::Offline(extent));
                 }
@@ -428,7 +428,7 @@ impl<S: Store> World<S> {
         }
     }
 
-    /// What a compute node does in a tick.
+    /// Runs a compute node for a tick.
     fn act(&mut self, nth: usize) {
         let now = self.now;
         if !self.holders[nth].is_open {
@@ -448,7 +448,7 @@ impl<S: Store> World<S> {
             Some(_) => {}
             None => self.choose(nth),
         }
-        // It writes to what it believes to hold.
+        // It writes to extents that it believes to hold.
         let count = self.holders[nth].lent.len() as u64;
         if count > 0 {
             let (at, nth_unit) = (self.below(count), self.below(UNITS));
@@ -501,7 +501,7 @@ impl<S: Store> World<S> {
         }
     }
 
-    /// Everything works from now on but the compute nodes, which are all dead. Errors: what has not come back.
+    /// Everything works from now on but the compute nodes, which are all dead. The error lists what has not recovered.
     pub fn rest(&mut self) -> Result<(), String> {
         self.faults = Faults::default();
         for holder in &mut self.holders {
@@ -528,7 +528,7 @@ impl<S: Store> World<S> {
         Ok(())
     }
 
-    /// What has happened. The counts are those of the last service.
+    /// Counts of events. The counts are those of the last service.
     pub fn seen(&self) -> Seen {
         let of = self.services.last().map(|(_, service)| service.counters().clone()).unwrap_or_default();
         Seen {

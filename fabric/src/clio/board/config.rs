@@ -25,7 +25,7 @@ impl Pool {
     }
 }
 
-/// What a process may have of one page size, in pages.
+/// Limits of a process on pages of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     /// Frames that are kept for it: their page faults find memory, whatever others do.

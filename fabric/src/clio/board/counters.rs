@@ -1,4 +1,4 @@
-//! What a board counts.
+//! A board's counters.
 
 use crate::common::counters;
 use p4rack_wire::clio::Status;

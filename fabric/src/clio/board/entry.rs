@@ -42,7 +42,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// What identifies it in slots and in the TLB: 84 bits.
+    /// The tag that identifies it in slots and in the TLB: 84 bits.
     #[inline]
     pub fn tag(&self) -> u128 {
         let Page { space, size, number } = *self;
@@ -121,12 +121,12 @@ impl Entry {
         Entry(without | (frame as u128 | HAS_FRAME) << 4 | State::Valid as u128)
     }
 
-    /// The same page, which another process shares with this one.
+    /// The same page, marked as shared with this process by another one.
     pub fn received(self) -> Entry {
         Entry(self.0 | RECEIVED << 4)
     }
 
-    /// Whether another process shares the page with this one.
+    /// Whether another process has shared the page with this one.
     pub fn is_received(self) -> bool {
         self.0 >> 4 & RECEIVED != 0
     }

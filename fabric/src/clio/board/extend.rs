@@ -36,7 +36,7 @@ pub struct Call<P> {
 }
 
 impl<P> Call<P> {
-    /// What an offload has noted of a call that goes on later; zeros at first.
+    /// An offload's notes on a call that continues later; zeros at first.
     pub fn progress(&self) -> &Cell<[u64; 2]> {
         &self.progress
     }

@@ -1,4 +1,4 @@
-//! What a board knows of its processes, for operators.
+//! State of a board's processes, for operators.
 
 use super::memory::Memory;
 use super::process::{PagesOf, Process};
@@ -6,7 +6,7 @@ use super::{Board, Space};
 use p4rack_wire::clio::{PAGE_SIZES, PageSize};
 use std::collections::BTreeMap;
 
-/// What is known of a process.
+/// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessFacts {
     /// Its address space.

@@ -20,7 +20,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 impl<M: Memory, P: Copy + Send> Board<M, P> {
-    /// Executes a request of a process, for whose answer there is room.
+    /// Executes a request of a process. The caller has checked that its answer has room.
     pub(super) fn execute(&mut self, space: Space, peer: P, packet: &Packet<'_>) {
         let asked = Asked { peer, header: packet.header };
         match packet.kind {
@@ -94,7 +94,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         }
     }
 
-    /// What all attempts of a request have in common.
+    /// The key that all attempts of a request share.
     fn operation(&self, space: Space, asked: &Asked<P>) -> Operation {
         let (mut id, mut index) = (asked.header.id, asked.header.index);
         if planted!(self.vm, RetryWithoutIndex) {

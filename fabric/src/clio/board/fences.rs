@@ -41,7 +41,7 @@ impl<P: Copy> Fences<P> {
         Fences { waiting: Vec::new(), held: VecDeque::new(), spare: Vec::new(), max }
     }
 
-    /// Whether there is neither a fence nor a request that waits.
+    /// Whether no fence and no request waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.held.is_empty()

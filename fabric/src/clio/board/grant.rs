@@ -1,10 +1,10 @@
-//! The beginning of a process: what it gets, or why it does not begin.
+//! The start of a process: its resources, or why it is refused.
 
 use super::entry::Space;
 use p4rack_wire::clio::PageSize;
 use std::fmt;
 
-/// What a process gets when it begins. Its holder may use the process's memory.
+/// Resources of a process that begins. Its holder may use the process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// Its address space.

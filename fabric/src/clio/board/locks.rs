@@ -3,7 +3,7 @@
 //! A lock is a word of memory: 0, or the [lock word](p4rack_wire::clio::lock_word) of its owner. The board writes 0 for owners that have
 //! died: when the lease has ended, or the process. Owners extend a lease by locking again.
 //!
-//! The word is what counts. If a process overwrites its lock with a plain write, the board leaves the word alone.
+//! Only the word counts. If a process overwrites its lock with a plain write, the board leaves the word alone.
 //!
 //! A lock is in a frame, which several processes may share. So it outlives the page by which it was taken, and ends with the frame.
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Memory of a board. Ranges lie within [`bytes`](Self::bytes); the board checks all addresses before.
+/// Memory of a board. Ranges are within [`bytes`](Self::bytes): the board has checked all addresses.
 pub trait Memory: Send {
     /// Its size in bytes.
     fn bytes(&self) -> u64;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The board keeps an entry per process and the results of executed requests for a time, and nothing per client or connection. Every
-//! queue is bounded by [`Config`], and what finds no room is dropped and counted, or refused with
+//! queue is bounded by [`Config`], and overflow is dropped and counted, or refused with
 //! [`Busy`](p4rack_wire::clio::Status::Busy). A packet that does not prove its right to its process gets no answer.
 //!
 //! The driver's set-up service [begins](Board::begin) and [ends](Board::end) processes. Beside that a board is a
@@ -90,7 +90,7 @@ use slow::{Asked, Slow};
 use tlb::Tlb;
 use vm::Vm;
 
-/// A board. `P` is what an answer is sent to, such as a socket's address.
+/// A board. `P` is the destination of an answer, such as a socket's address.
 #[derive(Clone, Debug)]
 pub struct Board<M, P> {
     config: Config,
@@ -170,14 +170,14 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         Ok(grant)
     }
 
-    /// Confines a process: its pages are free when it has ended, because it shares none. Returns whether it was there.
+    /// Confines a process: its pages are free when it has ended, because it shares none. Returns whether it exists.
     pub fn confine(&mut self, space: Space) -> bool {
         let process = self.vm.processes.get_mut(space);
         process.map(|process| process.is_confined = true).is_some()
     }
 
-    /// Ends a process: its requests are dropped from now on, its locks are released, its memory is freed in steps. Returns whether it
-    /// was there.
+    /// Ends a process: its requests are dropped from now on, its locks are released, its memory is freed in steps.
+    /// Returns whether it was alive.
     pub fn end(&mut self, space: Space, now: Nanos) -> bool {
         self.now = self.now.max(now);
         if !self.vm.processes.end(space, &mut self.vm.pages) {

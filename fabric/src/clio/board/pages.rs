@@ -80,7 +80,7 @@ impl Frames {
     }
 }
 
-/// What a board has of one page size, in frames.
+/// A board's use of one page size, in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// All frames.
@@ -122,7 +122,7 @@ impl Pages {
         self.pools[size as usize].is_some()
     }
 
-    /// What there is of this size.
+    /// Usage of this page size.
     pub fn usage(&self, size: PageSize) -> Usage {
         self.pools[size as usize].as_ref().map_or(Usage::default(), |pool| Usage {
             frames: pool.count,
@@ -233,7 +233,7 @@ mod tests {
         let at = pages.address_of(PageSize::K4, frame) as usize;
         assert!(memory[at..at + 4_096].iter().all(|byte| *byte == 0));
         assert_eq!(pages.address_of(PageSize::K64, 0), 6 * 4_096);
-        // What its page has left is gone before another page gets the frame.
+        // The old page's bytes are zeroed before another page gets the frame.
         memory[at] = 7;
         pages.give_back(PageSize::K4, frame, false);
         let again = std::iter::from_fn(|| {

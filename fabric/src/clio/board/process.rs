@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// A process's pages of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PagesOf {
-    /// What it may have.
+    /// Its limits.
     pub quota: Quota,
     /// Pages that are allocated.
     pub allocated: u32,
@@ -206,7 +206,7 @@ impl Processes {
         self.list.len() - self.free.len()
     }
 
-    /// Begins a process, with what it reserves.
+    /// Begins a process with its reservations.
     pub fn begin(&mut self, quotas: Quotas, pages: &mut Pages) -> Result<Grant, Refused> {
         let sizes = || PageSize::ALL.into_iter().map(|(size, _)| size);
         if let Some(size) =
@@ -243,7 +243,7 @@ impl Processes {
         Ok(Grant { space: Space { pid, epoch }, token })
     }
 
-    /// Takes no more requests of a process, and gives back what is still promised to it. Returns whether it was alive.
+    /// Stops taking requests of a process, and gives back its unused reservations. Returns whether it was alive.
     pub fn end(&mut self, space: Space, pages: &mut Pages) -> bool {
         let Some(process) = self.get_mut(space).filter(|process| process.is_alive()) else { return false };
         for (size, _) in PageSize::ALL {
@@ -397,7 +397,7 @@ mod tests {
         processes.remove(greedy.space, PageSize::K4, [2, 0]);
         assert_eq!(processes.begin(quotas(3, 3), &mut pages), Err(Refused::NoSlots));
         assert_eq!(pages.usage(PageSize::K4).promised, 4, "a refused process has reserved nothing");
-        // What it does not use is for others when it has ended; its pages take their slots until they are free.
+        // When a process has ended, others get its unused slots; its pages keep theirs until they are freed.
         processes.remove(careful.space, PageSize::K4, [3, 0]);
         assert_eq!(processes.add(greedy.space, PageSize::K4, 3, Source::Own), Err(Status::NoAddressSpace));
         assert!(processes.end(careful.space, &mut pages));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a range of pages is.
+/// State of a range of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Allocated: each page has an entry in the page table.
@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Conflict,
 }
 
-/// Ranges that don't overlap. What lies between them is free.
+/// Ranges that don't overlap. Gaps between them are free.
 #[derive(Clone, Debug)]
 pub(super) struct Ranges {
     /// End and kind by start. Neighbours that are taken are one range.
@@ -57,8 +57,8 @@ impl Ranges {
         self.map.range(page..).next().map(|(start, (end, kind))| (*start..*end, *kind))
     }
 
-    /// What a range is: [`Taken`](Kind::Taken) if all its pages are allocated, [`Held`](Kind::Held) if calls work on some of them, `None`
-    /// if one is not allocated. Looks at one range more than twice the calls that work on it.
+    /// State of a range: [`Taken`](Kind::Taken) if all its pages are allocated, [`Held`](Kind::Held) if calls work on
+    /// some of them, `None` if one is not allocated. Looks at one range more than twice the calls that work on it.
     pub fn kind_of(&self, range: &Range<u64>) -> Option<Kind> {
         let (mut at, mut all) = (range.start, Kind::Taken);
         while at < range.end {
@@ -73,7 +73,7 @@ impl Ranges {
         Some(all)
     }
 
-    /// Makes a range what `kind` says, free if it is `None`, whatever its pages were.
+    /// Sets the kind of a range, or frees it if `kind` is `None`, whatever its pages were.
     pub fn set(&mut self, range: Range<u64>, kind: Option<Kind>) {
         self.cut_out(&range);
         let Range { mut start, mut end } = range;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        /// The ranges are what a plain array of pages would be, and gaps are found where the array has them.
+        /// The ranges agree with a plain array of pages, and gaps are found where the array has them.
         #[test]
         fn ranges_are_pages(steps in prop::collection::vec((1..PAGES, 0u64..9, kind()), 0..60), at in 1..PAGES, pages in 1u64..6) {
             let (mut ranges, mut array) = (Ranges::new(), [None; PAGES as usize]);

@@ -24,7 +24,7 @@ use super::recent::{Key, Recent};
 use p4rack_wire::clio::Status;
 use p4rack_wire::{Nanos, SplitMix};
 
-/// What all attempts of a packet have in common.
+/// The key that all attempts of a packet share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Operation {
     pub space: Space,
@@ -75,15 +75,15 @@ impl Retries {
         self.ended.prefault(operation, (Nanos::ZERO, ended));
     }
 
-    /// The result of an operation that was executed. After its time an id counts as new, although its entry may still be there: clients
-    /// use ids again.
+    /// The result of an operation that was executed. After its time an id counts as new, even if its entry still
+    /// exists, because clients reuse ids.
     #[inline]
     pub fn find(&self, operation: &Operation, now: Nanos) -> Option<Ended> {
         let is_kept = |at: Nanos| now < at.saturating_add(self.keep);
         self.ended.get(operation).filter(|(at, _)| is_kept(*at)).map(|(_, ended)| *ended)
     }
 
-    /// Whether another result can be kept: there is room, or the oldest was kept for long enough.
+    /// Whether another result can be kept: there is room, or the oldest result has expired.
     #[inline]
     pub fn has_room(&self, now: Nanos) -> bool {
         !self.is_full() || self.ended.oldest().is_some_and(|(_, (at, _))| at.saturating_add(self.keep) <= now)

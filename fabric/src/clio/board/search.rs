@@ -31,12 +31,12 @@ pub(super) struct Search {
     reserved: u64,
     /// Pages of the candidate whose buckets are full: slots and candidate are being given back.
     full: Option<Range<u64>>,
-    /// The search is over: it gives back what it holds.
+    /// The search is over: it gives back its ranges.
     stopped: bool,
     retries: u32,
 }
 
-/// Where a search stands.
+/// Progress of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// It needs another step.
@@ -60,7 +60,7 @@ impl Search {
         Search { space, size, pages, at: 0, held: false, reserved: 0, full: None, stopped: false, retries: 0 }
     }
 
-    /// Makes the search give back what it holds, and then fail.
+    /// Makes the search give back its ranges, and then fail.
     pub fn stop(&mut self) {
         self.stopped = true;
     }

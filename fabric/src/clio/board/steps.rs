@@ -1,4 +1,4 @@
-//! What a board does beside packets: it completes fences, does steps of the slow path, and releases locks.
+//! A board's work between packets: it completes fences, takes steps of the slow path, and releases locks.
 
 use super::Board;
 use super::answers::Body;

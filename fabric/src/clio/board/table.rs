@@ -14,11 +14,11 @@ use p4rack_wire::SplitMix;
 /// How a page's bucket is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Index {
-    /// A hash of process and page number, the paper's. Neighbouring pages lie anywhere, so a long range has many chances to meet a full
-    /// bucket.
+    /// A hash of process and page number, the paper's. Neighbouring pages are scattered, so a long range is likely to
+    /// meet a full bucket.
     Mixed,
-    /// The page number behind a hash of the process. Neighbouring pages lie in neighbouring buckets, so a range meets full buckets as a
-    /// whole or not at all.
+    /// The page number behind a hash of the process. Neighbouring pages have neighbouring buckets, so a range meets
+    /// full buckets as a whole or not at all.
     #[default]
     Salted,
 }

@@ -130,8 +130,8 @@ impl Vm {
         Ok(Place { at, size, frame, translation })
     }
 
-    /// Gives an allocated page its frame: a few steps, whatever the sizes of table, memory and processes. Errors: no frame is there for
-    /// it, or its process has ended.
+    /// Gives an allocated page its frame: a few steps, whatever the sizes of table, memory and processes. Fails if no
+    /// frame is free for it, or its process has ended.
     pub fn fault(&mut self, page: &Page, slot: Slot, entry: Entry) -> Result<Entry, Status> {
         let process = self.processes.get_mut(page.space).filter(|process| process.is_alive());
         let process = process.ok_or(Status::NoSuchProcess)?;
@@ -163,7 +163,7 @@ impl Vm {
         }
     }
 
-    /// Removes a page from TLB, table and memory. Returns how its process got it, if it was there.
+    /// Removes a page from TLB, table and memory. Returns how its process got it; `None` if the page wasn't mapped.
     pub fn unmap(&mut self, page: &Page) -> Option<Source> {
         let (slot, entry) = self.table.find(page)?;
         if !planted!(self, StaleTlb) {

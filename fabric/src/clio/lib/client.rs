@@ -54,7 +54,7 @@ const GENERATION_BITS: u32 = 24;
 /// Bits for the slot.
 const SLOT_BITS: u32 = REQUESTS_MAX.trailing_zeros();
 
-/// What proves to a board that requests are of a process.
+/// A process's proof of identity towards a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// The process.
@@ -65,7 +65,7 @@ pub struct Credentials {
     pub token: u64,
 }
 
-/// What a client keeps of a board.
+/// A client's state of a board.
 #[derive(Clone, Debug)]
 pub(super) struct Board {
     pub credentials: Credentials,
@@ -267,7 +267,7 @@ impl Client {
         }
     }
 
-    /// Takes a request out of its board's queue. Few are there when they end.
+    /// Removes a request from its board's queue. Most have left the queue before they end.
     pub(super) fn unqueue(&mut self, slot: u16) {
         let request = &mut self.requests[usize::from(slot)];
         if std::mem::take(&mut request.is_queued) {
@@ -307,7 +307,7 @@ impl Client {
         self.orders[usize::from(request.thread)].finish(slot, |slot| starting.push_back(slot));
     }
 
-    /// Takes what a request has in flight out of the windows.
+    /// Removes a request's packets in flight from the windows.
     pub(super) fn settle(&mut self, slot: u16) {
         let request = &mut self.requests[usize::from(slot)];
         self.boards[usize::from(request.board)].window.left(request.give_up());
@@ -364,7 +364,7 @@ impl Client {
     }
 }
 
-/// What an operation asks for, and the bytes of its data. Errors: no board could execute it.
+/// An operation as a request, and the bytes of its data. Errors: no board could execute it.
 fn checked(operation: &Operation<'_>, thread: u16, bytes_max: u32) -> Result<(What, u32), Refused> {
     let lock = |atomic| Act::Atomic(atomic, [thread.into(), 0]);
     let word = u64::from(WORD_BYTES);

@@ -1,4 +1,4 @@
-//! Packets of a client: which one leaves next, and what answers do.
+//! Packets of a client: chooses the next one, and handles answers.
 
 use super::client::Client;
 use super::config::PAUSES_MAX;
@@ -123,7 +123,7 @@ impl Client {
         };
         let request = &self.requests[usize::from(slot)];
         let status = Status::of(header.code)?;
-        // A READ's answers come in packets of their own: their addresses say what they have.
+        // A READ's answers come in packets of their own: their addresses identify the parts.
         let nth = match request.what.act {
             Act::Read => {
                 let at = header.address.checked_sub(request.what.address)?;

@@ -1,11 +1,11 @@
 //! A call's results, which come in one or more packets, in any order.
 //!
 //! Each packet names its attempt. A retry of a call that returns bytes is executed again, and may find something else, so packets of
-//! different attempts are never mixed: those of a later attempt begin anew, those of an earlier one are dropped.
+//! different attempts are never mixed: packets of a later attempt start over, those of an earlier one are dropped.
 
 use p4rack_wire::clio::packet::Packet;
 
-/// What a packet of results changed.
+/// Effect of a packet of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gathered {
     /// More packets are missing.

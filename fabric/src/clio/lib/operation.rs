@@ -88,7 +88,7 @@ pub enum Operation<'a> {
     Release,
 }
 
-/// What becomes of a word.
+/// Change of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It becomes the second word if it is the first.

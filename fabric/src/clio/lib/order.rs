@@ -12,7 +12,7 @@
 
 use super::config::Granule;
 
-/// What a request does to its range.
+/// A request's kind of access to its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Reads it: waits for writes (RAW).
@@ -91,7 +91,7 @@ impl Order {
         self.entries.len()
     }
 
-    /// Adds a request. Returns whether it may start. There is room for it.
+    /// Adds a request. Returns whether it may start. The caller has checked that there is room.
     pub fn admit(&mut self, slot: u16, access: Access) -> bool {
         debug_assert!(!self.is_full(), "the caller checks for room");
         let waits = self.entries.iter().filter(|earlier| access.depends_on(&earlier.access)).count() as u16;

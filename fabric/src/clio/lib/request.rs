@@ -37,7 +37,7 @@ pub(super) enum State {
     Ended,
 }
 
-/// What a request asks for, but for its data.
+/// A request without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Read,
@@ -127,7 +127,7 @@ const UNSENT: Part = Part {
     sent: Nanos::ZERO,
 };
 
-/// What an answer to an attempt of a part changes.
+/// Effect of an answer to an attempt of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// It is the answer to the attempt in flight.
@@ -151,7 +151,7 @@ pub(super) enum Why {
     DamagedAnswer,
 }
 
-/// What became of parts in flight.
+/// Parts in flight that timed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Expired {
     /// Parts without an answer in time, and their bytes.
@@ -186,7 +186,7 @@ pub(super) struct Request {
     pub paused: Option<Nanos>,
     /// Why the board refused a part. No further part is sent, but those in flight may still be executed.
     pub refused: Option<Status>,
-    /// Whether it stands in its board's queue.
+    /// Whether it is in its board's queue.
     pub is_queued: bool,
     /// Bytes of answers that the incast window counts.
     pub expected_bytes: u64,
@@ -319,7 +319,7 @@ impl Request {
         self.cursor = self.cursor.max(nth + count);
     }
 
-    /// What an answer to an attempt of a part would change.
+    /// Effect that an answer to an attempt of a part would have.
     pub fn expects(&self, nth: u32, attempt: u8) -> Expected {
         let Some(part) = self.parts.get(nth as usize) else { return Expected::Unasked };
         match part.progress {

@@ -1,4 +1,4 @@
-//! Whose turn it is among many of whom few have something to do.
+//! Round robin over many members of which few are active.
 
 /// Members of 0..count as bits, to be visited in a circle. A visit looks at 64 at a time, so thousands that rest cost little.
 #[derive(Clone, Debug)]

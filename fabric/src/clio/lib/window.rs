@@ -88,7 +88,7 @@ impl Congestion {
         (self.cwnd as u32).saturating_sub(self.outstanding)
     }
 
-    /// When there is room, if no response comes before; `None`: not before one.
+    /// When the window has room again if no response comes; `None` if only a response makes room.
     pub fn room_at(&self) -> Option<Nanos> {
         if self.cwnd < 1.0 {
             return (self.outstanding == 0).then_some(self.resume);
@@ -156,7 +156,8 @@ impl Incast {
         self.expected_bytes
     }
 
-    /// Bytes of responses that may be asked for now: what the link carries in two round trips of `base`, without those expected.
+    /// Bytes of responses that may be requested now: as many as the link carries in two round trips of `base`, less
+    /// those expected.
     pub fn room_bytes(&self, base: Nanos) -> u64 {
         if self.rate_bps == 0 {
             return u64::MAX;

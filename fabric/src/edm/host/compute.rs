@@ -497,7 +497,7 @@ impl Machine for Node {
     /// Writes the next message over `out`: demands first, then chunks whose time has come. Returns the memory node to which it
     /// belongs.
     fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
-        // What follows from a message that leaves counts from this time.
+        // Timers that a departing message starts run from this time.
         self.now = self.now.max(now);
         while let Some(Ask { to, class, id }) = self.asks.pop_front() {
             if let Some(active) = self.peers.get(&to).and_then(|peer| peer.active[class].get(&id)) {
@@ -548,7 +548,7 @@ impl Active {
 }
 
 impl Peer {
-    /// Whether an active write has bytes in common with this one.
+    /// Whether an active write overlaps this one.
     fn is_writing(&self, next: &Waiting) -> bool {
         let end = |address: u64, request: &Request| u128::from(address) + u128::from(size(request));
         self.active[WRITE].values().any(|active| {

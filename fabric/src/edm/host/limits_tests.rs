@@ -1,5 +1,5 @@
-//! What a memory node keeps for its requesters is limited, and its place is free again once it has left, was replaced, or belongs
-//! to a session that is over.
+//! A memory node's state for its requesters is limited. A place is free again once its message has left, was replaced,
+//! or belongs to an ended session.
 
 use super::memory::{self, Config, Region, Rights};
 use super::tests::memory;
@@ -40,7 +40,7 @@ fn grant(node: &mut memory::Node, id: u16, offset: u32, bytes: u32) {
     node.handle_link((0, &grant), Nanos::ZERO, Nanos::ZERO);
 }
 
-/// What leaves until `now`: for whom, and the id.
+/// Destination and id of each message that leaves until `now`.
 fn leave(node: &mut memory::Node, now: u64) -> Vec<(u16, u16)> {
     let mut out = Vec::new();
     std::iter::from_fn(|| Some((node.poll_link(Nanos(now), &mut out)?, Message::parse(&out).unwrap().id)))
@@ -80,7 +80,7 @@ fn lengths_and_waiting_bytes_are_accepted_up_to_their_limits() {
     assert_eq!(asked(4, 1), (2, 1, 2));
     let mut out = Vec::new();
     while reads(&node) == (2, 1) {
-        // The refusals leave first or last; once an answer has left there is room for one.
+        // The refusals leave first or last; a departed answer makes room for one.
         node.poll_link(Nanos::ZERO, &mut out).unwrap();
         if out.len() > Message::BYTES {
             take(&mut node, 0, read(5, 8, 0));
@@ -161,7 +161,7 @@ fn an_id_that_comes_round_again_replaces_its_answer() {
     assert_eq!(reads(&node), (5, 1));
 }
 
-/// The end of a session frees what waits for it, and nothing of others.
+/// The end of a session frees its waiting messages, and none of others.
 #[test]
 fn the_end_of_a_session_frees_its_place() {
     let mut node = node(Config { answer_bytes_max: 24, ..Config::default() });

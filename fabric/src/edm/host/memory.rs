@@ -4,11 +4,12 @@
 //!   RREQ, RMWREQ, WREQ, GRANT ── handle_link ─▶ Node ── poll_link ─▶ RRES
 //! ```
 //!
-//! A request is the grant for the first chunks of its answer. It gives their time and their bytes, where 0 stands for a window,
-//! unless it announces that all grants follow ([`GRANTED_LATER`]). The switch grants the others. An atomic operation is carried out when its request arrives, before the next
-//! message is handled, and never twice: duplicates of requests are dropped. Writes are applied chunk by chunk as they arrive;
-//! duplicates of chunks are dropped. Messages of other sessions than the requester's change nothing. Writes have no answer: each
-//! answer has the session's number of refused writes so far, and the reason of the last one.
+//! A request is the grant for the first chunks of its answer. It gives their time and their bytes, where 0 means a
+//! window, unless it announces that all grants follow ([`GRANTED_LATER`]). The switch grants the others. An atomic
+//! operation is carried out when its request arrives, before the next message is handled, and never twice: duplicates
+//! of requests are dropped. Writes are applied chunk by chunk as they arrive; duplicates of chunks are dropped.
+//! Messages of other sessions than the requester's change nothing. Writes have no answer: each answer has the session's
+//! number of refused writes so far, and the reason of the last one.
 
 use super::parts::{Parts, Taken};
 use super::release::Releases;
@@ -102,8 +103,8 @@ pub struct Counters {
     pub grants_unasked: u64,
     /// Writes that were given up, because chunks came before too many earlier ones.
     pub gaps: u64,
-    /// Answers and incomplete writes that newer ones replaced, because too many waited for grants; messages of requesters
-    /// beyond the maximum; what found the grant queue full.
+    /// Answers and incomplete writes that newer ones replaced, because too many waited for grants; messages of
+    /// requesters beyond the maximum; grants that found the queue full.
     pub overflows: u64,
     /// Sessions that were offered.
     pub offers: u64,

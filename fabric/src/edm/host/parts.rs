@@ -7,9 +7,9 @@ const AHEAD_MAX: usize = 8;
 /// Whether a range is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// None of it was there.
+    /// None of it had arrived.
     New,
-    /// Some of it was there.
+    /// Some of it had arrived.
     Before,
     /// Too much is missing before it.
     TooFar,

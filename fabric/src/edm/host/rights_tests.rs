@@ -1,4 +1,4 @@
-//! What keys, rights and regions permit, and what grants must say: each rule alone.
+//! Rules of keys, rights, regions and grants, each tested alone.
 
 use super::compute;
 use super::memory::{self, Region, Rights};
@@ -11,7 +11,7 @@ use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
 const KEY: u32 = 7;
 const START: u64 = 64;
 const BYTES: u64 = 32;
-/// What the region contains.
+/// Initial content of the region.
 const OLD: u8 = 3;
 
 /// A message for eight bytes, or for a word.
@@ -28,7 +28,7 @@ fn message(kind: Kind, key: u32, address: u64) -> Vec<u8> {
     bytes
 }
 
-/// Every kind of message, with every rights, keys and places: what is permitted is done, and nothing else.
+/// Every kind of message, with all rights, keys and places: exactly the permitted ones take effect.
 #[test]
 fn every_access_needs_a_key_its_rights_and_a_place() {
     let places =

@@ -37,7 +37,7 @@ pub(super) enum Belongs {
         /// Whether there was an earlier one.
         again: bool,
     },
-    /// To none that there is.
+    /// To no known session.
     None,
 }
 

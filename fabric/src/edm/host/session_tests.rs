@@ -1,4 +1,4 @@
-//! Compute and memory nodes that start again, refuse, or lose what opens a session.
+//! Compute and memory nodes that restart, refuse, or lose the opening of a session.
 
 use super::compute::{self, Outcome, Request};
 use super::memory::{self, Region, Rights};
@@ -91,7 +91,7 @@ fn a_node_that_starts_again_is_served_however_far_apart_its_starts_are() {
     assert_eq!((counters.stale, counters.restarts, counters.offers), (0, 9, 10));
 }
 
-/// What a node sent before it started again counts until its successor has said something, and never after that.
+/// Messages from before a node's restart count until its successor uses its own session, and never after that.
 #[test]
 fn messages_of_a_start_that_is_over_change_nothing() {
     let (mut memory, now) = (memory(1), Nanos::ZERO);
@@ -169,8 +169,8 @@ fn openings_have_one_form() {
     assert_eq!((memory.counters().malformed, memory.counters().offers), (3, 0));
 }
 
-/// A memory node that starts again knows no session. Reads are asked again, and whether the rest was done is unknown; what was
-/// under way before does not happen again.
+/// A memory node that starts again knows no session. Reads are repeated, and the outcome of other operations is
+/// unknown; requests from before the restart don't take effect again.
 #[test]
 fn a_memory_node_that_starts_again_is_reached_again() {
     let (mut first, now) = (memory(1), Nanos::ZERO);
@@ -289,7 +289,8 @@ fn who_only_writes_learns_it_too() {
     assert_eq!((node.counters().unconfirmed, openings), (1, 4), "once and three times again");
 }
 
-/// Without a session, what waits ends when it would have ended with one: reads after a timeout, writes after their retries.
+/// Without a session, waiting requests end when they would have ended with one: reads after a timeout, writes after
+/// their retries.
 #[test]
 fn without_a_session_everything_ends() {
     let (mut node, timeout) = (compute(1), compute::Config::default().timeout);

@@ -30,7 +30,7 @@ pub(super) fn compute(config: compute::Config) -> compute::Node {
     node
 }
 
-/// What happens to a message on its way.
+/// Fate of a message on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Arrives,
@@ -365,8 +365,8 @@ fn forgotten_answers_do_not_fill_a_node() {
     assert_eq!((node.counters().reads, node.counters().overflows), (1_000, 1_000 - 64));
 }
 
-/// A grant that was meant for an earlier message with this id, before the node started again, must not make chunks begin
-/// elsewhere: what is written in one chunk is read whole.
+/// A grant that was meant for an earlier message with this id, before the node started again, must not make chunks
+/// begin elsewhere: a read returns whole chunks as written.
 #[test]
 fn grants_of_other_messages_leave_chunks_whole() {
     let mut compute = compute(compute::Config::default());
@@ -402,7 +402,7 @@ fn what_waits_to_be_answered_is_bounded() {
     };
     (0..3).for_each(|from| ask(&mut node, from, 0));
     assert_eq!((node.counters().reads, node.counters().refused[Status::Busy as usize]), (2, 1));
-    // The first one has all its grants, and what is left fits again.
+    // The first one has all its grants, and the rest fits again.
     let mut grant = [0; Control::BYTES];
     for offset in [256, 512, 768] {
         let (kind, bytes) = (Kind::Grant as u8, 256.min(1_000 - offset));
@@ -418,7 +418,7 @@ fn what_waits_to_be_answered_is_bounded() {
     assert_eq!((node.counters().grants_unasked, node.counters().overflows), (1_900, 0));
 }
 
-/// What a node sends until `now`: kind, id and offset of each message, and the bytes of its chunk.
+/// Messages that a node sends until `now`: kind, id, offset, and the bytes of the chunk.
 fn sent(node: &mut compute::Node, now: Nanos) -> Vec<(Kind, u16, u32, usize)> {
     let mut out = Vec::new();
     std::iter::from_fn(|| {
@@ -507,7 +507,7 @@ fn answers_leave_when_requests_and_grants_say() {
 }
 
 /// A requester may wait for a long answer longer than one may be quiet: while grants of it come, its next request ends nothing.
-/// What one requester has been granted does not hold up the others: each has its turn at the link.
+/// One requester's grants don't delay the others: each has its turn at the link.
 #[test]
 fn requesters_share_the_link_whatever_they_were_granted() {
     let config = memory::Config { chunk_bytes: 256, window: 4, ..memory::Config::default() };
@@ -662,7 +662,7 @@ proptest! {
         }
     }
 
-    /// Copies and losses: what a write that ended well wrote is there, and no request stays open.
+    /// Under copies and losses, the data of each successful write is in memory, and no request stays open.
     #[test]
     fn copies_change_nothing(
         fates in prop::collection::vec(prop::sample::select(vec![Fate::Arrives, Fate::Arrives, Fate::Twice]), 1..40),

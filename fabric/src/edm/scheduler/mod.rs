@@ -1,5 +1,5 @@
-//! EDM's scheduler in the switch (§3.1) decides which source sends which chunk when. It is exact: a reference for what pipelines
-//! can only approximate.
+//! EDM's scheduler in the switch (§3.1) decides which source sends which chunk when. It is exact, and serves as the
+//! reference for pipelines, which can only approximate it.
 //!
 //! ```text
 //!   demands ── handle_demand ─▶ ┌───────────┐

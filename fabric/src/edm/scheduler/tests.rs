@@ -1,4 +1,4 @@
-//! Random demands against what the paper promises, and each check against a scheduler that breaks the promise.
+//! Random demands against the paper's promises, and each check against a scheduler that breaks the promise.
 
 use super::*;
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ fn drain(scheduler: &mut Scheduler) -> Vec<Grant> {
     grants
 }
 
-/// What is wrong with grants: two that a port would send, or receive, at the same time.
+/// Finds two grants that a port would send, or receive, at the same time.
 fn overlap(grants: &[Grant]) -> Option<(Grant, Grant)> {
     let mut last: BTreeMap<(bool, u16), Grant> = BTreeMap::new();
     for grant in grants {
@@ -59,8 +59,8 @@ fn overlap(grants: &[Grant]) -> Option<(Grant, Grant)> {
     None
 }
 
-/// What is wrong with grants, if each demand has to be served whole, in pieces that follow each other, and those of a
-/// pair in order.
+/// Checks that each demand is served whole, in consecutive pieces, and that a pair's demands are served in order.
+/// Returns a problem.
 fn unserved(demands: &[Demand], grants: &[Grant]) -> Option<String> {
     let mut queues: BTreeMap<(u16, u16), VecDeque<(Demand, u32)>> = BTreeMap::new();
     for demand in demands {
@@ -116,7 +116,7 @@ fn ingress(demand: &Demand) -> u16 {
     if demand.kind.is_implicit() { demand.destination } else { demand.source }
 }
 
-/// Runs steps; returns what was admitted and what was granted.
+/// Runs steps; returns the admitted demands and the grants.
 fn play(scheduler: &mut Scheduler, steps: &[Step]) -> (Vec<Demand>, Vec<Grant>) {
     let (mut now_ps, mut admitted, mut grants) = (0, Vec::new(), Vec::new());
     for step in steps {

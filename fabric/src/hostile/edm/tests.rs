@@ -194,7 +194,7 @@ fn each_demands_in_all_its_lanes() {
     }
 }
 
-/// What was granted leaves when the grant says, chunk by chunk; other grants give nothing. Then the lane is free.
+/// Granted data leaves at the grant's time, chunk by chunk; other grants have no effect. Then the lane is free.
 #[test]
 fn granted_data_leave_once() {
     let mut host = machine(Attack::WindowWrite);

@@ -14,7 +14,7 @@ use p4rack_wire::ethernet::overhead::wire_bytes;
 const SENT_PATIENCE: u64 = 64;
 
 impl Endpoint {
-    /// Does what is due at each destination.
+    /// Does due work at each destination.
     pub(super) fn handle_due(&mut self, now: Nanos) {
         let mut idle = false;
         for at in 0..self.active.len() {
@@ -105,8 +105,7 @@ impl Endpoint {
         self.quiet_until = Nanos::ZERO;
     }
 
-    /// Hands granted bursts to the NIC, earliest first, by equation 1 with what the NIC still has to send as
-    /// `pendingDataDelay`.
+    /// Hands granted bursts to the NIC, earliest first, by equation 1 with the NIC's backlog as `pendingDataDelay`.
     ///
     /// Sending does not move the end of the NIC's queue, so no burst becomes due earlier by it.
     fn hand_off(&mut self, now: Nanos) {

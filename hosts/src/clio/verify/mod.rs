@@ -42,7 +42,7 @@ pub struct Plan {
     pub patience: Nanos,
 }
 
-/// What a process did, without errors.
+/// Operations of a process, without errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Verified {
     /// Reads, and found right.
@@ -88,9 +88,9 @@ pub enum VerifyError {
     Wrong {
         /// The operation.
         what: String,
-        /// What the board returned.
+        /// The board's result.
         found: String,
-        /// What it should have returned.
+        /// The expected result.
         wanted: String,
     },
     /// Nothing ended.
@@ -98,7 +98,7 @@ pub enum VerifyError {
     Silence(Nanos, usize),
 }
 
-/// What an operation under way should return.
+/// Expected result of an operation under way.
 enum Wanted {
     Bytes(u64, Vec<u8>),
     Word(u64, u64),
@@ -217,7 +217,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Compares what has ended. Returns whether anything has.
+    /// Compares completed operations. Returns whether anything has.
     fn poll(&mut self, until: Nanos, done: &mut Verified) -> Result<bool, VerifyError> {
         let Memory { session, wanted, .. } = self;
         let (mut any, mut result) = (false, Ok(()));

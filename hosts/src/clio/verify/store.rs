@@ -30,7 +30,7 @@ pub(super) fn run(
     let mut random = SplitMix(plan.seed ^ 0x6b76);
     let key = |nth: u64| format!("verify {pid} {:x} {nth}", plan.seed).into_bytes();
     let mut map = BTreeMap::<u64, Vec<u8>>::new();
-    // What each key's request under way should find.
+    // Expected result of each key's request under way.
     let mut busy = HashMap::<u64, Asked>::new();
     let (mut asked, mut silent_at) = (0, clock::now() + plan.patience);
     loop {
@@ -73,7 +73,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// A request under way, and what it should find.
+/// A request under way, with its expected result.
 enum Asked {
     Get(Option<Vec<u8>>),
     Put,

@@ -37,7 +37,7 @@ impl Pages {
         Some(self.start(entry, ops, End::Shelf))
     }
 
-    /// What a flush has to do for an entry, in the order of their numbers. `None`: there are no more entries.
+    /// The next step of a flush for an entry, in the order of their numbers. `None`: there are no more entries.
     pub fn clean(&mut self, entry: Entry) -> Option<Step> {
         if entry >= self.table.entries() {
             return None;

@@ -1,5 +1,5 @@
-//! Which pages are in place, and what moves: without memory, I/O or threads. The driver carries out what is asked for, under a lock of
-//! its own around each call.
+//! Decides which pages are in place and which move: without memory, I/O or threads. The driver executes the steps,
+//! under a lock of its own around each call.
 //!
 //! ```text
 //!                 fault                      fault that writes
@@ -81,8 +81,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Absent pages, of which and of whose copies `capacity` may be in memory. Up to `batch` leave together. `content`: the pieces that
-    /// the region has of each.
+    /// Absent pages. At most `capacity` pages and copies may be in memory. Up to `batch` leave together. `content`: the
+    /// pieces that the region has of each.
     pub fn new(pages: u32, capacity: u32, batch: u16, content: u8) -> Pages {
         Pages {
             table: Table::new(pages, capacity, content),
@@ -242,7 +242,7 @@ impl Pages {
         self.table.place_mut(work.entry).state = State::Stuck;
     }
 
-    /// All operations of a work are done. `changed`: what was written to the region.
+    /// All operations of a work are done. `changed`: the pieces that were written to the region.
     pub fn done(&mut self, work: &Work, changed: Changed) {
         let entry = work.entry;
         self.counters.changed_lines += u64::from(changed.lines);

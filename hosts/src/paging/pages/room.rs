@@ -20,7 +20,7 @@ impl Pages {
         self.free() < self.batch && !self.lost
     }
 
-    /// What has to be done before there is memory for pages and buffers; `None`: there is.
+    /// The next step to get memory for pages and buffers; `None`: there is enough.
     pub(super) fn lacks(&mut self, places: u32, buffers: u32) -> Option<Step> {
         if self.free() < places + buffers {
             return Some(Step::Room);

@@ -1,4 +1,4 @@
-//! What a thread is asked to do with a page.
+//! Work on a page, for a thread.
 
 use crate::paging::table::{Buffer, Entry, Page};
 
@@ -35,7 +35,7 @@ pub enum Op {
     },
     /// Takes the page out of its place.
     Drop,
-    /// Writes to the region what differs from the twin.
+    /// Writes the differences from the twin to the region.
     WriteBack {
         /// The page.
         now: Bytes,
@@ -44,7 +44,7 @@ pub enum Op {
     },
 }
 
-/// What [`Pages::done`](super::Pages::done) makes of a page.
+/// State that [`Pages::done`](super::Pages::done) gives a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     InPlace,

@@ -63,7 +63,7 @@ fn encoded(piece: Piece) -> [u8; PIECE_BYTES] {
     all
 }
 
-/// What a request asks for.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A read.
@@ -81,7 +81,7 @@ pub enum Kind {
 /// A request in a captured stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What it asks for.
+    /// Its kind.
     pub kind: Kind,
     /// Address of the first byte, of one piece.
     pub address: Option<u64>,

@@ -1,4 +1,4 @@
-//! The server: who connects, within limits, and what requests do.
+//! The server: accepts connections within limits, and carries out requests.
 //!
 //! ```text
 //!  accept ─ share of connections, per address ─ hello ─▶ request ─ share of long requests, per address ─▶ answer
@@ -26,7 +26,7 @@ const TENANTS: u64 = 8;
 const LONG_BYTES_MAX: u64 = 2 * TENANTS * BYTES_MAX as u64;
 /// A client that stops in the middle of a hello, a request or an answer loses its connection after this time.
 const SILENT: Duration = Duration::from_secs(60);
-/// What a client has to send or take of long data in that time and the time for this many bytes a second.
+/// A client has to transfer long data within that time plus the time for the data at this many bytes per second.
 const LEAST_BPS: u64 = 8 << 20;
 /// Pause before a long request looks for room again.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -330,7 +330,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
     }
 }
 
-/// Whether data needs room of its own. What is longer is refused without data.
+/// Whether data needs room of its own. Longer requests are refused without data.
 fn is_long(bytes: u64) -> bool {
     bytes > BUFFER_BYTES as u64 && bytes <= BYTES_MAX.into()
 }
@@ -350,7 +350,8 @@ fn has_more(input: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// Reads data of this length. Memory grows with what arrives, not with what was announced. Errors: it takes too long.
+/// Reads data of this length. Memory grows with the bytes that arrive, not with the announced length. Errors: it takes
+/// too long.
 fn fill(data: &mut Vec<u8>, input: &mut impl Read, bytes: usize, until: Instant) -> io::Result<()> {
     data.clear();
     let mut at = 0;

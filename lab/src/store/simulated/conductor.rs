@@ -4,7 +4,7 @@
 //!   thread of a client                conductor                        rack
 //!     ask, ask, poll ── wish ──▶ until when it waits
 //!                                the client that waits least ── ask, next ─▶ what happens first
-//!     goes on        ◀─ told ──  the time, and what has ended
+//!     goes on        ◀─ wake ──  the time, and what has ended
 //! ```
 
 use crate::error::LabError;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A rack in virtual time.
 pub(super) trait Network {
-    /// What a client asks for.
+    /// A client's request.
     type Request: Send;
     /// How that ends.
     type Ended: Send;
@@ -63,7 +63,7 @@ impl<R, E> Line<R, E> {
         self.asks.push((tag, request));
     }
 
-    /// What has ended. If nothing has, waits, at most until `until`.
+    /// Requests that have ended. If nothing has, waits, at most until `until`.
     pub fn poll(&mut self, until: Nanos) -> Result<Vec<(u64, E)>, GivenUp> {
         let wish = Wish { asks: std::mem::take(&mut self.asks), until_ns: until.0.max(self.now_ns) };
         self.wishes.send(wish).map_err(|_| GivenUp)?;

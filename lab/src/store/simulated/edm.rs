@@ -22,7 +22,7 @@ use p4rack_wire::Nanos;
 /// Operations of a client under way at most.
 const UNDER_WAY_MAX: usize = 256;
 
-/// What a client asks for, and at which address.
+/// A client's request, and its address.
 pub(super) struct Asked {
     address: u64,
     request: Request,
@@ -31,7 +31,7 @@ pub(super) struct Asked {
 /// How it ends.
 type Ended = Result<Vec<u8>, Error>;
 
-/// What an operation ends with.
+/// Result of an operation.
 #[derive(Clone, Copy)]
 enum Kind {
     Read,

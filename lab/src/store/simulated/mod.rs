@@ -24,7 +24,7 @@ use p4rack_wire::Nanos;
 /// Time from writing the records to the clients' operations.
 const LEAD_NS: u64 = 1_000_000;
 
-/// What a client does.
+/// A client's work.
 #[derive(Clone, Copy, Debug)]
 enum Job {
     /// Writes all records.
@@ -45,7 +45,7 @@ struct Task {
     job: Job,
 }
 
-/// What a client has done.
+/// A client's results.
 enum Done {
     Loaded,
     Ran(ClientReport),

@@ -28,7 +28,7 @@ pub struct CallerChase {
     pub value_is_pointer: u16,
 }
 
-/// How a call of the store ended. After a socket has failed, the next call opens the store anew.
+/// How a call of the store ended. After a socket has failed, the next call opens the store again.
 fn of_store<T>(handle: &mut Handle, done: Result<T, KvError>) -> Result<T, Status> {
     if matches!(done, Err(KvError::Link(_))) {
         handle.kv = None;

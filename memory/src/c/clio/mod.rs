@@ -45,7 +45,7 @@ pub struct Handle {
 /// Where the result of an operation goes: the caller's memory.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// So many bytes of a read.
+    /// Destination of a read, and its length in bytes.
     Bytes(*mut u8, usize),
     /// The address of an allocation.
     Address(*mut u64),
@@ -61,7 +61,7 @@ pub struct CallerEvent {
     pub status: Status,
 }
 
-/// What an operation that waits has returned.
+/// Result of a blocking operation.
 enum Reply {
     Done,
     Bytes(Vec<u8>),
@@ -177,7 +177,7 @@ impl Handle {
             };
             let opened = Kv::open(&self.server, shape, self.patience);
             self.kv = Some(opened.map_err(|error| match error {
-                // It is there, and has no room for another client.
+                // The board answers, and has no room for another client.
                 ClioError::Setup(_) => Status::Full,
                 _ => Status::Gone,
             })?);
@@ -202,7 +202,7 @@ unsafe fn bytes<'a>(pointer: *const c_void, length: usize) -> Option<&'a [u8]> {
     (!pointer.is_null()).then(|| unsafe { std::slice::from_raw_parts(pointer.cast(), length) })
 }
 
-/// Gives the caller bytes, as many as there is room for, and their number.
+/// Copies bytes to the caller, as many as fit, and stores their full number.
 ///
 /// # Safety
 /// `into` can be written for `length` bytes or is null, and `count` can be written or is null.

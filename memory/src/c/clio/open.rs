@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::ffi::c_char;
 use std::path::PathBuf;
 
-/// Where a board is, and what a client asks for. Texts that may be null have defaults; see the header.
+/// Address of a board, and a client's request. Texts that may be null have defaults; see the header.
 #[derive(Debug)]
 #[repr(C)]
 pub struct CallerOptions {
@@ -38,14 +38,14 @@ pub struct CallerOptions {
     pub share_limit_bytes: u64,
 }
 
-/// The board, how long to wait for it, and what to ask for.
+/// The board, how long to wait for it, and the request.
 struct Asked {
     server: Server,
     patience: Patience,
     wanted: Wanted,
 }
 
-/// What a caller asks for.
+/// A caller's request.
 ///
 /// # Safety
 /// The texts end with a zero or are null.

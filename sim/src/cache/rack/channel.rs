@@ -1,7 +1,8 @@
 //! A compute node's requests: those under way, and those that wait.
 //!
 //! Requests leave in order, but fetches that an access waits for pass the others. None passes a request for the same block if one of the
-//! two writes, and none leaves while such a request is under way. So a fetch brings what was written back last, which is checked.
+//! two writes, and none leaves while such a request is under way. So a fetch returns the last write-back, which is
+//! checked.
 
 use crate::requests::{Ask, Ended, Requests, What};
 use p4rack_cache::Block;
@@ -48,14 +49,14 @@ pub(super) struct Limits {
     pub queue: u32,
 }
 
-/// What has been asked for.
+/// Counts of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
     pub fetches: u64,
     pub write_backs: u64,
     pub fetched_bytes: u64,
     pub written_bytes: u64,
-    /// Fetches that brought something else than what was written last.
+    /// Fetches that returned other bytes than those written last.
     pub wrong: u64,
     /// Time of all requests under way, picoseconds, and most of them at a time.
     pub under_way_ps: u128,
@@ -118,7 +119,7 @@ impl Channel {
         self.coming[block as usize] == 0
     }
 
-    /// Whether there is room for a request that no access waits for.
+    /// Whether a request fits that no access waits for.
     pub fn has_room(&self) -> bool {
         self.waiting.iter().filter(|order| !order.is_urgent).count() < self.limits.queue as usize
     }
@@ -145,7 +146,7 @@ impl Channel {
         self.plant != Some(CachePlant::Overtaking) && order.conflicts(other)
     }
 
-    /// Asks for what may leave now. Errors: the rack refuses it.
+    /// Issues the requests that may leave now. Errors: the rack refuses it.
     pub fn send(&mut self, requests: &mut dyn Requests, now_ps: u64) -> Result<(), String> {
         while self.under_way.len() < self.limits.window.into()
             && let Some(order) = self.waiting.front().copied()
@@ -203,7 +204,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether a fetch has brought what was written back last.
+    /// Whether a fetch has returned the last write-back.
     fn is_right(&self, order: &Order, bytes: &[u8], requests: &dyn Requests) -> bool {
         let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         let is_whole = bytes.len() as u64 == u64::from(order.count) * u64::from(self.block_bytes);

@@ -7,7 +7,7 @@ use crate::requests::{Ask, Requests, What};
 const LIMIT_PS: u64 = 1_000_000_000_000;
 /// Reads of which the unloaded latency is the mean: ways that poll take longer at some moments than at others.
 const PROBES: u64 = 64;
-/// From one of them to the next: as often as a program misses, and no multiple of what ways poll at.
+/// Interval of probes: as often as a program misses, and no multiple of the ways' polling intervals.
 const PROBE_PS: u64 = 1_137_000;
 
 /// Runs all nodes until their traces are over and nothing is under way. Returns when that was. Errors: the rack refuses or loses a request.

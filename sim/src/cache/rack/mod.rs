@@ -6,8 +6,8 @@
 //!  …                                                             ┘
 //! ```
 //!
-//! Each compute node has its own seed, policy and part of the pool. Local memory has the latencies of the profile `paper`. All bytes
-//! are real: what a fetch brings is compared with what was written back last.
+//! Each compute node has its own seed, policy and part of the pool. Local memory has the latencies of the profile
+//! `paper`. All bytes are real: each fetch is compared with the last write-back.
 
 mod channel;
 mod conductor;
@@ -27,7 +27,7 @@ use p4rack_fabric::remote::Way;
 use serde::{Deserialize, Serialize};
 use ways::RackWay;
 
-/// What `profile` says in such a file.
+/// The value of `profile` in such a file.
 pub(super) const PROFILE: &str = "rack";
 /// Compute nodes at most.
 const NODES_MAX: u16 = 16;
@@ -76,7 +76,7 @@ pub(super) struct Rack {
 }
 
 impl Rack {
-    /// Checks the table. What is wrong is noted, and none is returned then.
+    /// Checks the table. Mistakes are noted in `check`; then the result is `None`.
     pub fn checked(spec: &CacheRackSpec, check: &mut Check<'_>) -> Option<Rack> {
         let before = check.problems.len();
         let mut problem = |key: &str, what: String| check.problem("rack", 0, key, what);

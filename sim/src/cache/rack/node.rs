@@ -18,7 +18,7 @@ pub(super) struct LocalTimes {
     pub promote_ps: u64,
 }
 
-/// What an access does next.
+/// Next step of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It begins.
@@ -31,7 +31,7 @@ enum Stage {
     Over,
 }
 
-/// What an action needs.
+/// Condition for the next step of an action.
 enum Needs {
     Nothing,
     /// That a request ends.
@@ -43,13 +43,13 @@ enum Needs {
 /// Measurements of a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Accesses that the CPU waited for, by what served them.
+    /// Accesses that the CPU waited for, by the memory that served them.
     pub served: [u64; 3],
     pub cost_ps: u64,
     /// Times of these accesses, and of those that remote memory served, nanoseconds.
     pub accesses: Histogram,
     pub misses: Histogram,
-    /// What the policy asked for.
+    /// Blocks that the policy requested.
     pub fetched_blocks: u64,
     pub written_blocks: u64,
     pub promoted: u64,
@@ -117,7 +117,7 @@ impl<'a> Node<'a> {
         loop {
             self.due_ps = self.steps(now_ps);
             self.channel.send(requests, now_ps)?;
-            // What has left has made room.
+            // Requests that left have made room.
             if !self.is_held || !self.channel.has_room() {
                 break;
             }

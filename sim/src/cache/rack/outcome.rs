@@ -11,7 +11,7 @@ use p4rack_cache::{Definition, Refused};
 use p4rack_wire::Histogram;
 use serde::Serialize;
 
-/// What only a rack shows.
+/// Results that only a rack has.
 #[derive(Clone, Debug, Serialize)]
 pub struct RackOutcome {
     /// The way.
@@ -54,7 +54,7 @@ pub struct RackOutcome {
     pub took_s: f64,
 }
 
-/// Counts, what the rack shows, and checks that failed.
+/// Counts, the rack's results, and failed checks.
 pub(in crate::cache) type Ran = (Outcome, RackOutcome, Vec<String>);
 
 /// Runs a policy on a load for each compute node. Errors: the policy or the rack refuses it.

@@ -7,7 +7,7 @@ use crate::requests::{Requests, Sharing};
 use p4rack_codegen::scheme::edm::Mode;
 use p4rack_fabric::remote::{Way, names_of};
 
-/// What is done with a rack.
+/// A function that uses a rack.
 pub(super) type Use<'a> = &'a mut dyn FnMut(&mut dyn Requests) -> Result<(), String>;
 
 /// Makes a rack and uses it. Errors: it can't have these parameters, or its use fails.

@@ -1,4 +1,4 @@
-//! Operations of sessions: which ones, and what their outcomes may be.
+//! Operations of sessions: chooses them, and checks their outcomes.
 
 use super::board::{LEASE, PAGE_BYTES, STORE};
 use super::plant::ClioPlant;
@@ -262,7 +262,7 @@ impl World {
         self.asked[tag] = asked;
     }
 
-    /// What is wrong with an outcome by itself, if anything is.
+    /// Checks an outcome without regard to others. Returns a problem, if there is one.
     fn unexpected(&self, asked: &Asked, end: &Ended) -> Option<String> {
         let session = &self.sessions[asked.session];
         let is_quiet = asked.at > self.quiet_from && session.life == self.boards[session.board].life;

@@ -131,7 +131,8 @@ pub(super) fn client_config() -> Config {
 }
 
 impl BoardNode {
-    /// A board that starts with empty memory. Its time passes, and what leaves it is added to `mail`. Errors: it does not start.
+    /// A board that starts with empty memory. Advances its time, and adds its messages to `mail`. Errors: it does not
+    /// start.
     pub fn start(
         seed: u64,
         life: u64,
@@ -234,7 +235,7 @@ impl BoardNode {
         Err(format!("{said}: it never ends"))
     }
 
-    /// Does what is due, and sends what waits.
+    /// Does due work, and sends waiting packets.
     pub fn turn(&mut self, now: Nanos, mail: &mut Mail) {
         self.board.handle_timeout(now);
         self.offloads.serve(&mut self.board, now);

@@ -1,4 +1,4 @@
-//! What is looked at when all operations have ended: locks, contents, histories, and what processes leave behind.
+//! Checks after all operations have ended: locks, contents, histories, and leftovers of processes.
 
 use super::ask::{KEYS, LOCKS, OWN_WORDS, SHARED_WORDS, lock_at, store_call};
 use super::board::{KEEP, LEASE, Mail, PAGE_BYTES, Reply, STORE};

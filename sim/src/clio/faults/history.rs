@@ -1,4 +1,4 @@
-//! What operations did to words of memory and to keys of stores.
+//! Operations on words of memory and on keys of stores.
 
 use p4rack_history::{Act, History, Order, Word};
 use std::fmt;
@@ -35,7 +35,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// An operation on a key. What it found is missing without an answer.
+/// An operation on a key. Without an answer, its result is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyAct {
     /// It found this value, or no such key.
@@ -82,7 +82,7 @@ pub(super) struct Histories {
 }
 
 impl Histories {
-    /// What no order explains, in words.
+    /// Results that no order explains, in words.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.words.problems(&0, Order::Any);
         problems.extend(self.keys.problems(&None, Order::Any));

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A seed determines everything: the faults and their times, and the operations. The set-up of processes, which is a TCP connection on
-//! hosts, has no faults; what it reports of a crash or a restart comes late.
+//! hosts, has no faults; its reports of a crash or a restart come late.
 
 mod ask;
 mod board;

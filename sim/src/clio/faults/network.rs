@@ -34,7 +34,7 @@ impl Network {
         Network { random, lost, copied, damaged, late, end, plant, counts: [0; 4] }
     }
 
-    /// When copies of a packet arrive, and what they have then.
+    /// Arrival times and bytes of a packet's copies.
     pub fn send(&mut self, to_board: bool, mut bytes: Vec<u8>, now: Nanos) -> Vec<(Nanos, Vec<u8>)> {
         tamper(self.plant, &mut bytes, to_board);
         let is_faulty = now < self.end;

@@ -14,7 +14,7 @@ pub enum ClioPlant {
     DamageAccepted,
     /// Requests don't wait for those that they depend on.
     MissedDependency,
-    /// Boards forget what they have executed before retries come.
+    /// Boards forget executed requests before retries come.
     ForgetsEarly,
     /// A client that starts again uses ids that boards remember.
     ReusedEarly,
@@ -50,7 +50,7 @@ impl ClioPlant {
 /// Bits of an id for the attempt, among those that count the requests of a slot.
 const ATTEMPT_SHIFT: u32 = 30;
 
-/// Changes a packet on its way as the mistake has it.
+/// Changes a packet on its way according to the planted mistake.
 pub(super) fn tamper(plant: Option<ClioPlant>, bytes: &mut Vec<u8>, to_board: bool) {
     match plant {
         Some(ClioPlant::RetryIsNew) => change(bytes, |packet| {
@@ -80,7 +80,7 @@ fn change(bytes: &mut Vec<u8>, with: impl Fn(&Packet<'_>) -> Header) {
     }
 }
 
-/// Damages a packet's data, and computes its CRC anew. Returns whether it has any.
+/// Damages a packet's data, and recomputes its CRC. Returns whether it has any.
 pub(super) fn damage_unseen(bytes: &mut Vec<u8>, bit: u64) -> bool {
     let copy = bytes.clone();
     let Some(packet) = packet::parse(&copy).ok().filter(|packet| !packet.data.is_empty()) else {

@@ -22,7 +22,7 @@ pub(super) enum Place {
     Own(usize),
 }
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Read {

@@ -47,9 +47,9 @@ enum Event {
     ToBoard(usize, Vec<u8>),
     ToSession(usize, Vec<u8>),
     Break(Break),
-    /// A board, in this start, is told that a process has ended.
+    /// A board, in this start, learns that a process has ended.
     End(usize, u64, Space),
-    /// A session is told that its board has restarted.
+    /// A session learns that its board has restarted.
     Told(usize),
     /// A node opens a session.
     Start(usize, usize),
@@ -192,7 +192,7 @@ impl World {
         Ok(true)
     }
 
-    /// Lets boards and clients do what is due, and takes outcomes.
+    /// Runs due work of boards and clients, and takes outcomes.
     fn turn(&mut self) {
         let mut mail = Mail::new();
         self.boards.iter_mut().for_each(|node| node.turn(self.now, &mut mail));
@@ -330,7 +330,7 @@ impl World {
         self.sessions.push(Session::new(place, process, number, threads));
     }
 
-    /// A session is lost: what it has under way has no known outcome.
+    /// A session is lost: its operations under way have no known outcome.
     pub fn close(&mut self, session: usize) {
         self.sessions[session].is_open = false;
         let open = self.sessions[session].asked.iter().filter(|nth| self.asked[**nth].end.is_none());

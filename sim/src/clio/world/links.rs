@@ -31,7 +31,7 @@ impl ClioWorld<'_> {
         }
     }
 
-    /// Sends what the machine of a host's link has, and plans its clock.
+    /// Sends the frames of a host's machine, and plans its clock.
     pub(super) fn drain(&mut self, host: usize, now_ps: u64) {
         let now = CLOCK.nanos(now_ps);
         let Some(link) = self.links.get_mut(host) else { return };
@@ -110,7 +110,7 @@ impl ClioWorld<'_> {
         match found {
             None => self.frames.release(frame),
             Some((from, port, start, end)) => {
-                // Ids, tags and checksums are behind what the digest of a frame covers.
+                // Ids, tags and checksums are behind the part that a frame's digest covers.
                 self.digest.add(word(&frame, start + 8) ^ word(&frame, end.saturating_sub(8)));
                 let first = u32::from(host) * u32::from(self.experiment.spec.processes);
                 let process = first + u32::from(port.wrapping_sub(PORTS));

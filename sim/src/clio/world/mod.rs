@@ -129,7 +129,7 @@ pub(in crate::clio) struct ClioWorld<'a> {
     /// Frames of boards between their machines and their links.
     crossing: Vec<u32>,
     pub work: Work,
-    /// What programs have asked for from outside, instead of threads.
+    /// Requests of programs from outside, in place of threads.
     pub outside: Option<Outside>,
     pub tally: Tally,
     /// Sums of the boards' stages when measuring began.

@@ -57,7 +57,7 @@ impl ClioWorld<'_> {
         self.go_on(number, now_ps);
     }
 
-    /// Sends what a process has to send, as far as its adapter has room, and plans its timers.
+    /// Sends a process's packets as far as its adapter has room, and plans its timers.
     pub(in crate::clio) fn pump(&mut self, nth: u32, now_ps: u64) {
         let experiment = self.experiment;
         let (node, now) = (self.node_of(nth), CLOCK.nanos(now_ps));

@@ -1,4 +1,4 @@
-//! What a thread does with requests that have ended.
+//! A thread's handling of completed requests.
 
 use super::{Asked, Plan, Step, Tally, Thread, Way};
 use crate::cowbird::nic::{HostMemory, ps};

@@ -1,4 +1,4 @@
-//! A thread of the compute node: it probes a hash table whose index, and a share of whose records, are local.
+//! A thread of the compute node: it probes a hash table with a local index and a share of local records.
 //!
 //! ```text
 //!   batch of probes: index, then  local ─▶ record

@@ -1,4 +1,4 @@
-//! What runs on hosts: threads, the spare host's cores, and what adapters have ended for them.
+//! Work on hosts: threads, the spare host's cores, and their adapters' completions.
 
 use super::{CLOCK, CowbirdWorld, Event};
 use crate::cowbird::nic::Cause;

@@ -93,7 +93,7 @@ pub(super) struct CowbirdWorld<'a> {
     pub hub: Hub,
     turn: Option<(Vec<u8>, u64)>,
     pub threads: Vec<Thread>,
-    /// Programs that ask from outside, instead of threads, and ends that they have not been told.
+    /// Programs that ask from outside, in place of threads, and results not yet delivered to them.
     pub programs: Vec<Program>,
     pub over: VecDeque<Ended>,
     /// Threads that have ended.

@@ -95,7 +95,7 @@ impl Exact<'_> {
         }
     }
 
-    /// A message's last byte is there, and goes into memory.
+    /// A message's last byte has arrived, and goes into memory.
     pub(super) fn stored(&mut self, nth: u32, now_ps: u64) {
         let next = self.messages.stored(nth, now_ps);
         self.follows(next);

@@ -5,8 +5,8 @@
 //! read    host ─RREQ─▶ switch: demand … grant ─RREQ─▶ memory node ─ chunk ─▶ switch ─▶ host
 //! ```
 //!
-//! Short messages (/N/, /G/, requests) go between the blocks of a chunk, as §3.2.3's multiplexer allows. A chunk's head is
-//! forwarded when it comes; what waits at the switch is what short messages have held up.
+//! Short messages (/N/, /G/, requests) go between the blocks of a chunk, as §3.2.3's multiplexer allows. A chunk's head
+//! is forwarded when it comes; only chunks delayed by short messages wait at the switch.
 
 mod hosts;
 
@@ -26,8 +26,8 @@ pub struct Params {
     pub scheduler: Config,
     /// Latencies of the modules.
     pub modules: Modules,
-    /// An access to memory: what is read is fetched when its grant comes, what is written while its host asks, and what has
-    /// come is stored.
+    /// Time of an access to memory: read data is fetched when its grant comes, written data while its host asks, and
+    /// received data is stored.
     pub memory_ps: u64,
     /// A link's rate; 0 leaves out the time that blocks take to send.
     pub rate_bps: u64,
@@ -39,7 +39,7 @@ pub struct Params {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A message is there.
+    /// A message has arrived.
     Message(u32),
     /// A notification or request is ready for the link.
     Ask(u32),

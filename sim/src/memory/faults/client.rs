@@ -31,7 +31,7 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// The history of all objects. The words of a chunk are equal, so one of them stands for all.
+/// The history of all objects. The words of a chunk are equal, so one of them represents all.
 pub(super) type History = history::History<Object, Word>;
 
 /// The object that contains this address: its first address and its bytes.

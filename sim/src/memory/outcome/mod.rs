@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::memory::message::Times;
 
-    /// Every check, with one fault planted for each: it is told, and nothing else is.
+    /// Plants one fault for each check: the run reports that fault alone.
     #[test]
     fn each_fault_of_a_run_is_told_alone() {
         let mean = |mean| Mean { mean, within: None };

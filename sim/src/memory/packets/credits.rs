@@ -15,7 +15,7 @@ impl Run<'_> {
         Some((flow, bytes))
     }
 
-    /// Moves packets from an ingress buffer to their egress queues, in order, while there is room.
+    /// Moves packets from an ingress buffer to their egress queues, in order, while these have room.
     pub(super) fn cross(&mut self, ingress: u16, now_ps: u64) {
         while let Some(packet) = self.ports[usize::from(ingress)].ingress.front().copied() {
             let bytes = u64::from(packet.bytes);

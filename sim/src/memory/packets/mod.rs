@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A write is a flow of data; a read is a flow of two blocks with the request, then a flow of data. A scheme decides which packet
-//! a NIC sends next, what an egress queue does with another packet, and what follows from a packet's arrival. Packets are
-//! forwarded as they arrive (cut-through); a packet that is being sent is not interrupted.
+//! a NIC sends next, how an egress queue handles another packet, and how a host reacts to a packet's arrival. Packets
+//! are forwarded as they arrive (cut-through); a packet that is being sent is not interrupted.
 
 mod central;
 mod credits;
@@ -362,7 +362,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A message's last byte is there, and goes into memory, which lets another one begin in a closed loop.
+    /// A message's last byte has arrived, and goes into memory, which lets another one begin in a closed loop.
     fn stored(&mut self, nth: u32, now_ps: u64) {
         let next = self.messages.stored(nth, now_ps);
         self.agenda.extend(next.map(|(at_ps, next)| (at_ps, Event::Message(next))));

@@ -38,7 +38,7 @@ use rack::rack;
 const ADDRESSES: u32 = 1 << 18;
 /// Stream of the random numbers of links.
 const LINKS: u64 = 1 << 32;
-/// How often a host asks again for what links lose.
+/// How often a host repeats a lost request.
 const AGAIN_MAX: u8 = 16;
 /// The key of all memory.
 const KEY: u32 = 1;
@@ -62,7 +62,7 @@ enum Event {
     AtHost(u16, Frame),
     /// Hosts look at their timers.
     Timers,
-    /// Its host looks whether a write that has left is there.
+    /// Its host checks whether a write that has left arrived.
     Look(u32),
 }
 
@@ -234,12 +234,12 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Whether nothing strange may arrive: neither attackers nor faulty links are there, which also make messages late.
+    /// Whether nothing unexpected may arrive: there are no attackers and no faulty links, which also delay messages.
     fn is_orderly(&self) -> bool {
         self.params.attackers.is_empty() && self.again.is_empty()
     }
 
-    /// Asks for a message again of which something was lost, unless that was often in vain.
+    /// Requests a message with lost parts again, unless that has failed too often.
     fn ask_again(&mut self, nth: u32, now_ps: u64) {
         match self.again.get_mut(nth as usize).filter(|times| **times < AGAIN_MAX) {
             Some(times) => {

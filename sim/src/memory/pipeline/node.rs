@@ -29,7 +29,7 @@ impl PipelineHost {
             timeout,
             // Here addresses identify messages; there is no memory behind them.
             keep_order: false,
-            // What is lost, its program asks for again as a whole.
+            // The program repeats a lost operation as a whole.
             retries: if params.link.has_faults() { 0 } else { compute::Config::default().retries },
             ..compute::Config::default()
         };

@@ -38,7 +38,7 @@ pub(crate) struct EdmPrograms {
 struct UnderWay {
     tag: u64,
     address: u64,
-    /// What is written.
+    /// Data of a write.
     written: Option<Vec<u8>>,
 }
 

@@ -59,7 +59,7 @@ impl Pipeline<'_> {
             self.messages.shown.times[message].reached_ps = Some(now_ps);
             return;
         }
-        // A write that was asked for again may be there already.
+        // A repeated write may have arrived already.
         if is_whole && !self.ended[message] {
             self.stored(message as u32, now_ps);
         }

@@ -1,4 +1,4 @@
-//! The model's hosts: what each sends in a slot, and what arrives.
+//! The model's hosts: transmissions and arrivals per slot.
 
 use super::figure::Kind;
 use super::{BLOCK_BYTES, Block, Flow, HOP_SLOTS, Published, State, due};

@@ -8,9 +8,10 @@
 //!   fewest remaining bytes. Hosts, PHY, pipeline, scheduler and memory take no time.
 //! - A read request is two blocks. The switch consumes it; when it grants the answer's first chunk, it sends request and
 //!   grant to the memory node, a block each. Every other grant is one block.
-//! - The switch looks through all demands by remaining bytes, once a slot, and grants what finds source and destination
-//!   free: at most 256 bytes, one chunk at a time of each message. A chunk counts as in flight until its blocks leave the
-//!   switch; a destination with 256 bytes or fewer in flight is free, and so is the source that it was locked by.
+//! - The switch looks through all demands by remaining bytes, once a slot, and grants those whose source and
+//!   destination are free: at most 256 bytes, one chunk at a time of each message. A chunk counts as in flight until
+//!   its blocks leave the switch; a destination with 256 bytes or fewer in flight is free, and so is the source that it
+//!   was locked by.
 //!
 //! The run ends when the last flow has started; the figure is the mean over flows that are finished then, where a read
 //! counts as two flows. The divisor is a formula, not a measured time.
@@ -200,7 +201,7 @@ impl<'a> Published<'a> {
         Shown { times, queue_max_bytes: self.queue_max as u64 * BLOCK_BYTES as u64, ..Shown::default() }
     }
 
-    /// One slot, and all slots up to the next flow's if nothing is under way. Returns whether there is more to do.
+    /// One slot, and all slots up to the next flow's if nothing is under way. Returns whether work remains.
     fn advance(&mut self) -> bool {
         self.idle_slots = if self.step() { 0 } else { self.idle_slots + 1 };
         if self.idle_slots < IDLE_SLOTS_MAX {

@@ -8,7 +8,7 @@ use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{self, Kind, Management, Side};
 use p4rack_wire::{MacAddr, Nanos};
 
-/// PL2's controller: it makes the switch forget what silent senders have reserved.
+/// PL2's controller: it makes the switch forget the reservations of silent senders.
 #[derive(Debug)]
 pub(super) struct Controller {
     pl2: Pl2,
@@ -36,7 +36,7 @@ impl Controller {
         self.pending.due()
     }
 
-    /// Makes the switch forget what is due.
+    /// Makes the switch forget reservations that are due.
     pub fn act(&mut self, switch: &mut SwitchModel, rack: &Rack, now: Nanos) {
         while let Some((sender, destination)) = self.pending.pop(now) {
             self.forget(switch, rack, sender, destination, now);
@@ -44,13 +44,13 @@ impl Controller {
         }
     }
 
-    /// What is reserved at a port, in slots or time units. `None`: the switch did not answer.
+    /// Amount reserved at a port, in slots or time units. `None`: the switch did not answer.
     pub fn reserved(&self, switch: &mut SwitchModel, target: Side, port: u16, now: Nanos) -> Option<u32> {
         let request = Management { target: target as u8, index: port, ..request(Kind::MgmtRead) };
         self.manage(switch, request, now)
     }
 
-    /// Makes the switch forget what a source has reserved towards a destination. Both are indices into the rack's hosts.
+    /// Makes the switch forget a source's reservations towards a destination. Both are indices into the rack's hosts.
     fn forget(
         &self,
         switch: &mut SwitchModel,

@@ -109,8 +109,8 @@ impl Grants {
 #[inline]
 pub fn read(ether_type: EtherType, frame: &[u8]) -> Option<ControlFrame> {
     const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
-    // Reads no more at once than was written at once: the frame may just have been written, and a wider read would wait
-    // for the store.
+    // Reads are no wider than the writes: the frame may just have been written, and a wider read would wait for the
+    // store.
     let head = frame.first_chunk::<TAGGED>()?;
     if head[14] >> 5 != PCP_CONTROL
         || head[12..14] != EtherType::VLAN.0.to_be_bytes()

@@ -1,4 +1,4 @@
-//! PL2's checks: what is granted, how long that takes, and whether anything stays reserved.
+//! PL2's checks: grants, their delay, and leaked reservations.
 
 mod controller;
 mod grants;
@@ -38,7 +38,7 @@ impl Pl2 {
         let hosts =
             rack.hosts.iter().map(|host| (pl2.slot(rack, host).0 / pl2.slot_parts(), host.link)).collect();
         let delay = spec.scheme.notify_receiver.then(|| Nanos::from_micros(spec.scheme.controller_us));
-        // Counters do not expire, so what a hostile host holds stays.
+        // Counters do not expire, so a hostile host's slots stay.
         let leaks = counting && (0..spec.rack.hosts).any(|host| experiment.hostile(host).is_some());
         Pl2 {
             grants: Grants::new(pl2.ether_type, counting, rack.switch.time_unit_ns, hosts),
@@ -155,7 +155,7 @@ impl Watch for Pl2 {
         self.settles.then_some(SETTLE)
     }
 
-    /// Nothing is reserved any more once every burst has had time to pass.
+    /// No reservation is left once every burst has had time to pass.
     fn judge_settled(&self, switch: &mut SwitchModel, rack: &Rack, now: Nanos, verdict: &mut Verdict) {
         let links: BTreeSet<u16> = rack.hosts.iter().map(|host| host.link).collect();
         for link in links {

@@ -114,7 +114,7 @@ impl Receiver {
         let highest = one.have.last().map_or(0, |range| range.1);
         let (from, to) = (part.offset, (part.offset + u64::from(part.bytes)).min(one.size));
         let new = if from < to { one.take(from, to) } else { 0 };
-        // Copies are no progress: they must not delay asking for what is missing.
+        // Copies are no progress: they must not delay requests for missing data.
         if new > 0 {
             one.heard_at = now;
         }
@@ -150,7 +150,7 @@ impl Receiver {
         one.granted < one.size && one.granted - one.have_bytes.min(one.granted) < self.config.blind_bytes
     }
 
-    /// Assigns time, and asks for what is missing.
+    /// Assigns time, and requests missing data.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for at in 0..self.open.len() {
             let one = &mut self.open[at];

@@ -125,7 +125,7 @@ impl Sender {
         if let Some(one) = self.find(key) {
             (one.active_at, one.known) = (now, true);
             for &(from, to) in ranges {
-                // What was not sent yet is not lost, but its grant was.
+                // Data not yet sent is not lost, but its grant was.
                 one.granted = one.granted.max(to.min(one.size.into()));
                 let to = to.min(one.next);
                 if from < to && !one.again.contains(&(from, to)) {
@@ -153,7 +153,7 @@ impl Sender {
         one.active_at + Nanos(self.config.timeout.0 * times)
     }
 
-    /// Sends the first bytes again, from which the receiver learns of the message and finds what is missing.
+    /// Sends the first bytes again, from which the receiver learns of the message and finds the missing parts.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for at in 0..self.open.len() {
             let due = self.due(&self.open[at]);

@@ -265,7 +265,7 @@ mod tests {
         let step_us = 100_000;
         let mut reached = None;
         for n in 0..2_000 {
-            // A window's worth of acknowledgements each 100 ms, too seldom for the Reno-friendly region.
+            // A window's worth of acknowledgements each 100 ms, too rare for the Reno-friendly region.
             let bytes = (control.cwnd * f64::from(MSS)) as u64;
             let mut one = ack(n * step_us, bytes, 0, false);
             one.srtt = Nanos::from_micros(step_us);

@@ -38,8 +38,8 @@ impl Receiver {
         self.received
     }
 
-    /// Handles a segment. Returns what to acknowledge before it counts, how many bytes are new and in order,
-    /// and what to acknowledge afterwards.
+    /// Handles a segment. Returns an acknowledgement of earlier segments, if due, the number of new bytes in
+    /// order, and an acknowledgement that includes this one, if due.
     pub fn handle(
         &mut self,
         start: u64,
@@ -47,7 +47,7 @@ impl Receiver {
         push: bool,
         marked: bool,
     ) -> (Option<Ack>, u64, Option<Ack>) {
-        // RFC 8257, 3.2: a change of the mark forces an acknowledgement of what came before.
+        // RFC 8257, 3.2: a change of the mark forces an acknowledgement of earlier segments.
         let mut first = None;
         if marked != self.marked {
             if self.unacknowledged > 0 {

@@ -7,7 +7,7 @@ use crate::transport::wire::Range;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// What a wire does to a frame.
+/// Fault of a wire on a frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wire {
     loss: f64,

@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// The pipes that are meant.
+/// The selected pipes.
 fn meant(switch: &Switch) -> Vec<usize> {
     (0..PIPES).filter(|pipe| switch.means(*pipe)).collect()
 }
@@ -293,14 +293,14 @@ impl Fixed {
         Ok(Step { snapshot: Some(snapshot), change })
     }
 
-    /// The masks that applications use in the pipes that are meant.
+    /// The masks that applications use in the selected pipes.
     fn used_by(&self, switch: &Switch, is_it: impl Fn(usize) -> bool) -> BTreeMap<(usize, usize), usize> {
         let state = self.generators.lock();
         let found = state.used.iter().filter(|((pipe, app), _)| switch.means(*pipe) && is_it(*app));
         found.map(|(place, mask)| (*place, *mask)).collect()
     }
 
-    /// Lets applications in the pipes that are meant use the masks that they used before.
+    /// Lets applications in the selected pipes use their former masks.
     fn use_again(
         &self,
         table: &str,

@@ -78,7 +78,7 @@ fn kind_of(table: &str) -> &str {
     table.split_once(".tm.").map_or(table, |(_, rest)| rest)
 }
 
-/// Front-panel ports in the pipes that are meant, in order.
+/// Front-panel ports in the selected pipes, in order.
 fn ports(switch: &Switch) -> Vec<u16> {
     let all = switch.config().ports.iter().map(|port| port.port);
     let mut ports: Vec<u16> = all.filter(|port| switch.means(usize::from(*port >> LOCAL_BITS))).collect();
@@ -108,7 +108,7 @@ impl Wanted {
         Ok(Wanted::Port(id(entry, "dev_port")?))
     }
 
-    /// The ports in the pipes that are meant, each with a queue if one is named.
+    /// The ports in the selected pipes, each with a queue if one is named.
     fn places(&self, switch: &Switch) -> Vec<(u16, Option<u8>)> {
         let found = ports(switch).into_iter();
         let fits = |port: u16| match self {

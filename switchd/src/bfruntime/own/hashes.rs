@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Names of a part's fields.
 const PART: [&str; 3] = ["start_bit", "length", "order"];
 
-/// Which of a hash's tables is meant.
+/// One of a hash's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aspect {
     Configure,

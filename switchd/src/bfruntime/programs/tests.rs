@@ -1,4 +1,4 @@
-//! Preparations: what requests mean meanwhile, and how they end.
+//! Preparations of programs: which program requests refer to until they end, and how they end.
 #![allow(clippy::unwrap_used)] // a test that cannot go on should panic
 
 use super::*;
@@ -83,7 +83,7 @@ async fn work_for_what_is_gone_is_not_done_elsewhere() {
     assert_eq!(refused.code(), tonic::Code::Aborted, "{refused}");
     drop(held);
     assert!(first.hold(&device).await.is_err());
-    // The other one is worked on, but not here: others are served meanwhile.
+    // Work for the other program runs on another thread, so this one goes on serving.
     let held = second.hold(&device).await.unwrap();
     let (own, there) = (std::thread::current().id(), |_: &mut Switch, _| std::thread::current().id());
     assert_ne!(second.call(&device, there).await.unwrap(), own);

@@ -1,4 +1,4 @@
-//! What is charged stays charged as long as it is there, and work that must be whole is, even if its sender has gone.
+//! Memory stays charged as long as it is used, and indivisible work completes even if its sender has gone.
 
 use super::*;
 use crate::core::{self, Jobs};
@@ -22,7 +22,7 @@ const PROGRAM: &str = include_str!("../../../tests/p4runtime/rig.p4");
 const ELECTION: Option<Uint128> = Some(Uint128 { high: 0, low: 1 });
 const CHARGED: usize = 1 << 20;
 
-/// A device, its primary's connection, and a data plane that does its jobs when it is told to.
+/// A device, its primary's connection, and a data plane that runs its jobs on request.
 struct Bench {
     device: Arc<Device>,
     connection: Arc<Connection>,

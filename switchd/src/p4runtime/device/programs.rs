@@ -26,7 +26,7 @@ pub struct Programs {
     pub running: Option<Arc<Program>>,
     /// The program that VERIFY_AND_SAVE saved.
     pub saved: Option<Candidate>,
-    /// Programs whose switch has what P4Runtime does not show, so that no other program can take it over.
+    /// Programs whose switch has state that P4Runtime does not show, so that no other program can take it over.
     apart: Mutex<Vec<Weak<Program>>>,
 }
 
@@ -39,7 +39,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Somebody has written to a program's switch what P4Runtime does not show.
+    /// Notes that a client has written state to a program's switch that P4Runtime does not show.
     pub fn set_apart(&self, program: &Arc<Program>) {
         // No change can panic half-way.
         let mut apart = self.apart.lock().unwrap_or_else(PoisonError::into_inner);

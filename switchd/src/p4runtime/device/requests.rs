@@ -31,8 +31,8 @@ use tonic::Status;
 const QUICK_BYTES: usize = 64 << 10;
 /// Approximate bytes per message of a Read.
 const BYTES_A_MESSAGE: usize = 32 << 10;
-/// Turns of the data plane per part of a Read: what a Write may have to wait for, and what a Read whose client
-/// reads nothing keeps in memory.
+/// Turns of the data plane per part of a Read. It bounds the wait of a Write, and the memory of a Read whose client
+/// reads nothing.
 const TURNS_A_PART: usize = 16;
 /// A Read is ended if its client reads nothing for this long.
 const STALLED: Duration = Duration::from_secs(30);
@@ -168,7 +168,7 @@ impl Device {
     }
 
     /// Reads entities. Sends fields of `ReadResponse`s to `answers`; the result says whether all requested entities could
-    /// be read. Reads in parts, the next one when the previous one was sent, so that nobody else waits for this client.
+    /// be read. Reads in parts, each after the previous one was sent, so that other clients don't wait for this one.
     pub async fn read(&self, request: ReadRequest, answers: &mpsc::Sender<Bytes>) -> Result<(), Status> {
         let program = self.programs.read().await.running.clone().ok_or_else(no_program)?;
         let access = self.clients().arbitration.access(&request.role).cloned();

@@ -1,4 +1,4 @@
-//! What another server of the same device needs: its program, and the order of requests.
+//! Access for another server of the same device: its program, and the order of requests.
 
 use super::programs::{Programs, to_its_end};
 use super::{Device, Watch, beside};
@@ -20,7 +20,7 @@ impl Held<'_> {
         self.0.running.as_ref()
     }
 
-    /// Notes that a program's switch has what P4Runtime does not show.
+    /// Notes that a program's switch has state that P4Runtime does not show.
     pub fn set_apart(&self, program: &Arc<Program>) {
         self.0.set_apart(program);
     }
@@ -51,7 +51,7 @@ impl Device {
         Alone(self.programs.write().await)
     }
 
-    /// From now on, tells of programs that replace others.
+    /// From now on, notifies `watch` of programs that replace others.
     pub(crate) async fn watch(&self, watch: Arc<dyn Watch>) {
         self.programs.write().await.watch = Some(watch);
     }
@@ -62,7 +62,7 @@ impl Device {
         self.parts.acquire().await.ok()
     }
 
-    /// Compiles, where nobody waits for it.
+    /// Compiles on another thread, so that other requests don't wait.
     pub(crate) async fn compile<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
@@ -70,7 +70,7 @@ impl Device {
         beside(&self.compiler, work).await
     }
 
-    /// Does what takes long beside the threads that serve calls.
+    /// Runs long work beside the threads that serve calls.
     pub(crate) async fn aside<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
@@ -79,7 +79,7 @@ impl Device {
     }
 
     /// Lets the switch take over another one, which runs this program and was prepared elsewhere; `take` gives it up
-    /// once nothing is written or read any more. Returns whether there was one. A saved program is forgotten.
+    /// once no reads and writes are under way. Returns whether there was one. A saved program is forgotten.
     pub(crate) async fn take_over(
         &self,
         program: Arc<Program>,

@@ -29,7 +29,7 @@ const STARTS: Duration = Duration::from_secs(600);
 const PAGE_BYTES: u64 = 4_096;
 /// Far memory that a server without records may need.
 const EMPTY_BYTES: u64 = 64 << 20;
-/// What a record may take in a server beside its value.
+/// Bytes that a record may take in a server beside its value.
 const RECORD_BYTES: u64 = 256;
 /// Local memory of a region beside its blocks, however few they are.
 const SPARE_BYTES: u64 = 1 << 20;
@@ -83,7 +83,7 @@ struct Row {
     /// Operations under way, if they are others than the load's.
     depth: Option<usize>,
     local_percent: Option<u64>,
-    /// Local memory of the records, without what the server has beside them.
+    /// Local memory of the records, without the server's other memory.
     local_bytes: Option<u64>,
     #[serde(flatten)]
     done: Option<Done>,
@@ -175,7 +175,7 @@ fn compare(args: &Args, load: &Load) -> Result<Vec<Row>, String> {
     let of = |percent: u64, all: u64| (percent, all * percent / 100);
     let (done, near_bytes) = servers.near(load)?;
     let mut rows = vec![Row::near(done)];
-    // What is used decides what part of it is local: of far memory, or as much of near memory.
+    // Local memory is a share of the used bytes: of far memory, or as much of near memory.
     let mut used_bytes = records * (u64::from(load.value_bytes) + RECORD_BYTES);
     match check_privileges() {
         Ok(()) => {

@@ -111,7 +111,7 @@ impl Drop for Server {
     }
 }
 
-/// What a signal to this command ends: the current server, whereupon its measurement fails and all is removed.
+/// The current server, which a signal to this command ends; its measurement then fails and all is removed.
 #[derive(Default)]
 struct Current {
     server: Option<Pid>,
@@ -119,7 +119,7 @@ struct Current {
     is_over: bool,
 }
 
-/// What all measurements use.
+/// State that all measurements use.
 pub(super) struct Servers {
     folder: tempfile::TempDir,
     ip: Ipv4Addr,
@@ -230,7 +230,7 @@ impl Servers {
     /// In far memory of which this part is local. Returns also bytes fetched and written, and the most that was in use.
     pub(super) fn far(&self, load: &Load, local_bytes: u64) -> Result<(Done, [u64; 2], u64), Failed> {
         let (json, redis) = (self.folder.path().join("figures"), self.redis());
-        // Those of a run before would stand for this one's, if it wrote none.
+        // If this run wrote no file, a former run's would be taken for it.
         match fs::remove_file(&json) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(Failed::Other(format!("{}: {error}", json.display())));
@@ -274,7 +274,7 @@ fn watch(signals: &Arc<Relay>, current: &Arc<Mutex<Current>>) -> Result<(), Stri
             if let Relayed::Signal(_) = signal {
                 let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
                 current.is_over = true;
-                // One that has ended is what was asked for.
+                // A server that has ended already is fine.
                 let _ = current.server.map(|pid| pid.signal(SIGTERM));
             }
         }

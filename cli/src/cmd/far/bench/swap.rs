@@ -17,7 +17,8 @@ pub(super) struct Swap {
 }
 
 impl Swap {
-    /// Swap of this many bytes, and a group whose memory has a limit. Errors: what it needs, and how to get it.
+    /// Swap of this many bytes, and a group whose memory has a limit. The error names a missing requirement, and how to
+    /// get it.
     pub(super) fn open(bytes: u64, limit_bytes: u64) -> Result<Swap, String> {
         if fs::read_to_string("/proc/swaps").unwrap_or_default().lines().count() > 1 {
             return Err(
@@ -67,7 +68,7 @@ impl Device {
     fn new(bytes: u64) -> Result<Device, String> {
         let control = Path::new(CONTROL);
         if !control.exists() {
-            // Without the module the next step says what is missing.
+            // Without the module the next step reports the missing requirement.
             let _ = ran("modprobe", &["zram"]);
         }
         let lacks = |why: String| format!("zram ({why}), get it by: sudo modprobe zram, and run it as root");

@@ -8,7 +8,7 @@ use p4rack_wire::ipv4::{self, Ipv4, Udp};
 use p4rack_wire::{EtherType, MacAddr};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What is known of an operation beside its frames.
+/// Facts about an operation beside its frames.
 struct Known {
     nth: usize,
     /// Bytes of each packet that asks, by address.
@@ -40,7 +40,8 @@ pub fn operations(seen: &[Seen<'_>], udp_port: u16) -> Vec<Operation> {
     for seen in seen {
         let Some((from, to, packet)) = parse(seen.frame, udp_port) else { continue };
         let header = &packet.header;
-        // Boards give away the same PIDs and numbers of clients, and one that has restarted begins anew. Their tokens differ.
+        // Boards give away the same PIDs and numbers of clients, and one that has restarted begins again. Their tokens
+        // differ.
         let key = (header.token, header.pid, header.id);
         if packet.kind.is_request() {
             let one = known.entry(key).or_insert_with(|| Known {
@@ -49,7 +50,7 @@ pub fn operations(seen: &[Seen<'_>], udp_port: u16) -> Vec<Operation> {
                 answered: BTreeSet::new(),
                 packets: header.packets.into(),
             });
-            // A retry asks for what is missing, the first attempt for all.
+            // A retry requests the missing parts, the first attempt all.
             if header.attempt == 0 {
                 let bytes = if packet.kind == Kind::Atomic { 8 } else { header.length };
                 one.asked.insert(header.address, bytes);

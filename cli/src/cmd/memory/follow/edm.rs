@@ -277,7 +277,7 @@ mod tests {
         );
     }
 
-    /// What was lost behind the first link did not arrive.
+    /// Frames lost behind the first link did not arrive.
     #[test]
     fn an_operation_is_complete_once_its_last_byte_is_on_its_receivers_link() {
         let there = (HAS, ASKS);

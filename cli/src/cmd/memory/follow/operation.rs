@@ -21,7 +21,7 @@ impl Seen<'_> {
     }
 }
 
-/// What a frame did for its operation.
+/// A frame's role in its operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// Time of the capture, in ns since 1970 or since the beginning of a simulation.
@@ -34,7 +34,7 @@ pub struct Event {
     pub says: String,
 }
 
-/// What is asked for.
+/// Kind of the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
@@ -83,7 +83,7 @@ pub struct Operation {
     /// EDM: chosen by the requester. RDMA: the first packet's sequence number. TCP: its number on the connection, from 0. Cowbird: its
     /// number among the reads or writes of its thread, from 1.
     pub id: u32,
-    /// What it does; `None` if only grants were seen.
+    /// Its kind; `None` if only grants were seen.
     pub what: Option<What>,
     /// Address of the first byte, if a frame with it was seen.
     pub address: Option<u64>,

@@ -1,4 +1,4 @@
-//! RDMA's operations, of pools and of Cowbird's engines: requests, and what their responders answer.
+//! RDMA's operations, of pools and of Cowbird's engines: requests, and their responders' answers.
 //!
 //! A packet names the receiver's queue pair alone. So requests are known by the pair that they are for. The pair of their answers is
 //! found by its first one: it has the kind, the length and the sequence number of an answer to one of these requests.
@@ -42,7 +42,7 @@ impl Requests {
 pub struct Transfers {
     /// Operations, in the order in which they begin.
     pub operations: Vec<Operation>,
-    /// What each has moved, by position; empty if that is longer than `kept_max`.
+    /// Bytes that each has moved, by position; empty if longer than `kept_max`.
     pub moved: Vec<Moved>,
     kept_max: u32,
 }
@@ -225,7 +225,7 @@ fn answer(all: &mut Transfers, requests: &Requests, seen: &Seen<'_>, packet: &Pa
         }
         (Some(Syndrome::Ack), _) => {}
     }
-    // What comes before in the flow is done as well.
+    // Earlier requests of the flow are done as well.
     for nth in requests.writes.range(..=bth.psn).rev().map(|(_, nth)| *nth) {
         let operation = &mut all.operations[nth];
         if operation.was_seen("ACK", seen.at) {
@@ -292,7 +292,7 @@ mod tests {
         Extension::Ack(Aeth { syndrome: syndrome.code(), msn: 0 })
     }
 
-    /// Of an operation: what it does, its address, whether it is complete, why it was refused, and its frames.
+    /// Of an operation: its kind, its address, whether it is complete, why it was refused, and its frames.
     type Shape = (Option<What>, Option<u64>, bool, Option<String>, String);
 
     fn shapes(frames: &[(&str, Vec<u8>)]) -> Vec<Shape> {

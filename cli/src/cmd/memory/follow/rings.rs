@@ -33,7 +33,7 @@ type Set = (MacAddr, u64);
 /// A region: its compute node, and its number.
 type Region = (MacAddr, u16);
 
-/// What a transfer does for a request.
+/// A transfer's role in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Entry,
@@ -306,7 +306,7 @@ fn operation(all: &mut Vec<Operation>, transfers: &Transfers, request: &Request)
     for (nth, role) in &request.parts {
         let (transfer, mut first) = (of(*nth), 0);
         if *role == Role::Entry {
-            // Before its thread wrote it, the entry may have been read in vain, by the same READ.
+            // The same READ may have read the entry before its thread wrote it.
             let before = &transfer.events[..transfers.moved[*nth].changed];
             first = before.iter().rposition(|event| event.kind != "READ REQUEST").map_or(0, |nth| nth + 1);
         }

@@ -99,7 +99,7 @@ fn red(reads: u64, writes: u64, refusal: u64) -> Vec<u8> {
     bytes
 }
 
-/// Of a request: what it does, its address, whether it is complete, and its frames, those of each part behind a name.
+/// Of a request: its kind, its address, whether it is complete, and its frames, those of each part behind a name.
 fn shape(one: &Operation) -> (Option<What>, Option<u64>, bool, String) {
     let frames: Vec<_> = one
         .events

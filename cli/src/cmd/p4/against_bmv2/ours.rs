@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Number of ports; 511 is the drop port.
 const PORTS: u16 = 511;
 
-/// Number of runs with different values for what the program never sets: a program may compare with one of
-/// few.
+/// Number of runs with different values for variables that the program never sets: it may compare with one
+/// of few values.
 const UNSET_TRIES: u64 = 64;
 
 /// How the packets are sent.
@@ -24,7 +24,7 @@ const UNSET_TRIES: u64 = 64;
 pub enum Way {
     /// Normally.
     Usual,
-    /// With random values for what the program never sets, from this seed.
+    /// With random values, from this seed, for variables that the program never sets.
     Unset(u64),
     /// At another time, with larger gaps between packets.
     Later,
@@ -85,7 +85,7 @@ impl Ours {
         updates.iter().try_for_each(|update| self.take(update))
     }
 
-    /// Returns what becomes of each packet.
+    /// Returns the fate of each packet.
     pub fn play(&self, case: &Case, way: Way) -> Result<Vec<Fate>, String> {
         let (mut switch, program) = self.load(way)?;
         let request = WriteRequest { updates: case.updates.clone(), ..WriteRequest::default() };
@@ -113,7 +113,7 @@ impl Ours {
         Ok(fates)
     }
 
-    /// Why the packet's fate is undefined: what it depends on, if anything.
+    /// Why the packet's fate is undefined: the undefined value that it depends on, if any.
     pub fn undefined(&self, case: &Case, at: usize, usual: &[Fate]) -> Option<Reason> {
         let ways = [(Way::OtherSeed, known::RANDOM), (Way::Later, known::TIME)];
         let unset = (1..=UNSET_TRIES).map(|seed| (Way::Unset(seed), known::UNSET));

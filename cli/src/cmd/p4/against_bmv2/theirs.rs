@@ -72,7 +72,7 @@ impl Theirs {
         let _ = self.write(&back);
     }
 
-    /// Sends a packet and returns what became of it.
+    /// Sends a packet and returns its fate.
     pub fn send(&mut self, packet: &Packet) -> Result<Frames, String> {
         let sent = self.runtime.block_on(self.packets.send(packet.port, &packet.frame));
         let mut frames = sent.map_err(|error| self.said(error))?;

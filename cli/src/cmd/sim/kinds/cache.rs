@@ -1,4 +1,4 @@
-//! Policies of a cache of remote memory: what is shown of their results.
+//! Policies of a cache of remote memory: presentation of their results.
 
 use crate::cmd::sim::shown::{Page, Shown, Table, figure};
 use p4rack_lab::rows::Rows;

@@ -1,4 +1,4 @@
-//! Racks with remote memory behind an offload engine: what is shown of their results.
+//! Racks with remote memory behind an offload engine: presentation of their results.
 
 use crate::cmd::sim::shown::{Page, Parts, Shown, Table, figure};
 use p4rack_lab::rows::Rows;

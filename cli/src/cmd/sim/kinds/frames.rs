@@ -1,4 +1,4 @@
-//! Racks of hosts that send frames: what is shown of their results.
+//! Racks of hosts that send frames: presentation of their results.
 
 use crate::cmd::sim::files::write;
 use crate::cmd::sim::shown::{Page, Parts, RunOptions, Shown, figure};

@@ -1,4 +1,4 @@
-//! Racks of compute and memory nodes: what is shown of their results.
+//! Racks of compute and memory nodes: presentation of their results.
 
 use crate::cmd::sim::shown::{Page, Parts, Shown, Table, figure};
 use p4rack_lab::rows::Rows;

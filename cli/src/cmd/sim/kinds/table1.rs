@@ -1,4 +1,4 @@
-//! The table of latencies without load: what is shown of it.
+//! The table of latencies without load: its presentation.
 
 use crate::cmd::sim::shown::{Page, Parts, RunOptions, Shown, figure};
 use p4rack_lab::rows::Rows;

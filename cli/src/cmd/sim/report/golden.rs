@@ -7,7 +7,7 @@ use serde_json::Value;
 /// How far a figure may be from the published one and still be the same.
 const WITHIN: f64 = 0.05;
 
-/// A published figure and what was measured.
+/// A published figure with the measured one.
 pub struct Golden {
     sweep: String,
     case: String,

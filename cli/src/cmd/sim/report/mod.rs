@@ -64,7 +64,7 @@ struct Headline {
 }
 
 impl Headline {
-    /// Of results and what became of each figure of a paper.
+    /// Status of a report, from its results and the verdict on each figure of a paper.
     fn of(results: &[Value], figures: impl Iterator<Item = Option<bool>>) -> Headline {
         let failed =
             |result: &&Value| result["outcome"]["problems"].as_array().is_some_and(|all| !all.is_empty());

@@ -1,4 +1,4 @@
-//! What the papers say, set beside the results: each figure with the paper's words, the cases that are as in the paper
+//! The papers' figures beside the results: each figure with the paper's words, the cases that are as in the paper
 //! first, and a verdict.
 
 mod shown;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a figure may be from the paper's and still be the same, unless an experiment says how far.
 const WITHIN: f64 = 0.1;
-/// What names of cases contain that do what the paper's authors did.
+/// Part of the names of cases that repeat the authors' own experiment.
 const AS_IN_THE_PAPER: &str = "as in the paper";
 
 /// How a paper gives a figure.
@@ -46,7 +46,7 @@ impl Kind {
 pub struct Comparison {
     /// Name of the sweep or the experiment.
     experiment: String,
-    /// What is compared, with its unit.
+    /// The compared quantity, with its unit.
     title: String,
     says: f64,
     kind: Kind,
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
         of.map(words).collect::<Vec<_>>().join(", ")
     }
 
-    /// What the paper's authors did, a protocol otherwise, or plain switching.
+    /// The authors' own experiment, another case of a protocol, or plain switching.
     fn class(&self) -> u8 {
         let scheme = self.result["outcome"]["scheme"].as_str().and_then(|name| name.parse::<Scheme>().ok());
         match (self.case.contains(AS_IN_THE_PAPER), scheme.is_some_and(|scheme| scheme != Scheme::L2)) {
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What identifies a paper's figure among the results.
+/// Identifies a paper's figure among the results.
 type Key = (String, String);
 
 fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
@@ -165,7 +165,7 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
             let value = |run: &Run<'_>| measured(&run.result["outcome"], path);
             let other = runs.iter().find(same).and_then(value);
             let Some(row) = comparison.rows.first_mut() else { continue };
-            // What is divided by nothing is above any figure, and so is seen; of two that are nothing, nothing can be said.
+            // A division by zero is above any figure, and so is noticed; zero by zero is left out.
             let ratios = value(run).zip(other).map(|(ours, other)| ours / other);
             row.cells[at(run)].extend(ratios.filter(|ratio| !ratio.is_nan()));
             row.judged[at(run)] = true;

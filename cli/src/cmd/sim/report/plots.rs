@@ -1,4 +1,4 @@
-//! Plots of a group: figures over what varies, tails of latencies, series over time.
+//! Plots of a group: figures over the varied setting, tails of latencies, series over time.
 
 use super::runs::{Group, Row, Run, amount, is_hosts, last, words};
 use super::table::bars;

@@ -15,7 +15,7 @@ pub struct Run<'a> {
     pub seed: String,
     /// Its case; empty if the sweep has none.
     pub case: &'a str,
-    /// The settings that distinguish it: the case, and what varies within the case.
+    /// The settings that distinguish it: the case, and those that vary within the case.
     pub settings: Vec<(&'a str, &'a str)>,
 }
 
@@ -43,7 +43,7 @@ impl Row<'_> {
 pub struct Group<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What is shown of it.
+    /// Its presentation.
     pub page: &'a Page,
     /// Its rows, at least one, in the order of their settings.
     pub rows: Vec<Row<'a>>,
@@ -213,7 +213,7 @@ pub mod tests {
         let groups = groups(&results, &pages);
         let rows: Vec<(&str, usize)> =
             groups[0].rows.iter().map(|row| (row.name.as_str(), row.runs.len())).collect();
-        // Numbers by size; what doesn't vary within a case isn't named.
+        // Numbers by size; settings that don't vary within a case aren't named.
         assert_eq!(rows, [("a, k 2", 1), ("a, k 10", 2), ("b", 1)]);
         assert_eq!(groups[0].seeds(), ["1", "2"]);
         let goodput = groups[0].page.columns[0];

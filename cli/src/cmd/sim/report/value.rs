@@ -3,7 +3,7 @@
 use crate::cmd::sim::shown::Figure;
 use serde_json::Value;
 
-/// What stands at a path such as `/switch/queue_series`; nothing where nothing was measured or counted.
+/// The value at a path such as `/switch/queue_series`; `None` if it was neither measured nor counted.
 pub fn find<'a>(of: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('/').skip(1).try_fold(of, child)
 }
@@ -15,8 +15,8 @@ fn child<'a>(of: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// The number at a path; `*` adds up what all elements have, and `PATH / PATH` is a quotient. Without messages there is
-/// no latency, and without elements no sum.
+/// The number at a path; `*` adds up the values of all elements, and `PATH / PATH` is a quotient. Without messages
+/// there is no latency, and without elements no sum.
 pub fn number(of: &Value, path: &str) -> Option<f64> {
     if let Some((over, under)) = path.split_once(" / ") {
         return Some(number(of, over)? / number(of, under).filter(|under| *under != 0.0)?);

@@ -55,7 +55,7 @@ pub(super) fn hold(space: Space, size: PageSize, range: &Range<u64>, vm: &mut Vm
 }
 
 impl Free {
-    /// Frees what a process asks for: whole pages, of one or of several allocations.
+    /// Frees a range of a process: whole pages, of one or of several allocations.
     pub fn begin(space: Space, address: u64, bytes: u64, vm: &mut Vm) -> Result<Free, Status> {
         let (size, range) = pages_of(address, bytes)?;
         hold(space, size, &range, vm)?;

@@ -45,7 +45,7 @@ enum Task {
     End(End),
 }
 
-/// Where a job stands.
+/// Progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stand {
     More,
@@ -53,7 +53,7 @@ enum Stand {
     Ended(Status, u64),
 }
 
-/// What a step works with.
+/// State that a step works on.
 struct Step<'a> {
     vm: &'a mut Vm,
     limits: Limits,

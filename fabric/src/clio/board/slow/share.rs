@@ -115,7 +115,7 @@ impl Share {
             self.search.stop();
         }
         let Vm { table, processes, .. } = &mut *step.vm;
-        // It is there as long as the search holds something.
+        // The process exists as long as the search holds ranges of it.
         let progress = match processes.get_mut(self.to) {
             None => Progress::Failed,
             Some(to) => {

@@ -67,11 +67,11 @@ fn results_come_in_packets() {
     let polled = rig.board.poll_call().unwrap();
     rig.board.finish_call(polled, Ok(()), &[0; 151], rig.now);
     assert_eq!(rig.poll()[0].0.code, Status::OffloadFailed as u8, "too long");
-    // The client gives up. A late copy is not executed any more.
+    // The client gives up. A late copy is not executed.
     let (status, again, _) = rig.ask(&Header { attempt: 1, ..header }, &[]);
     assert_eq!((status, again.flags), (Status::OffloadFailed, flags::REPEATED));
     assert!(rig.board.poll_call().is_none());
-    // What is temporary is tried again, and so is what returns bytes.
+    // A call with a temporary error or with results may run again.
     for (ended, results) in [(Err(Status::NoPageYet), &[][..]), (Ok(()), &[1])] {
         let header = call(&mut rig, &caller, &[]);
         let polled = rig.board.poll_call().unwrap();

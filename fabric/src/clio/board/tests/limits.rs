@@ -1,4 +1,4 @@
-//! Shares of what a board has: no process takes what others need.
+//! Shares of a board's resources: no process takes those of others.
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn calls_of_offloads_and_requests_behind_fences_leave_room_for_other_processes()
     assert_eq!(rig.poll().len(), 0, "it waits for its offload");
 }
 
-/// Others may allocate more than there is memory. A process gets addresses for what it has reserved all the same, a page at a time.
+/// Others may allocate more than the memory has. A process still gets addresses for its reservation, a page at a time.
 #[test]
 fn a_page_table_that_others_fill_has_slots_for_what_is_reserved() {
     for (index, name) in Index::ALL {
@@ -189,7 +189,7 @@ fn a_call_has_one_packet() {
     assert_eq!(rig.ask(&alloc, &body).0, Status::Done, "nothing of it is remembered");
 }
 
-/// What callers see while a free waits for a read.
+/// Answers to callers while a free waits for a read.
 #[test]
 fn a_free_that_waits_joins_its_retries_and_refuses_all_that_touches_its_range() {
     let mut rig = Rig::new(config());

@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
 
-/// What a client does. Numbers choose among what there is.
+/// A client's step. Numbers choose among the existing objects.
 #[derive(Clone, Debug)]
 enum Step {
     Alloc {
@@ -135,7 +135,8 @@ impl Model {
         self.pages[process].iter().filter(|one| is_taken(*one)).count() as u32
     }
 
-    /// What an access should find: the page's bytes from an address on, after a first access if it is one.
+    /// The page's bytes from an address on, as an access should find them. Maps the page if this is its first
+    /// access.
     fn access(
         &mut self,
         process: usize,
@@ -166,7 +167,7 @@ impl Model {
         Ok(&mut contents[at as usize..at as usize + bytes as usize])
     }
 
-    /// Sends a packet of the fast path, and says what is wrong with its answer.
+    /// Sends a packet of the fast path; the error describes a wrong answer.
     fn send(&mut self, process: usize, header: Header, data: Vec<u8>) -> Result<(), String> {
         let (status, answer, found) = self.rig.ask(&header, &data);
         let key = (process, header.id, header.index);
@@ -188,7 +189,7 @@ impl Model {
         Ok(())
     }
 
-    /// What the request does to the model, and its answer.
+    /// Applies the request to the model; returns its answer.
     fn executes(&mut self, process: usize, header: &Header, data: &[u8]) -> Result<Vec<u8>, Status> {
         let (address, length) = (header.address, header.length);
         let rights = |read, write| Rights { read, write };
@@ -321,7 +322,7 @@ impl Model {
     }
 }
 
-/// Runs steps. Errors: what the board does wrong.
+/// Runs steps. The error says what the board does wrong.
 fn check(plant: Option<Plant>, zeroes: bool, index: Index, steps: Vec<Step>) -> Result<(), String> {
     let mut model = Model::new(plant, zeroes, index);
     steps.into_iter().try_for_each(|step| model.run(step))?;
@@ -341,7 +342,8 @@ proptest! {
 /// Runs with a planted bug.
 const RUNS: usize = 100;
 
-/// The model finds each planted bug, by what it does wrong, in about twice as many runs as this demands.
+/// The model finds each planted bug by its effect. The last number is a floor for the runs that find it: about
+/// half of the runs that did.
 #[test]
 fn planted_bugs_are_found() {
     let problems = |plant, zeroes, index| -> Vec<String> {
@@ -363,7 +365,7 @@ fn planted_bugs_are_found() {
         ("rights are not checked", Some(Plant::NoRights), true, salted, "instead of Err(NotPermitted)", 45),
         // Frames begin with bytes of 238.
         ("frames are not zeroed", None, false, salted, "238, 238", 45),
-        // Single pages of few processes seldom meet in a bucket, unless a hash puts them anywhere.
+        // Single pages of few processes rarely share a bucket, unless a hash scatters them.
         (
             "a full bucket is ignored",
             Some(Plant::BucketOverflow),

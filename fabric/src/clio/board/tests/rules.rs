@@ -178,7 +178,7 @@ fn reserved_frames_are_there_for_their_process() {
     let mine = rig.alloc(&careful, K4, 3 * PAGE, Rights::ALL).unwrap();
     assert!((0..2).all(|nth| rig.write(&careful, mine + nth * PAGE, &[1]) == Status::Done));
     assert_eq!(rig.write(&careful, mine + 2 * PAGE, &[1]), Status::NoMemory, "beyond what it has reserved");
-    // What a process frees it may have again; what it never reserved others get when it ends.
+    // A freed frame stays reserved for its process; when the process ends, others get its frames.
     assert_eq!(rig.free(&careful, mine, PAGE), Status::Done);
     assert_eq!(touch(&mut rig, 10), Status::NoMemory);
     assert!(rig.board.end(careful.space, rig.now) && !rig.board.end(careful.space, rig.now));

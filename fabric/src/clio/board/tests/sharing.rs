@@ -130,7 +130,7 @@ fn a_call_that_shares_pages_stops_when_a_process_ends() {
             let case = format!("{steps} steps, then the end of process {ends}");
             assert_eq!(rig.board.processes(), 1, "{case}");
             if ends == 0 {
-                // What was shared by then stays with the other process.
+                // Pages shared by then stay with the other process.
                 let left = if is_done { 6 } else { 0 };
                 assert_eq!((usage.taken, usage.promised), (left, 0), "{case}");
             } else {

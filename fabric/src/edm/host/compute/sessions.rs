@@ -73,7 +73,7 @@ impl Node {
         }
     }
 
-    /// Notes that a memory node does not know this session any more.
+    /// Notes that a memory node no longer knows this session.
     pub(super) fn session_lost(&mut self, at: u16, session: u16) {
         let peer = self.peers.entry(at).or_default();
         if peer.session == Some(session) {
