@@ -1,4 +1,4 @@
-//! Parses every `.p4` file of a folder and counts what is accepted.
+//! Parses every `.p4` file of a folder and counts the accepted ones.
 //!
 //! ```text
 //! cargo run --release -p p4rack-p4 --example parse_folder -- [-I DIR]... [-D NAME=VALUE]... [--errors] FOLDER

@@ -1,5 +1,5 @@
-//! Syntax tree of P4_16 (spec 1.2.5, appendix "P4 grammar"), the whole language: what a program
-//! says, before any name is looked up. Every node that a diagnostic can point at has a [`Span`].
+//! Syntax tree of P4_16 (spec 1.2.5, appendix "P4 grammar"), the whole language: a program's text,
+//! before any name is looked up. Every node that a diagnostic can point at has a [`Span`].
 
 use num_bigint::BigInt;
 
@@ -91,13 +91,13 @@ impl AnnotationToken {
 pub struct Decl {
     /// Annotations in source order.
     pub annotations: Vec<Annotation>,
-    /// What it declares.
+    /// The declared thing.
     pub kind: DeclKind,
     /// The whole declaration.
     pub span: Span,
 }
 
-/// What a declaration declares.
+/// Kind and content of a declaration.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "each variant shows its syntax")]
 pub enum DeclKind {
@@ -293,7 +293,7 @@ pub struct ParserState {
     pub span: Span,
 }
 
-/// What follows a state.
+/// Transition at a state's end.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "each variant shows its syntax")]
 pub enum Transition {
@@ -321,7 +321,7 @@ pub struct TableProperty {
     pub annotations: Vec<Annotation>,
     /// `const` before it.
     pub is_const: bool,
-    /// What it says.
+    /// Kind and content of the property.
     pub kind: TablePropertyKind,
     /// Source location.
     pub span: Span,

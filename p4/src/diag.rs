@@ -1,4 +1,4 @@
-//! One error or warning: what is wrong, where, why, and what to do about it.
+//! One error or warning: the mistake, its place, the reason, and a remedy.
 
 use crate::ast::Span;
 
@@ -7,7 +7,7 @@ use crate::ast::Span;
 pub enum Severity {
     /// The program is rejected.
     Error,
-    /// The program is accepted, but probably does not mean what it says.
+    /// The program is accepted, but probably contains a mistake.
     Warning,
 }
 
@@ -26,7 +26,7 @@ impl Severity {
 pub struct Label {
     /// Source location.
     pub span: Span,
-    /// What is said about this piece of text.
+    /// Remark on this piece of text.
     pub text: String,
 }
 
@@ -35,7 +35,7 @@ pub struct Label {
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop.
+    /// The mistake, in one sentence without a full stop.
     pub message: String,
     /// Source location.
     pub span: Span,
@@ -43,7 +43,7 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// Background that explains the rule.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// Remedies.
     pub help: Vec<String>,
 }
 

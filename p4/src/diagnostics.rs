@@ -261,7 +261,7 @@ fn visible(text: &str) -> String {
 struct Window {
     /// Display column of each character of the line, and of its end.
     starts: Vec<usize>,
-    /// Display columns cut off on the left, and what stands there instead.
+    /// Display columns cut off on the left, and their replacement.
     cut: usize,
     ellipsis: usize,
     end: usize,

@@ -1,4 +1,4 @@
-//! The IR as text, for people and for tests that show what a construct becomes.
+//! The IR as text, for people and for tests that show the translation of a construct.
 
 use crate::ast::Direction;
 use crate::ir::{

@@ -290,7 +290,7 @@ impl Lexer<'_> {
                 self.push(TokenKind::String, start);
             }
             None => {
-                // Most likely it was meant to end on its line, before the signs at the end of it.
+                // Most likely its end is missing on its line, before the signs at the end of it.
                 let line = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
                 let text = self.text.get(start..start + 1 + line).unwrap_or("\"");
                 let text = text.trim_end_matches(|c: char| {

@@ -56,9 +56,9 @@ pub enum Accepted {
     Whole(Box<Compiled>),
     /// Its declarations are well-typed; it has no `main`, or one for another architecture.
     Types {
-        /// The package that `main` is, and where `main` stands.
+        /// The package of `main`, and the place of `main`.
         main: Option<ast::Ident>,
-        /// What the compiler did not like but accepted.
+        /// Findings that don't reject the program.
         warnings: Diagnostics,
     },
 }

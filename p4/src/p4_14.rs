@@ -1,4 +1,5 @@
-//! Recognises programs in P4_14, the language's first version, so that one message says so and none treats them as P4_16.
+//! Recognises programs in P4_14, the language's first version, so that one message names the version, instead of many
+//! about P4_16's syntax.
 
 use crate::diag::Diagnostic;
 use crate::lexer::{Token, TokenKind, lex};
@@ -20,7 +21,7 @@ const BLOCKS: &[(&str, &str)] = &[("control", "ingress"), ("control", "egress"),
 /// Words that begin an instance `WORD TYPE NAME;`.
 const INSTANCES: &[&str] = &["header", "metadata"];
 
-/// What to say of a text that the parser has refused, if it is P4_14.
+/// Message about a text that the parser has refused, if it is P4_14.
 pub(crate) fn recognised(text: &str) -> Option<Diagnostic> {
     let (tokens, _) = lex(text);
     let word = |token: &Token| text.get(token.span.lo as usize..token.span.hi as usize).unwrap_or("");

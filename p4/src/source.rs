@@ -1,4 +1,4 @@
-//! Where every byte of the preprocessed text came from.
+//! Origin of every byte of the preprocessed text.
 //!
 //! ```text
 //!  spans                0 ............ 2^31 .................. 2^32
@@ -100,7 +100,7 @@ impl SourceMap {
         map
     }
 
-    /// The preprocessed text: what the lexer reads.
+    /// The preprocessed text, the lexer's input.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -277,7 +277,7 @@ impl SourceMap {
         self.warnings.push(warning);
     }
 
-    /// A span in terms of files, and the macro it came from.
+    /// A span in terms of files, and the macro that produced it.
     fn trace(&self, span: Span) -> (Span, Option<&str>) {
         if span.lo >= FILE_BASE {
             return (span, None);

@@ -211,7 +211,8 @@ fn abstract_methods_are_implemented_by_the_instance() {
     assert_eq!(refused("bit<8> v = this.f(1);"), ["`this` is for the methods that an instance implements"]);
 }
 
-/// The shape of TNA's `RegisterAction`: what is stored goes in and out, a second value comes back.
+/// The shape of TNA's `RegisterAction`: the stored value is passed in and out, a second value is
+/// returned.
 #[test]
 fn bodies_of_abstract_methods_are_kept() {
     let globals = "extern update_t<T, U> { update_t(); abstract void apply(inout T value, out U seen);

@@ -1,4 +1,4 @@
-//! What each construct of the language becomes in the IR.
+//! Translation of each construct of the language into the IR.
 
 mod common;
 

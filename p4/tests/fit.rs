@@ -1,4 +1,5 @@
-//! Whether programs fit into a chip: stages are counted, and what the chip can't do is refused where it stands.
+//! Whether programs fit into a chip: stages are counted, and constructs that the chip can't run are refused at
+//! their place.
 
 use p4rack_p4::fit::{Report, check, chip, chip_of};
 use p4rack_p4::{Options, compile};
@@ -73,7 +74,7 @@ fn stages(locals: &str, apply: &str) -> usize {
     report.stages()
 }
 
-/// Fails unless exactly this rule is broken, where this piece of the program stands.
+/// Fails unless exactly this rule is broken, at this piece of the program.
 fn assert_refused(report: &Report, rule: &str, text: &str, piece: &str) {
     let found: Vec<&str> = report.refusals.iter().map(|refusal| refusal.rule.name()).collect();
     assert_eq!(found, [rule], "{}", report.diagnostics());
@@ -91,14 +92,14 @@ fn refused(rule: &str, locals: &str, apply: &str, piece: &str) {
 #[test]
 fn only_what_depends_on_each_other_takes_stages() {
     assert_eq!(stages("", "hdr.data.a = hdr.data.b; hdr.data.c = hdr.data.d;"), 1);
-    // One reads what the other writes.
+    // One reads a value that the other writes.
     assert_eq!(stages("", "hdr.data.a = hdr.data.b + 1; hdr.data.c = hdr.data.a;"), 2);
-    // It overwrites what the other one reads, which is still there in the same stage.
+    // It overwrites a value that the other one reads, which is still valid in the same stage.
     assert_eq!(stages("", "hdr.data.a = hdr.data.b; hdr.data.b = hdr.data.c;"), 1);
     // Other bits of the same field.
     assert_eq!(stages("", "hdr.data.a[15:0] = 1; hdr.data.c = (bit<32>) hdr.data.a[31:16];"), 1);
     assert_eq!(stages("", "hdr.data.a[15:0] = 1; hdr.data.c = (bit<32>) hdr.data.a[15:0];"), 2);
-    // A condition runs in the stage of what it guards; what it reads must be there before.
+    // A condition runs in the stage of its statements; its inputs must be valid before.
     assert_eq!(stages("", "if (hdr.data.e == 1) { hdr.data.a = 1; }"), 1);
     assert_eq!(stages("", "hdr.data.e = hdr.data.f; if (hdr.data.e == 1) { hdr.data.a = 1; }"), 2);
     // Only one of two sides runs.
@@ -153,7 +154,7 @@ fn a_stage_has_only_so_much() {
 
 #[test]
 fn only_the_second_generation_places_tables_behind_a_branch_before_those_within() {
-    // What is within takes three stages, and nothing behind depends on it but by order.
+    // The branch takes three stages, and nothing behind depends on it but by order.
     let apply = "if (hdr.data.e == 1) { meta.x = hdr.data.a + 1; meta.y = meta.x + 1; hdr.data.a = meta.y + 1; }
         if (hdr.data.f == 1) { meta.z = hdr.data.b + 1; meta.w = (bit<16>) meta.z + 1; hdr.data.g = meta.w + 1; }";
     let (first, second) = (fit("", apply), fit_second("", apply));
@@ -400,7 +401,7 @@ fn programs_for_no_chip_have_no_estimate() {
     assert!(chip_of(&compiled.program).is_none());
 }
 
-/// What all stages take together, and bits beyond what the chip has: these are remarked, not refused.
+/// Resources of all stages together, and bits beyond the chip's: these are remarked, not refused.
 #[test]
 fn a_report_has_totals() {
     let report = fit("", "hdr.data.a = hdr.data.b;");

@@ -1,4 +1,4 @@
-//! P4Info: what the control plane is shown.
+//! P4Info, the control plane's view of a program.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! What sema says about programs with mistakes: every line with `// error: …` gets that error, and no
-//! other line gets any.
+//! Messages of sema about programs with mistakes: every line with `// error: …` gets that error, and
+//! no other line gets any.
 
 mod common;
 
@@ -116,7 +116,7 @@ fn a_program_in_the_first_version_of_the_language_is_called_so() {
         }
         assert_eq!(shown.matches("error:").count(), 1, "{shown}");
     }
-    // Mistakes in P4_16 stay what they are.
+    // Mistakes in P4_16 keep their own messages.
     for text in [
         "control I() { apply { } }\nheader h { bit<8> a }",
         "control c { apply { } }",
@@ -158,9 +158,9 @@ fn a_change_to_a_header_that_is_never_emitted_is_warned_of() {
         assert_eq!(warnings(&with(locals, apply, "")), [""; 0], "{apply}");
     }
     for (locals, apply) in [
-        // It is meant to go.
+        // Its removal is intended.
         ("", "hdr.other.type = 1; hdr.other.setInvalid();"),
-        // What was changed goes elsewhere: into a copy, another header, a decision, a key, a call.
+        // The changed value has another use: a copy, another header, a decision, a key, a call.
         ("", "hdr.other.type = 1; hdr.eth = hdr.other;"),
         ("", "hdr.other.type = 1; hdr.eth.type = hdr.other.type;"),
         ("", "hdr.other.type = hdr.eth.type; if (hdr.other.type == 5) { mark_to_drop(sm); }"),

@@ -1,5 +1,5 @@
-//! What the front end says about programs with mistakes: one golden text a file in `tests/errors`.
-//! `cargo xtask bless` writes them anew.
+//! Messages of the front end about programs with mistakes: one golden text a file in
+//! `tests/errors`. `cargo xtask bless` writes them again.
 
 use p4rack_p4::Diagnostics;
 use p4rack_p4::parser;

@@ -1,4 +1,4 @@
-//! Programs for TNA: what they are made of is accepted, and what is wrong in them is found.
+//! Programs for TNA: their constructs are accepted, and their mistakes are found.
 
 use p4rack_p4::ir::{Intrinsic, Role, Task};
 use p4rack_p4::{Options, check};
@@ -56,7 +56,7 @@ fn mistakes_are_found() {
         "",
         "does not implement `apply`",
     );
-    // Overloads are told apart by types.
+    // Types distinguish overloads.
     first("pace.execute(n, MeterColor_t.YELLOW)", "pace.execute(n, CounterType_t.BYTES)", "CounterType_t");
     // A block of another signature.
     first("EgressParser(), Egress()", "EgressParser(), Ingress()", "`Ingress` does not fit `EgressT`");
@@ -116,7 +116,8 @@ fn bodies_of_what_acts_on_registers_stand_where_they_are_called() {
     for line in ["Ingress.totals[3] = ", "= Ingress.totals[3]"] {
         assert!(ingress.contains(line), "{line}: {ingress}");
     }
-    // So do those that search a word for the least or greatest part; what no switch runs leaves no body behind.
+    // So do those that search a word for the least or greatest part; a part that no switch runs leaves no body
+    // behind.
     let methods = compiled(SECOND_GENERATION).program.methods;
     let kept = |name: &str| methods.iter().any(|m| format!("{}.{}", m.object, m.name) == name);
     assert!(!kept("Ingress.both.overflow") && !kept("Ingress.least.apply") && !kept("Ghost.note.apply"));
@@ -193,7 +194,8 @@ fn bf_rt_has_a_table_for_every_object_with_ids_and_names_of_its_own() {
     }
 }
 
-/// The control plane may change a hash that is taken in one place, of plain fields: what it says of them holds there.
+/// The control plane may change a hash that is taken in one place, of plain fields: its configuration of them holds
+/// there.
 #[test]
 fn a_hash_of_other_data_elsewhere_is_not_changed() {
     const KINDS: &str = include_str!("../../switchd/tests/bfruntime/kinds.p4");

@@ -1,4 +1,4 @@
-//! What expressions and statements read and write, bit by bit.
+//! Bits that expressions and statements read and write.
 
 use super::view::View;
 use crate::ir::{Expr, HeaderId, HeaderRef, LValue, VarId};
@@ -23,7 +23,7 @@ impl Bits {
     }
 }
 
-/// Copies that are known where an expression stands: what a variable holds is what these bits hold.
+/// Copies known at an expression's place: the variable has the same value as these bits.
 pub(super) type Copies = BTreeMap<VarId, Vec<Bits>>;
 
 /// All bits of a variable.
@@ -32,7 +32,7 @@ pub(super) fn whole(program: &View<'_>, var: VarId) -> Bits {
     Bits { var: program.same(var), lo: 0, hi: width.saturating_sub(1) }
 }
 
-/// The headers that a reference may mean.
+/// Headers that a reference may select.
 fn headers(program: &View<'_>, header: &HeaderRef) -> Vec<HeaderId> {
     match header {
         HeaderRef::Fixed(header) => vec![*header],
@@ -42,7 +42,7 @@ fn headers(program: &View<'_>, header: &HeaderRef) -> Vec<HeaderId> {
     }
 }
 
-/// What finding the header reads.
+/// Bits read to find the header.
 fn find(program: &View<'_>, header: &HeaderRef, copies: &Copies, out: &mut Vec<Bits>) {
     match header {
         HeaderRef::Fixed(_) => {}
@@ -73,7 +73,7 @@ fn field_bits(program: &View<'_>, header: &HeaderRef, field: u32, out: &mut Vec<
     out.extend(headers(program, header).into_iter().map(|header| whole(program, var(header))));
 }
 
-/// What an expression reads.
+/// Bits that an expression reads.
 pub(super) fn read(program: &View<'_>, expr: &Expr, copies: &Copies, out: &mut Vec<Bits>) {
     match expr {
         Expr::Var(var) => match copies.get(&program.same(*var)) {
@@ -104,7 +104,7 @@ pub(super) fn read(program: &View<'_>, expr: &Expr, copies: &Copies, out: &mut V
     }
 }
 
-/// What some bits of an expression read.
+/// Bits that some bits of an expression read.
 fn part(program: &View<'_>, expr: &Expr, lo: u32, hi: u32, copies: &Copies, out: &mut Vec<Bits>) {
     let from = out.len();
     read(program, expr, copies, out);
@@ -116,7 +116,7 @@ fn part(program: &View<'_>, expr: &Expr, lo: u32, hi: u32, copies: &Copies, out:
     }
 }
 
-/// What a store writes, and what finding its place reads.
+/// Bits that a store writes, and bits read to find its place.
 pub(super) fn write(
     program: &View<'_>,
     target: &LValue,

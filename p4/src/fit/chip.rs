@@ -1,12 +1,12 @@
-//! What the chips have. The numbers are public: p4lang/p4c, `backends/tofino/bf-p4c/specs` and `bf-asm`, unless a
-//! line says otherwise.
+//! Resources of the chips. The numbers are public: p4lang/p4c, `backends/tofino/bf-p4c/specs` and `bf-asm`,
+//! unless a line says otherwise.
 
 use std::fmt;
 
 /// Limits of one generation of the chip. Counts of a stage are shared by ingress and egress.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chip {
-    /// Its name, as compilers know it.
+    /// Its name for compilers.
     pub name: &'static str,
     /// Match-action stages.
     pub stages: usize,

@@ -2,7 +2,7 @@
 
 use crate::ir::{BinOp, Expr, UnOp};
 
-/// Arithmetic operations on the longest way through an expression.
+/// Arithmetic operations on the longest path through an expression.
 pub(super) fn steps(expr: &Expr) -> u32 {
     match expr {
         Expr::Binary { op, left, right, .. } => {

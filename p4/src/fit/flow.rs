@@ -1,4 +1,4 @@
-//! What flows through a control: which operations matter, and which tables depend on which.
+//! Data flow through a control: which operations matter, and which tables depend on which.
 
 use super::access::{self, Bits, Copies};
 use super::ops::Op;
@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why a table comes after another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// Its key reads what the other one writes.
+    /// Its key reads bits that the other one writes.
     Match,
-    /// Its action reads or writes what the other one writes.
+    /// Its action reads or writes bits that the other one writes.
     Action,
-    /// It writes what the other one reads: a later place in the same stage will do.
+    /// It writes bits that the other one reads: a later place in the same stage will do.
     Anti,
     /// The other one decides whether it runs: a later place in the same stage will do.
     Control,
@@ -50,7 +50,7 @@ pub(super) struct Edge {
     pub var: Option<VarId>,
 }
 
-/// Variables that a half's deparser and what follows the half read.
+/// Variables that a half's deparser and the blocks behind the half read.
 pub(super) fn outputs(program: &View<'_>, stmts: &[Stmt]) -> BTreeSet<VarId> {
     let mut out = intrinsics(program);
     let mut bits = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn intrinsics(program: &View<'_>) -> BTreeSet<VarId> {
     shared.iter().enumerate().filter_map(of).collect()
 }
 
-/// All that statements read.
+/// Bits that statements read.
 fn read_by(program: &View<'_>, stmts: &[Stmt], out: &mut Vec<Bits>) {
     let none = Copies::new();
     for stmt in stmts {
@@ -163,7 +163,7 @@ fn zeros(nodes: &mut [LogicalTable], steps: &[Step], written: &mut BTreeSet<VarI
     }
 }
 
-/// Goes backwards through a list, with what is read behind it.
+/// Walks a list backwards, with the bits that are read behind it.
 fn unread(nodes: &mut [LogicalTable], steps: &mut Vec<Step>, live: &mut BTreeSet<VarId>, keep: &mut [bool]) {
     for step in steps.iter_mut().rev() {
         if let Step::Fork(_, arms) = step {
@@ -198,7 +198,7 @@ fn unread(nodes: &mut [LogicalTable], steps: &mut Vec<Step>, live: &mut BTreeSet
     steps.retain(|step| keep[step.node()]);
 }
 
-/// Who has touched a variable last, on any way.
+/// Nodes that touched a variable last, on any path.
 #[derive(Clone, Debug, Default)]
 struct Touched {
     writers: Vec<(usize, Bits)>,
@@ -286,7 +286,7 @@ fn visit(
             readers.push((number, *bits));
         }
     }
-    // What all actions overwrite is gone; what some do may be either's.
+    // Bits that all actions overwrite are gone; bits that only some overwrite may be either's.
     let mut count: BTreeMap<Bits, usize> = BTreeMap::new();
     for ops in &node.actions {
         let written: BTreeSet<Bits> = ops.iter().flat_map(|op| op.writes.iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! What a logical table takes of a stage.
+//! Resources of a stage that a logical table takes.
 
 use super::access::Bits;
 use super::chip;
@@ -27,14 +27,14 @@ pub struct Need {
     pub hash_units: u32,
     /// Bits of hashes.
     pub hash_bits: u32,
-    /// Bytes of exact keys, and of what is hashed.
+    /// Bytes of exact keys and of hash inputs.
     pub exact_bytes: u32,
     /// Bytes of ternary keys.
     pub ternary_bytes: u32,
 }
 
 impl Need {
-    /// All that a stage has.
+    /// All resources of a stage.
     pub const STAGE: Need = Need {
         tables: chip::TABLES,
         gateways: chip::TABLES,
@@ -102,7 +102,7 @@ fn blocks(amount: u64, each: u64) -> u32 {
     u32::try_from(amount.div_ceil(each.max(1))).unwrap_or(u32::MAX / 16)
 }
 
-/// What a node takes with this many entries, apart from objects that it may share.
+/// Resources that a node takes with this many entries, apart from objects that it may share.
 pub(super) fn need(program: &Program, node: &LogicalTable, entries: u64) -> Need {
     let mut need = Need::default();
     match node.kind {
@@ -213,7 +213,8 @@ fn table(program: &Program, node: &LogicalTable, table: &Table, entries: u64, ne
     }
 }
 
-/// What a register, counter, meter or profile takes; `entries` for one that belongs to a table's entries.
+/// Resources that a register, counter, meter or profile takes; `entries` for one that belongs to a
+/// table's entries.
 pub(super) fn object(program: &Program, instance: InstanceId, entries: Option<u64>) -> Need {
     let mut need = Need::default();
     let bits_of = |elements: u64, bits: u64| blocks(elements * bits, chip::ROWS * chip::WORD_BITS) + 1;

@@ -1,5 +1,5 @@
-//! Whether a program fits into a chip: an estimate of its stages and what they hold, and refusals of what the chip
-//! surely can't do.
+//! Whether a program fits into a chip: an estimate of its stages and their content, and refusals of constructs that
+//! the chip surely can't run.
 //!
 //! ```text
 //!  controls ─ tree (logical tables) ─ flow (what depends on what) ─ place (stages) ─→ report
@@ -48,7 +48,7 @@ pub fn chip_of(program: &Program) -> Option<&'static Chip> {
     Some(if queue == Some(Ty::Bit(7)) { &chip::SECOND } else { &chip::FIRST })
 }
 
-/// Estimates what a program takes of a chip.
+/// Estimates the resources of a chip that a program takes.
 pub fn check(compiled: &Compiled, chip: &'static Chip) -> Report {
     let program = &View::of(&compiled.program);
     let mut reader = Reader::new(program, compiled.warnings.sources());
@@ -93,7 +93,7 @@ pub fn check(compiled: &Compiled, chip: &'static Chip) -> Report {
     }
 }
 
-/// The tables of a half and what depends on what.
+/// The tables of a half and their dependencies.
 fn thread(reader: &mut Reader<'_>, pipeline: u32, half: Half) -> (Tree, Vec<Edge>) {
     let program = reader.program;
     let stmts =

@@ -1,4 +1,4 @@
-//! Statements as operations: what each reads and writes, and which of the chip's units it takes.
+//! Statements as operations: the bits that each reads and writes, and the chip's units that it takes.
 
 use super::access::{self, Bits, Copies};
 use super::expr::{each, is_extreme, steps};
@@ -10,12 +10,12 @@ use crate::ir::{BinOp, Expr, ExternCall, InstanceId, InstanceKind, LValue, Stmt,
 use crate::source::SourceMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one stage does with one instruction, or one of its units.
+/// Work of one instruction of a stage, or of one of its units.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Op {
     /// Operands of the instruction.
     pub reads: Vec<Bits>,
-    /// What goes through the crossbar: what is hashed, indices, operands of stateful ALUs.
+    /// Bits that pass the crossbar: hash inputs, indices, operands of stateful ALUs.
     pub matched: Vec<Bits>,
     pub writes: Vec<Bits>,
     /// Whether it does more than write.
@@ -29,7 +29,7 @@ pub(super) struct Op {
     /// Whether it only stores zero.
     pub is_zero: bool,
     pub span: Span,
-    /// What its value comes from.
+    /// Source of its value.
     source: Source,
 }
 
@@ -49,7 +49,7 @@ impl Op {
     }
 }
 
-/// Lowers statements to operations and notes what the chip can't do.
+/// Lowers statements to operations and notes those that the chip lacks.
 pub(super) struct Reader<'p> {
     pub program: &'p View<'p>,
     pub sources: &'p SourceMap,
@@ -162,7 +162,7 @@ impl<'p> Reader<'p> {
         op.steps = steps(value);
     }
 
-    /// Refuses what no action does.
+    /// Refuses arithmetic that no action computes.
     fn arithmetic(&mut self, expr: &Expr, span: Span) {
         each(expr, &mut |part| {
             let Expr::Binary { op, left, right, .. } = part else { return };
@@ -182,7 +182,7 @@ impl<'p> Reader<'p> {
         });
     }
 
-    /// An access of a register with all that its stateful ALU does.
+    /// An access of a register with all work of its stateful ALU.
     fn stateful(&mut self, stmts: &[Stmt], copies: &Copies) -> Op {
         let mut op = Op { effect: true, source: Source::Unit, ..Op::default() };
         let Some(access) = stateful::Access::of(self.program, stmts) else { return op };
@@ -220,13 +220,13 @@ impl<'p> Reader<'p> {
         op.source == Source::Unit
     }
 
-    /// Whether an operation only computes what the compiler made up.
+    /// Whether an operation only computes variables that the compiler made up.
     fn is_made_up(&self, op: &Op) -> bool {
         !op.effect && op.writes.iter().all(|bits| self.is_temporary(bits.var))
     }
 
-    /// Splits statements that stand in a control into what compilers make one action each: a statement begins a new
-    /// one if it depends on the action so far, unless on a hash, or if both take a unit.
+    /// Splits a control's own statements into groups that compilers turn into one action each: a statement begins a
+    /// new one if it depends on the action so far, unless on a hash, or if both take a unit.
     pub fn groups(&self, ops: Vec<Op>) -> Vec<Vec<Op>> {
         let mut groups: Vec<Vec<Op>> = Vec::new();
         let mut group: Vec<Op> = Vec::new();
@@ -239,7 +239,7 @@ impl<'p> Reader<'p> {
                 .any(|bits| written.iter().any(|other| other.overlaps(*bits)));
             let both = Reader::takes_unit(&op) && group.iter().any(Reader::takes_unit);
             if (depends || both) && !group.is_empty() {
-                // What was made up for this statement alone, such as its index, belongs to it.
+                // Variables made up for this statement alone, such as its index, belong to it.
                 let own = group.iter().rposition(|op| !self.is_made_up(op)).map_or(0, |last| last + 1);
                 let next = group.split_off(own);
                 groups.push(std::mem::replace(&mut group, next));
@@ -261,7 +261,8 @@ impl<'p> Reader<'p> {
         groups
     }
 
-    /// The operations of one action, all at once: what one writes and another reads is computed from what both read.
+    /// The operations of one action, which run in parallel: a value that one writes and another reads is computed
+    /// from the inputs of both.
     pub fn at_once(&mut self, mut ops: Vec<Op>) -> Vec<Op> {
         let mut known: BTreeMap<VarId, Op> = BTreeMap::new();
         for op in &mut ops {
@@ -304,7 +305,7 @@ impl<'p> Reader<'p> {
         ops
     }
 
-    /// Refuses conditions in actions that read more than what the entry gives.
+    /// Refuses conditions in actions that read more than the entry's arguments.
     pub fn conditions(&mut self, stmts: &[Stmt], results: &mut BTreeSet<VarId>) {
         let mut at = 0;
         while let Some(stmt) = stmts.get(at) {
@@ -324,7 +325,7 @@ impl<'p> Reader<'p> {
                     self.conditions(otherwise, results);
                 }
                 Stmt::Assign { target, value, span } => {
-                    // A copy of what the entry gives is as good, as in an action that another one calls.
+                    // A copy of an argument is as good, as in an action that another one calls.
                     let mut reads = Vec::new();
                     access::read(self.program, value, &Copies::new(), &mut reads);
                     if let LValue::Var(var) = target

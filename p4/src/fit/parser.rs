@@ -1,4 +1,4 @@
-//! What parsers read.
+//! Bits that parsers read.
 
 use super::access::{self, Copies};
 use super::rules::{Findings, Rule};
@@ -7,12 +7,12 @@ use crate::ir::{Expr, HeaderRef, Next, NextState, Parser, Program, StateId, Stmt
 use num_traits::ToPrimitive;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bits that a parser takes from a packet, on its shortest and its longest way to the end.
+/// Bits that a parser takes from a packet, on its shortest and its longest path to the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// Bits passed on the shortest way.
+    /// Bits passed on the shortest path.
     pub shortest: u64,
-    /// Bits of headers extracted on the longest way; loops count once.
+    /// Bits of headers extracted on the longest path; loops count once.
     pub longest: u64,
 }
 
@@ -22,7 +22,7 @@ pub(super) fn extent(program: &Program, parser: &Parser) -> Extent {
     from(program, parser, StateId(0), &mut known).unwrap_or_default()
 }
 
-/// What comes from a state on; `None` if no way ends.
+/// Bits from a state to the end; `None` if no path ends.
 fn from(
     program: &Program,
     parser: &Parser,
@@ -32,7 +32,7 @@ fn from(
     if let Some(found) = known.get(&id) {
         return *found;
     }
-    // A loop goes on until its stack is full.
+    // A loop continues until its stack is full.
     known.insert(id, None);
     let state = parser.states.get(id.0 as usize)?;
     let own = own(program, &state.stmts);
@@ -66,8 +66,8 @@ fn targets(next: &Next) -> Vec<NextState> {
     }
 }
 
-/// Refuses states that several others lead to, and that note what one of these has read: the chip goes back in a packet as far
-/// as its buffer reaches, but by the same way for all.
+/// Refuses states that several others lead to, and that note a value that one of these has read: the chip goes back in
+/// a packet as far as its buffer reaches, but by the same distance for all.
 pub(super) fn looks_back(program: &View<'_>, parser: &Parser, findings: &mut Findings) {
     let extracted: Vec<BTreeSet<VarId>> =
         parser.states.iter().map(|state| extracted(program, &state.stmts)).collect();
@@ -97,7 +97,7 @@ pub(super) fn looks_back(program: &View<'_>, parser: &Parser, findings: &mut Fin
     }
 }
 
-/// What statements of a state extract.
+/// Headers that statements of a state extract.
 fn extracted(program: &View<'_>, stmts: &[Stmt]) -> BTreeSet<VarId> {
     let mut bits = Vec::new();
     for stmt in stmts {

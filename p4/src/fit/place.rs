@@ -11,7 +11,7 @@ use super::tree::{Kind, LogicalTable, Step, Tree};
 use crate::ir::{InstanceId, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More stages than any chip has: what is not placed by then never will be.
+/// More stages than any chip has: a node that is not placed by then never will be.
 const MOST_STAGES: usize = 100;
 /// Times that tables which share something are moved to one stage.
 const ROUNDS: usize = 40;
@@ -27,9 +27,9 @@ pub(super) struct Thread<'t> {
 pub(super) struct Placement {
     /// First and last stage of each node, by thread.
     pub stages: Vec<Vec<Option<(usize, usize)>>>,
-    /// What each stage is used for.
+    /// Resources used in each stage.
     pub used: Vec<Need>,
-    /// Nodes that no stage has room for, by thread, and of what there is too little.
+    /// Nodes that no stage has room for, by thread, and the scarce resource.
     pub misfits: Vec<(usize, usize, &'static str)>,
 }
 
@@ -115,12 +115,12 @@ fn items<'t>(program: &Program, threads: &[Thread<'t>]) -> (Vec<Item<'t>>, Vec<G
             .collect();
         for (from, to, reason) in &edges {
             items[*to].before.push((*from, reason.distance()));
-            // What is within a branch may wait for a table that stands before the branch: so does the branch.
+            // A node within a branch may wait for a table before the branch: then the branch waits, too.
             if let Some((first, second)) = beside(&items, &groups, *from, *to) {
                 items[second].before.push((first, 0));
             }
         }
-        // Numbers follow the program, so all that depends on a node has a larger one.
+        // Numbers follow the program, so all dependants of a node have larger ones.
         edges.sort_by_key(|(from, ..)| std::cmp::Reverse(items[*from].number));
         for (from, to, reason) in edges {
             items[from].chain = items[from].chain.max(items[to].chain + reason.distance());
@@ -304,7 +304,7 @@ impl<'r, 't> Run<'r, 't> {
         entered && free && self.least[item] <= stage && it.before.iter().all(after)
     }
 
-    /// What an item takes with this many entries.
+    /// Resources that an item takes with this many entries.
     fn need(&self, item: usize, entries: u64) -> Need {
         let it = &self.items[item];
         if let Kind::Table(id) = it.node.kind

@@ -10,14 +10,14 @@ use crate::ast::Span;
 use crate::ir::{Block, InstanceId, Stmt, TableId, Task, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a packet has passed.
+/// Registers and tables that a packet has passed.
 #[derive(Clone, Debug, Default)]
 struct Passed {
     registers: BTreeMap<InstanceId, Span>,
     tables: BTreeMap<TableId, Span>,
 }
 
-/// Refuses a second access of a register, and a second apply of a table, on one way through a control.
+/// Refuses a second access of a register, and a second apply of a table, on one path through a control.
 pub(super) fn once(reader: &mut Reader<'_>, tree: &Tree) {
     pass(reader, tree, &tree.steps, &mut Passed::default());
 }
@@ -67,7 +67,7 @@ pub(super) fn one_place(
     for op in tree.nodes.iter().flat_map(|node| node.ops()) {
         let Some(object) = op.object else { continue };
         let (first, span) = *places.entry(object).or_insert((place, op.span));
-        // Pipelines have their own of what they share by name.
+        // Each pipeline has its own instance of a shared name.
         if first.0 == place.0 && first.1 != place.1 {
             let name = &program.instances[object.0 as usize].named.name;
             let why = format!("`{name}` is in ingress and in egress: it is in the stages of one of them");
@@ -76,7 +76,7 @@ pub(super) fn one_place(
     }
 }
 
-/// Refuses what no stateful ALU does, in a pipeline's controls and in all actions.
+/// Refuses register accesses that no stateful ALU supports, in a pipeline's controls and in all actions.
 pub(super) fn stateful(program: &View<'_>, chip: &Chip, findings: &mut Findings) {
     let params: BTreeSet<VarId> =
         program.actions.iter().flat_map(|action| action.params.iter().map(|param| param.var)).collect();

@@ -1,4 +1,4 @@
-//! What the check found, for people and machines.
+//! Findings of the check, for people and machines.
 
 use super::chip::{self, Chip};
 use super::flow::Edge;
@@ -21,7 +21,7 @@ pub struct Report {
     pub chip: &'static Chip,
     /// Each pipeline.
     pub pipelines: Vec<Pipeline>,
-    /// What the chip can't do, in source order.
+    /// Constructs that the chip can't run, in source order.
     pub refusals: Vec<Refusal>,
     pub(super) sources: Arc<SourceMap>,
 }
@@ -46,7 +46,7 @@ pub struct Pipeline {
 /// A stage.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// What it is used for.
+    /// Used resources.
     pub used: Need,
     /// Logical tables in it.
     pub tables: Vec<Table>,
@@ -55,7 +55,7 @@ pub struct Stage {
 /// A logical table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// A table's name; for other logical tables, what they are.
+    /// A table's name; for other logical tables, their kind.
     pub name: String,
     /// Whether it is in ingress.
     pub ingress: bool,
@@ -136,7 +136,7 @@ fn chain(program: &Program, threads: &[Thread<'_>], placement: &Placement) -> Ve
 }
 
 impl Pipeline {
-    /// What all stages take together.
+    /// Resources used in all stages together.
     pub fn used(&self) -> Need {
         self.stages.iter().fold(Need::default(), |sum, stage| sum.and(stage.used))
     }

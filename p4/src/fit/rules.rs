@@ -1,4 +1,4 @@
-//! Rules that no program for the chip may break, and what was found to break them.
+//! Rules that no program for the chip may break, and the violations found.
 
 use crate::ast::Span;
 use crate::diag::Diagnostic;
@@ -35,7 +35,7 @@ pub enum Rule {
     OneApply,
     /// Bytes that a parser may read.
     ParseDepth,
-    /// What a parser's state notes of what earlier ones have read.
+    /// A parser's state notes values that earlier states have read.
     ParseBack,
     /// Bits of headers and metadata.
     PacketBits,
@@ -88,7 +88,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds a refusal, unless one of this rule stands at this place.
+    /// Adds a refusal, unless this place has one of this rule.
     pub fn refuse(&mut self, rule: Rule, span: Span, why: impl Into<String>) {
         if self.seen.insert((rule, span.lo, span.hi)) {
             let diagnostic = Diagnostic::error(span, format!("{}: {}", rule.name(), why.into()));

@@ -1,7 +1,8 @@
-//! Accesses of registers: what a stateful ALU takes, computes and gives.
+//! Accesses of registers: inputs, computation and results of a stateful ALU.
 //!
 //! The front end puts the body that acts on an element between a read and a write of the element, or between reads and writes of
-//! a word of elements. What searches an element or a word has variables of its own, `$search…`: the chip has a unit for that.
+//! a word of elements. A search of an element or a word has variables of its own, `$search…`: the chip has a unit for
+//! that.
 
 use super::access::{self, Bits, Copies};
 use super::chip::{self, Chip};
@@ -51,7 +52,7 @@ pub(super) fn extent(stmts: &[Stmt]) -> usize {
     stmts.iter().position(is_write).map_or(1, |last| last + 1)
 }
 
-/// Whether a variable holds what a search has found so far.
+/// Whether a variable holds a search's result so far.
 fn is_search(program: &View<'_>, var: VarId) -> bool {
     program.vars[var.0 as usize].name.contains("$search")
 }
@@ -61,7 +62,7 @@ pub(super) struct Access<'s> {
     pub instance: InstanceId,
     /// Where the program accesses it.
     pub span: Span,
-    /// What the access leaves in variables.
+    /// Variables' bits that the access writes.
     pub written: Vec<Bits>,
     /// The variables that hold the element.
     cell: BTreeSet<VarId>,
@@ -100,7 +101,7 @@ impl<'s> Access<'s> {
         Some(found)
     }
 
-    /// What the access takes from the packet: the index, and operands.
+    /// Bits that the access takes from the packet: the index, and operands.
     pub fn inputs(&self, program: &View<'_>, copies: &Copies, out: &mut Vec<Bits>) {
         let mut all = Vec::new();
         if let Some(Stmt::Extern { call, .. }) = self.stmts.first() {
@@ -126,7 +127,7 @@ impl<'s> Access<'s> {
         self.written.iter().any(|bits| bits.var == var)
     }
 
-    /// Refuses what no stateful ALU of the chip does.
+    /// Refuses accesses that no stateful ALU of the chip supports.
     pub fn check(&self, program: &View<'_>, chip: &Chip, params: &BTreeSet<VarId>, findings: &mut Findings) {
         let ty = match &program.instances[self.instance.0 as usize].kind {
             InstanceKind::Register { ty, .. } | InstanceKind::DirectRegister { ty, .. } => *ty,
@@ -213,11 +214,11 @@ impl<'s> Access<'s> {
         vars.filter(|var| !self.is_own(*var) && !params.contains(var)).collect()
     }
 
-    /// Where the body stands, to tell bodies apart; `None` if it is the compiler's.
+    /// Place of the body, to tell bodies apart; `None` if it is the compiler's.
     pub fn body(&self) -> Option<Span> {
         let mut first = None;
         assignments(self.stmts, &mut |_, _, span| {
-            // What stands where the access does is its own, and each access has another.
+            // A body at the access's place is its own, and each access has another.
             let apart = span.hi <= self.span.lo || self.span.hi <= span.lo;
             if apart && span != Span::default() && first.is_none() {
                 first = Some(span);
@@ -227,7 +228,7 @@ impl<'s> Access<'s> {
     }
 }
 
-/// A comparison in one form, whichever way round it is written.
+/// A comparison in one form, in either order of its operands.
 fn canonical(op: BinOp, left: &Expr, right: &Expr) -> String {
     let (left, right) = (format!("{left:?}"), format!("{right:?}"));
     match op {
@@ -314,7 +315,7 @@ fn listed(program: &View<'_>, vars: &BTreeSet<VarId>) -> String {
     format!("{} values of the packet ({})", names.len(), names.join(", "))
 }
 
-/// Bodies that act on each register, to count them and what they take: the stateful ALU has its inputs for all of them.
+/// Bodies that act on each register, to count them and their inputs: the stateful ALU has its inputs for all of them.
 #[derive(Default)]
 pub(super) struct Bodies {
     of: BTreeMap<InstanceId, BTreeSet<(u32, u32)>>,

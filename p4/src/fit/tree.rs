@@ -1,5 +1,5 @@
-//! A control as logical tables: match tables, actions that stand in the control, and gateways, with what follows
-//! upon which result.
+//! A control as logical tables: match tables, actions of the control's own statements, and gateways, with the
+//! successor of each result.
 
 use super::access::{self, Bits, Copies};
 use super::expr::each;
@@ -20,9 +20,9 @@ pub(super) struct LogicalTable {
     pub name: String,
     pub span: Span,
     pub kind: Kind,
-    /// Its key, or what its condition reads.
+    /// Bits of its key or condition.
     pub key: Vec<Bits>,
-    /// What its actions do; statements in a control are one action.
+    /// Operations of its actions; statements in a control are one action.
     pub actions: Vec<Vec<Op>>,
     /// Variables that get its result.
     pub results: Vec<VarId>,
@@ -33,7 +33,7 @@ pub(super) struct LogicalTable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     Table(TableId),
-    /// What finds the part of memory in which a table's entries are searched.
+    /// Finds the part of memory in which a table's entries are searched.
     Search(TableId),
     /// Statements in a control, or an action that it calls.
     #[default]
@@ -47,7 +47,7 @@ impl LogicalTable {
     }
 }
 
-/// What a control does, in order.
+/// A step of a control, in order.
 #[derive(Debug)]
 pub(super) enum Step {
     /// The node with this number.
@@ -131,7 +131,7 @@ impl<'r, 'p> Builder<'r, 'p> {
             match stmt {
                 Stmt::If { cond, then, otherwise, span } => {
                     self.loose(&mut loose, copies, &mut steps);
-                    // What follows upon a side that leaves belongs to the other one.
+                    // Statements behind a side that leaves belong to the other one.
                     let rest = &stmts[at..];
                     let (mut yes, mut no): (Vec<&Stmt>, Vec<&Stmt>) =
                         (then.iter().collect(), otherwise.iter().collect());
@@ -237,7 +237,7 @@ impl<'r, 'p> Builder<'r, 'p> {
         steps
     }
 
-    /// Statements that stand in the control become actions.
+    /// Makes actions of the control's own statements.
     fn loose(&mut self, loose: &mut Vec<Stmt>, copies: &mut Copies, steps: &mut Vec<Step>) {
         if loose.is_empty() {
             return;
@@ -286,7 +286,7 @@ impl<'r, 'p> Builder<'r, 'p> {
         }
     }
 
-    /// Whether a variable is no result of a unit, which is there for one action only.
+    /// Whether a variable is no result of a unit, which exists for one action only.
     fn stays(&self, var: VarId, copies: &Copies) -> bool {
         copies.contains_key(&self.reader.program.same(var)) || !self.reader.is_temporary(var)
     }
@@ -338,7 +338,7 @@ impl<'r, 'p> Builder<'r, 'p> {
         self.nodes[node].results.contains(&var).then_some(node)
     }
 
-    /// What a condition reads; refuses what no gateway computes.
+    /// Bits that a condition reads; refuses those that no gateway computes.
     fn gateway(&mut self, cond: &Expr, span: Span, copies: &Copies) -> Vec<Bits> {
         let findings = &mut self.reader.findings;
         each(cond, &mut |part| {
@@ -360,7 +360,7 @@ impl<'r, 'p> Builder<'r, 'p> {
         key
     }
 
-    /// What something in the control acts on: objects, or else the program's own variables; and its line.
+    /// Subject of something in the control: objects, or else the program's own variables; and its line.
     fn subject(&self, objects: impl IntoIterator<Item = InstanceId>, bits: &[Bits], span: Span) -> String {
         let program = self.reader.program;
         let object = |id: InstanceId| program.instances[id.0 as usize].named.name.as_str();

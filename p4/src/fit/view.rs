@@ -1,4 +1,4 @@
-//! A program in which parameters of blocks are the arguments that they stand for.
+//! A program in which parameters of blocks are replaced by their arguments.
 //!
 //! Where two arguments overlap, the front end copies them in and out. Compilers see that most of it changes nothing.
 
@@ -46,7 +46,7 @@ impl<'p> View<'p> {
         View { program, same }
     }
 
-    /// The variable that stands for all that are one.
+    /// The variable that represents all of its aliases.
     pub fn same(&self, var: VarId) -> VarId {
         self.same.get(&var).copied().unwrap_or(var)
     }
@@ -78,7 +78,7 @@ fn collect(program: &Program, stmts: &[Stmt], out: &mut Vec<(VarId, VarId)>) {
     }
 }
 
-/// What a copy of a header copies, variable by variable; `None` if it finds a header at run time.
+/// Pairs of variables that a copy of a header copies; `None` if it finds a header at run time.
 pub(super) fn pairs(program: &Program, dst: &HeaderRef, src: &HeaderRef) -> Option<Vec<(VarId, VarId)>> {
     let (HeaderRef::Fixed(dst), HeaderRef::Fixed(src)) = (dst, src) else { return None };
     let [dst, src] = [dst, src].map(|header| &program.headers[header.0 as usize]);

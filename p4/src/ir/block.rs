@@ -11,7 +11,7 @@ pub enum Half {
     Egress,
 }
 
-/// What a block is for.
+/// Purpose of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Task {
     /// Follows the queues' lengths beside the packets. Optional.
@@ -62,7 +62,7 @@ pub struct Block {
     pub body: Body,
 }
 
-/// What a block does.
+/// Code of a block.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// The states of a block with [`Task::Parse`].
@@ -110,21 +110,21 @@ impl Block {
 pub struct IntrinsicVar {
     /// Number of its pipeline, from 0.
     pub pipeline: u32,
-    /// What the field stands for.
+    /// Meaning of the field.
     pub role: Intrinsic,
     /// The variable that holds it.
     pub var: VarId,
 }
 
-/// What a field of intrinsic metadata stands for, whatever the architecture calls it. Depths are in frames;
-/// times are in the switch's time unit.
+/// Meaning of a field of intrinsic metadata, independent of its name in an architecture. Depths are in
+/// frames; times are in the switch's time unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Intrinsic {
     /// Port on which the packet arrived.
     IngressPort,
     /// Port to which ingress sends the packet.
     Destination,
-    /// Port in whose queue the packet waited.
+    /// Port whose queue held the packet.
     EgressPort,
     /// How the packet got here: newly received, a copy, or another pass. The values are the architecture's.
     Origin,
@@ -154,7 +154,7 @@ pub enum Intrinsic {
     Priority,
     /// Whether the packet leaves without egress.
     BypassEgress,
-    /// What ingress drops: bit 0 the packet, bit 1 the copy for the controller, bit 2 clones.
+    /// Drops of ingress: bit 0 the packet, bit 1 the copy for the controller, bit 2 clones.
     DropControl,
     /// Another multicast group to which ingress sends the packet; 0 is none.
     SecondGroup,
@@ -164,7 +164,7 @@ pub enum Intrinsic {
     ParserTime,
     /// Error with which the parser of egress ended.
     EgressParserError,
-    /// What egress drops, like [`Intrinsic::DropControl`].
+    /// Drops of egress, like [`Intrinsic::DropControl`].
     EgressDropControl,
     /// Copies of a multicast group with this replication id may be pruned.
     CopyId,

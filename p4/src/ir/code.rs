@@ -1,4 +1,4 @@
-//! What a block does: expressions, statements, calls of externs, parser states.
+//! Code of blocks: expressions, statements, calls of externs, parser states.
 
 use super::*;
 use crate::ast::Span;
@@ -286,7 +286,7 @@ pub enum Stmt {
     Emit(HeaderRef),
     /// A call of an extern.
     Extern {
-        /// What is called.
+        /// The called extern.
         call: ExternCall,
         /// Source location of the statement.
         span: Span,
@@ -321,7 +321,7 @@ pub struct Crc {
     pub reflected: bool,
     /// Where the shift register starts.
     pub initial: u64,
-    /// What the result is combined with by exclusive or.
+    /// Combined with the result by exclusive or.
     pub final_xor: u64,
 }
 
@@ -408,7 +408,7 @@ pub enum ExternCall {
         digest: u32,
         data: Vec<(Expr, Ty)>,
     },
-    /// Drops the packet, in the way of the architecture.
+    /// Drops the packet, as the architecture defines it.
     Drop,
     /// Clones the packet as it came in, or as egress left it (`egress`).
     Clone {
@@ -490,7 +490,7 @@ pub struct State {
     pub name: String,
     /// Statements of the state.
     pub stmts: Vec<Stmt>,
-    /// Where the parser goes next.
+    /// The parser's next state.
     pub next: Next,
 }
 
@@ -499,7 +499,7 @@ pub struct State {
 pub enum Next {
     /// Ends parsing successfully.
     Accept,
-    /// Ends parsing with an error. What follows is up to the architecture.
+    /// Ends parsing with an error. The architecture defines the consequence.
     Reject,
     /// Continues in a fixed state.
     Goto(StateId),

@@ -24,7 +24,7 @@ impl Curve {
     /// Entries of a table.
     pub const ENTRIES: usize = 16;
 
-    /// Its value for a number of at most 32 bits; what exceeds 64 bits is lost.
+    /// Its value for a number of at most 32 bits; bits beyond 64 are lost.
     pub fn at(&self, x: u64) -> u64 {
         let (mut e, mut index) = match x.checked_ilog2() {
             Some(e) => (e, (u128::from(x) << 3 >> e) as usize),

@@ -116,7 +116,7 @@ pub struct Program {
     pub enums: Vec<(String, Vec<String>)>,
     /// Structs and headers that digests contain.
     pub data_structs: Vec<DataStruct>,
-    /// Rules for what controllers write.
+    /// Rules for controllers' writes.
     pub rules: Rules,
     /// Fields of intrinsic metadata.
     pub intrinsics: Vec<IntrinsicVar>,

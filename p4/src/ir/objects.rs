@@ -1,4 +1,4 @@
-//! What the control plane sees: tables, actions, extern objects, value sets, digests and their types.
+//! Objects that the control plane sees: tables, actions, extern objects, value sets, digests and their types.
 
 use super::*;
 use crate::ast::{AnnotationToken, Direction, Span};
@@ -49,10 +49,10 @@ pub enum AnnotationValue {
     Bool(bool),
 }
 
-/// What P4Info contains for every object.
+/// Fields of every object in P4Info.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Control-plane name: `MyIngress.table`, or what `@name` says.
+    /// Control-plane name: `MyIngress.table`, or the argument of `@name`.
     pub name: String,
     /// `@id`, if given: the low 24 bits or the whole id.
     pub id: Option<u32>,
@@ -102,7 +102,7 @@ pub struct Table {
 /// How a table's masked keys are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Storage {
-    /// As the target sees fit.
+    /// The target chooses.
     #[default]
     Any,
     /// In plain memory: part of the key says in which part of it.
@@ -187,7 +187,7 @@ pub struct ActionParam {
     pub type_name: Option<String>,
 }
 
-/// What counters and meters count.
+/// Unit of counters and meters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Unit {
@@ -239,7 +239,7 @@ pub enum InstanceKind {
         ty: Ty,
         /// Type of an element as the control plane sees it.
         data: DataTy,
-        /// What an element is when its entry is made.
+        /// Value of an element when its entry is made.
         initial: BigUint,
     },
     /// A register. An element that is a struct is stored as the concatenation of its fields, the first one
@@ -250,7 +250,7 @@ pub enum InstanceKind {
         ty: Ty,
         /// Type of an element as the control plane sees it.
         data: DataTy,
-        /// What each element is at first.
+        /// Initial value of each element.
         initial: BigUint,
         index_type: Option<String>,
     },
@@ -264,12 +264,12 @@ pub enum InstanceKind {
         table: Option<TableId>,
         drops: bool,
     },
-    /// A hash that is computed in one place, on fields with names, so that the control plane may say what it computes.
+    /// A hash that is computed in one place, on fields with names, so that the control plane may configure it.
     Hash {
         algorithm: HashAlgorithm,
         /// Bits of the result.
         width: u32,
-        /// What is hashed. Empty if more than one place computes it.
+        /// Hashed fields. Empty if more than one place computes it.
         fields: Vec<(String, Ty)>,
         /// Highest and lowest bit of the result that the place takes.
         taken: (u32, u32),
@@ -284,7 +284,7 @@ pub enum InstanceKind {
         algorithm: HashAlgorithm,
         output_width: u32,
         max_group_size: u64,
-        /// The profile whose members it selects from, where that is an object of its own.
+        /// The profile whose members it selects from, if that is an object of its own.
         profile: Option<InstanceId>,
         /// How many groups there may be; 0: as many as members.
         groups: u64,
@@ -388,17 +388,17 @@ pub struct NewType {
     pub name: String,
     /// Type in which it is stored.
     pub ty: Ty,
-    /// The type it stands for, seen through other `type`s.
+    /// The underlying type, seen through other `type`s.
     pub inner: DataTy,
     /// Annotations, in order.
     pub annotations: Vec<Annotation>,
     /// URI and width of `@p4runtime_translation`. A width of `None` means string.
     pub translation: Option<(String, Option<u32>)>,
-    /// `@p4runtime_translation_mappings`: what controllers call some of the numbers.
+    /// `@p4runtime_translation_mappings`: controllers' names of some of the numbers.
     pub mappings: Vec<(ControllerValue, BigUint)>,
 }
 
-/// What controllers call a value of a translated type.
+/// Controllers' name of a value of a translated type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ControllerValue {
     /// In a type that is translated to strings.

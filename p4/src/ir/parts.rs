@@ -1,8 +1,8 @@
-//! What calls of externs consist of.
+//! Parts of externs' calls.
 
 use super::{Expr, ExternCall, InstanceId, LValue};
 
-/// What a call has to do with.
+/// Roles of a call's parts.
 #[derive(Debug)]
 pub struct Parts<'c> {
     /// Values that it takes.

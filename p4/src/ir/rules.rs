@@ -1,4 +1,4 @@
-//! Rules for what controllers write, from annotations of tables, actions, keys and parameters.
+//! Rules for controllers' writes, from annotations of tables, actions, keys and parameters.
 
 use super::{ActionId, TableId};
 use num_bigint::BigInt;
@@ -6,9 +6,9 @@ use num_bigint::BigInt;
 /// The rules of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// `@entry_restriction`: what the entries of a table must fulfil.
+    /// `@entry_restriction`: condition for the entries of a table.
     pub entries: Vec<(TableId, Restriction)>,
-    /// `@action_restriction`: what the arguments of an action must fulfil.
+    /// `@action_restriction`: condition for the arguments of an action.
     pub actions: Vec<(ActionId, Restriction)>,
     /// `@refers_to` and `@referenced_by`: values that must exist elsewhere.
     pub references: Vec<Reference>,
@@ -26,7 +26,7 @@ pub struct Restriction {
 pub struct Clause {
     /// Its text, on one line and without comments.
     pub text: String,
-    /// What must hold.
+    /// Condition that must hold.
     pub test: Test,
 }
 
@@ -94,7 +94,7 @@ pub enum KeyPart {
 /// Values that must exist elsewhere, together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// What has the values.
+    /// Holder of the values.
     pub from: Referrer,
     /// Where they must exist.
     pub to: Referent,
@@ -102,7 +102,7 @@ pub struct Reference {
     pub fields: Vec<(usize, usize)>,
 }
 
-/// What refers to something.
+/// Referring key or parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Referrer {
     /// Keys of a table.
@@ -113,7 +113,7 @@ pub enum Referrer {
     Replicas,
 }
 
-/// What is referred to.
+/// Target of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Referent {
     /// Keys of a table.

@@ -80,7 +80,7 @@ impl Parser<'_> {
         AnnotationToken { text, is_string, span }
     }
 
-    /// `@pragma name tokens` up to the end of the line: the P4_14 way of writing an annotation.
+    /// `@pragma name tokens` up to the end of the line: P4_14's notation of an annotation.
     fn pragma(&mut self, start: Span) -> Parsed<Annotation> {
         let rest = self.text.get(start.lo as usize..).unwrap_or("");
         let line_end = start.lo as usize + rest.find('\n').unwrap_or(rest.len());

@@ -37,8 +37,8 @@ impl Parser<'_> {
         })
     }
 
-    /// An expression in brackets or a value, where `>` means greater-than even inside `bit<(...)>`. Reports `=` behind it, and
-    /// skips what follows that.
+    /// An expression in brackets or a value, where `>` means greater-than even inside `bit<(...)>`. Reports `=` behind
+    /// it, and skips the text behind that.
     pub(super) fn free_expr(&mut self) -> Parsed<Expr> {
         let expr = self.freely(Self::expr)?;
         let below = self.height;
@@ -201,7 +201,7 @@ impl Parser<'_> {
 
     fn cast_or_postfix(&mut self) -> Parsed<Expr> {
         let start = self.span();
-        // `(Unknown) x`: no expression continues like this, so the name was meant as a type.
+        // `(Unknown) x`: no expression continues like this, so the name must be a type's.
         let unknown_type = self.kind_ahead(1).is_name()
             && self.kind_ahead(2) == TokenKind::CloseParen
             && matches!(

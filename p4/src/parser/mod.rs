@@ -6,8 +6,8 @@
 //! the whole thing quadratic at worst.
 //!
 //! After an error the parser goes on at the next `;` or `}` of the list it is in, so that one run
-//! reports several errors. Both nesting and the height of the tree are limited: whoever walks the
-//! tree may recurse.
+//! reports several errors. Both nesting and the height of the tree are limited, so walkers of the tree may
+//! recurse.
 
 mod annotation;
 mod blocks;
@@ -40,7 +40,8 @@ pub const MAX_HEIGHT: u32 = 400;
 /// The parser gives up after this many errors.
 const MAX_ERRORS: usize = 100;
 
-/// Parses a program. The tree is complete if there are no errors; otherwise it holds what could be parsed.
+/// Parses a program. The tree is complete if there are no errors; otherwise it holds the parts that could be
+/// parsed.
 pub fn parse(sources: &SourceMap) -> (Program, Vec<Diagnostic>) {
     let text = sources.text();
     let (tokens, errors) = lexer::lex(text);
@@ -196,7 +197,7 @@ impl<'a> Parser<'a> {
         self.expected("a name")
     }
 
-    /// The current token as a name, whatever it is.
+    /// The current token as a name, of any kind.
     fn ident(&mut self) -> Ident {
         let span = self.bump();
         Ident { name: self.text_of(span).to_owned(), span }
@@ -402,7 +403,7 @@ impl<'a> Parser<'a> {
                     if self.kind() == TokenKind::Else {
                         continue;
                     }
-                    // `};` is a common way to end a block.
+                    // `};` is a common end of a block.
                     self.eat(TokenKind::Semicolon);
                 }
                 return;

@@ -89,7 +89,7 @@ impl Parser<'_> {
             // `E.member` is an expression.
             return self.kind_ahead(name_at + 1) != TokenKind::Dot || self.is_direct_apply(name_at + 1);
         }
-        // Two names in a row: the first one was meant as a type.
+        // Two names in a row: the first one must be a type's.
         self.kind().is_name() && self.kind_ahead(1).is_name()
     }
 

@@ -10,7 +10,7 @@ use crate::source::SourceMap;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// What surrounds an expression or statement in a test.
+/// Surroundings of an expression or statement in a test.
 const PRELUDE: &str = "struct S { bit<8> f; } typedef bit<8> T; typedef S G; enum E { A } \
     extern U f<U>(in U a, in U b); extern Box<B> { Box(B b); } control K() { apply { } } ";
 

@@ -155,8 +155,8 @@ impl Parser<'_> {
         Ok(params)
     }
 
-    /// Whether the token `ahead` begins something that can only be a type here, so far as the names
-    /// declared tell.
+    /// Whether the token `ahead` begins something that can only be a type here, given the names
+    /// declared so far.
     pub(super) fn is_type_at(&self, ahead: usize) -> bool {
         let token = self.token(ahead);
         match token.kind {

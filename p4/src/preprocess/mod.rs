@@ -159,8 +159,8 @@ impl Reader<'_> {
         self.text.as_bytes()[self.at..].starts_with(prefix.as_bytes())
     }
 
-    /// Length of a backslash with line end at the cursor, or 0. Blanks between the two, which no reader sees, count
-    /// as part of the line end.
+    /// Length of a backslash with line end at the cursor, or 0. Invisible blanks between the two count as part of
+    /// the line end.
     fn splice(&self) -> usize {
         let rest = &self.text.as_bytes()[self.at..];
         let Some((b'\\', rest)) = rest.split_first() else { return 0 };

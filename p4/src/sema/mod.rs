@@ -19,9 +19,9 @@ use crate::ir;
 use lower::arch;
 use types::Type;
 
-/// What there is to elaborate in a program without errors.
+/// Elaborated part of a program without errors.
 pub enum Analysed {
-    /// `main` is a package of an architecture that [`crate::arch`] knows.
+    /// `main` is a package of an architecture in [`crate::arch`].
     Program(Box<ir::Program>),
     /// There is no `main`, or it is this package of another architecture.
     Types(Option<ast::Ident>),
@@ -29,7 +29,7 @@ pub enum Analysed {
     Refused,
 }
 
-/// Checks a program whatever its architecture, and elaborates it if that is a known one. `name` is the program's name
+/// Checks a program of any architecture, and elaborates it if the architecture is known. `name` is the program's name
 /// for P4Info.
 pub fn analyse(program: &ast::Program, name: &str) -> (Analysed, Vec<Diagnostic>) {
     let failed = |list: &[Diagnostic]| list.iter().any(|d| d.severity == Severity::Error);

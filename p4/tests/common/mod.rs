@@ -5,7 +5,7 @@
 use p4rack_p4::ir::{Program, Role, Task};
 use p4rack_p4::{Compiled, Diagnostics, Options, Severity};
 
-/// Types and blocks of a small program; what is given goes into ingress: declarations and statements.
+/// Types and blocks of a small program; the given declarations and statements become ingress.
 pub fn program(globals: &str, parser: &str, locals: &str, apply: &str) -> String {
     format!(
         "#include <core.p4>
@@ -50,7 +50,7 @@ pub fn ingress_text(program: &Program) -> String {
     program.text_of(program.control(Role::ingress(Task::Process)))
 }
 
-/// What ingress becomes, as text.
+/// Translation of ingress, as text.
 pub fn ingress(globals: &str, locals: &str, apply: &str) -> String {
     let compiled = compile(&program(globals, "", locals, apply));
     ingress_text(&compiled.program)

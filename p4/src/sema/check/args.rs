@@ -1,4 +1,4 @@
-//! Checks arguments: their order, their types, and what they imply for type parameters.
+//! Checks arguments: their order, their types, and the type parameters that they imply.
 
 use super::Checker;
 use crate::ast::{Arg, Direction, Span};
@@ -153,7 +153,8 @@ impl Checker {
     }
 }
 
-/// Positions of the parameters in the order in which their arguments are written; what has none comes last.
+/// Positions of the parameters in the order in which their arguments are written; those without one come
+/// last.
 pub(super) fn written_order(params: &[Rc<Param>], args: &[Arg]) -> Vec<usize> {
     let place = |(at, arg): (usize, &Arg)| match &arg.name {
         None => Some(at),

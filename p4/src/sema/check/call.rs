@@ -337,7 +337,7 @@ impl Checker {
             }
             [first, ..] => {
                 let mut exact: Vec<_> = found.iter().filter(|d| d.params.len() == args.len()).collect();
-                // Where optional parameters make more of them fit, the types of the arguments tell.
+                // If several fit because of optional parameters, the types of the arguments decide.
                 if found.len() > 1 && args.iter().all(|a| a.name.is_none()) {
                     let types = self.types_of(args)?;
                     let fits = |d: &&Rc<FnDef>| {
@@ -365,7 +365,7 @@ impl Checker {
         }
     }
 
-    /// Types of arguments; `None` if one is in error, which is told.
+    /// Types of arguments; `None` if one is in error, which is reported.
     fn types_of(&mut self, args: &[Arg]) -> Option<Vec<Option<Type>>> {
         let types: Vec<_> = args.iter().map(|a| a.value.as_ref().map(|value| self.expr(value).ty)).collect();
         let bad = types.iter().flatten().any(Type::is_poison);
@@ -477,8 +477,8 @@ impl Checker {
         for (param, arg) in def.params.iter().zip(args) {
             let ty = param.ty.subst(subst);
             if matches!(param.ty.subst(outer), Type::DontCare) {
-                // What is only read may have any type with a width, its own. A plain number has none, but as an index it
-                // is clear without (`Register<bit<32>, _>(1)` with `read(0)`).
+                // An argument that is only read may have any type with a width, its own. A plain number has none, but
+                // as an index it is clear without (`Register<bit<32>, _>(1)` with `read(0)`).
                 let is_index = |ty: &Type| matches!(ty, Type::InfInt) && param.name == "index";
                 let sized = arg.as_ref().is_none_or(|arg| arg.ty.scalar().is_some() || is_index(&arg.ty));
                 if param.dir == crate::ast::Direction::In && sized {

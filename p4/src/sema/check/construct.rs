@@ -65,7 +65,7 @@ impl Checker {
                         unify(&param.ty, &arg.ty, vars, &mut subst);
                     }
                 }
-                // What only the abstract methods mention follows from their implementations.
+                // Parameters that only the abstract methods mention follow from their implementations.
                 if ext.def.methods.iter().any(|m| m.is_abstract) {
                     leave_open(vars, &mut subst);
                 }
@@ -86,8 +86,8 @@ impl Checker {
         }
     }
 
-    /// Constructs a parser, control or package; type arguments of a parser or control `may_stay_open` if what takes it
-    /// says them.
+    /// Constructs a parser, control or package; type arguments of a parser or control `may_stay_open` if its user
+    /// determines them.
     fn construct_block(
         &mut self,
         block: &Rc<BlockTy>,
@@ -106,7 +106,7 @@ impl Checker {
         let what = format!("`{}`", block.name);
         let params = block.constructor();
         let typed = self.args(&what, params, args, span)?;
-        // Type arguments that are written stand; `_` and what is left out is inferred.
+        // Written type arguments are kept; `_` and missing ones are inferred.
         let vars = &block.type_params;
         let given = vars.iter().map(|v| v.id).zip(block.args.iter().cloned());
         let mut subst: Subst = given.filter(|(_, ty)| !ty.is_open(vars)).collect();
@@ -172,7 +172,7 @@ impl Checker {
             EKind::Binary(_, a, b) => self.known_at_instantiation(a) && self.known_at_instantiation(b),
             EKind::Ternary(a, b, c) => [a, b, c].iter().all(|e| self.known_at_instantiation(e)),
             EKind::List(items) => items.iter().all(|e| self.known_at_instantiation(e)),
-            // What an extern makes of constants; the architecture knows it.
+            // An extern's result for constants; the architecture defines it.
             EKind::Call(call) if matches!(call.target, Callee::Extern(_)) => {
                 call.args.iter().flatten().all(|e| self.known_at_instantiation(e))
             }
@@ -202,7 +202,7 @@ impl Checker {
     }
 }
 
-/// Lets type parameters that nothing says stand for any type.
+/// Lets undetermined type parameters stand for any type.
 fn leave_open(vars: &[Rc<TypeVar>], subst: &mut Subst) {
     for var in vars {
         subst.entry(var.id).or_insert(Type::DontCare);

@@ -155,7 +155,7 @@ impl Checker {
         TExpr::new(EKind::List(filled), want.clone(), span)
     }
 
-    /// Gives a type to a list that stands alone.
+    /// Gives a type to a list without context.
     pub(super) fn settle(&mut self, e: TExpr) -> TExpr {
         let Type::Literal(lit) = &e.ty else { return e };
         let items = match e.kind {
@@ -251,7 +251,7 @@ impl Checker {
             }
         }
         match mismatch {
-            // What the block's own arguments leave open follows from what is wanted.
+            // The wanted type determines what the block's own arguments leave open.
             None if actual.is_open() => {
                 let mut subst = Subst::new();
                 for (a, p) in actual.params.iter().zip(&pattern.params) {

@@ -318,7 +318,7 @@ impl Checker {
                 return TExpr::bad(span);
             }
         };
-        // Of a stack without elements only sizes can be asked for.
+        // A stack without elements has sizes alone.
         let sizes_only = len == 0 && element.is_some();
         if let Some(i) = &known
             && !sizes_only
@@ -418,7 +418,7 @@ impl Checker {
         TExpr::new(EKind::List(items), Type::Literal(Rc::new(ty)), span)
     }
 
-    /// Reports an expression that cannot be assigned; `what` says why it should be.
+    /// Reports an expression that cannot be assigned; `what` is the reason in the message.
     pub(super) fn lvalue(&mut self, e: &TExpr, what: &str) -> bool {
         if e.is_bad() {
             return false;

@@ -1,4 +1,4 @@
-//! Checks abstract methods: what an instance of an extern implements.
+//! Checks the abstract methods that an instance of an extern implements.
 
 use super::Checker;
 use super::scope::Symbol;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 impl Checker {
     /// Checks `{ … }` after an instance: it must implement each abstract method of its extern once, and
-    /// nothing else. Returns what it contains.
+    /// nothing else. Returns its content.
     pub(super) fn implement(
         &mut self,
         id: LocalId,

@@ -25,7 +25,7 @@ use scope::{Scope, Symbol, Writable};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Checks a program. Reports what cannot be typed once, and leaves it out.
+/// Checks a program. Reports each untypable part once, and leaves it out.
 pub(super) fn check(program: &ast::Program) -> (Checked, Vec<Diagnostic>) {
     let mut checker = Checker::default();
     checker.scopes.push(Scope::default());

@@ -341,7 +341,7 @@ impl Checker {
         }
         let (then, otherwise) = match (&then.ty, &otherwise.ty) {
             (a, b) if a == b => (then, otherwise),
-            // Two lists: what takes one of them says their type.
+            // Two lists: the user of one of them determines their type.
             (Type::Literal(_), Type::Literal(_)) => (then, otherwise),
             (Type::InfInt | Type::Literal(_) | Type::InvalidHeader, _) => {
                 let want = otherwise.ty.clone();

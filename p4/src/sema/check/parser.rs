@@ -123,7 +123,7 @@ impl Checker {
             if matches!(only.kind, ExprKind::Default | ExprKind::DontCare) {
                 return Some(types.iter().map(|_| Keyset::Any).collect());
             }
-            // A value set matches all keys at once.
+            // A value set matches all keys together.
             if let ExprKind::Name(name) = &only.kind
                 && let Some(Symbol::ValueSet(v)) = self.find(name)
             {

@@ -111,7 +111,7 @@ impl Checker {
                     new.iter().any(|n| overloads.iter().any(|o| same_parameters(&o.params, &n.params)));
                 overloads.extend(new.iter().cloned());
                 if twice {
-                    // Whoever calls it is told that nothing decides between them.
+                    // A call of it is an error: nothing decides between them.
                     self.warn(
                         ident.span,
                         format!("`{}` is declared again with these parameters", ident.name),

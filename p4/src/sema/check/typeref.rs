@@ -178,7 +178,7 @@ impl Checker {
             }
             TypeSym::Block(block) if args.is_empty() => Type::Block(block.clone()),
             TypeSym::Block(block) => {
-                // What `_` stands for is inferred like what is left out.
+                // `_` is inferred like missing arguments.
                 let mut subst = bind(&block.type_params, &args);
                 subst.retain(|_, ty| *ty != Type::DontCare);
                 self.limited(Type::Block(Rc::new(block.subst(&subst))), span)

@@ -189,7 +189,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The statements of a callee in its frame: what it copies back, and where its result goes.
+    /// The statements of a callee in its frame, its copies back, and the place of its result.
     pub(super) fn inlined(
         &mut self,
         frame: usize,

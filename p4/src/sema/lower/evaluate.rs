@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 impl Lower<'_> {
     /// A call whose arguments are evaluated: each stands for a temporary or a place. An architecture may read these in
-    /// any order. `None` if no other order can be told from the written one.
+    /// any order. `None` if no other order differs from the written one.
     pub(super) fn evaluated(&mut self, params: &[Rc<Param>], call: &TCall) -> Option<TCall> {
         let varies = |arg: &&TExpr| self.value(arg).is_none();
         let varying = call.args.iter().flatten().filter(varies).count();

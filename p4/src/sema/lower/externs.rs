@@ -1,5 +1,5 @@
-//! Lowers calls of core.p4's externs and of externs that a program declares itself, and holds what the
-//! architectures share.
+//! Lowers calls of core.p4's externs and of externs that a program declares itself, and holds code that
+//! the architectures share.
 
 use super::storage::{Place, Val, scalars, zero};
 use super::{Binding, Lower, Made, Object};

@@ -1,4 +1,4 @@
-//! Final steps of lowering: drops what nothing applies and orders the actions.
+//! Final steps of lowering: drops unused objects and orders the actions.
 
 use super::{Lower, unread};
 use crate::ast::Span;
@@ -38,8 +38,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Reports actions with one name that the control plane could not tell apart. Usually the table says which one is
-    /// meant, and P4Info lists the name once; programs translated from P4_14, whose actions are global, depend on it.
+    /// Reports actions with one name that the control plane could not tell apart. Usually the table selects one, and
+    /// P4Info lists the name once; programs translated from P4_14, whose actions are global, depend on it.
     fn check_action_names(&mut self) {
         let mut clashes: Vec<(ActionId, ActionId, String)> = Vec::new();
         let mut first_of: HashMap<&str, ActionId> = HashMap::new();

@@ -50,7 +50,7 @@ impl Lower<'_> {
         self.implemented(inst, foreign);
     }
 
-    /// Binds constructor arguments, decides what each parameter stands for, and elaborates the declarations
+    /// Binds constructor arguments, decides the meaning of each parameter, and elaborates the declarations
     /// inside.
     fn block_instance(
         &mut self,
@@ -131,7 +131,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Replaces known parts of a list by their values, so that it means the same in any frame.
+    /// Replaces known parts of a list by their values, so that it has the same value in any frame.
     fn closed(&self, e: &TExpr) -> TExpr {
         if let Some(v) = self.value(e) {
             return TExpr::constant(v, e.ty.clone(), e.span);
@@ -419,7 +419,7 @@ fn may_write(e: &TExpr) -> bool {
     }
 }
 
-/// Whether an expression may touch the place, a part of it, or what contains it.
+/// Whether an expression may touch the place, a part of it, or a place that contains it.
 fn mentions(e: &TExpr, path: &[u32]) -> bool {
     if let Some(other) = static_path(e) {
         let shorter = other.len().min(path.len());

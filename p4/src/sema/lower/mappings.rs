@@ -1,4 +1,4 @@
-//! `@p4runtime_translation_mappings`: what controllers call some values of a translated type.
+//! `@p4runtime_translation_mappings`: controllers' names of some values of a translated type.
 
 use super::Lower;
 use crate::ast::AnnotationToken;

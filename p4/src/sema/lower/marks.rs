@@ -1,4 +1,4 @@
-//! Fields that know whether they are written.
+//! Fields that record whether they are written.
 //!
 //! The variable of such a field has one bit more than the field. A packet's parser sets that bit first; a store to the
 //! field clears it. So the knowledge travels with the value. Reads see the field's own bits. In a deparser, comparisons
@@ -38,7 +38,7 @@ impl Lower<'_> {
         Stmt::Assign { target: LValue::Var(var), value, span }
     }
 
-    /// What is read of a variable: its field's own bits.
+    /// The readable part of a variable: its field's own bits.
     pub(super) fn without_mark(&self, value: Val) -> Val {
         match value {
             Val::Leaf(Expr::Var(var), ty) if self.is_marked(var) => {
@@ -102,7 +102,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Makes a field unwritten; one that doesn't know becomes 0.
+    /// Makes a field unwritten; one without a mark becomes 0.
     pub(crate) fn unwrite(&mut self, place: &Place, span: Span) {
         match (self.marked_at(place), place) {
             (Some(var), _) => {
@@ -171,7 +171,7 @@ impl Lower<'_> {
         self.at_accept.extend(stmts);
     }
 
-    /// Leads all ways that accept through these statements.
+    /// Leads all accepting paths through these statements.
     pub(super) fn end_with_those(&mut self) {
         let stmts = std::mem::take(&mut self.at_accept);
         if stmts.is_empty() {

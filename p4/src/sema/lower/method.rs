@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 impl Lower<'_> {
     /// Elaborates the `{ … }` after an instance, in the current frame. The bodies of an object that the
-    /// architecture does not know (`foreign`) are kept; those of others are put where they are called.
+    /// architecture does not know (`foreign`) are kept; those of others are inlined at their calls.
     pub(super) fn implemented(&mut self, inst: &InstDecl, foreign: bool) {
         for inner in &inst.implemented.instances {
             self.instance(inner, &[]);
@@ -38,7 +38,7 @@ impl Lower<'_> {
         let returns =
             (!matches!(ret, Type::Void)).then(|| self.alloc(&ret, &format!("{object}.{}.$result", def.name)));
         let result = returns.as_ref().map_or_else(Vec::new, |place| self.vars_of(place));
-        // What surrounds the declaration does not surround the call.
+        // The surroundings of the declaration do not surround the call.
         let pending = std::mem::take(&mut self.pending);
         let state = self.state.take();
         self.returns.push(returns);
@@ -55,7 +55,7 @@ impl Lower<'_> {
         object.inst.implemented.methods.iter().find(|def| def.name == name).cloned()
     }
 
-    /// Puts the body of such a method here. Its parameters stand for these places.
+    /// Inlines the body of such a method. Its parameters stand for these places.
     pub(crate) fn inline_body(&mut self, object: &Object, def: &FnDef, places: &[Place], span: Span) {
         let Some(body) = &def.body else { return };
         if self.exhausted() || !self.may_nest(span) {

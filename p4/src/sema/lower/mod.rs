@@ -58,7 +58,7 @@ const MAX_ELABORATED: u64 = 1 << 20;
 /// Cost of a call or instance, in addition to its statements and variables.
 const FRAME_COST: u64 = 16;
 
-/// What a local name is bound to.
+/// Binding of a local name.
 #[derive(Clone, Debug)]
 enum Binding {
     Place(Place),
@@ -80,7 +80,7 @@ pub(crate) struct Object {
     frame: usize,
 }
 
-/// What an architecture makes of an extern object.
+/// An architecture's translation of an extern object.
 #[derive(Clone, Debug)]
 pub(crate) enum Made {
     /// State that outlives the packet.
@@ -89,7 +89,7 @@ pub(crate) enum Made {
     Digest(u32),
     /// Variables of the packet.
     Variables(Vec<VarId>),
-    /// Nothing: its calls know all from its declaration.
+    /// Nothing: its calls need its declaration alone.
     Nothing,
 }
 
@@ -107,7 +107,7 @@ impl Object {
 #[derive(Debug, Default)]
 struct Bindings {
     parent: Option<usize>,
-    /// Prefix of full names of what is declared here; empty at top level.
+    /// Prefix of the full names of declarations here; empty at top level.
     path: String,
     is_block: bool,
     /// Positions of the actions that a block declares.
@@ -153,7 +153,7 @@ pub(crate) struct Lower<'a> {
     /// Position of each action in P4Info.
     action_order: Vec<(usize, u32)>,
     value_sets: HashMap<(usize, LocalId), ValueSetId>,
-    /// What enclosing calls copy back at their end, for `exit`.
+    /// Copies back at the end of enclosing calls, for `exit`.
     pending: Vec<Vec<(Place, storage::Val)>>,
     /// Copied back after the extern call being lowered.
     copy_out: Vec<(Place, storage::Val)>,
@@ -169,7 +169,7 @@ pub(crate) struct Lower<'a> {
     temps: u32,
     /// Storage of variables of type `list`, by number.
     lists: Vec<list::List>,
-    /// What may still be created before the program counts as too big.
+    /// Objects that may still be created before the program counts as too big.
     budget: u64,
     /// Source location of the statement being lowered.
     at: Span,

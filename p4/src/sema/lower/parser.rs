@@ -112,7 +112,7 @@ impl Lower<'_> {
         self.state.is_some() && self.depth == 0 && any(stmts, &mut |s| applies(s))
     }
 
-    /// An `if` around sub-parsers: one state per branch, and one for what follows.
+    /// An `if` around sub-parsers: one state per branch, and one for the statements behind.
     pub(super) fn branch_states(&mut self, cond: Expr, then: &[TStmt], otherwise: &[TStmt]) {
         let Some(state) = self.state else { return };
         let name = self.parser.states[state.0 as usize].name.clone();

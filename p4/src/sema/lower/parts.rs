@@ -1,4 +1,4 @@
-//! What architectures build calls of their externs from.
+//! Parts from which architectures build calls of their externs.
 
 use super::storage::{Place, Val, constant, zero};
 use super::{Lower, Made, Object};
@@ -54,7 +54,7 @@ impl Lower<'_> {
         Made::Variables(wanted.iter().map(|wanted| variable(self, wanted)).collect())
     }
 
-    /// A variable that is set here, and false where a packet does not come by.
+    /// A variable that is set here, and false for packets that do not pass here.
     pub(crate) fn flag(&mut self, hint: &str, span: Span) -> VarId {
         let name = self.temp_name(hint);
         let var = self.new_var(name, Ty::Bool);
@@ -87,7 +87,7 @@ impl Lower<'_> {
         super::expr::cast(expr, from, to)
     }
 
-    /// The value of what can be assigned.
+    /// The value of an assignable place.
     pub(crate) fn read_target(&self, target: &LValue) -> Expr {
         self.read_lvalue(target)
     }
@@ -98,7 +98,7 @@ impl Lower<'_> {
         self.prog.headers.iter().position(has).map(|at| HeaderId(at as u32))
     }
 
-    /// The variable that says whether a header is there.
+    /// The variable that holds a header's validity.
     pub(crate) fn validity(&self, header: HeaderId) -> VarId {
         self.prog.headers[header.0 as usize].valid
     }

@@ -56,7 +56,7 @@ pub(crate) enum Val {
     Union(Vec<HeaderRef>, Rc<StructTy>),
     Unions(Vec<StackId>, Rc<StructTy>),
     InvalidUnion,
-    /// What a variable of type `list` holds.
+    /// Content of a variable of type `list`.
     List(ListId),
     Opaque,
 }
@@ -203,7 +203,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Any header that the reference can mean; all have the same type.
+    /// Any header that the reference can select; all have the same type.
     pub(super) fn some_header(&self, header: &HeaderRef) -> HeaderId {
         match header {
             HeaderRef::Fixed(h) => *h,

@@ -59,7 +59,7 @@ impl Lower<'_> {
         let meter = self.attached(def.meters.as_ref(), |k| matches!(k, InstanceKind::DirectMeter { .. }));
         let register =
             self.attached(self.arch.registers(def), |k| matches!(k, InstanceKind::DirectRegister { .. }));
-        // One with cells of its own may be named, too; that says nothing.
+        // One with cells of its own may be named, too, without effect.
         let smoother = self.attached(self.arch.smoother(def), |k| {
             matches!(k, InstanceKind::DirectSmoother { .. } | InstanceKind::Smoother { .. })
         });

@@ -1,7 +1,8 @@
 //! Warns of a header that is extracted and changed, but never emitted: the change is lost.
 //!
-//! Only changes without any effect are reported. The header is not emitted, not made invalid (then it is meant to go) and
-//! not copied, and the changed field goes nowhere: after parsing, only assignments to the same header read it.
+//! Only changes without any effect are reported. The header is not emitted, not made invalid (then its removal is
+//! intended) and not copied, and the changed field has no other use: after parsing, only assignments to the same header
+//! read it.
 
 use crate::ast::Span;
 use crate::diag::Diagnostic;
@@ -13,7 +14,7 @@ pub(super) fn warnings(prog: &Program) -> Vec<Diagnostic> {
     let mut uses = Uses::new(prog);
     for block in &prog.blocks {
         let task = block.role.task;
-        // What is read before anything is changed sees no change.
+        // Reads before any change see no change.
         if !matches!(task, Task::Parse | Task::Verify) {
             uses.stmts(block.stmts());
         }
@@ -59,13 +60,13 @@ fn has_emit(stmts: &[Stmt]) -> bool {
     })
 }
 
-/// What is done with headers after parsing.
+/// Uses of headers after parsing.
 struct Uses {
     /// The header of each field.
     of: HashMap<VarId, HeaderId>,
     /// Headers that are emitted, copied or made invalid, or chosen at run time.
     kept: BTreeSet<HeaderId>,
-    /// Fields whose values go elsewhere than to their own header.
+    /// Fields whose values are used outside of their own header.
     read: BTreeSet<VarId>,
     /// Fields that are assigned, and where first.
     written: BTreeMap<VarId, Span>,
@@ -127,7 +128,7 @@ impl Uses {
                 self.expr(error, None);
             }
             Stmt::Extern { call, .. } => {
-                // A checksum over a header that goes into the same header.
+                // A checksum over a header, stored in the same header.
                 let own = match call {
                     ExternCall::UpdateChecksum { dst, .. } => self.header_of(dst),
                     _ => None,
@@ -156,7 +157,7 @@ impl Uses {
         variable(target).and_then(|var| self.of.get(&var)).copied()
     }
 
-    /// Notes what a value reads, unless the value goes to the same header (`own`).
+    /// Notes the fields that a value reads, unless the value is stored in the same header (`own`).
     fn expr(&mut self, expr: &Expr, own: Option<HeaderId>) {
         match expr {
             Expr::Var(var) => {

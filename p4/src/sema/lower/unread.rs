@@ -6,7 +6,7 @@
 use crate::ir::{Expr, ExternCall, HeaderRef, InstanceId, InstanceKind, LValue, Next, Program, Stmt, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the text of a program uses.
+/// Variables and objects that a program's text uses.
 #[derive(Default)]
 struct Uses {
     /// Variables whose value is used.
@@ -121,7 +121,8 @@ impl Uses {
         parts.targets.into_iter().for_each(|target| self.target(target));
     }
 
-    /// What a store uses. Writing a slice preserves the rest of the word, so that counts as a use.
+    /// Variables that a store uses. Writing a slice preserves the rest of the word, so that counts as a
+    /// use.
     fn target(&mut self, target: &LValue) {
         match target {
             LValue::Var(_) => {}

@@ -23,7 +23,7 @@ pub(super) enum Token {
     End,
 }
 
-/// What is wrong with a text, and the bytes that it is about.
+/// A mistake in a text, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub message: String,
@@ -111,7 +111,8 @@ fn number(text: &str, at: usize) -> Parsed<BigInt> {
     }
 }
 
-/// `ipv4('…')`, `ipv6('…')` or `mac('…')`: the value, and the length from the bracket on. `at` is where `rest` stands.
+/// `ipv4('…')`, `ipv6('…')` or `mac('…')`: the value, and the length from the bracket on. `at` is the position of
+/// `rest`.
 fn address(kind: &str, rest: &str, at: usize) -> Parsed<Option<(BigInt, usize)>> {
     if !matches!(kind, "ipv4" | "ipv6" | "mac") {
         return Ok(None);

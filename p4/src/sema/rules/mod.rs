@@ -1,4 +1,4 @@
-//! Rules for what controllers write, from annotations: `@entry_restriction` and `@action_restriction`, whose language is
+//! Rules for controllers' writes, from annotations: `@entry_restriction` and `@action_restriction`, whose language is
 //! that of p4-constraints, and `@refers_to` and `@referenced_by`.
 //!
 //! ```text
@@ -18,7 +18,7 @@ use lexer::Parsed;
 use std::ops::Range;
 use types::Names;
 
-/// Finds the rules of a program. Returns what is wrong with them.
+/// Finds the rules of a program. Returns the mistakes in them.
 pub(super) fn find(program: &mut Program) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let (mut entries, mut actions) = (Vec::new(), Vec::new());
@@ -87,7 +87,7 @@ fn plain(text: &str) -> String {
     lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
-/// The strings of an annotation, one a line, and where they stand in the program.
+/// The strings of an annotation, one a line, and their places in the program.
 struct Text<'a> {
     joined: String,
     strings: &'a [AnnotationToken],

@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Compare(Comparison, Box<Expr>, Box<Expr>),
 }
 
-/// The clauses of a text: what `;` separates, and `&&` outside of brackets.
+/// The clauses of a text, separated by `;`, and by `&&` outside of brackets.
 pub(super) fn clauses(text: &str) -> Parsed<Vec<Expr>> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
     let whole = parser.sequence(&Token::End)?;
@@ -94,7 +94,7 @@ impl Parser {
         fault(self.place(), format!("expected {what}, found {found}"))
     }
 
-    /// What `;` separates, up to this token; it may also stand at the end.
+    /// Clauses separated by `;`, up to this token; a `;` at the end is allowed.
     fn sequence(&mut self, end: &Token) -> Parsed<Expr> {
         let mut parts = vec![self.implication()?];
         loop {

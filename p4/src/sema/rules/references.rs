@@ -42,7 +42,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// What a key or parameter refers to.
+    /// References of a key or parameter.
     fn from(&mut self, from: Referrer, at: usize, named: &Named) {
         for annotation in named.annotations.iter().filter(|annotation| annotation.name == "refers_to") {
             match target(self.program, annotation) {
@@ -52,7 +52,7 @@ impl Found<'_> {
         }
     }
 
-    /// What a key is referred to by.
+    /// References to a key.
     fn to(&mut self, to: Referent, at: usize, named: &Named) {
         for annotation in named.annotations.iter().filter(|annotation| annotation.name == "referenced_by") {
             match source(self.program, annotation) {
@@ -89,7 +89,7 @@ fn words(annotation: &Annotation) -> Result<(String, String), String> {
     }
 }
 
-/// What `@refers_to` names.
+/// Target that `@refers_to` names.
 fn target(program: &Program, annotation: &Annotation) -> Result<(Referent, usize), String> {
     let (table, field) = words(annotation)?;
     if table == GROUPS {
@@ -110,7 +110,7 @@ fn keys_of(table: &Table) -> impl Iterator<Item = MatchKind> {
     table.keys.iter().map(|key| key.kind).filter(|kind| *kind != MatchKind::Selector)
 }
 
-/// What `@referenced_by` names.
+/// Source that `@referenced_by` names.
 fn source(program: &Program, annotation: &Annotation) -> Result<(Referrer, usize), String> {
     let (table, field) = words(annotation)?;
     if table == GROUPS {

@@ -1,4 +1,4 @@
-//! Restrictions as text, and what becomes of them.
+//! Restrictions as text, and their parsed form.
 
 use super::types::Names;
 use super::{MatchKind, parse};
@@ -76,7 +76,7 @@ fn operators_bind_as_the_language_says() {
     assert_eq!(tests("true && false -> true"), [or(&not(&both(a.clone(), b.clone())), &c)]);
     assert_eq!(tests("true; false; true;"), [a.clone(), b.clone(), c.clone()]);
     assert_eq!(tests("(true; false;) || true"), [or(&both(a.clone(), b.clone()), &c)]);
-    // What is joined by `&&` is told apart.
+    // Parts joined by `&&` become separate clauses.
     assert_eq!(tests("(true && false) && true"), [a, b, c]);
 }
 

@@ -9,7 +9,7 @@ use crate::ir::{Comparison, KeyPart, MatchKind, Number, Test};
 use num_bigint::BigInt;
 use num_traits::One;
 
-/// What names mean.
+/// Meaning of names.
 pub(super) enum Names<'a> {
     /// Keys of a table: name, width, and how they are matched.
     Keys(Vec<(&'a str, u32, MatchKind)>),

@@ -124,7 +124,7 @@ pub(crate) struct Implemented {
     pub instances: Vec<Rc<InstDecl>>,
 }
 
-/// What a parser or control declares, in order.
+/// A declaration in a parser or control, in order.
 #[derive(Debug)]
 pub(crate) enum Item {
     Var(LocalId, Option<TExpr>, Span),
@@ -169,7 +169,7 @@ pub(crate) enum TNext {
     Select { keys: Vec<TExpr>, cases: Vec<(Vec<Keyset>, StateRef)> },
 }
 
-/// What a key is compared with.
+/// The set that a key is compared with.
 #[derive(Clone, Debug)]
 pub(crate) enum Keyset {
     Any,
@@ -333,7 +333,7 @@ impl TCall {
     }
 }
 
-/// What is called.
+/// The called function.
 #[derive(Clone, Debug)]
 pub(crate) enum Callee {
     Function(Rc<FnDef>),

@@ -170,7 +170,7 @@ pub(crate) struct BlockTy {
     pub body: Option<Rc<BlockDef>>,
 }
 
-/// What type parameters stand for, by id.
+/// Types of type parameters, by id.
 pub(crate) type Subst = HashMap<u32, Type>;
 
 impl Type {

@@ -21,7 +21,7 @@ use std::rc::Rc;
 /// All architectures that programs may be written for.
 const ALL: &[&dyn Architecture] = &[&v1model::V1model, &tna::FIRST, &tna::SECOND];
 
-/// What the front end has to know about an architecture.
+/// An architecture's description for the front end.
 pub(crate) trait Architecture: Sync {
     /// Its name in P4Info.
     fn name(&self) -> &'static str;
@@ -31,11 +31,11 @@ pub(crate) trait Architecture: Sync {
     fn usage(&self) -> &'static str;
     /// How to port a program from another architecture; `None`: the switch does not run programs for this one.
     fn porting(&self) -> Option<&'static str>;
-    /// Its packages: the one that `main` instantiates comes first, then those that it takes as pipelines.
+    /// Its packages: first the one that `main` instantiates, then those that it takes as pipelines.
     fn packages(&self) -> &'static [Package];
-    /// What a field of one of its structs stands for. `None` if the switch does not know the field.
+    /// Meaning of a field of one of its structs. `None` if the switch does not know the field.
     fn intrinsic(&self, of: &str, field: &str) -> Option<Intrinsic>;
-    /// Whether such a field knows if the program has written it. Its variable then has one bit more, which is
+    /// Whether such a field records if the program has written it. Its variable then has one bit more, which is
     /// set until the program writes it.
     fn is_marked(&self, _of: &str, _field: &str) -> bool {
         false
@@ -56,11 +56,11 @@ pub(crate) trait Architecture: Sync {
     fn storage(&self, _table: &TableDef) -> Storage {
         Storage::Any
     }
-    /// What one of its own properties attaches to a table as a register of its entries.
+    /// The argument of a property of its own that attaches a register to a table's entries.
     fn registers<'t>(&self, _table: &'t TableDef) -> Option<&'t TExpr> {
         None
     }
-    /// What one of its own properties attaches to a table as a smoother of its entries.
+    /// The argument of a property of its own that attaches a smoother to a table's entries.
     fn smoother<'t>(&self, _table: &'t TableDef) -> Option<&'t TExpr> {
         None
     }
@@ -79,7 +79,7 @@ pub(crate) trait Architecture: Sync {
     /// Lowers a call of one of [`Architecture::functions`] and returns its result. `None` if it is void or
     /// was rejected.
     fn function(&self, lower: &mut Lower<'_>, def: &FnDef, call: &TCall, at: ast::Span) -> Option<Val>;
-    /// What it makes of an extern object. `None` if its extern belongs to the program or the object was
+    /// Its translation of an extern object. `None` if its extern belongs to the program or the object was
     /// rejected.
     fn object(&self, lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternTy) -> Option<Made>;
     /// Lowers a call of an object's method and returns its result. `None` if it is void or was rejected.
@@ -103,11 +103,11 @@ pub(crate) struct Package {
 /// A block that a package takes.
 pub(crate) struct BlockSlot {
     pub role: Role,
-    /// What its parameters stand for, in order.
+    /// Meaning of its parameters, in order.
     pub params: &'static [Param],
 }
 
-/// What a parameter of a block stands for. Within a pipeline, equal ones share storage.
+/// Meaning of a parameter of a block. Within a pipeline, equal ones share storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Param {
     /// `packet_in` or `packet_out`.
@@ -129,12 +129,12 @@ pub(crate) struct Function {
     pub place: &'static str,
 }
 
-/// The architecture whose package an instance is: one of its name that takes such blocks, whoever has declared it.
+/// The architecture whose package an instance is: one of its name that takes such blocks, from any file.
 pub(crate) fn of_package(ty: &BlockTy) -> Option<&'static dyn Architecture> {
     ALL.iter().copied().find(|arch| is_package(*arch, ty))
 }
 
-/// Whether a package takes what the architecture's of that name does.
+/// Whether a package takes the same parameters as the architecture's of that name.
 fn is_package(arch: &dyn Architecture, ty: &BlockTy) -> bool {
     let Some(known) = arch.packages().iter().find(|package| package.name == ty.name) else { return false };
     let mut slots = known.blocks.iter();

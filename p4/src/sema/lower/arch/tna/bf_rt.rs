@@ -60,7 +60,7 @@ mod prefix {
     pub const VALUE_SET: u32 = 0xfe;
 }
 
-/// What the whole text needs.
+/// Context of the whole text.
 struct Schema<'a> {
     info: &'a pb::P4Info,
     compiled: &'a Compiled,
@@ -254,11 +254,11 @@ impl Schema<'_> {
         ]);
         let chosen = common(field::ACTION_MEMBER_ID, "$ACTION_MEMBER_ID", number("uint64"), false);
         selected["data"] = json!([singleton(chosen, false)]);
-        // Members of a profile that is an object of its own stand there.
+        // Members of a profile that is an object of its own belong to that object.
         if own { vec![members, groups, selected] } else { vec![groups, selected] }
     }
 
-    /// The profile of a selector, where that is an object of its own, and the number of its groups.
+    /// The profile of a selector, if that is an object of its own, and the number of its groups.
     fn selector(&self, profile: &pb::ActionProfile) -> Option<(Option<InstanceId>, u64)> {
         let instance = self.compiled.ids.instance(id_of(&profile.preamble))?;
         match &self.compiled.program.instances.get(instance.0 as usize)?.kind {
@@ -290,7 +290,8 @@ impl Schema<'_> {
         self.info.tables.iter().filter(move |t| same(t.implementation_id))
     }
 
-    /// What the control plane puts in front of the packets of a port, in the fields of the type that the parser gives it.
+    /// Data that the control plane puts in front of the packets of a port, in the fields of the type that the parser
+    /// gives it.
     fn port_metadata(&self, pipeline: u32) -> Option<Value> {
         let program = &self.compiled.program;
         let parser = program.block(pipeline, Role::ingress(Task::Parse))?;
@@ -324,7 +325,7 @@ impl Schema<'_> {
         Some(out)
     }
 
-    /// What P4Info does not have: filters and parameters of registers.
+    /// Parts that P4Info lacks: filters and parameters of registers.
     fn hidden(&self, instance: &Instance) -> Option<Value> {
         let named = Some(pb::Preamble { name: instance.named.name.clone(), ..Default::default() });
         let cells = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
@@ -468,7 +469,7 @@ impl Schema<'_> {
         })
     }
 
-    /// Numbers, names and types of what a type is made of; a scalar's field is called `f1`.
+    /// Numbers, names and types of a type's parts; a scalar's field is called `f1`.
     fn fields(&self, spec: &Option<pb::P4DataTypeSpec>) -> Vec<(u32, String, Value)> {
         let mut leaves = Vec::new();
         if let Some(spec) = spec {

@@ -42,7 +42,7 @@ pub(super) fn lower_call(
             None
         }
         "get" => Some(sum_of(sum)),
-        // True where something is wrong: the sum of all is not zero.
+        // True for an error: the sum of all is not zero.
         "verify" => {
             Some(Val::Leaf(binary(BinOp::Ne, Expr::Var(sum), constant(0xffffu32, SUM), SUM), Ty::Bool))
         }
@@ -69,7 +69,7 @@ pub(super) fn lower_call(
     }
 }
 
-/// The complement of the sum of data, or of all that follows the cursor (`rest`).
+/// The complement of the sum of data, or of everything behind the cursor (`rest`).
 fn complement_of(lower: &mut Lower<'_>, data: Vec<(Expr, Ty)>, rest: bool, at: Span) -> Option<Expr> {
     let (dst, dst_ty) = lower.out_leaf(None, &Type::Bit(16), at)?;
     let value = lower.read_target(&dst);
@@ -95,8 +95,8 @@ fn add(lower: &mut Lower<'_>, sum: VarId, term: Expr, span: Span) {
     lower.emit(Stmt::Assign { target: LValue::Var(sum), value, span });
 }
 
-/// The sum without anything that is extracted after this point: all that follows is subtracted here, and what then
-/// follows the last header is added where the parser accepts.
+/// The sum without anything that is extracted after this point: everything behind is subtracted here, and the rest
+/// behind the last header is added where the parser accepts.
 fn deposit(lower: &mut Lower<'_>, sum: VarId, call: &TCall, at: Span) -> Option<Val> {
     let place = lower.place(lower.arg(call, 0)?)?;
     let Place::Leaf(LValue::Var(target), _) = place else {

@@ -128,8 +128,8 @@ pub(super) fn get(lower: &mut Lower<'_>, object: &Object, call: &TCall, at: Span
 }
 
 /// The object with which the control plane may change a hash. There is none if its data are not plain fields with
-/// different names, or if the program makes it symmetric. An object without fields is one that nobody may change: its hash is
-/// taken of other data elsewhere.
+/// different names, or if the program makes it symmetric. An object without fields can't be changed: its hash is taken
+/// of other data elsewhere.
 fn changeable(
     lower: &mut Lower<'_>,
     object: &Object,
@@ -164,7 +164,7 @@ fn changeable(
     }
 }
 
-/// Names of what is hashed; none if it is anything but fields with different names.
+/// Names of the hashed fields; none unless all are fields with different names.
 fn plain_fields(lower: &Lower<'_>, data: &[(Expr, Ty)]) -> Vec<(String, Ty)> {
     let mut fields: Vec<(String, Ty)> = Vec::new();
     for (value, ty) in data {
@@ -217,7 +217,7 @@ fn make_symmetric(
     }
 }
 
-/// Whether a value is a field with this name, in front of which any parameter may stand.
+/// Whether a value is a field with this name, behind any parameter.
 fn is_field(lower: &Lower<'_>, expr: &Expr, name: &str) -> bool {
     let inner = |name: &str| name.split_once('.').map(|(_, inner)| inner.to_owned());
     match expr {

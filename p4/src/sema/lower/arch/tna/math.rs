@@ -11,7 +11,7 @@ use num_traits::ToPrimitive;
 
 /// Scales that the device has.
 const SCALES: std::ops::RangeInclusive<i32> = -32..=31;
-/// Bits of what a unit takes.
+/// Bits of a unit's input.
 const BITS: u32 = 32;
 
 /// The curve of `(invert, shift, scale, table)`, `(op, factor)` or `(op, a, b)`. `None` where it was rejected.

@@ -78,7 +78,7 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
         ("ParserCounter", method, Made::Variables(vars)) => {
             checksum::lower_counter(lower, vars.first().copied()?, object, def, method, call, at)
         }
-        // What it says matters only where a parser is overloaded, which does not happen here.
+        // Its argument matters only for overloaded parsers, which don't exist here.
         ("ParserPriority", "set", _) => None,
         ("Mirror", "emit", _) => {
             let egress = lower.role().half == Half::Egress;
@@ -139,15 +139,15 @@ fn smooth(
     Some(Val::Leaf(Expr::Ternary { cond: Box::new(cond), ty: byte, then, otherwise }, byte))
 }
 
-/// What a meter is told.
+/// Input of a meter.
 struct Metered {
     index: Option<Expr>,
     given: Option<Expr>,
     less: Option<Expr>,
 }
 
-/// The colour with which a packet comes to a meter, as the switch's meters take it. Red has both bits set; the device
-/// takes both values with one bit for yellow.
+/// The colour of a packet before a meter, as the switch's meters take it. Red has both bits set; the device takes
+/// both values with one bit for yellow.
 fn color_given(lower: &mut Lower<'_>, call: &TCall, index: usize, at: Span) -> Expr {
     let (color, ty) = lower.scalar_arg(call, index);
     let Val::Leaf(color, ty) = lower.save(Val::Leaf(color, ty), at) else { return zero(Ty::Bit(8)) };

@@ -1,9 +1,9 @@
 //! `MinMaxAction`, and the search for the least or greatest part of a value, which any action on a register of the
 //! second generation may make.
 //!
-//! A `MinMaxAction` sees neighbouring cells as one word, the first cell lowest; its index counts words. Which part a
-//! bit of the mask stands for, and what becomes of the part that is found, follow p4c's programs for the device and
-//! their known results.
+//! A `MinMaxAction` sees neighbouring cells as one word, the first cell lowest; its index counts words. The part
+//! that a bit of the mask selects, and the use of the found part, follow p4c's programs for the device and their
+//! known results.
 
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, InstanceId, LValue, Stmt, Ty};
@@ -45,7 +45,7 @@ fn slice(expr: &Expr, width: u32, lo: u32, bits: u32) -> Expr {
     Expr::Slice { expr: Box::new(expr.clone()), from: Ty::Bit(width), hi: lo + bits - 1, lo }
 }
 
-/// Evaluates now, into a variable of a name by which the search is told from the program's own statements.
+/// Evaluates now, into a variable of a name that separates the search from the program's own statements.
 fn saved(lower: &mut Lower<'_>, expr: Expr, ty: Ty, at: Span) -> Expr {
     if matches!(expr, Expr::Const { .. }) {
         return expr;

@@ -135,7 +135,7 @@ const REGISTERS: &str = "registers";
 /// Property of a table with a filter of its entries.
 const FILTERS: &str = "filters";
 
-/// Properties of tables: how they are stored, and what belongs to their entries.
+/// Properties of tables: their storage, and the objects of their entries.
 const PROPERTIES: &[&str] =
     &["alpm", "atcam", FILTERS, IDLE_TIMEOUT, "proxy_hash", REGISTERS, "requires_versioning"];
 
@@ -169,7 +169,7 @@ const FIELDS: &[(Param, &str, Intrinsic)] = &[
     (OUT_FOR_DEPARSER, "drop_ctl", Intrinsic::EgressDropControl),
 ];
 
-/// Fields that know whether they are written.
+/// Fields that record whether they are written.
 const MARKED: &[(Param, &str)] = &[
     (IN_FOR_TM, "ucast_egress_port"),
     (IN_FOR_DEPARSER, "digest_type"),
@@ -283,8 +283,7 @@ impl Architecture for Tna {
     }
 }
 
-/// Whether the device is of the second generation, whatever include file the program takes: its queues have
-/// wider numbers.
+/// Whether the device is of the second generation, with any include file: its queues have wider numbers.
 fn is_second(lower: &Lower<'_>) -> bool {
     lower.intrinsic_ty(Intrinsic::Priority) == Some(Ty::Bit(7))
 }

@@ -1,4 +1,4 @@
-//! What TNA's extern objects become.
+//! Translation of TNA's extern objects.
 
 use super::hash;
 use crate::ir::{HashAlgorithm, InstanceKind, Ty, Unit};

@@ -1,5 +1,5 @@
-//! Registers and what acts on them. An action reads a cell, runs its body on it and writes it, all at once, as nothing
-//! comes between the operations of a packet.
+//! Registers and their actions. An action reads a cell, runs its body on it and writes it, atomically: a packet's
+//! operations aren't interleaved with others'.
 
 use super::is_second;
 use crate::ast::Span;
@@ -8,7 +8,7 @@ use crate::sema::lower::{Lower, Object, Place, Val, concatenated, constant, scal
 use crate::sema::tree::{FnDef, TCall, TExpr};
 use crate::sema::types::Type;
 
-/// Which cell of a register is meant.
+/// The accessed cell of a register.
 enum Cell {
     At(Expr),
     /// That of the entry whose action runs.

@@ -19,7 +19,7 @@ const EGRESS: Role = Role::egress(Task::Process);
 const COMPUTE: Role = Role::egress(Task::Compute);
 const DEPARSER: Role = Role::egress(Task::Deparse);
 
-/// The set of headers and metadata that goes through all blocks.
+/// The set of headers and metadata that passes through all blocks.
 const HEADERS: Param = Param::Headers(0);
 const METADATA: Param = Param::Metadata(0);
 const STANDARD: Param = Param::Intrinsic(STANDARD_METADATA);
@@ -40,7 +40,7 @@ const PACKAGES: &[Package] = &[Package {
 
 const INCLUDES: &[(&str, &str)] = &[("v1model.p4", include_str!("../../../../../include/v1model.p4"))];
 
-/// What the fields of `standard_metadata_t` stand for.
+/// Meaning of the fields of `standard_metadata_t`.
 const FIELDS: &[(&str, Intrinsic)] = &[
     ("ingress_port", Intrinsic::IngressPort),
     ("egress_spec", Intrinsic::Destination),

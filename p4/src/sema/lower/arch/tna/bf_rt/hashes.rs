@@ -1,4 +1,4 @@
-//! Tables with which a hash can be changed: what it hashes, its algorithm, and what it would give.
+//! Tables that configure a hash: its fields, its algorithm, and a preview of its result.
 
 use super::{Schema, bytes, common, key, number, singleton};
 use crate::ir::{Instance, InstanceKind};
