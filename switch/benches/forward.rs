@@ -1,4 +1,4 @@
-//! What a frame costs, in and out: `cargo bench -p p4rack-switch`.
+//! Cost of a frame, in and out: `cargo bench -p p4rack-switch`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -34,7 +34,7 @@ fn measure_turns(c: &mut Criterion, name: &str, mut switch: Switch, frames: &[(V
     group.finish();
 }
 
-/// Likewise by way of a queue.
+/// The same through a queue.
 fn measure_queued(c: &mut Criterion, name: &str, switch: Switch, frame: &[u8], to: u16) {
     time(c, name, switch, frame, to, |switch, frame, now, out| {
         switch.handle_frame(1, frame, now);

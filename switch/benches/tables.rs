@@ -1,6 +1,7 @@
-//! What a look-up costs, by kind of table and number of entries: `cargo bench -p p4rack-switch --bench tables`.
+//! Cost of a look-up, by kind of table and number of entries: `cargo bench -p p4rack-switch --bench tables`.
 //!
-//! Each figure is a whole frame's trip; the first one, of a table with one entry, is what the trip costs beside.
+//! Each figure is a whole frame's trip; the first one, of a table with one entry, is the cost of the rest of the
+//! trip.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

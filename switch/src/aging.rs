@@ -1,8 +1,8 @@
 //! Idle timeouts: finds entries that no packet has hit for the duration of their timeout.
 //!
 //! Each entry with a timeout has one alarm. A hit only records its time, and only in tables with
-//! `support_timeout`. When the alarm goes off, that time tells whether the entry is idle or when to check
-//! again. The timeout of an idle entry restarts once it is reported.
+//! `support_timeout`. When the alarm goes off, that time decides whether the entry is idle or when to check again.
+//! The timeout of an idle entry restarts once it is reported.
 
 use crate::objects::{IdleEntry, Pipes};
 use crate::shape::TableShape;

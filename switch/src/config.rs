@@ -24,10 +24,10 @@ impl PortConfig {
 /// The order of frames in a queue of a front-panel port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queueing {
-    /// As they came.
+    /// In order of arrival.
     #[default]
     Fifo,
-    /// The ports where they came in take turns of a full frame's bytes, and frames from one hold at most as much of the buffer in
+    /// The ingress ports take turns of a full frame's bytes, and frames from one hold at most as much of the buffer in
     /// a queue as is free.
     Fair,
 }
@@ -40,8 +40,8 @@ pub struct Config {
     /// Pipes with entries and cells of their own, 1 to 4, for architectures that have several. The switch has as many as
     /// the numbers of its ports need, if that is more.
     pub pipes: usize,
-    /// Pipes without front-panel ports, for architectures that have several: what leaves them comes in again at the same
-    /// port.
+    /// Pipes without front-panel ports, for architectures that have several: frames that leave them come in again at
+    /// the same port.
     pub internal_pipes: Vec<usize>,
     /// Size of the buffer that all queues share, in bytes (frames with FCS).
     pub buffer_bytes: u64,
@@ -70,8 +70,8 @@ pub struct Config {
     pub max_frame_bytes: usize,
     /// Maximum number of times that a frame is recirculated, resubmitted or cloned from a clone.
     pub recirculation_limit: u32,
-    /// What a frame takes that is resubmitted or recirculated until its next pass begins, unless the architecture has ports
-    /// for that.
+    /// Delay of a resubmitted or recirculated frame until its next pass begins, unless the architecture has ports for
+    /// that.
     pub pass_delay: Nanos,
     /// Maximum digests that wait for [`crate::Switch::poll_digest`].
     pub digest_queue: usize,

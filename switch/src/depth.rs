@@ -47,7 +47,7 @@ impl Depth {
     /// Records a change of the depth.
     #[inline(always)]
     pub fn set(&mut self, bytes: u64, now: Nanos) {
-        // A frame often leaves at the time it came.
+        // A frame often leaves at the time of its arrival.
         if now > self.since {
             self.advance(now);
         }
@@ -81,7 +81,7 @@ impl Depth {
         (((self.bytes + (1 << self.bin_shift) - 1) >> self.bin_shift) as usize).min(self.bins.len() - 1)
     }
 
-    /// Closes the open interval and those that have passed since. The last of them stands for all.
+    /// Closes the open interval and those that have passed since. The last of them represents all.
     #[inline(never)]
     fn close(&mut self, now: Nanos) {
         let start = now.0 - now.0 % self.interval_ns;

@@ -13,7 +13,7 @@ pub enum CompileError {
         object: String,
         /// The unsupported construct.
         what: String,
-        /// What to do instead.
+        /// Remedy.
         help: String,
     },
     /// A call of an extern that this switch does not execute.
@@ -25,7 +25,7 @@ pub enum CompileError {
         object: Option<String>,
         /// Name of the program's architecture.
         arch: String,
-        /// Where the call stands in the program.
+        /// Place of the call in the program.
         span: Span,
     },
     /// The program exceeds a limit.
@@ -45,7 +45,7 @@ pub enum CompileError {
     Malformed {
         /// Table, instance, header …
         object: String,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
 }

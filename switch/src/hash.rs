@@ -30,12 +30,12 @@ fn identity(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// An algorithm with what it looks up.
+/// An algorithm with its look-up tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Hasher {
     pub algorithm: HashAlgorithm,
     /// A cyclic redundancy check with any parameters: programs and controllers choose them while the switch runs, so no
-    /// crate's tables serve. For each byte, what it makes of the shift register, whose first bit is the highest of 64 or,
+    /// crate's tables serve. For each byte, its effect on the shift register, whose first bit is the highest of 64 or,
     /// if reflected, the lowest.
     check: Option<(Crc, Arc<[u64; 256]>)>,
 }

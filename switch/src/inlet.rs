@@ -10,7 +10,7 @@ use p4rack_wire::ethernet::overhead::wire_bytes;
 
 /// Fractional bits of a byte's time.
 const SHIFT: u32 = 24;
-/// Number of full frames that may always arrive at once.
+/// Number of full frames that may always arrive back to back.
 const FRAMES: u64 = 16;
 /// Bytes of a full frame with two tags on the wire.
 const FULL_WIRE_BYTES: u64 = wire_bytes(1_514 + 2 * 4);
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_burst_and_from_then_on_the_rate() {
         let mut inlet = inlet(100_000_000, Nanos::from_millis(10));
-        // 123.36 µs per frame at 100 Mb/s, and at most 10 ms ahead: 82 frames at once.
+        // 123.36 µs per frame at 100 Mb/s, and at most 10 ms ahead: 82 frames back to back.
         let at_once = (0..1_000).filter(|_| inlet.takes(1_518, Nanos(5_000))).count();
         assert_eq!(at_once, 82);
         // A second of 4 Gb/s.
@@ -93,7 +93,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a wire of the rate carries is accepted, however late within the burst it is handed over.
+        /// All traffic that a wire of the rate carries is accepted, however late within the burst it is
+        /// handed over.
         #[test]
         fn what_a_wire_carries_is_taken_even_late(
             rate_bps in prop::sample::select(vec![10_000_000u64, 100_000_000, 999_999_937, 100_000_000_000]),

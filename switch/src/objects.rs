@@ -15,7 +15,7 @@ pub struct TableEntry {
     pub priority: i32,
     /// The action; unused if `indirect` is given.
     pub call: ActionCall,
-    /// What the entry refers to, in a table with an action profile.
+    /// Member, group or set of the entry, in a table with an action profile.
     pub indirect: Option<Indirect>,
     /// Whether it comes from `const entries` and so can be neither modified nor deleted.
     pub is_const: bool,
@@ -85,7 +85,7 @@ impl TableEntry {
     }
 }
 
-/// What an entry of a table with an action profile refers to.
+/// Reference of an entry of a table with an action profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Indirect {
     /// A member of the profile.
@@ -103,7 +103,7 @@ pub struct ActionSet {
     pub actions: Vec<(ActionCall, Share)>,
     /// How one of them is picked.
     pub pick: Pick,
-    /// What its size means. Irrelevant for packets; stored and returned unchanged.
+    /// Meaning of its size. Irrelevant for packets; stored and returned unchanged.
     pub size: SizeOf,
 }
 
@@ -125,7 +125,7 @@ pub enum Pick {
     Random,
 }
 
-/// What counts as the size of a one-shot set.
+/// Definition of the size of a one-shot set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SizeOf {
     /// As the selector defines.
@@ -169,13 +169,13 @@ impl std::fmt::Display for Indirect {
 pub struct DefaultEntry {
     /// The action. `None` for a table that does nothing on a miss, or that refers to an action profile then.
     pub call: Option<ActionCall>,
-    /// What it refers to, in a table with an action profile.
+    /// Its reference, in a table with an action profile.
     pub indirect: Option<Indirect>,
     /// Whether it is the program's own.
     pub is_initial: bool,
 }
 
-/// Identifies an entry whose direct counter or meter is meant.
+/// Identifies the entry of a direct counter or meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryRef<'a> {
     /// The default entry.
@@ -213,7 +213,7 @@ pub struct MeterConfig {
     pub pburst: u64,
 }
 
-/// What decides on the copies of a packet.
+/// Inputs of the choice of a packet's copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplicationSpread {
     /// Nodes with this replication id are pruned.
@@ -239,7 +239,7 @@ pub struct CloneSession {
     pub packet_length_bytes: u16,
     /// Groups of the replication engine that get copies too; 0 is none.
     pub groups: [u16; 2],
-    /// What decides on these groups' copies.
+    /// Inputs of the choice of these groups' copies.
     pub spread: ReplicationSpread,
     /// Whether the controller gets one too.
     pub to_controller: bool,

@@ -25,7 +25,7 @@ pub(crate) enum Stage {
     Ended(Exit),
 }
 
-/// What the switch knows of a packet besides its bytes.
+/// State of a packet besides its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
     pub ingress_port: u16,
@@ -148,7 +148,7 @@ impl Packet {
         (self.start, self.len) = (payload - count, count + kept);
     }
 
-    /// Likewise for a frame without room in front, which has some afterwards.
+    /// The same for a frame without room in front, which has some afterwards.
     #[cold]
     #[inline(never)]
     fn move_back(&mut self, count: usize, instead: usize) {
@@ -197,7 +197,7 @@ impl Packet {
     }
 }
 
-/// All packets. Grows to the largest number held at once, which the shared buffer bounds.
+/// All packets. Grows to the largest number held at a time, which the shared buffer bounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
     packets: Vec<Packet>,

@@ -65,7 +65,7 @@ impl Profile {
         slots.get(hash.checked_rem(slots.len() as u64)? as usize).copied()
     }
 
-    /// Whether what an entry refers to exists.
+    /// Whether an entry's reference exists.
     pub fn has(&self, indirect: &Indirect) -> bool {
         match indirect {
             Indirect::Member(member) => self.members.contains_key(member),

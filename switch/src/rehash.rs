@@ -1,4 +1,4 @@
-//! Hashes that the control plane has changed: what they hash, in which order, and by which algorithm.
+//! Hashes that the control plane has changed: their fields, the order, and the algorithm.
 
 use crate::hash::Hasher;
 use p4rack_p4::ir::{Crc, HashAlgorithm};
@@ -16,10 +16,10 @@ pub struct HashPart {
     pub order: u64,
 }
 
-/// What a hash computes.
+/// Configuration of a hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashConfig {
-    /// What is hashed; `None`: all fields as the program has them.
+    /// Hashed parts; `None`: all fields as the program has them.
     pub parts: Option<Vec<HashPart>>,
     /// The algorithm; `None`: the program's.
     pub algorithm: Option<Crc>,
@@ -38,7 +38,7 @@ pub(crate) struct Rehash {
     widths: (u32, u32),
     /// First bit and length of each part, in order. `None`: all data as they are.
     parts: Option<Vec<(u32, u32)>>,
-    /// The same with what is symmetric exchanged; its hash is combined with the first one. Empty if nothing is.
+    /// The same with symmetric parts exchanged; its hash is combined with the first one. Empty if nothing is.
     exchanged: Vec<(u32, u32)>,
 }
 
@@ -47,7 +47,7 @@ impl Rehash {
     pub fn new(config: HashConfig, algorithm: HashAlgorithm, fields: &[u32], width: u32) -> Rehash {
         let algorithm = config.algorithm.map_or(algorithm, HashAlgorithm::Crc);
         let mut sorted: Vec<&HashPart> = config.parts.iter().flatten().collect();
-        // Parts of one order stay as they were given.
+        // Parts of one order keep their given sequence.
         sorted.sort_by_key(|part| part.order);
         let place = |part: &HashPart| {
             let before: u32 = fields.iter().take(part.field).sum();
@@ -71,7 +71,7 @@ impl Rehash {
         Rehash { config, hasher: algorithm.into(), widths, parts, exchanged }
     }
 
-    /// The hash of the fields' bits, which begin with the first byte. `scratch` holds parts meanwhile.
+    /// The hash of the fields' bits, which begin with the first byte. `scratch` holds the parts during the call.
     pub fn hash(&self, data: &[u8], scratch: &mut Vec<u8>) -> u64 {
         let value = match &self.parts {
             None => self.hasher.hash(data, || 0),

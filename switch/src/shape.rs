@@ -1,4 +1,4 @@
-//! Shapes of tables, and checks of what the control plane writes to them.
+//! Shapes of tables, and checks of the control plane's writes to them.
 
 use crate::error::ControlError;
 use crate::objects::{Indirect, TableEntry};
@@ -8,7 +8,7 @@ use p4rack_p4::ir::{ActionCall, InstanceId, MatchKind, Matcher};
 
 /// Maximum actions of a one-shot set.
 const MAX_SET: usize = 1024;
-/// How a table finds entries, and what distinguishes them.
+/// How a table finds entries, and how they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// By key alone.
@@ -65,7 +65,7 @@ pub(crate) struct TableShape {
     pub meter: Option<InstanceId>,
     /// Whether the meter counts bytes rather than packets.
     pub meter_bytes: bool,
-    /// What the element of its direct register is when an entry is made; empty if it has none.
+    /// Initial element of its direct register; empty if it has none.
     pub element: Vec<u64>,
     /// Whether there is a smoother for each entry, and whether that decides on drops.
     pub smoother: Option<bool>,
@@ -218,7 +218,7 @@ impl TableShape {
         Ok(words)
     }
 
-    /// Checks what an entry does. Returns the words of its action's arguments; none if a profile holds the
+    /// Checks an entry's action. Returns the words of its action's arguments; none if a profile holds the
     /// action.
     pub fn entry_args(&self, entry: &TableEntry) -> Result<Vec<u64>, ControlError> {
         let invalid = |what: &str| Err(ControlError::Invalid(format!("{}: {what}", self.name)));

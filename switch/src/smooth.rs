@@ -7,7 +7,7 @@ pub enum SmootherConfig {
     Average {
         /// Whether values are amounts, whose sum decays, rather than samples, which are averaged.
         sums: bool,
-        /// Time constant while values rise, in nanoseconds; 0 follows at once.
+        /// Time constant while values rise, in nanoseconds; 0 follows immediately.
         gain_ns: f64,
         /// Time constant while values fall, in nanoseconds.
         decay_ns: f64,

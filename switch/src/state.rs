@@ -36,7 +36,7 @@ pub(crate) enum InstanceState {
         cells: Vec<Smoother>,
     },
     Profile(Profile),
-    /// A hash, with what it computes instead of what the program says.
+    /// A hash, with the configuration that replaces the program's.
     Hash(Option<Box<Rehash>>),
 }
 
@@ -60,7 +60,7 @@ impl RegisterState {
     }
 }
 
-/// What a field of a value set's member accepts.
+/// Values that a field of a value set's member accepts.
 #[derive(Clone, Debug)]
 enum FieldMatch {
     Mask(Vec<u64>, Vec<u64>),
@@ -158,7 +158,7 @@ pub(crate) struct Log {
     pub count: u64,
 }
 
-/// What each pipe has for itself.
+/// State of each pipe.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PipeState {
     pub tables: Vec<TableState>,
@@ -244,7 +244,7 @@ impl State {
         self.others.len().max(1)
     }
 
-    /// Lets a pipe process a packet. Numbers that no pipe has begin anew with the first.
+    /// Lets a pipe process a packet. Numbers beyond the last pipe wrap around to the first.
     #[inline(always)]
     pub fn enter(&mut self, pipe: usize) {
         if !self.others.is_empty() {

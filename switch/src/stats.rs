@@ -7,7 +7,7 @@ use p4rack_wire::Nanos;
 pub enum DropReason {
     /// No program is loaded.
     NoProgram,
-    /// The frame came from an unknown port.
+    /// The frame arrived at an unknown port.
     UnknownIngressPort,
     /// The port received more than its rate allows.
     OverRate,

@@ -68,7 +68,7 @@ impl Group {
         }
     }
 
-    /// Removes a row. Returns whether it was there.
+    /// Removes a row. Returns whether it existed.
     fn remove(&mut self, masked: u64, row: u32) -> bool {
         let found = self.rows.remove(masked, row);
         if let Some(filter) = self.filter.as_mut().filter(|_| found) {
@@ -104,7 +104,7 @@ struct RangeSpot {
 pub(crate) struct DefaultRow {
     pub call: ActionCall,
     pub args: Vec<u64>,
-    /// What it refers to instead, in a table with an action profile.
+    /// Its reference instead, in a table with an action profile.
     pub indirect: Option<Indirect>,
 }
 
@@ -152,7 +152,7 @@ pub(crate) struct TableState {
     pub aged: bool,
     /// Whether meters count bytes rather than packets.
     pub meter_bytes: bool,
-    /// What its meters add to the length of each packet.
+    /// Bytes that its meters add to the length of each packet.
     pub meter_adjust_bytes: i32,
     /// Whether counter and meter work where the program calls them.
     on_call: bool,
@@ -160,13 +160,13 @@ pub(crate) struct TableState {
     pub counters: Vec<CounterData>,
     /// Direct meters, in the same order.
     pub meters: Vec<Meter>,
-    /// Elements of a direct register, in the same order, and what each is at first.
+    /// Elements of a direct register, in the same order, and the initial value of each.
     elements: Vec<u64>,
     element: Vec<u64>,
     /// Smoothers, in the same order, and whether they decide on drops.
     pub smoothers: Vec<Smoother>,
     smoother: Option<bool>,
-    /// What of a key counts, if that is set at run time; empty if all of it does.
+    /// Mask of a key's relevant bits, if it is set at run time; empty if all are relevant.
     key_mask: Vec<u64>,
     /// If nothing of the table can change: the bits that each word of a key can have.
     #[cfg(feature = "native")]
@@ -422,7 +422,7 @@ impl TableState {
         self.elements.get_mut(at * words..(at + 1) * words).unwrap_or_default()
     }
 
-    /// What the smoother of a row, or of a miss, makes of a value.
+    /// Result of the smoother of a row, or of a miss, for a value.
     pub fn smooth(&mut self, row: Option<u32>, value: u64, now: Nanos, random: impl FnOnce() -> u64) -> u64 {
         let smoother = self.smoothers.get_mut(row.map_or(0, |row| row as usize + 1));
         let drops = self.smoother == Some(true);
@@ -563,7 +563,7 @@ impl TableState {
         row
     }
 
-    /// Stores what distinguishes keys that are not matched exactly.
+    /// Stores the mask of keys that are not matched exactly.
     fn place_mask(&mut self, row: u32, key: &PackedKey) {
         let at = row as usize;
         if self.style != Style::Exact {

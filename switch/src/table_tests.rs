@@ -57,7 +57,7 @@ fn accepts(matcher: &Matcher, key: u64) -> bool {
     }
 }
 
-/// What the table finds: the value of the entry.
+/// Result of a look-up: the value of the entry.
 fn found(state: &TableState, key: &[u64]) -> Option<u64> {
     state.lookup(key).map(|row| state.action(row).1[0])
 }
@@ -79,7 +79,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..200)
 }
 
-/// Runs the steps against a list; `make` gives the matchers of an entry, `better` tells which of two wins.
+/// Runs the steps against a list; `make` returns the matchers of an entry, `better` chooses between two.
 fn against_a_list(
     shape: &TableShape,
     steps: Vec<Step>,

@@ -3,8 +3,8 @@
 //! A port that has sent a frame is busy until `free_at`. If frames are waiting by then, the next one starts
 //! at that time, however late the switch is polled (up to the catch-up limit), so the mean rate stays exact.
 //! Wire time includes preamble, FCS and gap; fractions of a nanosecond are carried over. The control plane may give the
-//! queues of a port other priorities, rates and limits ([`plan`]). With fair queueing, the frames of a queue leave in turns of
-//! the ports where they came in ([`turns`]).
+//! queues of a port other priorities, rates and limits ([`plan`]). With fair queueing, the frames of a queue leave in
+//! turns of their ingress ports ([`turns`]).
 
 mod control;
 pub(crate) mod plan;
@@ -39,10 +39,10 @@ fn easy_below(config: &Config) -> u64 {
 /// Part of the buffer that each queue for numbers without a port may hold, at least a frame.
 const NOWHERE_SHARE: u64 = 16;
 
-/// Stands for the port where a frame came in, at ports without turns.
+/// Replaces a frame's ingress port at egress ports without turns.
 const NO_TURNS: usize = usize::MAX;
 
-/// The port that stands for all numbers without one. It sends like the fastest of the others, so that programs whose
+/// The port that represents all numbers without one. It sends like the fastest of the others, so that programs whose
 /// frames only pass its egress keep their rate, and its queues are short, so that such frames take no others' room.
 fn nowhere(config: &Config) -> PortConfig {
     let rates = || config.ports.iter().map(|port| port.rate_bps);
@@ -59,7 +59,7 @@ fn stored(len: usize) -> u64 {
 /// All ports and the buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficManager {
-    /// Those of the configuration, the one that stands for numbers without a port, those that come back, the CPU port.
+    /// Those of the configuration, the one for numbers without a port, those whose frames come back, the CPU port.
     ports: Vec<EgressPort>,
     /// By position: the time from which frames waiting there for a wire can be sent.
     dues: Dues,
@@ -67,7 +67,7 @@ pub(crate) struct TrafficManager {
     pub cpu_waits: bool,
     /// Position in `ports` by port number.
     by_number: Vec<u16>,
-    /// Position of the port that stands for numbers without one.
+    /// Position of the port for numbers without one.
     nowhere: usize,
     buffer_bytes: u64,
     reserved_bytes: u64,
@@ -160,7 +160,7 @@ impl TrafficManager {
         (at != u16::MAX).then_some(at as usize)
     }
 
-    /// Position of the port that stands for a number without one, if programs can represent the number.
+    /// Position of the port for a number without one, if programs can represent the number.
     pub fn nowhere(&self, number: u64) -> Option<usize> {
         (number < PORT_NUMBERS as u64).then_some(self.nowhere)
     }
@@ -170,7 +170,7 @@ impl TrafficManager {
         self.ports[self.nowhere].queues.iter().map(|queue| queue.stats.frames).sum()
     }
 
-    /// Whether the port stands for numbers without one.
+    /// Whether the port represents numbers without one.
     #[inline]
     pub fn is_nowhere(&self, at: usize) -> bool {
         at == self.nowhere
@@ -187,7 +187,7 @@ impl TrafficManager {
         &mut self.ports[at]
     }
 
-    /// Whether what is sent to a port comes back.
+    /// Whether frames sent to a port come back.
     #[inline]
     pub fn is_loop(&self, at: usize) -> bool {
         self.ports[at].is_loop

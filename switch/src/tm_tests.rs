@@ -153,7 +153,8 @@ fn making_up_is_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Frames in = sent + dropped + queued, the buffer is never overrun, and its use is what is queued.
+    /// Frames in = sent + dropped + queued, the buffer is never overrun, and its use is the queued
+    /// frames.
     #[test]
     fn nothing_is_lost_and_bounds_hold(
         buffer in 200u64..20_000,

@@ -1,4 +1,4 @@
-//! What a program does with a packet, event by event. Only programs compiled with
+//! A program's work on a packet, event by event. Only programs compiled with
 //! [`crate::Pipeline::compile_traced`] record events; others contain no marks and pay nothing.
 
 use crate::code::ops::Vars;

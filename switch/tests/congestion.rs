@@ -1,5 +1,5 @@
-//! The traffic manager under overload: who sends, who waits, who is dropped, for each rule of the buffer. The tables are
-//! snapshots, since every figure in them should change only on purpose.
+//! The traffic manager under overload: frames that are sent, wait, and are dropped, for each rule of the buffer. The
+//! tables are snapshots, since every figure in them should change only on purpose.
 
 mod common;
 

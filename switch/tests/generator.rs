@@ -25,7 +25,7 @@ fn config(count: u64, period: u64) -> GeneratorConfig {
     GeneratorConfig { frame: vec![7; 20], port: 2, start: Nanos(5_000), period: Nanos(period), count }
 }
 
-/// Times of the frames that leave until `end`, if the switch is called whenever it asks for it.
+/// Times of the frames that leave until `end`, if the switch is called at all its timeouts.
 fn times(bench: &mut Bench, end: u64) -> Vec<u64> {
     let mut times = Vec::new();
     while let Some(time) = bench.switch.next_timeout().filter(|time| time.0 <= end) {

@@ -1,5 +1,5 @@
-//! Machine code does what the interpreter does; a frame that passes the queues of an idle port fares as one that is put
-//! in and taken out, and one that is made before it waits as one that is made afterwards.
+//! Machine code and the interpreter have equal results; so have a frame that passes the queues of an idle port and one
+//! that is put in and taken out, and a frame that is made before it waits and one that is made afterwards.
 
 mod common;
 
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// What a rack's program drops on either side of the queue is dropped whatever the drop port is.
+/// A frame that a rack's program drops on either side of the queue is dropped with any drop port.
 #[test]
 fn generated_programs_do_the_same_with_another_drop_port() {
     let frames: Vec<(u16, Vec<u8>)> = (0..400u16)
@@ -217,8 +217,8 @@ fn programs_of_every_feature_do_the_same() {
     assert!(count > 50, "{count} programs");
 }
 
-/// Tables that nobody can change: rows that overlap, in the order of the text; misses with and without arguments; keys of two
-/// words; what is known of a key while the code is made; and whether a row matched, and which action ran.
+/// Tables that can't be changed: rows that overlap, in the order of the text; misses with and without arguments; keys
+/// of two words; facts about a key while the code is made; and whether a row matched, and which action ran.
 #[test]
 fn constant_entries_do_the_same() {
     let ingress_locals = "

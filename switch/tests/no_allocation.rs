@@ -32,7 +32,7 @@ fn forwarding_allocates_nothing_in_steady_state() {
     assert_eq!(sent, 4 * 10_010);
 }
 
-/// The same where the half behind the queue parses what the one before has deparsed.
+/// The same where the half behind the queue parses the output of the one before.
 #[test]
 fn tna_allocates_nothing_in_steady_state() {
     for text in [
@@ -106,7 +106,7 @@ fn a_changed_hash_allocates_nothing_in_steady_state() {
     assert_eq!(allocations::count() - before, 0);
 }
 
-/// Everything that a packet can meet on its way; the kinds of EtherType choose what happens to it.
+/// Everything that a packet can pass; the kinds of EtherType choose the parts.
 const ALL: common::Parts<'static> = common::Parts {
     meta: "@field_list(1) bit<8> pass; bit<2> color; bit<32> cell;",
     ingress_locals: "

@@ -6,7 +6,7 @@ use common::*;
 use p4rack_switch::{CloneSession, Config, PortConfig, Replica, Replicas};
 use p4rack_wire::Nanos;
 
-/// Counts what egress sees, by port.
+/// Counts packets in egress, by port.
 const SEEN: &str = "register<bit<32>>(512) seen;";
 const COUNT: &str =
     "bit<32> n; bit<32> at = (bit<32>) sm.egress_port; seen.read(n, at); seen.write(at, n + 1);";

@@ -7,7 +7,7 @@ use p4rack_switch::{
 };
 use p4rack_wire::Nanos;
 
-/// Sends what begins with anything but 2 to 5 unchanged to port 3; ports of two pipes.
+/// Sends frames that begin with anything but 2 to 5 unchanged to port 3; ports of two pipes.
 const FORWARD: &str = include_str!("../../tests/tna/mirror_type.p4");
 const FRAME: [u8; 4] = [0xf0, 0xf1, 0xf2, 0xf3];
 

@@ -25,8 +25,8 @@ fn an_l2_switch_forwards_and_drops() {
     assert_eq!((stats.ports[0].rx_frames, stats.ports[2].tx_frames), (4, 1));
 }
 
-/// Reading an invalid header or a variable that was not set gives what the specification leaves open: here 0, and
-/// never what another packet left.
+/// Reading an invalid header or a variable that was not set gives an unspecified value: here 0, and never one that
+/// another packet left.
 #[test]
 fn nothing_of_a_packet_is_seen_by_the_next() {
     let mut bench = Parts {
@@ -64,7 +64,7 @@ fn nothing_of_a_packet_is_seen_by_the_next() {
     assert_eq!(sent[1].1[14..], [0xab; 50]);
 }
 
-/// Constants stand at the end of the frame, the first one right at it.
+/// Constants are at the end of the frame, the first one right at it.
 #[test]
 fn a_wide_constant_may_be_the_first() {
     let mut bench = Parts {
@@ -228,7 +228,7 @@ fn headers_are_pushed_popped_and_stacked() {
     assert_eq!(untagged, frame(2, 0x0800, b"xy"));
     let two = bench.pass(1, &frame(3, 0x8100, &[0, 7, 0x81, 0, 0xf0, 9, 8, 0, 1])).1;
     assert_eq!(two[14..], [0, 7, 0x81, 0, 0xf0, 8, 8, 0, 1]);
-    // A fourth tag does not fit: StackOutOfBounds, what was parsed stays.
+    // A fourth tag does not fit: StackOutOfBounds; the parsed part stays.
     let four = frame(3, 0x8100, &[0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3, 0x81, 0, 0, 4, 8, 0]);
     let (port, out) = bench.pass(1, &four);
     assert_eq!((port, out.len()), (3, four.len()));

@@ -43,7 +43,7 @@ fn multicast_goes_to_all_members() {
     assert!(bench.send(1, &eth(1, 7, &[])).is_empty());
 }
 
-/// A copy for 2 that 3 and then 4 stand in for, and one for 1 alone.
+/// A copy for 2 that 3 and then 4 replace, and one for 1 alone.
 fn with_backups() -> Replicas {
     Replicas::new(vec![replicas(&[(2, 20), (3, 30), (4, 40)]), replicas(&[(1, 10)])])
 }
@@ -77,7 +77,8 @@ fn a_backup_stands_in_for_a_replica_while_its_port_is_down() {
     assert_eq!(seen(&[(2, true)]), [(1, 10), (2, 20)], "the preferred one is back");
     assert_eq!(seen(&[(2, false), (4, false)]), [(1, 10), (2, 20)], "all are down: to the first");
     assert_eq!(seen(&[(3, true)]), [(1, 10), (3, 30)]);
-    // What is set while a port is down takes it into account; so does what another switch prepared.
+    // A group set while a port is down takes it into account; so does one that another switch
+    // prepared.
     bench.switch.multicast_group_set(7, with_backups()).expect("valid");
     let mut other = Switch::new(bench.switch.config().clone());
     other.load(p4rack_switch::Pipeline::compile(&bench.program).expect("as before"));
@@ -225,7 +226,8 @@ fn a_resubmit_starts_over() {
     assert_eq!(bench.switch.stats(bench.now).resubmits, 2);
 }
 
-/// While a frame is on its way back, others go on, and what its program kept comes back with it.
+/// While a frame is on its way back, others continue, and the metadata that its program kept comes
+/// back with it.
 #[test]
 fn a_next_pass_may_take_time() {
     for (ingress, egress) in [

@@ -1,4 +1,4 @@
-//! Whatever comes in, nothing panics and nothing is lost.
+//! Under any input, nothing panics and no frame is lost.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Programs for TNA: what needs more than a packet and what it becomes.
+//! Programs for TNA: tests that need more than a packet and its output.
 
 mod common;
 
@@ -78,7 +78,7 @@ fn each_pipe_has_cells_of_its_own() {
     assert_eq!([0, 1, 2, 3].map(|pipe| of(&mut switch, &[pipe])), [1, 2, 0, 3]);
     assert_eq!(of(&mut switch, &[1, 3]), 5);
     assert_eq!(switch.counter_read(cells, 1).expect("a counter").packets, 6, "the sum");
-    // What is written to all is read from all.
+    // A value written to all is read from all.
     let nine = CounterData { packets: 9, bytes: 900 };
     switch.counter_write(cells, 1, nine).expect("a counter");
     assert_eq!(switch.counter_read(cells, 1), Ok(nine));
@@ -123,7 +123,7 @@ fn entries_are_alike_in_all_pipes_unless_one_is_meant() {
     assert_eq!((note(&mut switch, 1, 2, 30), note(&mut switch, 129, 2, 31)), (3, 3));
     assert_eq!((note(&mut switch, 1, 9, 0), note(&mut switch, 129, 9, 0)), (30, 3), "the default entry's");
     assert_eq!(switch.entries(table).expect("a table").len(), 1, "of the first pipe");
-    // Now they differ: a change of all is refused where it would do something else in one of them.
+    // Now they differ: a change of all is refused if it would have another effect in one of them.
     let refused = switch.insert(table, entry(2)).expect_err("exists in pipe 1");
     assert!(refused.to_string().contains("the pipes differ in table I.t"), "{refused}");
     assert!(switch.delete(table, &[common::exact(2)], 0).is_err());
@@ -177,7 +177,7 @@ fn filters_are_configured_by_cell_and_by_entry() {
         |name: &str| TableId(program.tables.iter().position(|t| t.named.name == name).expect(name) as u32);
     let average = SmootherConfig::Average { sums: false, gain_ns: 0.0, decay_ns: 0.0, scale_down: 1 };
     let never = SmootherConfig::EarlyDrop { time_ns: 0.0, min: 1, max: 2, probability: 1.0 };
-    // What follows 9 says that all four of its filters do what they do without a configuration.
+    // The bytes behind 9 show that all four of its filters work as without a configuration.
     let all_pass = |switch: &mut Switch| pass(switch, 1, &[1, 2, 0, 0]).expect("is sent") == [1, 2, 2, 4];
     assert!(all_pass(&mut switch));
     switch.smoother_config(low, 2, Some(average)).expect("a cell");

@@ -1,4 +1,4 @@
-//! What traces tell, of whole programs and of single packets on a running switch.
+//! Traces of whole programs and of single packets on a running switch.
 
 mod common;
 
@@ -91,7 +91,7 @@ fn a_trace_shows_state_results_and_changed_fields() {
         let in_order = !wanted.starts_with('1') || rest.any(|line| line.contains(wanted));
         assert!(found && in_order, "{wanted}\n{}", lines.join("\n"));
     }
-    // The next frame is nobody's business.
+    // The next frame is not traced.
     bench.pass(2, &eth(mac(3), 0x0800, b"hello"));
     assert_eq!(events(&mut bench.switch), []);
     assert_eq!(bench.switch.trace_state(id).map(|state| (state.traced, state.left)), Some((1, 0)));
@@ -188,7 +188,7 @@ fn a_filter_matches_ports_addresses_and_types_behind_tags() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever is traced, all frames fare as without a trace.
+    /// With any trace, all frames are handled as without one.
     #[test]
     fn a_trace_changes_nothing(
         frames in proptest::collection::vec((1u16..6, 1u16..6, 1u16..7, 0usize..40), 1..60),

@@ -1,10 +1,10 @@
 //! Architectures: the facts that translation and execution share.
 //!
-//! An architecture has three modules, each a leaf of what uses it: one here, one in `compile/arch` that
-//! translates its blocks, and one in `switch/arch` that takes packets through them. To add one, write these
-//! modules, list it in [`Arch`] and [`each!`], and add its arms to `compile/arch/mod.rs` and
-//! `switch/arch/mod.rs`. What all architectures share is elsewhere: counting arrivals
-//! (`switch/arrival.rs`), queues (`tm.rs`), saving variables and ending packets (`switch/packets.rs`).
+//! An architecture has three modules, each a leaf of its user: one here, one in `compile/arch` that translates its
+//! blocks, and one in `switch/arch` that takes packets through them. To add one, write these modules, list it in
+//! [`Arch`] and [`each!`], and add its arms to `compile/arch/mod.rs` and `switch/arch/mod.rs`. Code that all
+//! architectures share is elsewhere: counting arrivals (`switch/arrival.rs`), queues (`tm.rs`), saving variables and
+//! ending packets (`switch/packets.rs`).
 
 pub(crate) mod tna;
 pub(crate) mod v1model;
@@ -33,7 +33,7 @@ trait Architecture {
     const ERRORS: Option<ErrorNumbers> = None;
     /// Whether a header that becomes valid has the fields that were written before; if not, they are 0.
     const KEEPS_FIELDS: bool = false;
-    /// Ports that the architecture adds to those of the configuration; what is sent there comes back.
+    /// Ports that the architecture adds to those of the configuration; frames sent there come back.
     fn loops(_ports: &mut dyn Iterator<Item = u16>) -> Vec<u16> {
         Vec::new()
     }
@@ -41,7 +41,7 @@ trait Architecture {
     fn pipes(_config: &Config) -> usize {
         1
     }
-    /// How a trace names a call that decides where the packet goes. `None` for other calls.
+    /// Name in a trace of a call that decides where the packet goes. `None` for other calls.
     fn trace_name(call: &ExternCall) -> Option<&'static str>;
     /// Meaning of a value of [`Intrinsic::Origin`].
     fn origin(number: u32) -> &'static str;
@@ -60,8 +60,7 @@ pub(crate) struct Fields {
     pub queue: &'static [Intrinsic],
     /// Other fields that hold times.
     pub times: &'static [Intrinsic],
-    /// Whether variables travel through the queue; if not, the half behind it parses what the one before has
-    /// deparsed.
+    /// Whether variables travel through the queue; if not, the half behind it parses the output of the deparser before.
     pub travel: bool,
 }
 

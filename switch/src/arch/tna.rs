@@ -76,7 +76,8 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
         travel: false,
     };
 
-    /// Both generations may be programmed through either include file: the width of a queue's number tells.
+    /// Both generations may be programmed through either include file: the width of a queue's number
+    /// decides.
     fn runs(program: &Program) -> bool {
         let queue = program.intrinsic(Intrinsic::Priority).map(|var| program.vars[var.0 as usize].ty);
         match (program.arch.as_str(), queue) {

@@ -432,8 +432,8 @@ pub(crate) enum Op {
     },
 }
 
-/// What an operation does besides computing. All code that needs this asks here, where every operation is
-/// listed: a new operation does not compile until its nature is decided.
+/// Effect of an operation besides computing. All code that needs this uses this list of every operation: a
+/// new operation does not compile until its nature is decided.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Nature<'a> {
     /// Same result before and behind the queue, no side effects; the next operation follows.
@@ -459,7 +459,7 @@ pub(crate) enum Nature<'a> {
 }
 
 impl Op {
-    /// What the operation does besides computing.
+    /// Effect of the operation besides computing.
     pub fn nature(&mut self) -> Nature<'_> {
         match self {
             Op::Mov { .. }

@@ -237,7 +237,8 @@ pub(crate) struct Entry {
     pub parsed: u32,
     /// Slot for the number of a parser error.
     pub error: Slot,
-    /// Whether packets begin with it. Its machine code then clears what they may read before writing.
+    /// Whether packets begin with it. Its machine code then clears the words that they may read before
+    /// writing.
     #[cfg_attr(not(feature = "native"), allow(dead_code))]
     pub begins: bool,
 }
@@ -249,7 +250,7 @@ pub(crate) type EntryId = usize;
 #[cfg_attr(not(feature = "native"), allow(dead_code))]
 pub(crate) const MAX_ENTRIES: usize = 16;
 
-/// Slots of intrinsic fields. A field that the program lacks has a slot that nobody reads.
+/// Slots of intrinsic fields. A field that the program lacks has an unused slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Intrinsics(pub [Slot; Intrinsic::COUNT]);
 
@@ -262,7 +263,7 @@ impl std::ops::Index<Intrinsic> for Intrinsics {
     }
 }
 
-/// What the half behind the queue needs from the switch.
+/// Needs of the half behind the queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Late {
     /// Whether its first entry does nothing.
@@ -276,7 +277,7 @@ pub(crate) struct Late {
     pub is_early: bool,
 }
 
-/// Words that are cleared at once. A run contains no constants.
+/// Words that are cleared together. A run contains no constants.
 pub(crate) const RUN: usize = 8;
 
 /// A range of words: first word and count.
@@ -294,8 +295,8 @@ pub(crate) struct Code {
     pub late: Late,
     /// Number of words of variables, which start at 0.
     pub variables: u16,
-    /// What the program or the switch may read before writing it, as runs of [`RUN`] words to clear for each
-    /// packet. Each run is given by its first word.
+    /// Words that the program or the switch may read before writing them, as runs of [`RUN`] words to clear
+    /// for each packet. Each run is given by its first word.
     pub to_clear: Vec<Slot>,
     /// The same as single words, without those that the switch writes for each packet.
     pub words_to_clear: Vec<Slot>,

@@ -111,7 +111,7 @@ impl Builder<'_> {
                 Ok(dst)
             }
             Expr::Binary { op, left, right, ty } => self.binary(*op, left, right, kind(*ty), want, result),
-            // Without a jump, if both sides may be evaluated: code behind it keeps what is known from before.
+            // Without a jump, if both sides may be evaluated: code behind it keeps the facts from before.
             Expr::Ternary { cond, then, otherwise, .. }
                 if result.narrow() && is_simple(then, SIMPLE) && is_simple(otherwise, SIMPLE) =>
             {
@@ -415,7 +415,7 @@ impl Builder<'_> {
         Ok(self.code.indexed.len() as u32 - 1)
     }
 
-    /// The type of what an lvalue stores.
+    /// The type of an lvalue's value.
     pub fn lvalue_kind(&self, target: &LValue) -> Result<ValueType> {
         match target {
             LValue::Var(var) => Ok(kind(self.var_ty(*var)?)),

@@ -255,7 +255,7 @@ impl Builder<'_> {
         CompileError::Unsupported { object: self.program.name.clone(), what: what.into(), help: help.into() }
     }
 
-    /// A slot that stands for the lvalue, and whether it is the lvalue itself.
+    /// A slot in place of the lvalue, and whether it is the lvalue itself.
     fn lvalue_slot(&mut self, target: &LValue) -> Result<(Slot, bool)> {
         match self.direct(target)? {
             Some(slot) => Ok((slot, true)),
@@ -311,7 +311,7 @@ impl Builder<'_> {
     }
 
     /// The table of a direct object that counts where it is called.
-    /// Colour and bytes that a meter is told; `None` if it is told neither.
+    /// Colour and bytes given to a meter; `None` if it is given neither.
     fn told(&mut self, given: Option<&Expr>, less: Option<&Expr>) -> Result<Option<(Slot, Slot)>> {
         if given.is_none() && less.is_none() {
             return Ok(None);

@@ -47,7 +47,7 @@ impl Pipeline {
         Pipeline::translate(program, false)
     }
 
-    /// Like [`Pipeline::compile`], with a program that records what it does with each packet
+    /// Like [`Pipeline::compile`], with a program that records the events of each packet
     /// ([`crate::Switch::poll_trace`]).
     pub fn compile_traced(program: &Program) -> Result<Pipeline, CompileError> {
         Pipeline::translate(program, true)

@@ -1,4 +1,4 @@
-//! The compiled program: what runs, and what the control plane needs to know of it.
+//! The compiled program: its code, and the data that the control plane needs.
 
 use super::builder::kind;
 use crate::arch::Arch;
@@ -51,8 +51,8 @@ impl Pipeline {
         self.tables.get(table.0 as usize)?.layout()
     }
 
-    /// Ports that the program's architecture has inside: what is sent there comes in again. A switch that is
-    /// given a port of such a number keeps that one.
+    /// Internal ports of the program's architecture: frames sent there come in again. A switch that is given
+    /// a port of such a number keeps that one.
     pub fn loop_ports(&self) -> Vec<u16> {
         self.arch.loops(&mut (0..4).map(|pipe| pipe << 7))
     }

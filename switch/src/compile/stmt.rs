@@ -14,7 +14,7 @@ use p4rack_p4::ir::{
 type Result<T> = std::result::Result<T, CompileError>;
 
 impl Builder<'_> {
-    /// Translates a block (ingress, egress, …). What follows it runs next.
+    /// Translates a block (ingress, egress, …). The code behind it runs next.
     pub fn block(&mut self, stmts: &[Stmt]) -> Result<()> {
         let end = self.label();
         self.exit = Some(end);

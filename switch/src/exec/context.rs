@@ -20,7 +20,7 @@ pub(crate) enum Exit {
     Rejected,
 }
 
-/// What a program asked the switch to do with the packet.
+/// The program's requests for the packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Requests {
     /// Whether there is any request. Few packets make one, so the others skip the rest.

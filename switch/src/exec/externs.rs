@@ -135,7 +135,7 @@ fn store(vars: &mut Vars, dst: Slot, kind: ValueType, value: u64) {
     vars[dst as usize] = value & ones(kind.width.min(64));
 }
 
-/// Formats a message; `{}` stands for the next argument.
+/// Formats a message; `{}` is replaced by the next argument.
 fn log(state: &mut State, vars: &Vars, plan: &LogPlan) {
     state.log.count += 1;
     if state.log.limit == 0 {

@@ -19,7 +19,7 @@ pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, m
     let origin = intrinsic(Intrinsic::Origin) as u32;
     let at = &code.marks[mark as usize];
     match at {
-        // Before parsing, the variables hold the previous packet; and what a parser extracts is the packet
+        // Before parsing, the variables hold the previous packet; and a parser's extracts are the packet
         // itself.
         Mark::Ingress | Mark::State(_) | Mark::Parsed { .. } | Mark::Egress => state.trace.look(code, vars),
         _ => state.trace.compare(code, vars, cx.now),

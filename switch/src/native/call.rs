@@ -6,7 +6,7 @@ use crate::exec::{self, Cx};
 use crate::state::State;
 use crate::table::TableState;
 
-/// What machine code accesses besides variables and packet.
+/// State that machine code accesses besides variables and packet.
 #[repr(C)]
 pub(super) struct Runtime {
     /// The packet and its padding.
@@ -57,7 +57,7 @@ impl Runtime {
 pub(super) unsafe extern "C" fn rare(cx: *mut Cx<'_>, runtime: *mut Runtime, at: u32) -> u64 {
     // SAFETY: they are alive during the run, and native code holds no references.
     let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
-    // SAFETY: likewise; each is an object of its own.
+    // SAFETY: as in `rare`; each is an object of its own.
     let (code, state, vars) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.vars) };
     runtime.finish(cx);
     let result = exec::rare(code, state, vars, cx, code.ops[at as usize]);
@@ -118,13 +118,13 @@ pub(super) unsafe extern "C" fn look_up_exact<const N: usize>(
     runtime: *mut Runtime,
     table: u32,
 ) -> Found {
-    // SAFETY: as in `rare`; nothing writes to the variables meanwhile.
+    // SAFETY: as in `rare`; nothing writes to the variables during the look-up.
     let (state, key) = unsafe { (&*(*runtime).state, &*key) };
     let table = &state.pipe.tables[table as usize];
     Found::new(table, table.lookup_exact(key))
 }
 
-/// Looks a key up by itself in a table with short keys whose look-ups leave no trace, by the table's number.
+/// Looks a key up directly in a table with short keys whose look-ups leave no trace, by the table's number.
 ///
 /// # Safety
 /// As [`rare`].

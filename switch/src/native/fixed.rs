@@ -8,7 +8,7 @@ use crate::table::fixed::{FixedRow, Test};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder};
 
-/// What a comparison gives.
+/// Result of a comparison.
 enum Outcome {
     Known(bool),
     Asked(ir::Value),
@@ -22,8 +22,8 @@ struct Call<'r> {
 }
 
 impl Translator<'_, '_> {
-    /// Compares a key with the rows one after the other and jumps to the action of the first that matches. Rows behind
-    /// each other that ask the same first ask it once.
+    /// Compares a key with the rows one after the other and jumps to the action of the first that matches. Consecutive
+    /// rows with the same first comparison make it once.
     pub fn apply_fixed(&mut self, plan: &ApplyPlan, rows: &[FixedRow<'_>]) {
         for test in rows.iter().flat_map(|row| &row.tests) {
             self.get(plan.key + test.word as Slot);
@@ -48,7 +48,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Of rows that agree with what was asked so far, `asked` comparisons each.
+    /// Chooses among rows that agree with the comparisons so far, `asked` for each.
     fn choose(
         &mut self,
         plan: &ApplyPlan,
@@ -99,7 +99,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Sets what the action finds, and jumps there.
+    /// Sets the action's inputs, and jumps there.
     fn take(&mut self, plan: &ApplyPlan, call: Call<'_>) {
         self.tell_hit(plan, call.hit);
         let actions = &self.code.actions[plan.table as usize];

@@ -47,7 +47,7 @@ fn targets(mut op: Op) -> (Option<u32>, bool) {
 }
 
 impl Graph {
-    /// The graph of what `entry` reaches.
+    /// The graph of blocks that `entry` reaches.
     pub fn new(code: &Code, part: usize, entry: Entry) -> Graph {
         let mut graph = Graph { entry, part, ..Graph::default() };
         graph.starts.insert(entry.start, 1);

@@ -1,20 +1,20 @@
-//! What is known of the words of the variables at a point of the code: numbers, and values in processor registers.
+//! Facts about the words of the variables at a point of the code: numbers, and values in processor registers.
 //!
-//! Where ways meet, what all of them agree on still holds. So a block is translated when all that lead to it are, or can't be
-//! reached; a loop's first block before, with nothing known.
+//! Where paths merge, the facts on which all of them agree still hold. So a block is translated when all that lead to
+//! it are, or can't be reached; a loop's first block before, with nothing known.
 
 use crate::code::ops::Slot;
 use cranelift_codegen::ir::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What a word is.
+/// A fact about a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fact {
     Number(u64),
     Value(Value),
 }
 
-/// What is known at a point.
+/// Facts at a point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub words: HashMap<Slot, Fact>,
@@ -25,7 +25,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Keeps what the other knows, too.
+    /// Keeps the facts that the other has, too.
     fn meet(&mut self, other: &Known) {
         self.words.retain(|slot, fact| other.words.get(slot) == Some(fact));
         self.numbers.retain(|value, number| other.numbers.get(value) == Some(number));
@@ -51,12 +51,12 @@ impl Ways {
     }
 }
 
-/// Blocks that are still to be translated, and what is known at their starts.
+/// Blocks that are still to be translated, and the facts at their starts.
 #[derive(Debug, Default)]
 pub(super) struct Pending<'a> {
     /// Unknown at first; then nothing is known where ways meet, either.
     ways: Option<&'a Ways>,
-    /// For each block to which a way has led: what all ways so far agree on.
+    /// For each block reached so far: the facts on which all paths agree.
     known: BTreeMap<u32, Known>,
     /// Ways that were seen, or that nothing can take.
     seen: BTreeMap<u32, usize>,
@@ -114,7 +114,7 @@ impl<'a> Pending<'a> {
         left.into_iter().for_each(|to| self.see(to));
     }
 
-    /// The next block, with what is known at its start.
+    /// The next block, with the facts at its start.
     pub fn next(&mut self) -> Option<(u32, Known)> {
         if let Some(start) = self.ready.pop() {
             return Some((start, self.known.get(&start).cloned().unwrap_or_default()));

@@ -6,9 +6,9 @@
 //!                          calls: rare operations and table look-ups, shared with the interpreter
 //! ```
 //!
-//! The interpreter ([`crate::exec`]) says what each operation means; tests run both and compare. What is gained is
-//! the dispatch: constants, widths and places of fields are in the instructions, values stay in processor registers
-//! within a run of blocks. All that is seldom is called.
+//! The interpreter ([`crate::exec`]) defines the meaning of each operation; tests run both and compare. The gain is the
+//! dispatch: constants, widths and places of fields are in the instructions, values stay in processor registers within
+//! a run of blocks. Rare operations are calls.
 
 // Code that was generated at run time can only be entered through a cast, and accesses memory through raw
 // pointers.
@@ -51,12 +51,12 @@ type Function = unsafe extern "C" fn(*mut u64, *mut Cx<'_>, *mut Runtime) -> Exi
 /// Maximum words that machine code clears one by one.
 const MAX_CLEARED: usize = 256;
 
-/// Whether machine code itself clears what it needs, for a packet that carries no metadata.
+/// Whether machine code itself clears the words that it needs, for a packet that carries no metadata.
 fn clears(code: &Code) -> bool {
     code.words_to_clear.len() <= MAX_CLEARED
 }
 
-/// What is translated: the code, and the tables and registers that it uses.
+/// Input of the translation: the code, and the tables and registers that it uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub code: &'a Code,
@@ -78,7 +78,7 @@ pub(crate) struct Native {
 
 // SAFETY: after `compile` the module is not touched until it is dropped, and the code in its memory is read-only.
 unsafe impl Send for Native {}
-// SAFETY: as above; the functions themselves reach only what they are given.
+// SAFETY: as above; the functions themselves reach only their arguments.
 unsafe impl Sync for Native {}
 
 impl std::fmt::Debug for Native {
@@ -119,8 +119,8 @@ impl Native {
         let mut scratch = FunctionBuilderContext::new();
         let entries = (0..).zip(&code.entries);
         let graphs: Vec<Graph> = entries.map(|(part, entry)| Graph::new(code, part, *entry)).collect();
-        // The first translation only finds out which block leads to which, so that later ones know what holds where ways
-        // meet; the second one, which words are ever read; the last one does not write the others.
+        // The first translation only finds the blocks' successors, so that later ones know the facts where paths merge;
+        // the second one, which words are ever read; the last one does not write the others.
         let (mut ways, mut read) = (ReadWords::new(code), ReadWords::new(code));
         let mut translate = |graph: &Graph,
                              ways: Option<&Ways>,
@@ -178,8 +178,8 @@ impl Native {
         let mut runtime = Runtime::new(code, state, vars, cx);
         // SAFETY: the code reads and writes the variables at 16-bit indices, which it has words for; the packet below
         // `cx.len` and 8 bytes of its padding; registers below the size that the program declares, with which
-        // `state` was made; and output below the room that `runtime` tells. Calls use `runtime`'s pointers, to
-        // which no reference is alive meanwhile: `vars`, `cx` and `state` are not used here before it returns. It returns
+        // `state` was made; and output below the room given in `runtime`. Calls use `runtime`'s pointers, to which no
+        // reference is alive during the run: `vars`, `cx` and `state` are not used here before it returns. It returns
         // nothing but the numbers of ends.
         let exit = unsafe { self.functions[entry](words, cx, &mut runtime) };
         runtime.finish(cx);

@@ -1,9 +1,9 @@
 //! Finds out which words of the variables have to be in memory.
 //!
-//! Machine code knows what it has just written, so it loads a word only where paths merge, or in another
-//! entry. A word that is not loaded before the next write, and that neither the interpreter nor the switch
-//! reads in between, needs no memory: it is neither stored nor cleared. A first, discarded translation
-//! records who loads what; a backward liveness analysis over the blocks then decides.
+//! Machine code keeps values that it has just written, so it loads a word only where paths merge, or in another entry.
+//! A word that is not loaded before the next write, and that neither the interpreter nor the switch reads in between,
+//! needs no memory: it is neither stored nor cleared. A first, discarded translation records the words that each block
+//! loads; a backward liveness analysis over the blocks then decides.
 
 use super::known::Ways;
 use crate::code::ops::{Op, Slot};
@@ -38,7 +38,7 @@ impl Words {
     }
 }
 
-/// A pseudo-block for what comes before the first operation of an entry.
+/// A pseudo-block for the code before the first operation of an entry.
 pub(super) const BEFORE: u32 = u32::MAX;
 
 /// Reads and writes of a basic block.
@@ -55,7 +55,7 @@ struct Block {
     next: Vec<(u32, Words)>,
     /// Words written before each point at which the entry may end.
     ends: Vec<Words>,
-    /// Whether it reads what another entry left.
+    /// Whether it reads words that another entry left.
     inherits: bool,
     /// Words read from memory in or behind it before they are written.
     live: Words,
@@ -74,7 +74,7 @@ pub(super) struct ReadWords {
     outside: [Words; 2],
     /// The half of each entry.
     halves: Vec<usize>,
-    /// Where constants begin. They lie behind all other words and are never written, so nobody asks for them: sets stay
+    /// Where constants begin. They are behind all other words and are never written, so no set contains them: sets stay
     /// a hundredth as long.
     constants_from: Slot,
     /// Whether the whole program has been recorded.
@@ -82,7 +82,7 @@ pub(super) struct ReadWords {
 }
 
 impl ReadWords {
-    /// Starts with what the switch itself reads: intrinsic fields, saved variables and field lists.
+    /// Starts with the words that the switch itself reads: intrinsic fields, saved variables and field lists.
     pub fn new(code: &Code) -> ReadWords {
         let outside = [0, 1].map(|half| {
             let spans = code.saved.iter().chain(code.lists.iter().flatten());
@@ -114,7 +114,7 @@ impl ReadWords {
 
     /// Ends recording and decides which words are wanted where.
     pub fn complete(&mut self) {
-        // What an entry finds written by earlier ones is what those have to leave. Iterates to a fixed point.
+        // Earlier entries have to leave the words that an entry reads from them. Iterates to a fixed point.
         loop {
             self.spread();
             let before = self.outside.clone();
@@ -196,7 +196,7 @@ impl ReadWords {
         }
     }
 
-    /// Records that the block reads what another entry left.
+    /// Records that the block reads words that another entry left.
     pub fn note_inherits(&mut self) {
         if let Some(block) = self.block() {
             block.inherits = true;

@@ -130,7 +130,7 @@ pub(super) fn plain() -> MemFlagsData {
     MemFlagsData::trusted()
 }
 
-/// Flags of an access to what does not change during a run: it is loaded once.
+/// Flags of an access to data that do not change during a run: they are loaded once.
 pub(super) fn lasting() -> MemFlagsData {
     plain().with_readonly().with_can_move()
 }
@@ -145,7 +145,7 @@ fn holds(how: IntCC, a: u64, b: u64) -> bool {
     }
 }
 
-/// What an operation gives if its operands are numbers, and where.
+/// Result of an operation on numbers, and its place.
 fn fold(op: Op, number: impl Fn(Slot) -> Option<u64>) -> Option<(Slot, u64)> {
     Some(match op {
         Op::Add { dst, a, b, w } => (dst, number(a)?.wrapping_add(number(b)?) & ones(w.into())),
@@ -183,7 +183,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Clears what may be read before it is written, unless that is already done.
+    /// Clears the words that may be read before they are written, unless that is already done.
     fn clear(&mut self) {
         let next = self.code.carries.then(|| {
             let cleared = self.load_cx(types::I8, offset_of!(Cx<'static>, cleared));
@@ -219,7 +219,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The block of a position, to be translated later, to which what is known here carries over.
+    /// The block of a position, to be translated later, to which the facts here carry over.
     pub fn block(&mut self, to: u32) -> ir::Block {
         self.read.note_next(to);
         self.pending.lead(to, &self.known);
@@ -303,8 +303,8 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Whether a word certainly is what it would be set to. What made it so is not overwritten then, so it counts as wanted
-    /// wherever the word is read.
+    /// Whether a word certainly has the value already. The earlier write is not overwritten then, so it counts as
+    /// wanted wherever the word is read.
     fn holds(&self, slot: Slot, value: Value) -> bool {
         self.pending.knows_ways() && self.known.words.get(&slot) == Some(&self.fact(value))
     }
@@ -318,7 +318,7 @@ impl Translator<'_, '_> {
         self.known.words.insert(slot, fact);
     }
 
-    /// What a value is.
+    /// Fact about a value.
     pub fn fact(&self, value: Value) -> Fact {
         let made = self.b.func.dfg.value_def(value).inst().map(|made| self.b.func.dfg.insts[made]);
         match made {
@@ -359,7 +359,7 @@ impl Translator<'_, '_> {
         self.b.ins().load(types::I64, plain(), self.runtime, offset as i32)
     }
 
-    /// Loads what does not change during a run.
+    /// Loads data that do not change during a run.
     pub fn load_lasting(&mut self, offset: usize) -> Value {
         self.b.ins().load(types::I64, lasting(), self.runtime, offset as i32)
     }

@@ -29,8 +29,8 @@ impl Switch {
         }
     }
 
-    /// Like [`Switch::handle_frame`], but if the egress port is idle, does immediately what
-    /// [`Switch::poll_transmit`] would do next: leaves the frame in `out` and returns the port to send it
+    /// Like [`Switch::handle_frame`], but if the egress port is idle, takes the next step of
+    /// [`Switch::poll_transmit`] immediately: leaves the frame in `out` and returns the port to send it
     /// from. Otherwise returns `None`, and there may be something to poll for.
     pub fn forward_frame(&mut self, port: u16, frame: &[u8], now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         self.forward_late(port, frame, now, now, out)

@@ -185,7 +185,7 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
         RawEvent::Fields(changes) => {
             let field = |(at, was, is): (u32, Vec<u64>, Vec<u64>)| {
                 let (_, kind, name) = pipeline.code.watched.get(at as usize)?;
-                // The length of a varbit stands before its bits.
+                // The length of a varbit precedes its bits.
                 let value = |words: &[u64]| number(words.get(usize::from(kind.varbit)..).unwrap_or(&[]));
                 Some((name.clone(), value(&was), value(&is)))
             };

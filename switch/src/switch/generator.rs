@@ -80,7 +80,7 @@ impl Generators {
         self.due = active.chain(self.apps.due()).min();
     }
 
-    /// Forgets what belongs to the program.
+    /// Forgets the program's own state.
     pub fn restart(&mut self) {
         self.apps = PacketApps::default();
         self.plan();

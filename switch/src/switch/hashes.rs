@@ -11,7 +11,7 @@ use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind};
 
 impl Switch {
-    /// Changes what a hash computes. `None`: what the program says.
+    /// Changes a hash's configuration. `None` restores the program's.
     pub fn hash_config(
         &mut self,
         instance: InstanceId,
@@ -32,7 +32,7 @@ impl Switch {
         })
     }
 
-    /// What a hash computes instead of what the program says.
+    /// A hash's configuration, if it replaces the program's.
     pub fn hash_read(&self, instance: InstanceId) -> Result<Option<HashConfig>, ControlError> {
         let (shape, state) = self.instance(instance)?;
         match state {
@@ -41,7 +41,7 @@ impl Switch {
         }
     }
 
-    /// What a program takes of a hash with these values of its fields.
+    /// Result of a hash for the program with these values of its fields.
     pub fn hash_compute(&self, instance: InstanceId, values: &[BigUint]) -> Result<u64, ControlError> {
         let (shape, state) = self.instance(instance)?;
         let (InstanceState::Hash(changed), InstanceKind::Hash { algorithm, fields, taken, .. }) =

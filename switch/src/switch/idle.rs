@@ -58,7 +58,7 @@ impl Switch {
                 let hits = pipes.below(all.pipes()).filter_map(|pipe| Some(hit(number, pipe, row(pipe)?)));
                 hits.max().unwrap_or(0)
             };
-            // Pipes whose entries are alike have them in the same rows.
+            // Pipes with equal entries have them in the same rows.
             if all.apart.get(number as usize) == Some(&false) {
                 return last(&|_| Some(row));
             }

@@ -13,7 +13,7 @@ use p4rack_p4::ir::InstanceKind;
 pub enum Keep {
     /// All.
     All,
-    /// Those that are as the new program starts with them: nobody has written anything else.
+    /// Those with the initial values of the new program: nothing else has been written.
     Unwritten,
     /// None.
     Nothing,
@@ -38,7 +38,7 @@ impl Running {
             let same = |other: &InstanceShape| other.name == shape.name && alike(&other.kind, &shape.kind);
             let Some(at) = before.pipeline.instances.iter().position(same) else { continue };
             match (state, &mut old.instances[at]) {
-                // Packets wait meanwhile, and cells may be many.
+                // Packets wait during the copy, and cells may be many.
                 (InstanceState::Counter(cells), InstanceState::Counter(old)) if all => {
                     std::mem::swap(cells, old);
                 }
@@ -80,7 +80,7 @@ impl Running {
     }
 }
 
-/// A meter without a new configuration is what it was; one that was configured has its old counts, which nobody can write
+/// A meter without a new configuration is unchanged; a configured one has its old counts, which no client can write
 /// with it.
 fn keep_meter(cell: &mut Meter, old: &Meter) {
     if cell.config().is_none() || cell.config() == old.config() {

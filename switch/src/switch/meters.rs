@@ -55,7 +55,7 @@ impl Switch {
         })
     }
 
-    /// What a meter adds to the length of each packet.
+    /// Bytes that a meter adds to the length of each packet.
     pub fn meter_adjustment(&self, instance: InstanceId) -> Result<i32, ControlError> {
         match self.instance(instance)? {
             (_, InstanceState::Meter { adjust_bytes, .. }) => Ok(*adjust_bytes),
@@ -75,7 +75,7 @@ impl Switch {
         })
     }
 
-    /// What the direct meters of a table add to the length of each packet.
+    /// Bytes that the direct meters of a table add to the length of each packet.
     pub fn direct_meter_adjustment(&self, table: TableId) -> Result<i32, ControlError> {
         let (shape, state) = self.table(table)?;
         if state.meters.is_empty() { Err(has_no(shape, "meter")) } else { Ok(state.meter_adjust_bytes) }

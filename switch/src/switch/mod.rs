@@ -108,13 +108,13 @@ pub struct Switch {
     pub(crate) engine: Engine,
     /// Ports that are down.
     pub(crate) down: BTreeSet<u16>,
-    /// Whether that changed and nobody took note.
+    /// Whether that changed since the last poll.
     pub(crate) links_changed: bool,
     /// Frames for the controller, already deparsed.
     pub(crate) cpu_queue: VecDeque<PacketId>,
     /// Scratch buffer in which frames for the controller are deparsed.
     pub(crate) cpu_out: Vec<u8>,
-    /// What the half before the queue has deparsed, if the half behind parses it.
+    /// Output of the half before the queue, if the half behind parses it.
     pub(crate) middle: Vec<u8>,
     /// Requests of the block that runs.
     pub(crate) requests: Requests,
@@ -126,7 +126,7 @@ pub struct Switch {
     pub(crate) passes: Passes,
     pub(crate) returning: Returning,
     pub(crate) generators: Generators,
-    /// What precedes the packets of each port.
+    /// Data in front of the packets of each port.
     pub(crate) port_data: PortData,
     /// The active trace, if any.
     pub(crate) tracer: Option<Box<Tracer>>,
@@ -379,7 +379,7 @@ impl Switch {
         }
     }
 
-    /// Resets the counters to zero; depths restart from what is queued.
+    /// Resets the counters to zero; depths restart from the current queues.
     pub fn reset_stats(&mut self, now: Nanos) {
         self.manager.reset(now);
         self.drops.fill(0);

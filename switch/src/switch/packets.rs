@@ -111,7 +111,7 @@ pub(crate) fn form<'a>(running: &'a Pipeline, tracer: Option<&'a Tracer>, meta: 
     }
 }
 
-/// Clears what a program may read before writing it.
+/// Clears the words that a program may read before writing them.
 #[inline(always)]
 pub(crate) fn clear(code: &Code, vars: &mut Vars) {
     for &slot in &code.to_clear {

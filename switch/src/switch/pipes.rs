@@ -24,7 +24,7 @@ impl Turn {
         if self.last { value.take() } else { value.clone() }
     }
 
-    /// What is the sum of all pipes: the first one has all of it.
+    /// A sum over all pipes: the first one has all of it.
     pub fn whole<T: Default>(self, value: T) -> T {
         if self.first { value } else { T::default() }
     }
@@ -36,8 +36,8 @@ impl Switch {
         self.running.as_ref().map_or(1, |running| running.state.pipes())
     }
 
-    /// Lets the control-plane calls in `run` mean these pipes: writes go to all of them; reads give what the first of
-    /// them has, counters their sum. Outside of it calls mean all pipes. Fails if the switch has none of these.
+    /// Applies the control-plane calls in `run` to these pipes: writes go to all of them; reads return the first
+    /// one's state, of counters the sum. Outside of it calls mean all pipes. Fails if the switch has none of these.
     pub fn within<T>(&mut self, pipes: Pipes, run: impl FnOnce(&mut Switch) -> T) -> Result<T, ControlError> {
         let count = self.pipes();
         if pipes.below(count).next().is_none() {

@@ -141,7 +141,7 @@ impl Switch {
         !self.down.contains(&port)
     }
 
-    /// Calls `tell` if links of ports went up or down since it was called last and returned true.
+    /// Calls `tell` if links of ports went up or down since its last call that returned true.
     pub fn poll_links(&mut self, tell: impl FnOnce() -> bool) {
         self.links_changed = self.links_changed && !tell();
     }

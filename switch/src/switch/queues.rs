@@ -1,4 +1,4 @@
-//! Queues of ports from the control plane: how they are served, what they may hold, what was counted.
+//! Queues of ports from the control plane: service, limits, counters.
 
 use super::Switch;
 use crate::error::ControlError;
@@ -46,7 +46,7 @@ impl Switch {
         self.manager.buffer()
     }
 
-    /// Sets a queue's counters: its drops to 0, its maximum to what it holds.
+    /// Sets a queue's counters: its drops to 0, its maximum to its current depth.
     pub fn queue_reset(
         &mut self,
         port: u16,
@@ -70,7 +70,7 @@ impl Switch {
         Ok(self.manager.queue_plan(self.queue_of(port, queue)?, queue))
     }
 
-    /// Changes how a queue is served, at once. It stays when programs change.
+    /// Changes a queue's service, immediately. It stays when programs change.
     pub fn queue_plan_set(
         &mut self,
         port: u16,
@@ -103,7 +103,7 @@ impl Switch {
         Ok(self.manager.shaping(self.wired(port)?))
     }
 
-    /// Changes it, at once. It stays when programs change.
+    /// Changes it, immediately. It stays when programs change.
     pub fn port_shaping_set(&mut self, port: u16, shaping: Shaping, now: Nanos) -> Result<(), ControlError> {
         let at = self.wired(port)?;
         if shaping.enabled && shaping.rate_per_s == 0 {

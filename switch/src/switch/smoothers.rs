@@ -10,7 +10,8 @@ use crate::state::InstanceState;
 use p4rack_p4::ir::{InstanceId, TableId};
 
 impl Switch {
-    /// Configures a cell of a smoother, which begins anew. With `None` values pass and nothing is dropped.
+    /// Configures a cell of a smoother, which starts again. With `None` values pass and nothing is
+    /// dropped.
     pub fn smoother_config(
         &mut self,
         instance: InstanceId,
@@ -44,7 +45,7 @@ impl Switch {
         }
     }
 
-    /// Configures an entry's smoother, which begins anew.
+    /// Configures an entry's smoother, which starts again.
     pub fn direct_smoother_config(
         &mut self,
         table: TableId,

@@ -1,4 +1,4 @@
-//! Rows of an exact table by its key itself, which has few bits: most tables that stand for arithmetic have such keys.
+//! Rows of an exact table by its key itself, which has few bits: most tables that replace arithmetic have such keys.
 
 #[cfg(feature = "native")]
 use super::TableState;
@@ -29,7 +29,7 @@ impl Direct {
         key.iter().zip(&self.widths).fold(0, |at, (word, width)| at << width | *word as usize)
     }
 
-    /// The row of a key whose fields stand side by side.
+    /// The row of a key whose fields are adjacent.
     #[cfg(feature = "native")]
     #[inline(always)]
     pub fn get(&self, key: u64) -> Option<u32> {
@@ -61,13 +61,13 @@ impl TableState {
         self.direct.as_ref().filter(|_| !self.observed()).map(|direct| &direct.widths[..])
     }
 
-    /// Action of a row, and arguments from its own on: those who know how many it takes need no check of their end.
+    /// Action of a row, and arguments from its own on: callers that know their number need no check of the end.
     #[inline(always)]
     pub fn call(&self, row: u32) -> (u32, &[u64]) {
         (self.actions[row as usize], &self.args[row as usize * self.arg_words..])
     }
 
-    /// The row of a key of few bits, whose fields stand side by side.
+    /// The row of a key of few bits, whose fields are adjacent.
     #[inline(always)]
     pub fn lookup_direct(&self, key: u64) -> Option<u32> {
         self.direct.as_ref()?.get(key)

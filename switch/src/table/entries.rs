@@ -37,7 +37,7 @@ impl TableState {
         self.extras.get(&row).map(|extra| extra.idle_timeout_ns).filter(|&timeout| timeout != 0)
     }
 
-    /// What a row of a table with an action profile refers to.
+    /// Reference of a row of a table with an action profile.
     pub fn indirect(&self, row: u32) -> Option<&Indirect> {
         self.extras.get(&row)?.indirect.as_ref()
     }

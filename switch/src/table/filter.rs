@@ -1,4 +1,4 @@
-//! A filter that tells which keys a group certainly does not contain.
+//! A filter that excludes groups that certainly do not contain a key.
 //!
 //! Most groups of a ternary or LPM table contain no entry for a given key. One bit, at a position that the
 //! hash selects, shows this in a few instructions without dependencies, so all groups are checked at once and

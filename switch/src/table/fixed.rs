@@ -1,4 +1,4 @@
-//! What machine code asks tables for: rows that no controller can change, with which it compares keys itself.
+//! Rows that no controller can change, for machine code that compares keys itself.
 
 use super::{NEVER, TableState};
 use crate::shape::{KeyShape, Style, TableShape};
@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 /// Maximum rows that are compared one after the other.
 const MAX_ROWS: u64 = 64;
 
-/// What a row asks of a word of the key.
+/// Condition of a row on a word of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Test {
     /// Position in the key.
@@ -22,7 +22,7 @@ pub(crate) struct Test {
 /// A row of a table that no controller can change.
 #[derive(Debug)]
 pub(crate) struct FixedRow<'a> {
-    /// All that it asks, by position.
+    /// All of its conditions, by position.
     pub tests: Vec<Test>,
     /// Place of its action in the table's list.
     pub action: u32,
@@ -53,7 +53,7 @@ impl TableState {
         (self.style == Style::Exact && !self.observed()).then_some(self.words)
     }
 
-    /// The rows, the one that wins first, of a table that no controller can change, and whose look-ups leave no trace.
+    /// The rows, highest precedence first, of a table that no controller can change, and whose look-ups leave no trace.
     pub fn fixed_rows(&self) -> Option<Vec<FixedRow<'_>>> {
         let bits = self.fixed.as_ref().filter(|_| !self.observed() && self.used <= MAX_ROWS)?;
         let used = |row: &u32| self.ages[*row as usize] != NEVER;

@@ -142,7 +142,7 @@ impl Index {
         self.len += 1;
     }
 
-    /// Removes a row. Returns whether it was there.
+    /// Removes a row. Returns whether it existed.
     pub fn remove(&mut self, hash: u64, row: u32) -> bool {
         let tag = tag_of(hash);
         let place = self.place(tag);

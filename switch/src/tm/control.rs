@@ -38,7 +38,7 @@ impl TrafficManager {
         let mut plan = port.plan.take().unwrap_or_else(|| Box::new(PortPlan::new(now)));
         change(&mut plan);
         port.plan = (!plan.is_default()).then_some(plan);
-        // What waited for something else starts now.
+        // Frames that waited for another reason start now.
         port.waiting_since = port.waiting_since.max(now);
         self.busy(at);
     }
@@ -64,7 +64,7 @@ impl TrafficManager {
         let port = &self.ports[at];
         if let Some(plan) = &port.plan {
             let next = plan.next(port.occupied, port.free_at.max(now));
-            // What waits already may have been due before: late polls cost no rate.
+            // Waiting frames may have been due before: late polls cost no rate.
             let is_alone = port.occupied & !(1 << priority) == 0;
             self.dues.set(at, if is_alone { next } else { next.min(self.dues.of(at)) });
         }

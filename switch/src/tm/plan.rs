@@ -12,12 +12,12 @@ use p4rack_wire::Nanos;
 pub(crate) const QUEUES: usize = 8;
 /// Levels are counted in billionths of a bit or frame, so that a rate per second times nanoseconds is exact.
 const SCALE: i128 = 1_000_000_000;
-/// Bits per second of what has no limit: the largest number of 32 bits, in kilobits.
+/// Bits per second of an unlimited rate: the largest number of 32 bits, in kilobits.
 const NO_LIMIT: u64 = u32::MAX as u64 * 1000;
 /// Virtual time of a byte at weight 1.
 const BYTE: u128 = 1 << 16;
 
-/// What a shaper counts.
+/// Unit of a shaper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShapingUnit {
     /// Bits of frames with FCS, without preamble and gap.
@@ -32,12 +32,12 @@ pub enum ShapingUnit {
 pub struct Shaping {
     /// Whether it acts.
     pub enabled: bool,
-    /// What is counted.
+    /// Counted unit.
     pub unit: ShapingUnit,
     /// Bits or frames per second.
     pub rate_per_s: u64,
-    /// Bytes or frames that may leave at once after a pause. A frame may leave as long as nothing is owed, so at least
-    /// one always may.
+    /// Bytes or frames that may leave back to back after a pause. A frame may leave as long as nothing is owed, so at
+    /// least one always may.
     pub burst: u64,
 }
 
@@ -48,12 +48,12 @@ impl Default for Shaping {
     }
 }
 
-/// What a queue may hold of the shared buffer.
+/// Limit of a queue's use of the shared buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimit {
     /// Bytes (with FCS) that it may always hold as far as the buffer has room.
     pub bytes: u64,
-    /// Beyond these, it may hold 2 to the power of this times what is free of the buffer.
+    /// Beyond these, it may hold 2 to the power of this times the free part of the buffer.
     pub share_log2: Option<i8>,
 }
 
@@ -72,12 +72,12 @@ pub struct QueuePlan {
     pub priority: u8,
     /// Share among queues of the same priority, at least 1.
     pub weight: u16,
-    /// What it may hold; `None`: as much as the switch's configuration says.
+    /// Its limit; `None`: as much as the switch's configuration says.
     pub limit: Option<QueueLimit>,
 }
 
 impl QueuePlan {
-    /// How a queue is served that nobody has configured: strictly by its number.
+    /// Service of an unconfigured queue: strictly by its number.
     pub fn of(queue: u8) -> QueuePlan {
         QueuePlan {
             enabled: true,
@@ -161,7 +161,7 @@ struct Served {
     plan: QueuePlan,
     guaranteed: Bucket,
     most: Bucket,
-    /// What it has sent by its weight, at most and within the guaranteed rate: two priorities, two shares.
+    /// Bytes sent divided by its weight, beyond and within the guaranteed rate: two priorities, two shares.
     virtual_times: [u128; 2],
 }
 
@@ -170,8 +170,9 @@ struct Served {
 pub(crate) struct PortPlan {
     port: Bucket,
     queues: [Served; QUEUES],
-    /// By priority, the virtual time at which the last frame was served. Queues that could not send begin there, so whoever
-    /// waited for another reason than its share saves nothing (start-time fair queueing, Goyal, Vin and Cheng, 1996).
+    /// By priority, the virtual time at which the last frame was served. Queues that could not send begin there, so a
+    /// queue that waited for another reason than its share saves nothing (start-time fair queueing, Goyal, Vin and
+    /// Cheng, 1996).
     virtual_times: [u128; QUEUES],
 }
 
@@ -208,7 +209,7 @@ impl PortPlan {
 
     pub fn set_queue(&mut self, queue: usize, plan: QueuePlan, now: Nanos) {
         let own = &mut self.queues[queue];
-        // Among others than before, what it has sent says nothing.
+        // Among other queues than before, its sent bytes are meaningless.
         if own.plan.priority != plan.priority {
             own.virtual_times[0] = 0;
         }
@@ -220,7 +221,7 @@ impl PortPlan {
         own.most.set(plan.most, now);
     }
 
-    /// What a queue may hold while this much of the buffer is free.
+    /// Limit of a queue while this much of the buffer is free.
     pub fn limit(&self, queue: usize, free: u64) -> Option<u64> {
         let limit = self.queues[queue].plan.limit?;
         let share = limit.share_log2.map_or(0, |log2| match log2 {

@@ -70,14 +70,14 @@ fn of(sent: &[(u8, u64)], queue: u8) -> Vec<u64> {
 #[test]
 fn a_shaped_queue_gets_its_rate_and_leaves_the_rest_to_others() {
     let mut rig = Rig::new();
-    // A frame takes 80 µs of it, and what the wire delays is made up for.
+    // A frame takes 80 µs of it, and delays by the wire are made up for.
     rig.plan(7, |plan| plan.most = rate(100_000_000, STORED), 0);
     rig.put(7, 20, 0);
     rig.put(0, 100, 0);
     let sent = rig.run(u64::MAX, 0);
     let (shaped, rest) = (of(&sent, 7), of(&sent, 0));
     assert_eq!((shaped.len(), rest.len()), (20, 100));
-    // After what is on the wire when its time comes; the burst is a frame.
+    // Behind the frame on the wire at its time; the burst is a frame.
     for (at, time) in shaped.iter().enumerate() {
         let due = (at as u64).saturating_sub(1) * 80_000;
         assert!((due..due + 2 * WIRE_NS).contains(time), "frame {at} at {time}");
@@ -137,7 +137,7 @@ fn priorities_are_those_of_the_plan_and_weights_decide_among_equals() {
     assert_eq!(of(&sent, 2).len(), 40);
 }
 
-/// Whoever was idle gets no more than its share afterwards.
+/// A queue that was idle gets no more than its share afterwards.
 #[test]
 fn an_idle_queue_saves_nothing() {
     let mut rig = Rig::new();
@@ -175,7 +175,7 @@ fn a_queue_that_could_not_send_saves_nothing() {
     assert!(of(&equals, 1).len() >= 9 && of(&equals, 6).len() >= 9, "{equals:?}");
 }
 
-/// What is sent as guaranteed costs no share of the rest.
+/// Frames sent within the guarantee cost no share of the rest.
 #[test]
 fn a_guarantee_and_a_share_are_counted_apart() {
     let mut rig = Rig::new();
@@ -202,7 +202,7 @@ fn a_frame_that_comes_late_to_an_empty_queue_moves_no_due_time() {
 #[test]
 fn a_guaranteed_rate_comes_first() {
     let mut rig = Rig::new();
-    // 80 µs a frame at high priority, and what is left at the lowest.
+    // 80 µs a frame at high priority, and the rest at the lowest.
     let change = |plan: &mut QueuePlan| {
         (plan.guaranteed, plan.guaranteed_priority) = (rate(100_000_000, STORED), 7);
     };
@@ -235,7 +235,7 @@ fn limits_drop_and_drops_are_counted() {
     assert_eq!((rig.put(4, 8, 0), rig.put(3, 8, 0)), (5, 8));
     let queues = rig.manager.queues(0);
     assert_eq!((queues[4].drops, queues[4].max_bytes, queues[3].drops), (3, 5 * STORED, 0));
-    // Half of what is free: of 987 frames, a third.
+    // Half of the free buffer: of 987 frames, a third.
     rig.plan(2, |plan| plan.limit = Some(QueueLimit { bytes: 0, share_log2: Some(-1) }), 0);
     assert_eq!(rig.put(2, 900, 0), 329);
     let counts = rig.manager.flush(&mut rig.pool, Nanos(0));

@@ -33,7 +33,7 @@ pub(crate) struct EgressPort {
     pub(super) is_cpu: bool,
     /// Whether its frames come back instead of leaving. The loaded program brings such ports.
     pub is_loop: bool,
-    /// Whether it stands for all numbers without a port: its frames end behind egress.
+    /// Whether it represents all numbers without a port: its frames end behind egress.
     pub(super) is_nowhere: bool,
     pub(super) queues: [Queue; QUEUES],
     /// How they are served, if not strictly by their numbers.

@@ -1,4 +1,4 @@
-//! Fair queueing: the frames of a queue leave in turns of the ports where they came in.
+//! Fair queueing: the frames of a queue leave in turns of their ingress ports.
 //!
 //! ```text
 //!  from port 1 ─▶ ▭▭▭▭▭▭▭▭ ─┐
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Deficit round robin (Shreedhar and Varghese, 1996) by bytes on the wire: while two ports have frames waiting, what they have
-//! sent differs by less than a turn and two frames. Credit is not saved: a port whose frames have all left begins anew, at the end
-//! of the round. Each step is constant work; only a frame that is longer than a turn takes several.
+//! sent differs by less than a turn and two frames. Credit is not saved: a port whose frames have all left starts
+//! again, at the end of the round. Each step is constant work; only a frame that is longer than a turn takes several.
 //!
-//! A port that was idle doesn't go first. What a program makes of frames from several ports (Cowbird's engine in the switch) would
-//! overtake itself more often than it must.
+//! A port that was idle doesn't go first. Output that a program makes of frames from several ports (Cowbird's engine in
+//! the switch) would overtake itself more often than it must.
 
 use super::plan::QUEUES;
 use crate::pool::{NONE, PacketId, Pool};
@@ -37,13 +37,13 @@ struct Line {
 impl Line {
     const EMPTY: Line = Line { head: NONE, tail: NONE, bytes: 0, credit: 0, next: 0 };
 
-    /// What its first frame takes of the wire.
+    /// Bytes of its first frame on the wire.
     fn cost(&self, pool: &Pool) -> u64 {
         wire_bytes(pool.get(self.head).meta.charged - FCS)
     }
 }
 
-/// Frames of one queue, by the port where they came in.
+/// Frames of one queue, by ingress port.
 #[derive(Clone, Debug, Default)]
 struct Round {
     /// By position of that port; as many as have sent something.

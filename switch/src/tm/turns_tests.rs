@@ -1,4 +1,4 @@
-//! Fair queueing: equal shares, whatever is offered; shares of the buffer; no credit for later.
+//! Fair queueing: equal shares under any load; shares of the buffer; no credit for later.
 
 use super::turns::TURN_BYTES;
 use super::*;
@@ -56,8 +56,8 @@ impl Rig {
 }
 
 proptest! {
-    /// While two sources have frames waiting, what they have sent differs by less than a turn and a longest frame of each; frames of
-    /// one source keep their order, and all leave.
+    /// While two sources have frames waiting, their sent bytes differ by less than a turn and a longest frame of each;
+    /// frames of one source keep their order, and all leave.
     #[test]
     fn sources_with_frames_waiting_send_the_same(
         steps in prop::collection::vec(
@@ -71,7 +71,7 @@ proptest! {
         ),
     ) {
         let mut rig = Rig::new(1 << 30);
-        // What each had sent when both of a pair last began to wait.
+        // Bytes that each had sent when both of a pair last began to wait.
         let mut began = [[[0u64; SOURCES]; SOURCES]; SOURCES];
         let mut order: [VecDeque<usize>; SOURCES] = Default::default();
         let longest = wire_bytes(LONGEST as u64);
@@ -141,7 +141,7 @@ fn a_source_that_is_empty_again_and_again_has_its_share() {
     assert!(rig.sent[1] < rig.sent[0] + 2 * TURN_BYTES, "{:?}", rig.sent);
 }
 
-/// A frame waits for a turn of each other source at most, however much of theirs is there.
+/// A frame waits for a turn of each other source at most, however many frames the others have.
 #[test]
 fn a_frame_of_a_quiet_source_leaves_after_a_turn_of_each_other() {
     let mut rig = Rig::new(1 << 30);
@@ -177,7 +177,7 @@ fn what_one_source_sends_leaves_half_of_the_buffer_to_others() {
     assert_eq!(fill(0), (600, DropReason::IngressShare));
     assert_eq!(fill(1), (300, DropReason::IngressShare));
     assert_eq!(rig.manager.queues(SOURCES)[0].drops, 2);
-    // The first gives way as it is served.
+    // The first one's backlog shrinks as it is served.
     while rig.waiting[0] > 400 {
         rig.send().unwrap();
     }

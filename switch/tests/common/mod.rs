@@ -1,4 +1,4 @@
-//! What the tests share: programs from text, a switch to throw frames at.
+//! Shared by the tests: programs from text, a switch to throw frames at.
 
 #![allow(dead_code)]
 
@@ -7,7 +7,7 @@ use p4rack_p4::ir::{ActionCall, InstanceId, Matcher, Program, TableId};
 use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TableEntry};
 use p4rack_wire::Nanos;
 
-/// Parts of a v1model program around an Ethernet header `hdr.eth`; what is left empty does the least.
+/// Parts of a v1model program around an Ethernet header `hdr.eth`; empty parts do the least.
 #[derive(Clone, Copy, Default)]
 pub struct Parts<'a> {
     /// Types, constants.
@@ -126,7 +126,8 @@ impl Bench {
         self.switch.insert(self.table(table), entry).unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Entries of a generated rack program `text` for hosts at ports 1 to 4: what its actions ask for, by name.
+    /// Entries of a generated rack program `text` for hosts at ports 1 to 4: the arguments of its actions, by
+    /// name.
     pub fn add_hosts(&mut self, text: &str) {
         let parameters = |action: &str| -> Vec<&str> {
             let list = text.split_once(&format!("action {action}(")).expect("a rack's program").1;
@@ -155,7 +156,7 @@ impl Bench {
         }
     }
 
-    /// One frame in; all that comes out at once, a microsecond later.
+    /// One frame in; all frames that leave immediately, a microsecond later.
     pub fn send(&mut self, port: u16, frame: &[u8]) -> Vec<(u16, Vec<u8>)> {
         self.now += Nanos(1_000);
         self.switch.handle_frame(port, frame, self.now);

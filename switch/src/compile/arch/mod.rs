@@ -15,7 +15,7 @@ pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
     }
 }
 
-/// Decides what depends on the bodies of actions, which are translated after the blocks.
+/// Makes the decisions that depend on the bodies of actions, which are translated after the blocks.
 pub(super) fn settle(builder: &mut Builder<'_>) {
     match builder.arch {
         Arch::V1model => {}
@@ -27,7 +27,7 @@ pub(super) fn settle(builder: &mut Builder<'_>) {
 pub(super) fn drop(builder: &mut Builder<'_>) {
     match builder.arch {
         Arch::V1model => v1model::drop(builder),
-        // No call of this architecture stands for it.
+        // This architecture has no such call.
         Arch::Tna | Arch::SecondTna => {}
     }
 }

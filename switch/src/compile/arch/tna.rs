@@ -15,7 +15,7 @@ pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// A packet with an error goes on only if the program looks at the error, in a block or in an action.
+/// A packet with an error continues only if the program looks at the error, in a block or in an action.
 pub(super) fn settle(builder: &mut Builder<'_>) {
     for (at, pipeline) in std::mem::take(&mut builder.error_checks) {
         if let Op::JumpIfNot { to, .. } = builder.code.ops[at]

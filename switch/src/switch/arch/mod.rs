@@ -1,4 +1,4 @@
-//! What happens to a packet in each architecture. Calls go through the enum and are inlined, so a frame pays no
+//! The passes of a packet in each architecture. Calls go through the enum and are inlined, so a frame pays no
 //! indirect call.
 
 mod tna;
@@ -20,7 +20,7 @@ use p4rack_wire::Nanos;
 impl Arch {
     /// Processes the frame in [`Switch::arrival`], which is already counted. With `THROUGH`, a frame whose
     /// egress port is idle is left in `out` and its port returned; without, every frame goes to a queue. With
-    /// `GIVEN`, the frame may be sent from the buffer in which it came.
+    /// `GIVEN`, the frame may be sent from the buffer of its arrival.
     #[inline(always)]
     pub(super) fn arrive<const THROUGH: bool, const GIVEN: bool>(
         self,

@@ -14,7 +14,7 @@ use p4rack_wire::Nanos;
 enum Reached {
     /// The frame is in `out`, ready to be sent by the port at this position.
     Wire(usize),
-    /// Ingress ended with this verdict, which is still to be carried out; what it deparsed is in
+    /// Ingress ended with this verdict, which is still to be carried out; its deparsed bytes are in
     /// [`Switch::middle`].
     Ingress(Verdict),
     /// Egress of the port at this position dropped the frame, or ended early.
@@ -91,7 +91,7 @@ fn process<const SECOND: bool, const THROUGH: bool>(
     }
     let (drop_port, unit_ns) = (config.drop_port, config.time_unit_ns);
     let egress_bytes = prefix::egress_bytes(SECOND);
-    // Headers stand behind room for the device's, whose bytes are written later.
+    // Headers start behind room for the device's, whose bytes are written later.
     middle.resize(egress_bytes, 0);
     let mut pass = Pass::new(pipeline, state, vars, unit_ns, meta.ingress_port);
     let mut cx = Cx::new((arrival.padded(), arrival.len(), 0), middle, requests, drop_port, now);
@@ -126,7 +126,7 @@ fn process<const SECOND: bool, const THROUGH: bool>(
     let Pass { pipeline, state, vars, .. } = pass;
     let port = manager.number(at);
     let meta = Meta { egress_port: port, enqueued: now, priority: verdict.priority, ..*meta };
-    // Egress parses the frame where it is. Nobody needs it as it came in any more.
+    // Egress parses the frame where it is. Its original bytes are no longer needed.
     arrival.prepend(middle.len(), cursor);
     let head = arrival.head_mut(middle.len());
     head[egress_bytes..].copy_from_slice(&middle[egress_bytes..]);
@@ -147,7 +147,7 @@ fn process<const SECOND: bool, const THROUGH: bool>(
     })
 }
 
-/// Continues with a packet that was not sent at once. Returns the port if `out` is to be sent.
+/// Continues with a packet that was not sent immediately. Returns the port if `out` is to be sent.
 #[inline(never)]
 fn go_on<const SECOND: bool>(
     switch: &mut Switch,

@@ -10,7 +10,8 @@ use crate::stats::DropReason;
 use crate::switch::Switch;
 use p4rack_wire::Nanos;
 
-/// Queues what ingress has deparsed, in [`Switch::middle`], wherever the verdict says.
+/// Queues the packet that ingress has deparsed, in [`Switch::middle`], for the verdict's
+/// destinations.
 pub(super) fn send<const SECOND: bool>(switch: &mut Switch, meta: Meta, verdict: &Verdict, now: Nanos) {
     let stored = if meta.stage == Stage::Sent { 0 } else { prefix::egress_bytes(SECOND) };
     let id = switch.pool.adopt_frame(&mut switch.middle, meta);
@@ -159,7 +160,7 @@ fn clone<const SECOND: bool>(switch: &mut Switch, id: PacketId, session: u64, no
     }
 }
 
-/// Carries out what egress asked for: a clone of the frame in this packet.
+/// Carries out egress's request: a clone of the frame in this packet.
 #[cold]
 #[inline(never)]
 pub(super) fn clone_of_egress<const SECOND: bool>(switch: &mut Switch, id: PacketId, none: bool, now: Nanos) {

@@ -1,5 +1,5 @@
 //! The packet generators of the pipes. An application sends frames from its pipe's buffer when a timer ends, a port goes
-//! down or a frame comes back. In front of each stands a header that says which application sent it.
+//! down or a frame comes back. A header in front of each names the application that sent it.
 
 use crate::arch::Arch;
 use crate::arch::tna::{LOCAL_BITS, origin};
@@ -18,7 +18,7 @@ const BURST: u32 = 32;
 /// The port, within a pipe, by which the first generation's frames come in.
 const FIRST_PORT: u16 = 68;
 
-/// What starts an application.
+/// Event that starts an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketTrigger {
     /// It runs once, so long after it is enabled.
@@ -50,7 +50,7 @@ pub enum PacketTrigger {
 pub struct PacketApp {
     /// Whether it runs. Enabling it starts its timer.
     pub enabled: bool,
-    /// What starts it.
+    /// Event that starts it.
     pub trigger: PacketTrigger,
     /// Position of its frame in the buffer, in bytes.
     pub offset: usize,
@@ -70,7 +70,7 @@ pub struct PacketApp {
     pub increments_port: bool,
 }
 
-/// What an application has done.
+/// Counts of an application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
     /// Runs.
@@ -81,7 +81,7 @@ pub struct PacketCounts {
     pub packets: u64,
 }
 
-/// What a port has to do with packet generation.
+/// Role of a port in packet generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketPort {
     /// Whether generated frames may come in by it: port 68 of each pipe, in the second generation the source port.
@@ -90,7 +90,7 @@ pub struct PacketPort {
     pub matches: bool,
 }
 
-/// What a run has still to send.
+/// Frames that a run has still to send.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     batch: u32,
@@ -98,9 +98,9 @@ struct Run {
     /// When the batch has begun.
     begun: Nanos,
     due: Nanos,
-    /// What the header says in place of the batch.
+    /// Value in the header in place of the batch.
     key: Option<[u8; 3]>,
-    /// What follows the header.
+    /// Bytes behind the header.
     context: Option<[u8; 16]>,
 }
 
@@ -296,7 +296,7 @@ impl Switch {
         Ok(bytes.map_or_else(|| vec![0; length], <[u8]>::to_vec))
     }
 
-    /// Says what a port has to do with packet generation.
+    /// Sets a port's role in packet generation.
     pub fn packet_port_set(&mut self, port: u16, config: PacketPort) -> Result<(), ControlError> {
         self.app_name(0)?;
         if usize::from(port >> LOCAL_BITS) >= self.pipes() {
@@ -306,7 +306,7 @@ impl Switch {
         Ok(())
     }
 
-    /// What a port has to do with packet generation.
+    /// Role of a port in packet generation.
     pub fn packet_port(&self, port: u16) -> PacketPort {
         self.generators.apps.ports.get(&port).copied().unwrap_or_default()
     }

@@ -16,7 +16,7 @@ const FCS: u64 = 4;
 /// A field that knows whether it is written holds this or more until it is: ports have 9 bits.
 const UNWRITTEN: u64 = 1 << 9;
 
-/// What ingress decided for a packet.
+/// Ingress's decision for a packet.
 #[derive(Clone, Copy)]
 pub(super) struct Verdict {
     pub exit: Exit,
@@ -25,7 +25,7 @@ pub(super) struct Verdict {
     pub bypass: bool,
     pub dropped: bool,
     pub groups: [u64; 2],
-    /// What decides on the groups' copies.
+    /// Inputs of the choice of the groups' copies.
     pub spread: ReplicationSpread,
     pub to_controller: bool,
     /// Whether clones are dropped.
@@ -47,7 +47,7 @@ impl Verdict {
     }
 }
 
-/// Why a packet is dropped whose block ended like this.
+/// Drop reason of a packet whose block ended in this way.
 pub(super) fn reason(exit: Exit) -> DropReason {
     match exit {
         Exit::LoopLimit => DropReason::LoopLimit,

@@ -1,4 +1,4 @@
-//! What the control plane puts behind the device's header of each packet that comes in, by port.
+//! Data that the control plane puts behind the device's header of each incoming packet, by port.
 
 use crate::arch::Arch;
 use crate::error::ControlError;
@@ -22,8 +22,8 @@ impl PortData {
 }
 
 impl Switch {
-    /// Sets what the parser reads as metadata of a port, from the first bit on; the rest is 0. A program that is loaded
-    /// starts with 0 for all ports. Fails if there are more than 8 bytes, 16 in the second generation.
+    /// Sets the metadata of a port that the parser reads, from the first bit on; the rest is 0. A program that is
+    /// loaded starts with 0 for all ports. Fails if there are more than 8 bytes, 16 in the second generation.
     pub fn port_metadata_set(&mut self, port: u16, data: &[u8]) -> Result<(), ControlError> {
         let most = self.port_metadata_bytes()?;
         if data.len() > most {
@@ -45,7 +45,7 @@ impl Switch {
         Ok((0..count).map(|at| own.get(at).copied().unwrap_or(0)).collect())
     }
 
-    /// Whether what is sent by a port comes back.
+    /// Whether frames sent by a port come back.
     pub fn comes_back(&self, port: u16) -> bool {
         self.manager.find(port.into()).is_some_and(|at| self.manager.is_loop(at))
     }

@@ -21,7 +21,7 @@ pub(super) const fn egress_bytes(second: bool) -> usize {
     if second { 28 } else { 27 }
 }
 
-/// Writes what precedes a packet in ingress. `data` is what follows the header; the rest is zero.
+/// Writes the header in front of a packet in ingress. `data` follows the header; the rest is zero.
 #[inline(always)]
 pub(super) fn ingress<const SECOND: bool>(
     head: &mut [u8],
@@ -46,7 +46,7 @@ pub(super) fn ingress<const SECOND: bool>(
     }
 }
 
-/// Writes what precedes a packet in egress. `left` frames wait in its queue; the packet has `len` bytes.
+/// Writes the header in front of a packet in egress. `left` frames wait in its queue; the packet has `len` bytes.
 #[inline(always)]
 pub(super) fn egress<const SECOND: bool>(
     head: &mut [u8],

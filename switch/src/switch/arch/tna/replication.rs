@@ -1,5 +1,5 @@
-//! The replication engine: groups of nodes. What a packet says of itself chooses among the members of a group, and
-//! excludes some.
+//! The replication engine: groups of nodes. A packet's own metadata chooses among the members of a group, and excludes
+//! some.
 //!
 //! ```text
 //!  group ─┬─ node ──────────────────────┬─ ports              all, but those that are pruned
@@ -26,7 +26,7 @@ type PortSet = [u64; PORTS / 64];
 /// Copies with one replication id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicationNode {
-    /// What egress reads as the copy's id.
+    /// The copy's id in egress.
     pub rid: u16,
     /// A copy for each of these ports.
     pub ports: Vec<u16>,
@@ -43,7 +43,7 @@ pub struct ReplicationMember {
     pub exclusion: Option<u16>,
 }
 
-/// What a packet to a group is copied to.
+/// Members of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicationGroup {
     /// Nodes.
@@ -63,7 +63,7 @@ pub struct ReplicationLag {
     pub remote_below: u32,
 }
 
-/// What replication has to know of a port.
+/// Replication's configuration of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicationPort {
     /// The port that gets its copies while it is down, if ports are protected.
@@ -89,18 +89,18 @@ pub struct ReplicationConfig {
     pub copy_port: Option<u16>,
 }
 
-/// What refers to a node or a set.
+/// Referrer of a node or a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum User {
     Set(u32),
     Group(u16),
 }
 
-/// Where a node or a set stands in what refers to it.
+/// Places of a node or a set in its referrers.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicationPlaces(Vec<(User, usize, Option<u16>)>);
 
-/// A part of what the engine knows.
+/// A part of the engine's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicationKind {
     /// Nodes, sets and groups, which refer to each other.
@@ -113,7 +113,7 @@ pub enum ReplicationKind {
     Ports,
 }
 
-/// What the engine knows of one kind, to be restored.
+/// The engine's objects of one kind, to be restored.
 #[derive(Clone, Debug)]
 pub struct ReplicationState(Saved);
 
@@ -125,7 +125,7 @@ enum Saved {
     Ports(BTreeMap<u16, ReplicationPort>, ReplicationConfig),
 }
 
-/// A value, and what refers to it.
+/// A value, and its referrers.
 #[derive(Clone, Debug, Default)]
 struct Used<T> {
     value: T,
@@ -143,7 +143,7 @@ struct Members {
     member_count: usize,
 }
 
-/// Nodes, sets, groups, and what else decides on copies.
+/// Nodes, sets, groups, and other configuration of copies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Engine {
     members: Members,
@@ -159,7 +159,7 @@ fn has(set: &PortSet, port: u16) -> bool {
 }
 
 impl Members {
-    /// Where a node or a set stands.
+    /// Places of a node or a set.
     fn places(
         &self,
         users: Option<&BTreeSet<User>>,
@@ -180,7 +180,7 @@ impl Members {
         ReplicationPlaces(users.into_iter().flatten().filter_map(one).collect())
     }
 
-    /// Takes a node or a set out of what refers to it.
+    /// Removes a node or a set from its referrers.
     fn forget(
         &mut self,
         user: User,

@@ -164,7 +164,7 @@ fn go_on(
     sent.map(|at| switch.manager.number(at))
 }
 
-/// Records what a packet finds on its way through an empty queue.
+/// Records a packet's view of an empty queue that it passes.
 fn pass_queue(switch: &mut Switch, id: PacketId, at: usize, now: Nanos) {
     let number = switch.manager.number(at);
     let meta = &mut switch.pool.get_mut(id).meta;

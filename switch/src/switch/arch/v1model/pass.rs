@@ -14,7 +14,7 @@ use crate::switch::{Running, Switch};
 use p4rack_p4::ir::Intrinsic;
 use p4rack_wire::Nanos;
 
-/// What ingress decided for a packet.
+/// Ingress's decision for a packet.
 #[derive(Clone, Copy)]
 pub(super) struct Verdict {
     pub exit: Exit,
@@ -23,7 +23,7 @@ pub(super) struct Verdict {
     pub priority: u8,
 }
 
-/// What egress decided for a packet.
+/// Egress's decision for a packet.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     pub exit: Exit,

@@ -47,7 +47,7 @@ fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
         if let Some((session, list)) = requests.clone {
             save_list(&switch.running, &switch.vars, list, &mut switch.for_clone);
             let copy = switch.pool.copy(id);
-            // The clone goes first, because its parser needs the variables.
+            // The clone is first, because its parser needs the variables.
             switch.save(id);
             ingress_clone(switch, copy, session, list, now);
             switch.restore(id);

@@ -38,7 +38,7 @@ fn each_once<T: Ord + Copy + std::fmt::Display>(
     Ok(())
 }
 
-/// Changes who refers to what is in a map.
+/// Changes the referrers of a map's values.
 fn refer<T>(
     all: &mut BTreeMap<u32, Used<T>>,
     user: User,
@@ -57,7 +57,7 @@ fn refer<T>(
     }
 }
 
-/// Refuses what does not exist, or has too many users.
+/// Refuses objects that do not exist, or have too many users.
 fn check_used<T>(
     what: &str,
     all: &BTreeMap<u32, Used<T>>,
@@ -113,19 +113,19 @@ impl Switch {
         Ok(())
     }
 
-    /// Where a node stands, to be restored after it was removed and added again.
+    /// Places of a node, to be restored after it was removed and added again.
     pub fn replication_node_places(&self, id: u32) -> ReplicationPlaces {
         let users = self.engine.members.nodes.get(&id).map(|used| &used.users);
         self.engine.members.places(users, |group| &group.nodes, id)
     }
 
-    /// Where a set stands, likewise.
+    /// Places of a set, to be restored after it was removed and added again.
     pub fn replication_set_places(&self, id: u32) -> ReplicationPlaces {
         let users = self.engine.members.sets.get(&id).map(|used| &used.users);
         self.engine.members.places(users, |group| &group.sets, id)
     }
 
-    /// Puts a node back where it stood.
+    /// Puts a node back into its former places.
     pub fn replication_node_restore(&mut self, id: u32, places: ReplicationPlaces) {
         let engine = &mut self.engine.members;
         for (user, at, exclusion) in places.0 {
@@ -148,7 +148,7 @@ impl Switch {
         }
     }
 
-    /// Puts a set back where it stood.
+    /// Puts a set back into its former places.
     pub fn replication_set_restore(&mut self, id: u32, places: ReplicationPlaces) {
         let engine = &mut self.engine.members;
         for (user, at, exclusion) in places.0 {
@@ -257,7 +257,7 @@ impl Switch {
         self.engine.members.groups.range(from..).map(|(id, group)| (*id, group))
     }
 
-    /// A link group; one without ports if nobody has set it.
+    /// A link group; one without ports if it was never set.
     pub fn replication_lag(&self, id: u8) -> ReplicationLag {
         self.engine.lags.get(&id).cloned().unwrap_or_default()
     }
@@ -296,7 +296,7 @@ impl Switch {
         Ok(())
     }
 
-    /// What the engine knows of a port.
+    /// The engine's configuration of a port.
     pub fn replication_port(&self, port: u16) -> ReplicationPort {
         self.engine.ports.get(&port).copied().unwrap_or_default()
     }
@@ -309,7 +309,7 @@ impl Switch {
         Ok(())
     }
 
-    /// All that the engine knows of one kind.
+    /// All objects of one kind.
     pub fn replication_saved(&self, kind: ReplicationKind) -> ReplicationState {
         let engine = &self.engine;
         let saved = match kind {
@@ -331,7 +331,7 @@ impl Switch {
         }
     }
 
-    /// Forgets what the engine knows of ports, and which of them gets the controller's copies.
+    /// Clears the engine's configuration of ports, and the port of the controller's copies.
     pub fn replication_ports_clear(&mut self) {
         self.engine.ports.clear();
         self.engine.config.copy_port = None;
