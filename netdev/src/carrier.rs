@@ -6,7 +6,7 @@ use crate::{Error, sys};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Maximum bytes of messages read at once.
+/// Maximum bytes of messages per read.
 const NEWS: usize = 32 << 10;
 /// Netlink group for changes of interfaces.
 const RTNLGRP_LINK: libc::c_int = 1;

@@ -1,4 +1,4 @@
-//! The error type: what was attempted, what the kernel said, what to do about it.
+//! The error type: the attempted operation, the kernel's error, a remedy.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}{}", .help.as_deref().map(|h| format!("\n  help: {h}")).unwrap_or_default())]
 pub struct Error {
-    /// What was attempted, with the name of the interface or file.
+    /// The attempted operation, with the name of the interface or file.
     pub what: String,
     /// The error of the system.
     pub source: io::Error,

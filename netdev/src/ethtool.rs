@@ -1,4 +1,4 @@
-//! Switches off what interfaces do to frames: segmentation, merging, checksums, VLAN tags.
+//! Switches off interfaces' changes of frames: segmentation, merging, checksums, VLAN tags.
 
 use crate::error::{Context, NEED_PRIVILEGE};
 use crate::{Error, sys};

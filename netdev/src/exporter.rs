@@ -327,7 +327,7 @@ mod tests {
         assert!(began.elapsed() >= patience, "{:?}", began.elapsed());
         let mut slow = never_read(addr);
         std::thread::sleep(2 * patience);
-        // What was in flight, and no more.
+        // The bytes in flight, and no more.
         let mut taken = Vec::new();
         let _ = slow.read_to_end(&mut taken);
         assert!(taken.len() < large().unwrap().len(), "{}", taken.len());

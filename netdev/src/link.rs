@@ -21,7 +21,7 @@ const TCA_OPTIONS: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
-/// What the kernel doesn't count of a frame: FCS, preamble, gap; and the bytes of the smallest frame with them.
+/// Bytes of a frame that the kernel doesn't count: FCS, preamble, gap; and the bytes of the smallest frame with them.
 const WIRE_OVERHEAD_BYTES: u16 = 24;
 const WIRE_BYTES_MIN: u16 = 84;
 /// Bytes that may follow a pause without gaps: two full frames.
@@ -32,7 +32,7 @@ const RTAX_CC_ALGO: u16 = 16;
 /// File that lists the interfaces of the calling thread's namespace.
 const INTERFACES: &str = "/proc/thread-self/net/dev";
 
-/// What the kernel reports about an interface.
+/// The kernel's report on an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkInfo {
     /// Index of the interface in its namespace.
@@ -146,7 +146,7 @@ impl Links {
         })
     }
 
-    /// What the kernel reports about an interface.
+    /// The kernel's report on an interface.
     pub fn get(&mut self, name: &str) -> Result<LinkInfo, Error> {
         let what = || format!("looking for interface `{name}`");
         sys::check_name(name).context(what)?;
@@ -160,7 +160,7 @@ impl Links {
         info.ok_or_else(|| Error::new(what(), io::Error::from(io::ErrorKind::InvalidData)))
     }
 
-    /// All interfaces of the calling thread's namespace, which must be this value's, with what the kernel reports about them.
+    /// All interfaces of the calling thread's namespace, which must be this value's, with the kernel's reports on them.
     pub fn all(&mut self) -> Result<Vec<(String, LinkInfo)>, Error> {
         let text = fs::read_to_string(INTERFACES).context(|| format!("reading {INTERFACES}"))?;
         // Two lines of headings; each other line begins with a name and a colon.
@@ -229,8 +229,9 @@ impl Links {
         })
     }
 
-    /// Has the kernel send at a rate, counted in what frames take on a wire. What waits longer than `limit_bytes` take is
-    /// dropped; senders of datagrams notice (`ENOBUFS`). Takes the kernel's token bucket (`sch_tbf`).
+    /// Makes the kernel send at a rate, which counts all bytes of frames on a wire. Frames that would wait longer than
+    /// `limit_bytes` take are dropped; senders of datagrams notice (`ENOBUFS`). Takes the kernel's token bucket
+    /// (`sch_tbf`).
     pub fn set_rate(&mut self, name: &str, rate_bps: u64, limit_bytes: u32) -> Result<(), Error> {
         let index = self.get(name)?.index;
         // `struct tcmsg`: family, padding (3), index, handle, parent, info.

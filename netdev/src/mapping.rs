@@ -1,8 +1,8 @@
 //! Memory shared with the kernel.
 //!
 //! A ring shared with the kernel consists of words that name the owner of each part, and the parts themselves.
-//! Words are accessed atomically, so that they need no `unsafe`. Whoever borrows a part promises that the
-//! words say it is theirs.
+//! Words are accessed atomically, so that they need no `unsafe`. A borrower of a part promises that the words assign it
+//! to them.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -23,7 +23,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps what `fd` offers at an offset.
+    /// Maps a part of `fd` at an offset.
     pub(crate) fn of(fd: BorrowedFd<'_>, offset: libc::off_t, length: usize) -> io::Result<Mapping> {
         Mapping::map(length, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
     }
@@ -44,7 +44,7 @@ impl Mapping {
 
     fn map(length: usize, flags: libc::c_int, fd: libc::c_int, offset: libc::off_t) -> io::Result<Mapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is there.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no existing mapping.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, flags, fd, offset) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -53,10 +53,10 @@ impl Mapping {
         Ok(Mapping { start, length })
     }
 
-    /// All bytes, of a mapping that is nobody else's.
+    /// All bytes, of a mapping without other users.
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: in bounds, initialised by the kernel, and alive as long as the borrow of `self`; who writes borrows `self`
-        // exclusively, see `bytes_mut`.
+        // SAFETY: in bounds, initialised by the kernel, and alive as long as the borrow of `self`; writers borrow
+        // `self` exclusively, see `bytes_mut`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 
@@ -105,16 +105,16 @@ impl Mapping {
         if at.checked_add(length)? > self.length {
             return None;
         }
-        // SAFETY: in bounds, initialised by the kernel, alive as long as the borrow of `self`, and nobody
-        // else's by the caller's promise.
+        // SAFETY: in bounds, initialised by the kernel, alive as long as the borrow of `self`, and not borrowed
+        // otherwise, by the caller's promise.
         Some(unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), length) })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `map` made this mapping, no borrow of it is left, and nobody unmaps it twice. A kernel that
-        // still writes (a socket that outlives its ring's mapping) does so to the pages it holds itself.
+        // SAFETY: `map` made this mapping, no borrow of it is left, and it is unmapped only here. A kernel that still
+        // writes (a socket that outlives its ring's mapping) does so to the pages it holds itself.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     fn words_and_parts_are_the_same_memory_and_keep_within_bounds() {
         let mapping = Mapping::fresh(4096).unwrap();
         mapping.word(8).store(0x01020304, Ordering::Relaxed);
-        // SAFETY: nobody else has this mapping.
+        // SAFETY: the mapping has no other user.
         let part = unsafe { mapping.part(8, 4) }.unwrap();
         assert_eq!(part, 0x01020304u32.to_ne_bytes());
         // SAFETY: as above.

@@ -38,7 +38,7 @@ impl Request {
         self.attribute(kind, &bytes)
     }
 
-    /// Adds an attribute whose value is what `inside` adds.
+    /// Adds an attribute whose value `inside` adds.
     pub(crate) fn nest(self, kind: u16, inside: impl FnOnce(Request) -> Request) -> Request {
         self.nest_with(kind, &[], inside)
     }

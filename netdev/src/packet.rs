@@ -1,6 +1,6 @@
 //! Raw frames of one interface, read and written in batches, through one of three kinds of I/O.
 //!
-//! This module undoes what the kernel does to a frame on its way to such a socket: it puts an 802.1Q tag that
+//! This module undoes the kernel's changes of a frame on its way to such a socket: it puts an 802.1Q tag that
 //! was moved out back into the frame, with all its bits, and computes a checksum that was left to the
 //! hardware. Frames written to an interface are not read back.
 
@@ -22,7 +22,7 @@ use std::ops::Add;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
 
-/// Maximum frames read or written at once.
+/// Maximum frames per read or write.
 pub const BATCH: usize = 32;
 /// Maximum frame length, without FCS: a jumbo frame.
 pub const MAX_FRAME: usize = 9_216;
@@ -150,7 +150,7 @@ pub struct Receiver {
     kind: Receiving,
     name: String,
     receive_buffer_bytes: usize,
-    /// Tells other processes that these frames are taken.
+    /// Shows other processes that these frames are taken.
     _claim: OwnedFd,
 }
 

@@ -1,4 +1,4 @@
-//! What processes have used.
+//! Resources that processes have used.
 
 use p4rack_wire::Nanos;
 use std::io::{Error, ErrorKind, Result};
@@ -52,7 +52,7 @@ mod tests {
         assert!(resident_bytes(std::process::id()).is_ok_and(|bytes| bytes > 1 << 20));
     }
 
-    /// What a thread has used is still counted when it has ended.
+    /// A thread's use is still counted when it has ended.
     #[test]
     fn ended_threads_count() {
         let before = cpu(std::process::id()).unwrap();

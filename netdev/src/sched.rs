@@ -1,4 +1,4 @@
-//! Requests prompt scheduling and reports what was granted.
+//! Requests prompt scheduling and reports the granted kind.
 
 use crate::sys;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ pub const SWITCH_PRIORITY: i32 = 30;
 /// Real-time priority of a host's threads at its link: agents, nodes, adapters.
 pub const HOST_PRIORITY: i32 = 20;
 
-/// What the kernel granted to the calling thread.
+/// Scheduling that the kernel granted to the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
     /// Real-time priority; `None` if it was denied (no CAP_SYS_NICE and no RLIMIT_RTPRIO).
@@ -30,7 +30,7 @@ impl fmt::Display for Granted {
 }
 
 /// Requests real-time priority 1 to 99, exact timers and locked memory for the calling thread, as far as the
-/// system permits. Never fails; the result says what was granted.
+/// system permits. Never fails; the result names the granted scheduling.
 ///
 /// Only this thread gets the priority: children and later threads start with the default.
 pub fn prompt(fifo_priority: i32) -> Granted {

@@ -117,7 +117,8 @@ impl Relay {
         unsafe { program.pre_exec(restore) };
     }
 
-    /// Waits for a signal. What the terminal sends reaches the program too, as a process of the same group, and is left out.
+    /// Waits for a signal. Signals of the terminal are left out: they reach the program too, as a process of the same
+    /// group.
     pub fn wait(&self) -> Result<Relayed, Error> {
         loop {
             let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];

@@ -12,7 +12,7 @@ pub(crate) fn check(returned: libc::c_int) -> io::Result<libc::c_int> {
 /// Takes ownership of the descriptor that a system call just returned.
 pub(crate) fn owned(returned: RawFd) -> io::Result<OwnedFd> {
     let fd = check(returned)?;
-    // SAFETY: the kernel handed out `fd` a moment ago and nobody else has seen it.
+    // SAFETY: the kernel handed out `fd` a moment ago and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn get_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32) ->
     if (length as usize) < size_of::<T>() {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
     }
-    // SAFETY: `T: Plain` means that zeroes and whatever the kernel wrote are a value.
+    // SAFETY: `T: Plain` means that zeroes and all bytes that the kernel wrote are a value.
     Ok(unsafe { value.assume_init() })
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Makes a socket send what waits in its ring.
+/// Makes a socket send the waiting frames of its ring.
 pub(crate) fn send_nothing(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no bytes and no address are passed.
     let sent =

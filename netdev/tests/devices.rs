@@ -16,7 +16,7 @@ use std::time::Duration;
 /// where namespaces are not to be had.
 fn pair() -> Option<(NetNs, NetNs)> {
     let (Ok(a), Ok(b)) = (NetNs::create(), NetNs::create()) else {
-        // Past the harness, which hides what a passing test prints.
+        // Past the harness, which hides a passing test's output.
         let _ = writeln!(
             std::io::stderr(),
             "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
@@ -152,7 +152,7 @@ fn a_process_enters_a_namespace_and_another_finds_it_there() {
     assert!(found.run(|| Links::open().unwrap().exists("left")).unwrap());
     assert!(!found.run(|| Links::open().unwrap().exists("right")).unwrap());
 
-    // With the last process and descriptor gone the namespace goes, and with it both veth ends.
+    // The namespace ends with its last process and descriptor, and both veth ends with it.
     drop((a, found, command));
     child.kill().unwrap();
     child.wait().unwrap();

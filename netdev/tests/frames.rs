@@ -1,4 +1,4 @@
-//! What arrives on an interface and what leaves it, by every kind of I/O, in namespaces that vanish with the test.
+//! Frames that arrive on an interface and leave it, by every kind of I/O, in namespaces that vanish with the test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ static KINDS: LazyLock<Vec<Io>> = LazyLock::new(|| {
         Ok(()) => true,
         Err(error) => {
             let why = error.to_string().replace('\n', " ");
-            // Past the harness, which hides what a passing test prints, and in one write.
+            // Past the harness, which hides a passing test's output, and in one write.
             let said = format!("skipped: needs --io {io}, get it by root and a kernel with it ({why})\n");
             let _ = std::io::stderr().write_all(said.as_bytes());
             false
@@ -210,7 +210,7 @@ fn an_interface_that_is_down_refuses_and_comes_back() {
         }
         left.flush();
         assert_eq!((left.stats().sent, left.stats().send_refused), (0, 3), "{io}");
-        // Whoever reads is told at most once, and then sleeps.
+        // A reader gets the error at most once, and then sleeps.
         let told = (0..3).filter(|_| left.receive(|_, _| panic!("{io}: a frame")).is_err()).count();
         assert!(told <= 1, "{io}: told {told} times");
         let mut poller = Poller::new();
@@ -246,7 +246,7 @@ fn a_checksum_left_to_the_hardware_is_finished() {
         b.run(|| Links::open().unwrap().set_up("r2").unwrap()).unwrap();
         let mut right = open(b, "r2", io);
         let mut udp = Vec::new();
-        // A link that has just come up may lose what the system sends first.
+        // A link that has just come up may lose the system's first frames.
         for _ in 0..20 {
             a.run(|| UdpSocket::bind("10.1.0.1:7").unwrap().send_to(b"abcd", (to, 9)).unwrap()).unwrap();
             std::thread::sleep(Duration::from_millis(20));
@@ -333,7 +333,8 @@ fn datagram(mac: MacAddr, to: Ipv4Addr, port: u16, flags: u16, options: u8) -> V
     frame
 }
 
-/// Datagrams for one address and port go to who asked for them. The system keeps the rest, and does not answer for that port.
+/// Datagrams for one address and port reach the socket that chose them. The system keeps the rest, and does not answer
+/// for that port.
 #[test]
 fn datagrams_go_to_who_asked_for_them_and_the_system_answers_none_of_these() {
     each(|io, a, b| {
@@ -367,7 +368,8 @@ fn datagrams_go_to_who_asked_for_them_and_the_system_answers_none_of_these() {
         left.flush();
         let got: Vec<_> = collect(&mut right, 3).into_iter().map(|(frame, _)| frame).collect();
         assert_eq!(got, [first, last]);
-        // One answer, which says that nobody has port 4790: the datagram it is about begins behind two headers and eight bytes.
+        // One answer, which reports port 4790 unreachable: the datagram it is about begins behind two headers and eight
+        // bytes.
         let answers: Vec<_> = collect(&mut left, 2).into_iter().map(|(frame, _)| frame).collect();
         let [answer] = &answers[..] else { panic!("{answers:?}") };
         assert_eq!((answer[23], &answer[14 + 20 + 8 + 22..][..2]), (1, &4790u16.to_be_bytes()[..]));

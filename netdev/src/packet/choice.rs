@@ -70,7 +70,7 @@ const fn step(code: u32, unless: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: unless, k }
 }
 
-/// A filter that drops frames with an EtherType. The kernel has taken a tag off before it asks.
+/// A filter that drops frames with an EtherType. The kernel removes a tag before it runs the filter.
 pub(super) fn except(ether_type: EtherType) -> [libc::sock_filter; 4] {
     let protocol = (libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL) as u32;
     [

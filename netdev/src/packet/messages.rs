@@ -9,7 +9,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Room per frame. A restored tag goes before it.
+/// Room per frame. A restored tag is put before it.
 const STRIDE: usize = (TAG + MAX_FRAME).next_multiple_of(64);
 
 #[derive(Debug)]

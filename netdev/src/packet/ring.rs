@@ -5,7 +5,7 @@
 //!  sending     filled here ─ SEND_REQUEST ─▶ kernel takes (SENDING) ─ AVAILABLE ─▶ here
 //! ```
 //!
-//! The first word of a slot is its status and says whose the rest is. Version 2 hands over every frame by itself;
+//! The first word of a slot is its status and names the owner of the rest. Version 2 hands over single frames;
 //! version 3 hands over blocks, and the last frames of a burst wait for a timer.
 
 use super::extra::{Extra, TAG};
@@ -69,7 +69,7 @@ impl Slots {
     /// The next slot without its status, if the status says that it is ours.
     #[inline]
     fn next(&mut self, ours: impl FnOnce(u32) -> bool) -> Option<(u32, &mut [u8])> {
-        // Acquire: makes visible what the kernel wrote to the slot before the status.
+        // Acquire: makes visible the kernel's writes to the slot before the status.
         let status = self.status(self.at).load(Ordering::Acquire);
         if !ours(status) {
             return None;

@@ -5,12 +5,12 @@
 //!  sending     here ─ send ring ─▶ kernel copies from them ─ completion ring ─▶ free frames
 //! ```
 //!
-//! The frames of both directions lie in one piece of shared memory, in halves that are never exchanged.
+//! The frames of both directions are in one piece of shared memory, in halves that are never exchanged.
 //!
-//! Two things that other sockets are told are not said here. Whether a checksum was left to the hardware is
-//! seen from the checksum: a kernel that leaves it writes the pseudo header's sum there. Whether the sender's
-//! interface took the 802.1Q tag out of the frame cannot be seen: such a tag is lost, unless the sending
-//! interface has its `tx-vlan` offload off.
+//! Two facts that other sockets receive are missing here. Whether a checksum was left to the hardware is seen from
+//! the checksum: a kernel that leaves it writes the pseudo header's sum there. Whether the sender's interface took
+//! the 802.1Q tag out of the frame cannot be seen: such a tag is lost, unless the sending interface has its
+//! `tx-vlan` offload off.
 
 mod program;
 mod rings;
@@ -36,7 +36,7 @@ const RECEIVE: std::ops::RangeInclusive<usize> = 64..=4096;
 /// Number of frames that may wait to be sent.
 const SEND: u32 = 2048;
 
-/// What keeps the socket alive; shared by both halves.
+/// Keeps the socket alive; shared by both halves.
 #[derive(Debug)]
 struct Socket {
     /// Dropped first: the program has to go before the socket to which it redirects.
@@ -51,7 +51,7 @@ impl Socket {
     /// The bytes of a frame.
     ///
     /// # Safety
-    /// The kernel must have handed the frame over. Only the half that the frame belongs to may ask, for one
+    /// The kernel must have handed the frame over. Only the half that the frame belongs to may call this, for one
     /// frame at a time.
     #[allow(clippy::mut_from_ref)]
     unsafe fn frame(&self, address: u64, length: usize) -> Option<&mut [u8]> {
@@ -233,7 +233,8 @@ impl Sender {
             self.stats.send_full += 1;
             return;
         };
-        // SAFETY: free frames of this half are in nobody's hands: not yet sent, or completed.
+        // SAFETY: free frames of this half belong to neither the kernel nor a caller: they are not yet sent, or
+        // completed.
         if let Some(room) = unsafe { self.socket.frame(address, frame.len()) } {
             room.copy_from_slice(frame);
         }

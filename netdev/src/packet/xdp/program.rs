@@ -42,8 +42,8 @@ impl Attributes {
 
 /// Calls bpf(2). Addresses in the attributes must point to live memory of the lengths that the command reads.
 fn bpf(command: libc::c_long, attributes: &Attributes) -> io::Result<RawFd> {
-    // SAFETY: pointer and length describe `attributes`; all commands used here only read it and what it leads
-    // to, which the callers below keep alive.
+    // SAFETY: pointer and length describe `attributes`; all commands used here only read it and the data it
+    // points to, which the callers below keep alive.
     let returned = unsafe {
         libc::syscall(libc::SYS_bpf, command, attributes as *const Attributes, size_of::<Attributes>())
     };

@@ -19,7 +19,7 @@ struct Ring {
     memory: Mapping,
     offsets: libc::xdp_ring_offset,
     mask: u32,
-    /// Our own index: what we have written or read, whether the kernel knows it or not.
+    /// Our own index: the entries that we have written or read, whether published to the kernel or not.
     own: u32,
     /// The kernel's index when last read.
     theirs: u32,
