@@ -1,4 +1,5 @@
-//! Cowbird's rings: what a compute node and an offload engine share (paper §4.2, Table 3, Figure 4; the layout is p4rack's).
+//! Cowbird's rings, which a compute node and an offload engine share (paper §4.2, Table 3, Figure 4; the layout is
+//! p4rack's).
 //!
 //! A *set* belongs to one thread of a compute node. It is memory under one key, of words of eight bytes:
 //!
@@ -16,13 +17,13 @@
 //!      └─────────────────────────────────────────────┘
 //! ```
 //!
-//! Each block is a cache line of its own, so that neither side takes the other's. Numbers stand in network order: a P4
-//! parser reads them as they are. Positions count entries or bytes since the set was made and never go round; their place in
-//! a ring is the remainder.
+//! Each block is a cache line of its own, so that neither side takes the other's. Numbers are in network order: a P4
+//! parser reads them as they are. Positions count entries or bytes since the set was made and never go round; their
+//! place in a ring is the remainder.
 //!
-//! Table 3 is the entry. Here it also holds the request's id, so that an engine that takes over knows what is done, and so
-//! that an overwritten entry is noticed. The id comes first and is written last: who reads upwards and sees the id that has to
-//! be there has seen the whole entry, without knowing the tail.
+//! Table 3 is the entry. Here it also holds the request's id, so that an engine that takes over knows the completed
+//! requests, and so that an overwritten entry is noticed. The id comes first and is written last: a reader that reads
+//! upwards and finds the expected id has the whole entry, without knowing the tail.
 
 use crate::ParseError;
 
@@ -37,7 +38,7 @@ pub const RED_AT: u64 = BLOCK_BYTES;
 /// Where the request ring begins.
 pub const ENTRIES_AT: u64 = 2 * BLOCK_BYTES;
 
-/// What an entry asks for: `Entry.rw_type`.
+/// Operation of an entry: `Entry.rw_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Kind {
@@ -137,17 +138,17 @@ crate::header! {
 
 /// Opcodes of the base transport header that only the engine in a switch uses, of those that the standard leaves to makers.
 pub mod opcode {
-    /// The switch's packet generator asks for a turn.
+    /// The switch's packet generator requests a turn.
     pub const TICK: u8 = 0xc0;
-    /// The controller asks how far an instance is.
+    /// The controller reads an instance's progress.
     pub const READ: u8 = 0xc1;
     /// The controller says where an instance begins.
     pub const SET: u8 = 0xc2;
-    /// What the controller gets back.
+    /// Answer to the controller.
     pub const REPLY: u8 = 0xc3;
 }
 
-/// What a packet of the engine in a switch is for. Each instance has a queue pair for each.
+/// Purpose of a packet of the engine in a switch. Each instance has a queue pair for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Phase {
@@ -155,9 +156,9 @@ pub enum Phase {
     Probe = 1,
     /// READ of an entry.
     Entry = 2,
-    /// READ of what a write carries, from the compute node.
+    /// READ of a write's data, from the compute node.
     Payload = 3,
-    /// WRITE of what a read has brought, to the compute node.
+    /// WRITE of a read's data, to the compute node.
     Response = 4,
     /// WRITE of the red block.
     Red = 5,
@@ -208,7 +209,7 @@ impl RequestId {
         RequestId(write << 63 | (region as u64) << RequestId::NUMBER_BITS | number & RequestId::NUMBER_MASK)
     }
 
-    /// What was asked for.
+    /// The requested operation.
     #[inline]
     pub const fn kind(self) -> Kind {
         if self.0 >> 63 == 1 { Kind::Write } else { Kind::Read }
@@ -226,7 +227,7 @@ impl RequestId {
         self.0 & RequestId::NUMBER_MASK
     }
 
-    /// Whether it is done when `progress` requests of its kind are. Right as long as fewer than 2^46 lie between.
+    /// Whether it is done when `progress` requests of its kind are. Right as long as the two are fewer than 2^46 apart.
     #[inline]
     pub const fn is_done(self, progress: u64) -> bool {
         progress.wrapping_sub(self.number()) & RequestId::NUMBER_MASK < 1 << (RequestId::NUMBER_BITS - 1)
@@ -264,7 +265,7 @@ impl Layout {
         }
     }
 
-    /// Where the entry at a position stands, in bytes from the set's start.
+    /// Offset of the entry at a position, in bytes from the set's start.
     #[inline]
     pub const fn entry_at(&self, position: u64) -> u64 {
         ENTRIES_AT + (position & (self.entries - 1)) * Entry::BYTES as u64
@@ -289,9 +290,9 @@ impl Layout {
     }
 }
 
-/// Where `length` bytes go in a ring of `size` bytes whose next byte is at position `tail`: the position of the first one, and
-/// the tail behind them. Nothing straddles the ring's end, so that one RDMA operation moves it; what is left there is skipped.
-/// `length` is at most half of the ring, so there is always a place once enough has left.
+/// Place of `length` bytes in a ring of `size` bytes whose next byte is at position `tail`: the position of the first
+/// one, and the tail behind them. Nothing straddles the ring's end, so that one RDMA operation moves it; the rest there
+/// is skipped. `length` is at most half of the ring, so there is always a place once enough has left.
 #[inline]
 pub const fn place(tail: u64, length: u64, size: u64) -> (u64, u64) {
     let padded = length.next_multiple_of(WORD_BYTES);

@@ -22,7 +22,7 @@
 //!
 //! Messages belong to a **session** of their pair, in which ids count from 0. A compute node asks for one by an RREQ with code
 //! [`OPEN`] before all else; the memory node chooses it, and drops messages of other sessions. So neither a compute node nor a
-//! memory node that starts again takes what was meant for its predecessor.
+//! memory node that starts again takes messages for its predecessor.
 
 use crate::dissector::{Carrier, Dissector, Message as Frame, Then};
 use crate::ethernet::{Ethernet, Vlan, overhead};
@@ -34,7 +34,7 @@ pub const VERSION: u8 = 1;
 pub const PCP_CONTROL: u8 = 7;
 /// 802.1Q priority of data.
 pub const PCP_DATA: u8 = 5;
-/// The wait in a request whose answer is not granted with it: grants of all of it follow.
+/// The wait in a request whose answer is not granted with it: grants of the whole answer follow.
 pub const GRANTED_LATER: u32 = u32::MAX;
 /// Bytes of a word that atomic operations work on.
 pub const WORD_BYTES: u32 = 8;
@@ -111,8 +111,8 @@ pub fn emit_frame(dst: MacAddr, src: MacAddr, ether_type: EtherType, message: &[
     out.resize(length, 0);
 }
 
-/// The Ethernet header of a frame of this EtherType, and what follows the type, with a tag or without: a byte or more. `None`
-/// if it is another frame, or too short.
+/// The Ethernet header of a frame of this EtherType, and the bytes behind the type, with a tag or without: a byte or
+/// more. `None` if it is another frame, or too short.
 pub fn parse_frame(frame: &[u8], ether_type: EtherType) -> Option<(Ethernet, &[u8])> {
     let ethernet = Ethernet::parse(frame).ok()?;
     let rest = &frame[Ethernet::BYTES..];
@@ -124,7 +124,8 @@ pub fn parse_frame(frame: &[u8], ether_type: EtherType) -> Option<(Ethernet, &[u
     tag.filter(|_| ethernet.ether_type == EtherType::VLAN && !message.is_empty()).map(|_| (ethernet, message))
 }
 
-/// What an RMWREQ does with a word, as 64-bit big-endian number without sign: `Message.code`. The answer is the old word.
+/// Operation of an RMWREQ on a word, as 64-bit big-endian number without sign: `Message.code`. The answer is the old
+/// word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Opcode {
@@ -199,7 +200,7 @@ pub enum Status {
     WrongKey = 2,
     /// The key does not permit it.
     NotPermitted = 3,
-    /// It asks for nothing, or for more than a message may have.
+    /// It requests no bytes, or more than a message may have.
     BadLength = 4,
     /// No such operation, or its word is not aligned.
     BadOperation = 5,

@@ -132,12 +132,12 @@ impl<'a> Iterator for Reader<'a> {
     }
 }
 
-/// What a capture begins with: Ethernet, timestamps in nanoseconds.
+/// Header of a capture: Ethernet, timestamps in nanoseconds.
 pub fn header() -> [u8; HEADER] {
     bytes_of([NANOS, 4 << 16 | 2, 0, 0, MAX_FRAME as u32, ETHERNET])
 }
 
-/// What precedes a frame, and what is kept of it: at most [`MAX_FRAME`] bytes. `time` counts from 1970.
+/// Header of a frame, and its kept bytes: at most [`MAX_FRAME`]. `time` counts from 1970.
 pub fn record(time: Nanos, frame: &[u8]) -> ([u8; RECORD], &[u8]) {
     let kept = &frame[..frame.len().min(MAX_FRAME)];
     let (seconds, nanos) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);

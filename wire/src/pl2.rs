@@ -16,8 +16,8 @@
 //! frames of the burst that has begun and the reservation that follows don't meet in one cell. An RSV
 //! names its cell, data frames do by their VLAN: PL2's first VLAN plus the cell.
 //!
-//! Order at a register (counter mode): give back what the cell still holds; reply what is left; add
-//! `demand`. Every RSV that is admitted is answered, also one with demand 0.
+//! Order at a register (counter mode): give back the slots that the cell still holds; reply the rest; add `demand`.
+//! Every RSV that is admitted is answered, also one with demand 0.
 
 use crate::dissector::{Carrier, Dissector, Lanes, Message, Then};
 use crate::{EtherType, HeaderDesc, ParseError};
@@ -28,9 +28,9 @@ pub const VERSION: u8 = 1;
 pub const PCP_CONTROL: u8 = 7;
 /// 802.1Q priority of scheduled data.
 pub const PCP_SCHEDULED: u8 = 5;
-/// Value of both waits in a grant that grants nothing; the sender has to ask again. Either the lane's
-/// reservation has not begun yet, or the switch's calendars (a variant of clock mode) have no free time for
-/// the slots.
+/// Value of both waits in a grant that grants nothing; the sender has to request again. Either the lane's
+/// reservation has not begun yet, or the switch's calendars (a variant of clock mode) have no free time for the
+/// slots.
 pub const NOT_NOW: u32 = u32::MAX;
 /// Maximum lanes of a (source, destination) pair: a cell has to fit a byte, and each needs a VLAN.
 pub const LANES_MAX: u8 = 64;
@@ -69,7 +69,8 @@ pub enum Kind {
     MgmtReset = 10,
     /// Answer to any of them, switch to controller.
     MgmtReply = 11,
-    /// Take back what one cell holds: a dead source's. The reply says how much, in slots (counter) or bytes (clock).
+    /// Take back the slots of one cell: a dead source's. The reply says how much, in slots (counter) or bytes
+    /// (clock).
     MgmtForget = 12,
 }
 

@@ -1,4 +1,4 @@
-//! Quantiles of what was measured, by one rule: the quantile of a share is the smallest value that at least this share of
+//! Quantiles of measurements, by one rule: the quantile of a share is the smallest value that at least this share of
 //! all values do not exceed (nearest rank). Nothing is interpolated, so every quantile is a value that occurred.
 //!
 //! [`Histogram`] counts any number of values in constant space and is exact to its digits. [`of_sorted`] and [`weighted`] are
@@ -32,7 +32,7 @@ pub fn weighted(values: impl IntoIterator<Item = (u64, u64)>, share: f64) -> Opt
         seen += u128::from(weight);
         seen >= rank
     });
-    // Rounding of a large total may ask for a little more than there is.
+    // Rounding of a large total may exceed it a little.
     reached.or(sorted.last()).map(|&(value, _)| value)
 }
 
@@ -48,7 +48,7 @@ impl Histogram {
         Histogram(Hdr::new_with_bounds(1, MAX_NS, 3).expect("the bounds are constants and fit"))
     }
 
-    /// For any value, to a sixteenth of itself. It takes 8 KB: for what each host keeps.
+    /// For any value, to a sixteenth of itself. It takes 8 KB, for histograms per host.
     pub fn coarse() -> Histogram {
         Histogram(Hdr::new_with_bounds(1, u64::MAX, 1).expect("the bounds are constants and fit"))
     }

@@ -105,7 +105,7 @@ fn whole(message: &Message, values: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// What tshark prints for each frame, a column for each field. `None` if there is no tshark.
+/// tshark's output for each frame, a column for each field. `None` if there is no tshark.
 fn shown(frames: &[Vec<u8>], fields: &[String]) -> Option<Vec<Vec<String>>> {
     let mut capture = Writer::default();
     frames.iter().for_each(|frame| capture.add(Nanos::ZERO, frame));
@@ -117,7 +117,7 @@ fn shown(frames: &[Vec<u8>], fields: &[String]) -> Option<Vec<Vec<String>>> {
     command.args(["-T", "fields", "-X"]).arg(format!("lua_script:{}", dissectors_file.display()));
     command.arg("-r").arg(&capture_file).args(fields.iter().flat_map(|field| ["-e", field]));
     let Ok(output) = command.output() else {
-        // Past the harness, which hides what a passing test prints.
+        // Past the harness, which hides a passing test's output.
         let _ = writeln!(std::io::stderr(), "skipped: needs `tshark`, get it by `apt install tshark`");
         return None;
     };

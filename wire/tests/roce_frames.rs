@@ -1,4 +1,5 @@
-//! RoCEv2 frames: what is composed is taken apart again, and no bytes are more than refused.
+//! RoCEv2 frames: a composed frame is parsed back into its parts, and other bytes are refused
+//! without a panic.
 
 use p4rack_wire::ipv4;
 use p4rack_wire::roce::frame::{self, Extension, FrameError, Path};
@@ -78,7 +79,7 @@ proptest! {
         }
     }
 
-    /// Headers of any content: with the iCRC off, nothing else stands before them.
+    /// Headers of any content: with the iCRC off, nothing else checks them first.
     #[test]
     fn any_bytes_are_taken_apart_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..120), real in 0..4u8) {
         let headers = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0xc0, 0, 0x12, 0xb7, 0, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! Parsing what was emitted gives it back; short input is refused; layouts are what they are.
+//! Parsing an emitted header gives it back; short input is refused; layouts are fixed.
 
 use p4rack_wire::clio;
 use p4rack_wire::clio::{AllocBody, FreeBody, Header as ClioHeader, ShareBody};
@@ -19,7 +19,7 @@ macro_rules! round_trip {
             fn $test($($field in (any::<u64>().prop_map(|v| v & (u64::MAX >> (64 - $bits))))),*) {
                 use p4rack_wire::header::FieldValue;
                 let header = $header { $($field: <$ty as FieldValue>::from_bits($field)),* };
-                // What lies around and under the header must not matter nor change.
+                // Bytes around the header must not change, and bytes under it must not matter.
                 let mut bytes = [0x5a; $header::BYTES + 3];
                 header.emit(&mut bytes[1..]);
                 prop_assert_eq!((bytes[0], &bytes[$header::BYTES + 1..]), (0x5a, &[0x5a; 2][..]));

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The class names the page size, because a board has to know it before it looks the page up: so one look-up is enough. The border
-//! between page number and byte depends on it. Address 0 lies in a page that no board allocates.
+//! between page number and byte depends on it. Address 0 is in a page that no board allocates.
 
 use crate::ParseError;
 
@@ -114,7 +114,7 @@ impl PageSize {
         (self as u64) << CLASS_SHIFT | (page as u64) << self.shift()
     }
 
-    /// Where in its page an address lies.
+    /// Offset of an address in its page.
     #[inline]
     pub const fn offset_of(self, address: u64) -> u64 {
         address & (self.bytes() - 1)
@@ -126,7 +126,7 @@ impl PageSize {
         bytes.div_ceil(self.bytes())
     }
 
-    /// How many of `bytes` bytes from `address` on lie in the page that holds `address`.
+    /// Number of `bytes` bytes from `address` on that are in the page of `address`.
     #[inline]
     pub const fn bytes_in_page(self, address: u64, bytes: u64) -> u64 {
         let room = self.bytes() - self.offset_of(address);

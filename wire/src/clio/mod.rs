@@ -41,12 +41,13 @@
 //!   calls of the slow path by (`pid`, `id`, `index`): whichever attempt comes first is executed, all others get its result, marked
 //!   [`REPEATED`](flags::REPEATED). Ids are unique among all operations of a process, on all its compute nodes.
 //! - **Rights.** `token` proves that the sender was given `pid` and `epoch` by the board. Boards drop packets without a valid one, and
-//!   answer nothing. Answers repeat it, so only what has seen the request can forge them.
+//!   answer nothing. Answers repeat it, so only a party that has seen the request can forge them.
 //! - **Integrity.** `crc` is CRC-32C (RFC 3720) over the header up to `crc`, and all data. A board answers a packet with a
 //!   wrong one, but a valid token, by a [`Nack`](Kind::Nack).
 //!
-//! Words that atomic operations work on have 8 bytes, are aligned to 8 and stand as on x86-64: the lowest byte first. So do operands and
-//! old words in packets. [`address`] describes addresses and pages, [`packet`] composes packets and takes them apart.
+//! Words that atomic operations work on have 8 bytes, are aligned to 8 and little-endian, as on x86-64. So do operands
+//! and old words in packets. [`address`] describes addresses and pages, [`packet`] composes packets and takes them
+//! apart.
 
 pub mod address;
 pub mod packet;
@@ -72,7 +73,7 @@ pub mod flags {
     pub const REPEATED: u8 = 0x02;
 }
 
-/// What a packet is: the low four bits of its first byte.
+/// Kind of a packet: the low four bits of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -126,7 +127,7 @@ impl Kind {
     }
 }
 
-/// What an atomic request does with a word: `Header.code`. The answer is the old word.
+/// Operation of an atomic request on a word: `Header.code`. The answer is the old word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Atomic {
@@ -234,9 +235,9 @@ pub enum Status {
     NoSuchOffload = 12,
     /// The offload found nothing.
     NotFound = 13,
-    /// The offload was stopped: it used up what a call may use.
+    /// The offload was stopped: it used up a call's budget.
     OffloadFailed = 14,
-    /// What the offload should create is there already.
+    /// The object that the offload should create exists already.
     Exists = 15,
 }
 

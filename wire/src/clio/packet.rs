@@ -7,7 +7,7 @@ use crate::ipv4::{Ipv4, Udp};
 use std::fmt;
 use std::ops::Range;
 
-/// Where the CRC stands: it covers all before it and all behind it.
+/// Position of the CRC: it covers all bytes before and behind it.
 const CRC_AT: usize = Header::BYTES - 4;
 
 /// Maximum data bytes of a packet on a network with this MTU (bytes of an IPv4 packet): a multiple of 8. With 1500 bytes 1424.
@@ -31,7 +31,7 @@ pub struct Packet<'a> {
     pub header: Header,
     /// Kind of the packet.
     pub kind: Kind,
-    /// What follows the header: `header.length` bytes, none for kinds without data.
+    /// Bytes behind the header: `header.length` bytes, none for kinds without data.
     pub data: &'a [u8],
 }
 
@@ -107,8 +107,8 @@ pub fn parse_intact(bytes: &[u8]) -> Result<Packet<'_>, PacketError> {
     if is_intact(bytes) { Ok(packet) } else { Err(PacketError::Crc) }
 }
 
-/// Starts a packet over `out`: writes the header and returns where its `bytes` bytes of data stand, filled with zeros. The caller fills
-/// them and calls [`seal`]. Version and CRC of `header` are ignored.
+/// Starts a packet over `out`: writes the header and returns its `bytes` bytes of data, filled with zeros. The caller
+/// fills them and calls [`seal`]. Version and CRC of `header` are ignored.
 #[inline]
 pub fn begin(header: &Header, bytes: usize, out: &mut Vec<u8>) -> Range<usize> {
     out.clear();

@@ -52,7 +52,7 @@ fn header(text: &mut String, header: &HeaderDesc) {
     text.push_str("    } },\n");
 }
 
-/// A field that starts at bit `at`. Its mask selects it from the whole bytes in which it lies.
+/// A field that starts at bit `at`. Its mask selects it from the whole bytes that contain it.
 fn line(text: &mut String, field: &FieldDesc, at: usize) {
     let (first, last) = (at / 8, (at + field.bits - 1) / 8);
     let bytes = last - first + 1;

@@ -6,8 +6,8 @@
 //! Ethernet | [802.1Q] | IP | UDP | version, kind: one byte | the rest of the kind's header | what follows it
 //! ```
 //!
-//! A dissector shows every field, and marks what a receiver would not accept as malformed: frames cut short, other versions,
-//! unknown kinds, numbers that mean nothing, lengths that contradict each other.
+//! A dissector shows every field, and marks everything that a receiver would not accept as malformed: frames cut short,
+//! other versions, unknown kinds, numbers without a meaning, lengths that contradict each other.
 
 mod lua;
 
@@ -21,7 +21,7 @@ pub struct Dissector {
     pub name: &'static str,
     /// Name for people.
     pub title: &'static str,
-    /// What its frames are recognised by.
+    /// Marks of its frames.
     pub carrier: Carrier,
     /// The version that it can read.
     pub version: u8,
@@ -31,7 +31,7 @@ pub struct Dissector {
     pub lanes: Option<Lanes>,
 }
 
-/// What a protocol's frames are recognised by.
+/// Marks by which a protocol's frames are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// Their EtherType.
@@ -49,7 +49,7 @@ pub struct Message {
     pub name: &'static str,
     /// Its header, whose first two fields are `version` and `kind` with four bits each.
     pub header: HeaderDesc,
-    /// What follows the header.
+    /// Content behind the header.
     pub then: Then,
     /// Names of the values of a field. Other values are marked.
     pub values: &'static [(&'static str, &'static [(u8, &'static str)])],
@@ -59,7 +59,7 @@ pub struct Message {
     pub summary: &'static [&'static str],
 }
 
-/// What follows a header.
+/// Content behind a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// Nothing; the frame may be padded.
@@ -70,7 +70,7 @@ pub enum Then {
     Bytes(&'static str),
 }
 
-/// VLANs whose number says to which reservation a frame belongs: see [`pl2`](crate::pl2).
+/// VLANs whose number assigns a frame to a reservation: see [`pl2`](crate::pl2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
     /// The VLAN of cell 0.

@@ -37,7 +37,7 @@ pub struct Path {
 /// Extended headers, as the opcode has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
-    /// None: parts of a SEND or WRITE, middle of what was read.
+    /// None: parts of a SEND or WRITE, middle of read data.
     None,
     /// READ requests and starts of WRITEs.
     Rdma(Reth, Option<ImmDt>),
@@ -45,7 +45,7 @@ pub enum Extension {
     Immediate(ImmDt),
     /// CmpSwap, FetchAdd.
     Atomic(AtomicEth),
-    /// ACK, NAK, start and end of what was read.
+    /// ACK, NAK, start and end of read data.
     Ack(Aeth),
     /// Answers of atomic operations.
     AtomicAck(Aeth, AtomicAckEth),
@@ -174,8 +174,8 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// Starts a frame over `out`: writes all headers and returns where the payload of `bytes` bytes stands, filled with
-/// zeros. The caller fills it and then calls [`seal`]. `bytes` is at most the largest MTU.
+/// Starts a frame over `out`: writes all headers and returns the payload of `bytes` bytes, filled with zeros. The
+/// caller fills it and then calls [`seal`]. `bytes` is at most the largest MTU.
 pub fn begin(
     path: &Path,
     mut bth: Bth,
@@ -232,7 +232,7 @@ pub fn compose(path: &Path, bth: Bth, extension: &Extension, payload: &[u8], out
     seal(out);
 }
 
-/// Takes a frame apart, with or without an 802.1Q tag. What lies behind the IPv4 packet is ignored: Ethernet pads short
+/// Takes a frame apart, with or without an 802.1Q tag. Bytes behind the IPv4 packet are ignored: Ethernet pads short
 /// frames. With `verify` the iCRC has to be right. UDP's checksum is ignored, because the iCRC covers more.
 pub fn parse(frame: &[u8], verify: bool) -> Result<Frame<'_>, FrameError> {
     let ethernet = Ethernet::parse(frame)?;

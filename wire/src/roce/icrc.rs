@@ -1,12 +1,12 @@
 //! The invariant CRC at the end of a RoCEv2 packet (InfiniBand Architecture 1.4, annex A17.3.3).
 //!
-//! It is Ethernet's CRC-32 over what no router changes. What routers change counts as ones:
+//! It is Ethernet's CRC-32 over the bytes that no router changes. Fields that routers change count as ones:
 //!
 //! ```text
 //! 8 bytes of ones | IPv4: TOS, TTL, checksum = ones | UDP: checksum = ones | BTH: byte 4 = ones | all that follows
 //! ```
 //!
-//! The eight bytes stand for InfiniBand's local route header. On the wire the CRC's lowest byte comes first.
+//! The eight bytes replace InfiniBand's local route header. On the wire the CRC's lowest byte comes first.
 
 /// Bytes of the CRC.
 pub const BYTES: usize = 4;
@@ -15,7 +15,7 @@ const MASKED: usize = 20 + 8 + 12;
 /// These bytes: TOS, TTL, IPv4's checksum, UDP's checksum, and the congestion bits of the base transport header.
 const ONES: [usize; 7] = [1, 8, 10, 11, 26, 27, 32];
 
-/// The CRC of a packet from its IPv4 header (without options) up to the CRC itself, as its bytes stand on the wire.
+/// The CRC of a packet from its IPv4 header (without options) up to the CRC itself, in its byte order on the wire.
 /// `None` if the packet is shorter than its headers.
 pub fn icrc(packet: &[u8]) -> Option<[u8; BYTES]> {
     let (head, tail) = packet.split_first_chunk::<MASKED>()?;
@@ -46,7 +46,7 @@ mod tests {
     }
 
     proptest! {
-        /// Routers may change what counts as ones; any other flipped bit is seen.
+        /// Routers may change the fields that count as ones; any other flipped bit is seen.
         #[test]
         fn flipped_bits_are_seen(mut packet in prop::collection::vec(any::<u8>(), MASKED..90), at: prop::sample::Index, bit in 0..8) {
             let (at, before) = (at.index(packet.len()), icrc(&packet));

@@ -30,7 +30,7 @@ pub const QPN_MAX: u32 = 0x00ff_ffff;
 /// Bytes of the word that atomic operations work on.
 pub const WORD_BYTES: u32 = 8;
 
-/// What a packet is: `Bth.opcode`, of those of the reliable connection.
+/// Kind of a packet: `Bth.opcode`, of those of the reliable connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Opcode {
@@ -58,15 +58,15 @@ pub enum Opcode {
     WriteOnly = 10,
     /// A whole RDMA WRITE, with immediate data.
     WriteOnlyImmediate = 11,
-    /// Asks for an RDMA READ.
+    /// Requests an RDMA READ.
     ReadRequest = 12,
-    /// Start of what was read.
+    /// Start of the read data.
     ReadResponseFirst = 13,
     /// More of it.
     ReadResponseMiddle = 14,
     /// End of it.
     ReadResponseLast = 15,
-    /// All of what was read.
+    /// All of the read data.
     ReadResponseOnly = 16,
     /// ACK or NAK.
     Acknowledge = 17,
@@ -116,13 +116,13 @@ impl Opcode {
         matches!(self as u8, 13..=18)
     }
 
-    /// Whether it may begin a message: FIRST, ONLY, and what has one packet.
+    /// Whether it may begin a message: FIRST, ONLY, and messages of one packet.
     #[inline]
     pub const fn is_first(self) -> bool {
         !matches!(self as u8, 1..=3 | 7..=9 | 14 | 15)
     }
 
-    /// Whether it ends a message: LAST, ONLY, and what has one packet.
+    /// Whether it ends a message: LAST, ONLY, and messages of one packet.
     #[inline]
     pub const fn is_last(self) -> bool {
         !matches!(self as u8, 0 | 1 | 6 | 7 | 13 | 14)
@@ -194,7 +194,7 @@ impl Nak {
     pub const ALL: [Nak; 4] = [Nak::Sequence, Nak::InvalidRequest, Nak::RemoteAccess, Nak::RemoteOperational];
 }
 
-/// What an acknowledgement says: `Aeth.syndrome`.
+/// Meaning of an acknowledgement: `Aeth.syndrome`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syndrome {
     /// Done. Sent with the code for "no end-to-end credits"; received with any.
