@@ -269,7 +269,7 @@ fn read_value(table: &Table, field: &Field, value: &data_field::Value) -> Result
                 let id = sent.field_id;
                 EntryError::Invalid(format!("field `{}` of table `{}` has no {id}", field.name, table.name))
             })?;
-            // As where a field stands for itself, one without a value is not given.
+            // As with a single field, one without a value is not given.
             let Some(value) = &sent.value else { continue };
             let value = inner.kind.decode(value).map_err(field_error(table, inner))?;
             group.push((inner.name.clone(), value));

@@ -23,7 +23,7 @@ fn serialised(kind: bfrt::update::Type, entry: TableEntry) -> Vec<u8> {
     bfrt::Update { r#type: kind as i32, entity: Some(entity) }.encode_to_vec()
 }
 
-/// What an update means: with messages, if it is valid, and without, if it is ordinary.
+/// An update's translation: with messages, if it is valid, and without, if it is ordinary.
 fn both(inserts: bool, entry: &TableEntry) -> (Option<v1::Update>, Option<v1::Update>) {
     let translation = &TABLES.1;
     let (kind, p4_kind) = match inserts {
@@ -83,7 +83,8 @@ fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
     field
 }
 
-/// What the way without messages does not take, for each reason alone; the messages say what is wrong with it.
+/// Updates that the translation without messages rejects, for each reason alone; the messages name the
+/// mistake.
 #[test]
 fn other_updates_need_messages() {
     let update = |kind: i32, entry: &TableEntry| {

@@ -1,4 +1,4 @@
-//! Entries by name and their messages: what they need, what they may have, and how they are shown.
+//! Entries by name and their messages: required and optional parts, and their form in output.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -112,7 +112,7 @@ fn matches_fit_their_keys() {
     assert_eq!(real, Some("key `weight` of table `real` is no number".into()));
 }
 
-/// What matches anything is left out, and nothing else is.
+/// Matches of any value are left out, and no others.
 #[test]
 fn keys_that_match_anything_are_left_out() {
     use key_field::{Exact, Lpm, MatchType, Optional, Range, Ternary};

@@ -142,7 +142,7 @@ fn entry(table: &'static Table) -> impl Strategy<Value = Entry> {
 }
 
 proptest! {
-    /// What is built is read, and what was read builds the same message.
+    /// A built message is read, and the result builds the same message.
     #[test]
     fn what_is_built_is_read(built in entry(ACL.table("acl").unwrap()), a in 0u16..512, ttl: u32) {
         let built = built.action("Ingress.set").data("a", a).data("$ENTRY_TTL", ttl);
@@ -171,7 +171,7 @@ proptest! {
         }
     }
 
-    /// Whatever a peer sends is read or refused.
+    /// Any message of a peer is read or refused.
     #[test]
     fn any_message_is_read_or_refused(
         table_id in prop_oneof![Just(7u32), any::<u32>()],
@@ -256,7 +256,7 @@ proptest! {
         prop_assert_eq!(ACL_BOTH.entity(&back).unwrap(), entity);
     }
 
-    /// Whatever bytes a peer sends are translated or refused.
+    /// Any bytes of a peer are translated or refused.
     #[test]
     fn any_bytes_are_translated_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64), table_id in prop_oneof![Just(7u32), any::<u32>()]) {
         if let Ok(mut entry) = <TableEntry as prost::Message>::decode(&bytes[..]) {

@@ -253,7 +253,7 @@ fn each_kind_of_entry_becomes_its_entity_and_comes_back() {
     }
 }
 
-/// Without data it is asked for, one or all of a table; an id of 0 asks for all of a kind.
+/// Without data it is a read, of one or of all of a table; an id of 0 asks for all of a kind.
 #[test]
 fn each_kind_of_entry_is_asked_for() {
     let Objects { schema, translation, .. } = &*OBJECTS;
@@ -272,7 +272,7 @@ fn each_kind_of_entry_is_asked_for() {
         let has_keys = matches!(kind, Kind::TableEntry(_));
         let told = (translation.has_cells(built.table_id), translation.is_register(built.table_id));
         assert_eq!((told, translation.has_keys(built.table_id)), ((cells, is_register), has_keys), "{entry}");
-        // A change of all that an entry has needs nothing of the old one, unless its meter is to stay.
+        // A change of a whole entry needs nothing of the old one, unless its meter is to stay.
         let is_group = matches!(kind, Kind::ActionProfileGroup(_));
         assert_eq!(translation.is_whole(&built), !is_group && entry.table() != "limited", "{entry}");
     }
@@ -287,7 +287,7 @@ fn each_kind_of_entry_is_asked_for() {
     assert_eq!(all(unknown).unwrap_err().code, Code::NotFound);
 }
 
-/// What is left out of a meter, and what is as large as the device's largest, has no limit.
+/// A rate that is left out of a meter, or is as large as the device's largest, has no limit.
 #[test]
 fn a_device_has_largest_rates() {
     let mut translation = OBJECTS.translation.clone();

@@ -1,4 +1,4 @@
-//! What schemas say of their tables, and how two of them differ.
+//! Tables of schemas, and differences between two schemas.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -50,7 +50,7 @@ fn fields_have_the_types_of_the_file() {
     assert_eq!(of(choices, false), Ok(Kind::Text(vec!["a".into(), "b".into()])));
 }
 
-/// The file says so of a field, or of what it wraps.
+/// The file says so of a field, or of a field that it wraps.
 #[test]
 fn fields_are_needed_and_read_only_as_the_file_says() {
     let field =

@@ -79,7 +79,8 @@ fn members_become_entries_and_come_back() {
     let read = sets[0].entity(&there).unwrap().entity;
     assert_eq!(read, Some(Kind::ValueSetEntry(set(&all))));
 
-    // Only what differs is written: what is not wanted goes first. Bits behind masks and prefixes don't count.
+    // Only differences are written: unwanted members are removed first. Bits behind masks and prefixes don't
+    // count.
     let same = member(&[(1, exact(5)), (2, ternary(0x3f, 0xf0)), (3, lpm(&[0x0a, 0xbc, 0xde], 8))]);
     let wanted = set(&[same, member(&[(1, exact(7))])]);
     let changed = entries(sets[0].updates(&there, &wanted).unwrap());

@@ -31,7 +31,7 @@ fn pairs() -> Vec<(Kind, Value, Sent)> {
     ]
 }
 
-/// What errors say of a value of this type.
+/// Errors' words for a value of this type.
 fn words(kind: &Kind) -> &'static str {
     match kind {
         Kind::Bits(_) => "a number",

@@ -39,7 +39,7 @@ pub enum EntityError {
     Value {
         /// Key or parameter, with its table or action.
         field: String,
-        /// What is wrong with the value.
+        /// The value's mistake.
         error: BytesError,
     },
     /// Any other mismatch.

@@ -16,7 +16,7 @@ pub const ERROR_TYPE_URL: &str = "type.googleapis.com/p4.v1.Error";
 pub struct UpdateError {
     /// Canonical gRPC code.
     pub code: Code,
-    /// What is wrong, and what to do about it.
+    /// The mistake, and a remedy.
     pub message: String,
 }
 
@@ -40,7 +40,7 @@ pub fn pack(outcomes: &[Result<(), UpdateError>]) -> Option<Status> {
     status(outcomes, "updates failed")
 }
 
-/// The overall status of a Read, with one result for each entity asked for; `None` if all were read.
+/// The overall status of a Read, with one result for each requested entity; `None` if all were read.
 pub fn pack_read(outcomes: &[Result<(), UpdateError>]) -> Option<Status> {
     status(outcomes, "requested entities could not be read")
 }

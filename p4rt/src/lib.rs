@@ -103,7 +103,7 @@ mod generated {
 }
 
 pub use generated::{bfrt_proto, google, p4, p4rack, stratum};
-/// What an [`Entity`](p4::v1::Entity) is: its `oneof`.
+/// Kind and content of an [`Entity`](p4::v1::Entity): its `oneof`.
 pub use p4::v1::entity::Entity as EntityKind;
 
 /// All of `proto/` as a serialized `FileDescriptorSet`, for reflection.

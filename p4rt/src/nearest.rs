@@ -10,7 +10,7 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
     let mut best: Option<(usize, &str)> = None;
     for name in names {
         let distance = edit_distance(wanted, name);
-        // Ties go to the alphabetically first, whatever the order of the table.
+        // Ties go to the alphabetically first, in any order of the table.
         if distance <= limit && distance < name.len() && best.is_none_or(|b| (distance, name) < b) {
             best = Some((distance, name));
         }

@@ -95,7 +95,7 @@ mod codec {
     /// A codec that sends and receives serialised messages unchanged.
     #[derive(Clone, Copy, Debug)]
     pub struct RawCodec {
-        /// Bytes of buffer to reserve at once.
+        /// Bytes of buffer to reserve in one step.
         pub room: usize,
     }
 

@@ -94,7 +94,7 @@ fn hint(wanted: &str, names: &[String]) -> String {
     if !close.is_empty() {
         return format!("; did you mean {}?", close.join(" or "));
     }
-    // By the last part, which is what people write.
+    // By the last part, which people write.
     let near = nearest(&last(wanted), names.iter().map(|name| name.rsplit('.').next().unwrap_or_default()));
     let meant = near.and_then(|near| names.iter().find(|name| last(name) == near.to_lowercase()));
     match meant {
@@ -189,9 +189,9 @@ impl Schema {
 /// Name of a program that has none of its own and comes without a file: the message's field that carries it.
 pub const NAMELESS: &str = "p4_device_config";
 
-/// A program's own name, `@pkginfo(name = "…")` in its text; `None` if it has none. What is no letter, digit or `_`
-/// becomes `_`, as drivers derive paths and symbols from it. All that names programs names them so: BFRuntime's `p4_name`,
-/// the driver's configuration, `p4rack deploy` and `p4rack gateway`.
+/// A program's own name, `@pkginfo(name = "…")` in its text; `None` if it has none. Characters other than letters,
+/// digits and `_` become `_`, as drivers derive paths and symbols from it. All that names programs names them so:
+/// BFRuntime's `p4_name`, the driver's configuration, `p4rack deploy` and `p4rack gateway`.
 pub fn program_name(info: &P4Info) -> Option<String> {
     let name = &info.pkg_info.as_ref()?.name;
     let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };

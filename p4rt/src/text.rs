@@ -21,7 +21,7 @@ pub struct TextError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake.
     pub problem: String,
     /// The line itself.
     pub text: String,

@@ -7,7 +7,7 @@ use num_bigint::BigUint;
 pub struct Statement {
     /// Line number, from 1.
     pub line: u32,
-    /// What the statement does.
+    /// The statement's command.
     pub command: Command,
 }
 
@@ -25,7 +25,7 @@ pub enum Command {
     Expect {
         /// Egress port.
         port: u16,
-        /// What the frame looks like; `None` matches any frame.
+        /// Pattern of the frame; `None` matches any frame.
         pattern: Option<Pattern>,
     },
     /// `no_packet`: nothing was sent for the previous packet.
@@ -40,7 +40,7 @@ pub enum Command {
         priority: Option<u32>,
         /// Keys, by name.
         keys: Vec<(String, KeyText)>,
-        /// What the entry does.
+        /// Action of the entry.
         target: EntryAction,
         /// Name by which counters of the entry are checked.
         handle: Option<String>,
@@ -137,7 +137,7 @@ pub enum Command {
     ValueSetAdd(String, Vec<KeyText>),
 }
 
-/// What an entry does.
+/// Action of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryAction {
     /// Runs an action.

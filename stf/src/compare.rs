@@ -12,7 +12,7 @@ const LINE: usize = 16;
 pub struct Failure {
     /// Line of the statement.
     pub line: u32,
-    /// What is wrong.
+    /// The difference.
     pub what: String,
 }
 

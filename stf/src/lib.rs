@@ -30,7 +30,7 @@ pub const MAX_DIGITS: usize = 2048;
 pub struct StfError {
     /// Line number, from 1.
     pub line: u32,
-    /// What is wrong, and what to do about it.
+    /// The mistake, and a remedy.
     pub what: String,
 }
 

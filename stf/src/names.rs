@@ -128,7 +128,7 @@ fn prefix(value: &BigUint, length: u32, width: u32) -> Result<Matcher> {
     Ok(masked(value, ones(width) ^ ones(width - length)))
 }
 
-/// What one key matches.
+/// Match of one key.
 pub(crate) fn matcher(kind: MatchKind, width: u32, text: &KeyText) -> Result<Matcher> {
     let exact = |number: &Number| match number.mask {
         None => Ok(number.value.clone()),

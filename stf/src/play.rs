@@ -22,7 +22,7 @@ pub struct Sent {
     pub frame: Vec<u8>,
 }
 
-/// What became of a frame.
+/// Fate of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     /// Frames sent, in order.
@@ -57,7 +57,7 @@ impl Player {
         self.now = self.now.saturating_add(time);
     }
 
-    /// Passes a frame to the switch and returns what is sent until `end`.
+    /// Passes a frame to the switch and returns the frames sent until `end`.
     pub fn send(&mut self, port: u16, frame: &[u8], end: Nanos) -> Result<Fate, TooMany> {
         self.switch.handle_frame(port, frame, self.now);
         self.until(end)

@@ -1,4 +1,4 @@
-//! Runs statements on a switch and compares what it sends.
+//! Runs statements on a switch and compares its frames.
 
 use crate::StfError;
 use crate::command::{Command, EntryAction, Index, Statement};
@@ -67,7 +67,7 @@ struct Runner<'p> {
     program: &'p Program,
     player: Player,
     outcome: Outcome,
-    /// Ports that the file names. What other ports send is ignored.
+    /// Ports that the file names. Frames of other ports are ignored.
     watched: BTreeSet<u16>,
     sent: BTreeMap<u16, Vec<Output>>,
     /// Ports on which the last packet was sent, among those that the file names.
@@ -441,7 +441,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Records what is sent on ports that the file names.
+    /// Records frames sent on ports that the file names.
     fn take(&mut self, fate: Fate, line: u32) {
         for Sent { port, frame, .. } in fate.sent {
             if let Some(port) = port.filter(|port| self.watched.contains(port)) {

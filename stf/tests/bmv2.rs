@@ -1,4 +1,4 @@
-//! The cases of `tests/stf` on BMv2, where it is installed: it does what they expect, but for what is known.
+//! The cases of `tests/stf` on BMv2, where it is installed: it does what they expect, but for known differences.
 
 #![expect(clippy::disallowed_methods, reason = "BMv2 says nowhere when it is ready")]
 
@@ -15,11 +15,11 @@ use std::time::Duration;
 const START_SECS: u64 = 3;
 /// How much longer its start and the frames may take.
 const MARGIN_SECS: u64 = 2;
-/// How often what differs then is looked at again, a second apart: a busy machine is late.
+/// How often differences are checked again, a second apart: a busy machine is late.
 const PATIENCE: usize = 8;
 /// Link type of a capture.
 const ETHERNET: u32 = 1;
-/// Cases that run at once: they mostly wait.
+/// Cases that run in parallel: they mostly wait.
 const AT_ONCE: usize = 8;
 /// Ports of the first of them; the next have the next.
 const THRIFT_PORT: usize = 19_090;
@@ -42,7 +42,7 @@ fn installed(program: &str) -> bool {
     std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
-/// Whether the switch was built with what this argument is for.
+/// Whether the switch was built with the feature of this argument.
 fn understands(argument: &str) -> bool {
     let help = Command::new(PROGRAMS[1]).arg("--help").output();
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains(argument))
@@ -143,7 +143,7 @@ fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<S
     Ok(found.iter().map(|failure| format!("line {}: {}", failure.line, failure.what)).collect())
 }
 
-/// What each port has sent so far.
+/// Frames that each port has sent so far.
 fn captured(folder: &Path, ports: &BTreeSet<u16>) -> Result<BTreeMap<u16, Vec<Output>>, String> {
     let mut sent = BTreeMap::new();
     for &port in ports {
@@ -166,7 +166,7 @@ fn captured(folder: &Path, ports: &BTreeSet<u16>) -> Result<BTreeMap<u16, Vec<Ou
     Ok(sent)
 }
 
-/// What a case found, against what is known of it; `None` where that is the same.
+/// Findings of a case, compared with its known differences; `None` where that is the same.
 fn surprise(name: &str, found: &[String]) -> Option<String> {
     match KNOWN.iter().find(|(case, _)| *case == name) {
         Some((_, how)) if found.is_empty() => Some(format!("{name} agrees, and is known to differ: {how}")),

@@ -1,4 +1,4 @@
-//! Our own cases: each program in `tests/stf` (v1model) and `tests/tna` does what its STF file says.
+//! Our own cases: each program in `tests/stf` (v1model) and `tests/tna` behaves as its STF file says.
 
 use p4rack_switch::Pipeline;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn programs_do_what_their_stf_files_say() {
     assert!(failed.is_empty(), "{} of {} fail:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
 
-/// What a program for TNA can't mean: a case, a change to it, and what is said.
+/// Statements without a meaning for programs for TNA: a case, a change to it, and the message.
 const REFUSED: [(&str, &str, &str, &str); 12] = [
     ("resubmit", "bit<40> rest", "bit<48> rest", "at most 64 bits of data, not 72"),
     ("counter", "        counters = hits;", "", "a direct object that belongs to no table"),

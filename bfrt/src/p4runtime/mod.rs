@@ -134,8 +134,8 @@ impl Translation {
         Ok(translation)
     }
 
-    /// Knows the largest rate and burst of a device's meters of bytes, by its generation: as such is shown what has no
-    /// limit.
+    /// Knows the largest rate and burst of a device's meters of bytes, by its generation: a missing limit is shown as
+    /// these.
     pub fn set_device(&mut self, is_second: bool) {
         let largest = RATES_KBPS[usize::from(is_second)];
         let most = [largest, largest, BURST_KBITS, BURST_KBITS];
@@ -214,7 +214,7 @@ impl Translation {
 
     /// Appends, to a serialised `WriteRequest` of P4Runtime, the update that a serialised one of BFRuntime means, if it
     /// only inserts or deletes an entry of a table that `may` accepts, for insertions (true) or deletions. Otherwise,
-    /// what was appended is worth nothing.
+    /// the appended bytes are meaningless.
     pub fn direct(
         &self,
         update: &[u8],

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// Suffix of the table that holds the members of a selector without an action profile.
 const OF_SELECTOR: &str = "_ap";
 
-/// The selector whose members a table holds: P4Runtime gives them to the selector, whatever they are in the program.
+/// The selector whose members a table holds: P4Runtime gives them to the selector, in any form of the program.
 pub(super) fn of_selector<'a>(
     table: &Table,
     schema: &Schema,

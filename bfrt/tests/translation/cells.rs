@@ -35,7 +35,8 @@ fn fields(message: TableEntry) -> Vec<DataField> {
     message.data.unwrap().fields
 }
 
-/// Cells, members and groups are named by a number of four bytes; without a key all of them are asked for.
+/// Cells, members and groups are named by a number of four bytes; a request without a key reads all of
+/// them.
 #[test]
 fn cells_have_one_number() {
     let translation = translation();
@@ -97,7 +98,7 @@ fn counters_may_lack_one_of_their_counts() {
     assert_eq!(fields(made), [long(1, 0), long(2, 9)]);
 }
 
-/// Kilobits there, bytes here. What is as large as the device's largest has no limit.
+/// Kilobits there, bytes here. A rate as large as the device's largest has no limit.
 #[test]
 fn the_largest_rates_of_a_device_are_no_limit() {
     let rates = |translation: &Translation, values: [u64; 4]| {

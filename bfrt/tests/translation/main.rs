@@ -1,4 +1,5 @@
-//! Translation between the two interfaces, at the edges: what only one of them has, and entries that make no sense.
+//! Translation between the two interfaces, at the edges: features that only one of them has, and entries that make
+//! no sense.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 

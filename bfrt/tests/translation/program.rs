@@ -136,7 +136,7 @@ fn aliases_are_unambiguous() {
     assert_eq!(aliases, ["edm.rights", "pl2.rights", "starts"]);
 }
 
-/// The members of a selector are its own, also where the name alone says whose they are.
+/// The members of a selector are its own, also where only the name assigns them.
 #[test]
 fn a_selector_without_a_profile_has_members() {
     let alone = TABLES.replace(", \"depends_on\": [20]", "").replace("pipe.I.profile", "pipe.I.selector_ap");

@@ -218,7 +218,7 @@ fn data_become_actions_counts_and_times() {
     ];
     let made = p4(&entry(ACL, Vec::new(), 11, fields)).unwrap();
     let params = vec![
-        // What is left out is zero.
+        // A missing value is zero.
         action::Param { param_id: 1, value: vec![0] },
         action::Param { param_id: 2, value: vec![1] },
     ];
@@ -238,7 +238,7 @@ fn data_become_actions_counts_and_times() {
     }
 }
 
-/// What is asked of P4Runtime, with the counts, rates and times that the table has.
+/// Read requests to P4Runtime, with the counts, rates and times that the table has.
 #[test]
 fn requests_ask_for_what_a_table_has() {
     let asked = |message: &TableEntry| match translation().request(message).unwrap().entity {
@@ -345,7 +345,7 @@ fn a_table_of_members_shows_no_default_action() {
     assert_eq!(made.data, Some(TableData::default()));
 }
 
-/// Keys without a match stand for everything; the time to live is what is left of it.
+/// Keys without a match stand for everything; the time to live is the remaining one.
 #[test]
 fn entities_become_whole_entries() {
     let exact_match = |field_id| FieldMatch {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Handshakes have a limit in number, too. At that limit the oldest one ends, of the address that has the most of them. An
-//! honest handshake is done long before that, so silent connections lock no client out, from whatever address they come.
+//! honest handshake is done long before that, so silent connections lock no client out, from any address.
 //!
 //! After the preface, HTTP/2's own keep-alive supervises the connection. Each handshake is a task of its own, so none
 //! waits for another.
@@ -58,8 +58,8 @@ pub struct Caller {
     pub certificate: Option<Arc<[u8]>>,
 }
 
-/// What limits count as one: all connections with the same certificate, or without certificates all connections from the
-/// same address.
+/// Unit of the limits: all connections with the same certificate, or without certificates all connections from the same
+/// address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tenant {
     /// Address of a caller without a certificate.
@@ -91,7 +91,7 @@ impl Caller {
         Some(name.is_ok_and(|name| verify_server_name(&parsed, &name).is_ok()))
     }
 
-    /// As whom it is counted.
+    /// The tenant whose share it counts in.
     pub fn tenant(&self) -> Tenant {
         match &self.certificate {
             Some(certificate) => Tenant::Certificate(certificate.clone()),
@@ -102,7 +102,7 @@ impl Caller {
 
 /// Decides which connections are let in after the handshake, and knows them.
 pub trait Register: Send + Sync + 'static {
-    /// What it knows of a connection; all requests on it have this among their extensions.
+    /// Its record of a connection; all requests on it have this among their extensions.
     type Entry: Clone + Send + Sync + Unpin + 'static;
 
     /// Registers a connection. Errors: why it is turned away.

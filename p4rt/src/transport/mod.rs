@@ -1,4 +1,4 @@
-//! Connections of gRPC servers: one entrance for all of them, what each caller may hold, and TLS at both ends.
+//! Connections of gRPC servers: one entrance for all of them, a share for each caller, and TLS at both ends.
 //!
 //! ```text
 //!  listener ─ entrance: handshakes with a limit in number and time ─ register: who is let in ─▶ tonic

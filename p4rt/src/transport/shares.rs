@@ -1,4 +1,4 @@
-//! What tenants may hold of something of which there is a limited number.
+//! Shares of a limited resource for tenants.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -28,7 +28,7 @@ pub struct Share<T: Ord> {
     count: u64,
 }
 
-/// Why a tenant does not get what it asks for.
+/// Reason of a refused request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{tenant} holds {held} of {total} {what} and asks for {asked} more, but may take {left}: the rest is in use or kept for \
@@ -37,13 +37,13 @@ pub struct Share<T: Ord> {
 pub struct Full {
     /// The tenant.
     pub tenant: String,
-    /// What is shared, in the plural.
+    /// The shared things, in the plural.
     pub what: &'static str,
-    /// What the tenant asks for.
+    /// Number that the tenant requests.
     pub asked: u64,
-    /// What it holds already.
+    /// Number that it holds already.
     pub held: u64,
-    /// What it may still take.
+    /// Number that it may still take.
     pub left: u64,
     /// How many there are.
     pub total: u64,
@@ -70,7 +70,7 @@ impl<T: Ord + Clone + Display> Shares<T> {
         Ok(Share { shares: self.clone(), tenant: tenant.clone(), count })
     }
 
-    /// Takes what a tenant may still take, `count` at most.
+    /// Takes a tenant's remaining share, `count` at most.
     pub fn take_up_to(self: &Arc<Shares<T>>, tenant: &T, count: u64) -> Share<T> {
         let mut held = self.held();
         let count = count.min(self.left(&held, tenant));
@@ -78,7 +78,7 @@ impl<T: Ord + Clone + Display> Shares<T> {
         Share { shares: self.clone(), tenant: tenant.clone(), count }
     }
 
-    /// What a tenant may still take.
+    /// A tenant's remaining share.
     fn left(&self, held: &BTreeMap<T, u64>, tenant: &T) -> u64 {
         let kept = self.total / (2 * self.tenants);
         let mut others: Vec<u64> =
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!((full.held, full.left), (40, 0));
         assert!(full.to_string().starts_with("a holds 40 of 64 regions and asks for 1 more"), "{full}");
         let others: Vec<_> = ['b', 'c', 'd'].iter().map(|one| shares.take(one, 8).unwrap()).collect();
-        // All is taken, by one more than expected too.
+        // The whole number is taken, with one tenant more than expected too.
         assert!(shares.take(&'e', 1).is_err() && shares.take(&'b', 1).is_err());
         assert_eq!(shares.refused(), 3);
         drop(all);

@@ -17,7 +17,7 @@ pub enum TlsError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake in it.
         reason: String,
     },
     /// Certificate and key do not match, or their kind is not supported.
@@ -90,8 +90,8 @@ impl ClientTls {
     }
 }
 
-/// What TLS has against a connection, and what to do about it; `None` if the error is another one. `error` is a gRPC
-/// status or an error of its transport.
+/// TLS's objection to a connection, and a remedy; `None` if the error is another one. `error` is a gRPC status or an
+/// error of its transport.
 pub fn objection(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.map(|cause| cause.to_string()).find_map(|cause| {

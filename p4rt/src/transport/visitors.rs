@@ -1,4 +1,5 @@
-//! A register for servers that keep no accounts of requests: who is connected, with a share for each tenant.
+//! A register for servers that keep no accounts of requests: their connections, with a share for each
+//! tenant.
 
 use super::entrance::{Caller, Register, Tenant, handles_max};
 use super::shares::{Share, Shares};
@@ -53,7 +54,7 @@ impl Visitor {
         &self.caller
     }
 
-    /// As whom it is counted.
+    /// The tenant whose share it counts in.
     pub fn tenant(&self) -> Tenant {
         self.caller.tenant()
     }

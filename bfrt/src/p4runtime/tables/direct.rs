@@ -1,5 +1,5 @@
-//! Entries that are written as they come: from BFRuntime's bytes to P4Runtime's, without messages in between. Whatever is
-//! unusual is left to the messages, and with it every error.
+//! Entries that are written as they come: from BFRuntime's bytes to P4Runtime's, without messages in between. Unusual
+//! entries are left to the messages, and with them every error.
 
 use super::{ActionPlan, KeyPlan, TablePlan};
 use crate::p4runtime::PRIORITIES;
