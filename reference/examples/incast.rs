@@ -1,4 +1,4 @@
-//! Prints what four senders into one port do to its queue, over schemes and parameters.
+//! Prints the queue that four senders cause at one port, over schemes and parameters.
 //!
 //! `cargo run --release -p p4rack-reference --example incast [MILLISECONDS [WAKE_US]]`
 //!

@@ -9,10 +9,10 @@ use p4rack_wire::pl2::Side;
 
 /// `inReservation` and `outReservation` of every port, and the lanes of every pair.
 ///
-/// Counter mode: registers count slots. An RSV gives back what its cell still holds, is told what is left,
-/// and adds `demand`. A scheduled frame that its cell covers takes one off at both ends, an unsolicited one
-/// none. So a register holds the sum of its cells, unless the controller wrote it. Clock mode: registers hold
-/// the time, in clock units, at which the port is next free.
+/// Counter mode: registers count slots. An RSV gives back the slots that its cell still holds, gets the rest
+/// in its grant, and adds `demand`. A scheduled frame that its cell covers takes one off at both ends, an
+/// unsolicited one none. So a register holds the sum of its cells, unless the controller wrote it. Clock
+/// mode: registers hold the time, in clock units, at which the port is next free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocator {
     mode: Mode,
@@ -99,7 +99,7 @@ impl Allocator {
         Some((send_wait as u32, recv_wait as u32))
     }
 
-    /// What happens to a frame of this length, without FCS, that claims a reservation.
+    /// Fate of a frame of this length, without FCS, that claims a reservation.
     pub fn claim(
         &mut self,
         (source, destination): (usize, usize),
@@ -136,7 +136,7 @@ impl Allocator {
         }
     }
 
-    /// The controller takes back what a cell holds. Returns the amount.
+    /// The controller takes back a cell's slots. Returns the amount.
     pub fn forget(&mut self, (source, destination): (usize, usize), cell: u8) -> u64 {
         let held = self.rights.forget((source, destination, cell));
         self.take_off(source, destination, held);
@@ -150,7 +150,7 @@ impl Allocator {
         }
     }
 
-    /// The controller writes what is reserved at `port`: slots, or clock units from now.
+    /// The controller writes the reservation at `port`: slots, or clock units from now.
     pub fn write(&mut self, target: Side, port: usize, value: u64, now: Nanos) {
         let from = if self.mode == Mode::Clock { self.ticks(now) } else { 0 };
         *self.register(target, port) = from + value;
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(sent as u64, fits);
     }
 
-    /// Whatever a burst does, it is sent once.
+    /// In all cases, a burst is sent once.
     #[test]
     fn a_burst_goes_unsolicited_or_in_its_slots() {
         let slot = 1_000;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever hosts do, nothing leaks and nobody takes what is another's.
+        /// With any behaviour of hosts, nothing leaks and none takes another's slots.
         #[test]
         fn registers_are_the_sums_of_their_cells(
             steps in proptest::collection::vec((0..3usize, 0..3usize, 0..4u8, 0..8u8, 0..400u64), 1..200)

@@ -210,8 +210,8 @@ impl Rack {
         }
     }
 
-    /// `first`, with everything that the host's applications send at the same time, which the agent reads at
-    /// once.
+    /// `first`, with everything that the host's applications send at the same time, which the agent reads
+    /// together.
     fn batch(&mut self, host: usize, first: Vec<u8>) -> Vec<Vec<u8>> {
         let mut frames = vec![first];
         while let Some(Reverse((at, _, Event::App { host: next, .. }))) = self.events.peek() {
@@ -225,7 +225,7 @@ impl Rack {
         frames
     }
 
-    /// Lets a host's machine act, then does what it asks for.
+    /// Lets a host's machine act, then carries out its requests.
     fn drive(&mut self, index: usize, act: impl FnOnce(&mut Endpoint)) {
         let now = self.now;
         let Some(mut endpoint) = self.hosts[index].endpoint.take() else { return };

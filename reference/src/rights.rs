@@ -49,7 +49,7 @@ impl Limits {
 /// Why a frame that claims a reservation becomes best effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Demoted {
-    /// Its cell does not hold enough, or its burst has gone unsolicited.
+    /// Its cell does not hold enough, or its burst was sent unsolicited.
     Uncovered,
     /// Unsolicited beyond the demand.
     UncoveredUnsolicited,
@@ -59,7 +59,7 @@ pub enum Demoted {
     Late,
 }
 
-/// What happens to a frame that claims a reservation.
+/// Fate of a frame that claims a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is scheduled.
@@ -108,7 +108,7 @@ pub type Name = (usize, usize, u8);
 pub struct Rights {
     lanes: usize,
     hosts: usize,
-    /// Whether a half that holds a lane and never sent gives back what it holds, as in counter mode.
+    /// Whether a half that holds a lane and never sent gives back its slots, as in counter mode.
     counting: bool,
     locks: Vec<Lock>,
     cells: Vec<Cell>,
@@ -137,8 +137,8 @@ impl Rights {
     }
 
     /// Handles an RSV for its lane. Returns `None` if it must wait. Otherwise the RSV takes the lane, unless
-    /// it asks for nothing, and the result is what the other half releases, if that held the lane and never
-    /// sent.
+    /// it demands nothing, and the result is the other half's released slots, if that held the lane and
+    /// never sent.
     pub fn take(&mut self, name: Name, demand: u8, grace: Grace, now: u64) -> Option<u64> {
         let (at, half) = (self.at(name), name.2 % 2);
         let holder = self.locks[at / 2].half;
@@ -161,14 +161,14 @@ impl Rights {
         Some(released)
     }
 
-    /// Replaces the rights of a cell. Returns what it still held.
+    /// Replaces the rights of a cell. Returns the slots that it still held.
     pub fn replace(&mut self, name: Name, right: u64) -> u64 {
         let at = self.at(name);
         std::mem::replace(&mut self.cells[at].left, right)
     }
 
-    /// Sets what follows from both waits: when the burst begins, or whether it goes (`announced`) and may go
-    /// (`short`) before.
+    /// Sets the consequences of both waits: when the burst begins, or whether it is sent (`announced`) and
+    /// may be sent (`short`) before.
     pub fn settle(&mut self, name: Name, starts_at: u64, announced: bool, short: bool) {
         let at = self.at(name);
         let cell = &mut self.cells[at];
@@ -222,7 +222,7 @@ impl Rights {
         }
     }
 
-    /// Takes back a cell's reservation. Returns what it held.
+    /// Takes back a cell's reservation. Returns the slots that it held.
     pub fn forget(&mut self, name: Name) -> u64 {
         let at = self.at(name);
         if self.locks[at / 2].half == Some(name.2 % 2) {
@@ -232,7 +232,7 @@ impl Rights {
         std::mem::take(&mut self.cells[at].left)
     }
 
-    /// What all cells of a source, or of a destination, hold.
+    /// Slots in all cells of a source, or of a destination.
     #[cfg(test)]
     pub fn held(&self, of: impl Fn(usize, usize) -> bool) -> u64 {
         let pair = |at: usize| (at / (2 * self.lanes) / self.hosts, at / (2 * self.lanes) % self.hosts);

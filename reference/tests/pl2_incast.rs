@@ -1,7 +1,7 @@
 //! The incast experiment's promises: four senders at full rate into one port of 100 Mb/s, with
 //! uneven links and late hosts.
 //!
-//! What is promised is asserted; all else that the runs showed is in `snapshots/`, which `cargo xtask bless` writes.
+//! Promises are asserted; all other results of the runs are in `snapshots/`, which `cargo xtask bless` writes.
 
 use p4rack_fabric::pl2::Mode;
 use p4rack_reference::{Incast, Outcome};
@@ -51,9 +51,9 @@ fn a_small_response_among_bulk_is_at_least_five_times_faster_than_under_plain_et
     }
 }
 
-/// With t at or above what all senders together can have reserved, the paper's Algorithm 2 lets nobody wait; its t = 15 is for a
-/// slot much shorter than RSV→GRT. The schedule stays on: `pace_unsolicited` sends no burst before its predecessor's slots
-/// have passed, and without it the switch takes no reservation before the one before has begun.
+/// With t at or above what all senders together can have reserved, the paper's Algorithm 2 makes no sender wait; its t
+/// = 15 is for a slot much shorter than RSV→GRT. The schedule stays on: `pace_unsolicited` sends no burst before its
+/// predecessor's slots have passed, and without it the switch takes no reservation before the one before has begun.
 #[test]
 fn a_t_above_all_reservations_does_not_switch_the_schedule_off() {
     for (mode, pace_unsolicited) in

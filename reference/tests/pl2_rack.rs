@@ -1,4 +1,4 @@
-//! Endpoints and the reference switch in virtual time, with faults: what must hold of any run.
+//! Endpoints and the reference switch in virtual time, with faults: invariants of any run.
 
 use p4rack_fabric::common::{Reason, Station};
 use p4rack_fabric::pl2::{self, Mode, Peer};
@@ -15,7 +15,7 @@ const RATE: u64 = 100_000_000;
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// Source, destination, number: what a test frame carries.
+/// Content of a test frame: source, destination, number.
 type Key = (usize, usize, u32);
 
 #[derive(Clone, Debug)]
@@ -189,7 +189,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
             // Best effort has no sequence numbers: the links' copies of it stay.
             let tagged = to != from && plan.mode.is_some();
             if to == host {
-                // A restarted receiver has forgotten what it delivered.
+                // A restarted receiver has forgotten its deliveries.
                 let remembers = plan.crash.is_none_or(|(dead, _, _)| dead % plan.hosts != host);
                 let once = arrived.insert(key) || !remembers || !tagged && plan.faults.duplicate > 0;
                 prop_assert!(once, "{:?} came twice", key);
@@ -199,7 +199,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
             }
         }
     }
-    // What didn't arrive was lost on the way, died with a host or was dropped for a reason.
+    // Missing frames were lost on the way, died with a host or was dropped for a reason.
     let at = if plan.mode.is_none() { 14 } else { 26 };
     let lost: HashSet<Key> =
         run.rack.lost.iter().flat_map(|frame| [key(frame, 14), key(frame, at)]).flatten().collect();
@@ -220,7 +220,8 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
         for reason in [Reason::GrtUnasked, Reason::GrtDuplicate, Reason::GrtMismatch, Reason::BadKind] {
             prop_assert_eq!(run.dropped(reason), 0, "{:?}", reason);
         }
-        // The queue at a port is bounded by what can be on its way there at once.
+        // The queue at a port is bounded by the frames that can be on their way there at the same
+        // time.
         let bursts = plan.hosts * plan.in_flight * usize::from(plan.k);
         let bound = (16 + 2 * bursts as u64) * 1530 + unsolicited_bytes(plan, &run);
         for host in 0..plan.hosts {
@@ -231,7 +232,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Unsolicited and best-effort frames come when they like: they add to a queue what they are.
+/// Unsolicited and best-effort frames arrive at any time: they add their length to a queue.
 fn unsolicited_bytes(plan: &Plan, run: &Run) -> u64 {
     let frames = run.counter("unsolicited_out") + run.counter("best_effort_out") * plan.hosts as u64;
     frames * 1530
@@ -302,7 +303,7 @@ proptest! {
     #[test]
     fn clock_survives_faults(plan in plans(Some(Mode::Clock), true)) { check(&plan)?; }
 
-    /// What a host that died had reserved is there until the controller takes it back, exactly.
+    /// Slots that a dead host had reserved remain until the controller takes them back, exactly.
     #[test]
     fn what_a_dead_host_had_reserved_is_taken_back(mut plan in plans(Some(Mode::Counter), true)) {
         // It stays dead.
