@@ -25,21 +25,22 @@ pub use record::{Records, Wrong, fill, version_of};
 pub use search::{Order, Unexplained, linearizable};
 pub use word::{Opcode, Word};
 
-/// What an operation does to an object, and what it found there.
+/// An operation's effect on an object, and its result.
 pub trait Act: Debug {
     /// The object's contents.
     type State: Clone + Eq + Hash;
 
-    /// The object behind the operation; `None` if what it found cannot have been in this state.
+    /// The object behind the operation; `None` if its result contradicts this state.
     fn apply(&self, state: &Self::State) -> Option<Self::State>;
 
     /// Whether it changes nothing.
     fn is_read(&self) -> bool;
 
-    /// Whether it found anything, which an order has to explain. What finds nothing can take effect in every state.
+    /// Whether it found anything, which an order has to explain. An operation without a result can take effect in every
+    /// state.
     fn finds(&self) -> bool;
 
-    /// Whether its effect hides all that was there before.
+    /// Whether its effect hides the whole state before it.
     fn overwrites(&self) -> bool {
         false
     }
@@ -69,11 +70,11 @@ impl Outcome {
 /// An operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<A> {
-    /// When it was asked for: nanoseconds, or any number that grows with time.
+    /// Time of the request: nanoseconds, or any number that grows with time.
     pub asked: u64,
     /// How it ended, on the same clock.
     pub outcome: Outcome,
-    /// What it does.
+    /// Its operation.
     pub act: A,
 }
 
@@ -104,7 +105,7 @@ impl<K: Ord + Display, A: Act> History<K, A> {
         }
     }
 
-    /// Whether anything was asked of the object.
+    /// Whether the object has any operation.
     pub fn knows(&self, object: &K) -> bool {
         self.objects.contains_key(object)
     }

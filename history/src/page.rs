@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub struct Access {
     /// The first one.
     pub at: usize,
-    /// What a read found there, or a write leaves there.
+    /// Bytes that a read found there, or that a write leaves there.
     pub bytes: Vec<u8>,
     /// Which of both it is.
     pub is_read: bool,
@@ -46,7 +46,7 @@ struct Asked {
     nth: usize,
 }
 
-/// What a thread asked of its page, and how that ended. Zeros are there at first.
+/// A thread's operations on its page, and their results. The page starts with zeros.
 #[derive(Clone, Debug)]
 pub struct Page {
     entries: Vec<Entry<Access>>,
@@ -57,7 +57,7 @@ pub struct Page {
     content: Vec<u8>,
     /// How far an order explains the entries.
     explained: Reached<Vec<u8>>,
-    /// Counts what happens: only the order of times matters.
+    /// Counts events: only the order of times matters.
     clock: u64,
 }
 
@@ -74,14 +74,14 @@ impl Page {
         }
     }
 
-    /// The thread asks for a write.
+    /// The thread requests a write.
     pub fn write(&mut self, id: u64, at: usize, bytes: Vec<u8>) {
         let nth = self.entries.len();
         self.writes.push_back(Asked { id, length: bytes.len(), nth });
         self.asks(Access { at, bytes, is_read: false });
     }
 
-    /// The thread asks for a read.
+    /// The thread requests a read.
     pub fn read(&mut self, id: u64, at: usize, length: usize) {
         let nth = self.entries.len();
         self.reads.push_back(Asked { id, length, nth });
@@ -93,8 +93,8 @@ impl Page {
         self.entries.push(Entry { asked: self.clock, outcome: Outcome::Unknown, act });
     }
 
-    /// A request is done, with what it read or `None` of a write. Errors: another one should have ended first, the length is wrong, or
-    /// no order explains what was read.
+    /// A request is done, with the bytes that it read, or `None` for a write. Errors: another one should have ended
+    /// first, the length is wrong, or no order explains the bytes.
     pub fn done(&mut self, id: u64, read: Option<&[u8]>) -> Result<(), String> {
         let queue = if read.is_some() { &mut self.reads } else { &mut self.writes };
         let asked = queue.pop_front().ok_or("more is done than was asked for")?;
@@ -120,15 +120,15 @@ impl Page {
         }
     }
 
-    /// Goes on with the order that was found before. It has the fewest writes that explain the reads so far, and more can follow in
-    /// their order: if it does not go on, no other does. Errors: it does not.
+    /// Continues the order that was found before. It has the fewest writes that explain the reads so far, and more can
+    /// follow in their order: if it does not go on, no other does. Errors: it does not.
     fn explain(&mut self) -> Result<(), String> {
         let explained = search(&self.entries, self.explained.clone(), Order::Issued);
         self.explained = explained.map_err(|unexplained| format!("{unexplained} {:?}", self.entries))?;
         Ok(())
     }
 
-    /// Writes asked for.
+    /// Requested writes.
     pub fn writes(&self) -> u64 {
         self.entries.iter().filter(|entry| !entry.act.is_read()).count() as u64
     }
@@ -138,14 +138,14 @@ impl Page {
         self.entries.len() - self.reads.len() - self.writes.len()
     }
 
-    /// Whether all that was asked for is done.
+    /// Whether all requests are done.
     pub fn is_done(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty()
     }
 
-    /// Each byte in memory is the one that the writes that are done have left, or that of a later write. An engine that starts anew
-    /// may repeat writes that it has not reported done, so others may even go back to an earlier one of these. Errors: the first byte
-    /// that is neither.
+    /// Each byte in memory is the one that the writes that are done have left, or that of a later write. An engine that
+    /// restarts may repeat writes that it has not reported done, so others may even go back to an earlier one of these.
+    /// Errors: the first byte that is neither.
     pub fn kept(&self, memory: &[u8]) -> Result<(), String> {
         for (place, (byte, expected)) in memory.iter().zip(&self.content).enumerate() {
             let is_later = |asked: &Asked| {
@@ -161,7 +161,7 @@ impl Page {
         Ok(())
     }
 
-    /// All that was asked for is done, and memory has what the last writes left. Errors: what is not so.
+    /// All requests are done, and memory has the bytes of the last writes. Errors: the violated condition.
     pub fn end(&self, memory: &[u8]) -> Result<(), String> {
         if !self.is_done() {
             return Err(format!("{} requests are not done", self.reads.len() + self.writes.len()));

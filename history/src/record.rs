@@ -1,14 +1,15 @@
 //! Records whose writes are counted: each write of a record leaves its next version.
 //!
-//! A read that says which version it found is explained by an order if that version lies in an interval: not below what had to be there
-//! when it was asked for, not above what was asked for when it came (Gibbons and Korach, SIAM Journal on Computing 1997: a search is
-//! only needed where a read does not say whose write it saw). So a check costs a comparison, and no history has to be kept.
+//! A read that names the version it found is explained by an order if that version is in an interval: not below the
+//! version that had to be there at its request, not above the versions requested before its answer (Gibbons and Korach,
+//! SIAM Journal on Computing 1997: a search is only needed where a read does not name the write that it saw). So a
+//! check costs a comparison, and no history has to be kept.
 
 use p4rack_wire::SplitMix;
 use std::ops::RangeInclusive;
 
-/// Writes a record's contents in a version: the version, and what follows from record and version; of version 0, zeros. A record has a
-/// multiple of eight bytes.
+/// Writes a record's contents in a version: the version, and bytes derived from record and version; of version 0,
+/// zeros. A record has a multiple of eight bytes.
 pub fn fill(record: u64, version: u64, into: &mut [u8]) {
     for (word, content) in into.chunks_exact_mut(8).zip(words(record, version)) {
         word.copy_from_slice(&content.to_le_bytes());
@@ -31,9 +32,9 @@ fn words(record: u64, version: u64) -> impl Iterator<Item = u64> {
 /// A read found a version that no order explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// What it found.
+    /// The version that it found.
     pub version: u64,
-    /// What it can have found.
+    /// Versions that it can have found.
     pub possible: RangeInclusive<u64>,
 }
 
@@ -47,7 +48,7 @@ impl std::fmt::Display for Wrong {
     }
 }
 
-/// Who else writes the records, and what is known of the order of reads.
+/// Other writers of the records, and the guaranteed order of reads.
 #[derive(Clone, Debug)]
 enum Kind {
     /// This thread alone; a write has taken effect when its call returns, and reads overlap.
@@ -58,10 +59,10 @@ enum Kind {
     Shared,
 }
 
-/// What a thread knows of records.
+/// A thread's knowledge of records.
 #[derive(Clone, Debug)]
 pub struct Records {
-    /// By record, the newest version: that this thread asked for, or with other writers, that it knows of.
+    /// By record, the newest version: that this thread requested, or with other writers, that it knows of.
     newest: Vec<u64>,
     kind: Kind,
 }
@@ -77,12 +78,12 @@ impl Records {
         Records { newest: vec![0; count], kind: Kind::InOrder(vec![0; count]) }
     }
 
-    /// Records that others write as well. What is known is what the ends of this thread's own operations say.
+    /// Records that others write as well. Only the ends of this thread's own operations add knowledge.
     pub fn shared(count: usize) -> Records {
         Records { newest: vec![0; count], kind: Kind::Shared }
     }
 
-    /// The newest version that this thread knows of: a read that is asked for now finds no older one.
+    /// The newest version that this thread knows of: a read requested now finds no older one.
     #[inline]
     pub fn newest(&self, record: usize) -> u64 {
         self.newest[record]

@@ -15,8 +15,9 @@ const STATES_MAX: usize = 2_000_000;
 pub enum Order {
     /// In any.
     Any,
-    /// One thread has asked for all of them, and they keep Cowbird's order: writes take effect as asked for, so do reads, and reads
-    /// behind the writes asked for before them. A write may overtake a read.
+    /// One thread has requested all of them, and they keep Cowbird's order: writes take effect in the order of
+    /// requests, so do reads, and reads take effect behind the writes requested before them. A write may overtake a
+    /// read.
     Issued,
 }
 
@@ -63,16 +64,17 @@ impl Done {
 /// Operations that have taken effect, and the object's state behind them.
 pub(crate) type Reached<S> = (Done, S);
 
-/// Whether an order explains what the operations found, if the object was in the state `first` before them: each one takes effect once,
-/// between question and answer. Those without an answer take effect once or never; those that were refused, never.
+/// Whether an order explains the operations' results, if the object was in the state `first` before them: each one
+/// takes effect once, between request and answer. Those without an answer take effect once or never; those that were
+/// refused, never.
 pub fn linearizable<A: Act>(entries: &[Entry<A>], first: &A::State, order: Order) -> Result<(), Unexplained> {
     let mut entries: Vec<&Entry<A>> = entries.iter().collect();
     entries.sort_by_key(|entry| entry.asked);
     search(&entries, (Done::default(), first.clone()), order).map(drop)
 }
 
-/// Looks for an order that goes on from what was reached before; `entries` are sorted by the time of asking. Returns what it reaches:
-/// all that found something, and no more than that takes.
+/// Searches for an order that continues a former result; `entries` are sorted by the time of asking. Returns the
+/// reached operations: all that have a result, and no more than these need.
 pub(crate) fn search<A: Act, E: Borrow<Entry<A>>>(
     entries: &[E],
     from: Reached<A::State>,
@@ -98,12 +100,12 @@ pub(crate) fn search<A: Act, E: Borrow<Entry<A>>>(
         let (done, state) = &reached;
         if !candidates(entries, *done, order, &mut next) {
             is_cut = true;
-            // The oldest one may never take effect: without it, the window goes on.
+            // The oldest one may never take effect: without it, the window continues.
             if order == Order::Any && entries[done.before].borrow().outcome.known().is_none() {
                 open.push(((done.with(done.before), state.clone()), left));
             }
         }
-        // Those asked for first are tried first.
+        // Those requested first are tried first.
         for nth in next.drain(..).rev() {
             let entry = entries[nth].borrow();
             let Some(state) = entry.act.apply(state) else { continue };
@@ -138,7 +140,7 @@ fn candidates<A: Act, E: Borrow<Entry<A>>>(
 ) -> bool {
     let (mut first_answer, mut is_read_left, mut is_write_left) = (u64::MAX, false, false);
     for (nth, entry) in entries.iter().map(Borrow::borrow).enumerate().skip(done.before) {
-        // An operation that was asked for after another one's answer comes behind that one, and so do all later ones.
+        // An operation that was requested after another one's answer is behind that one, and so do all later ones.
         if entry.asked > first_answer {
             break;
         }
@@ -219,7 +221,7 @@ mod tests {
         // Two of them, and one of them again.
         entries.push(entry(2_000, 2_001, Word::Read(130)));
         assert!(!explained(&entries, Order::Any));
-        // What adds to one of them sees it.
+        // An addition to one of them sees it.
         entries.pop();
         entries.push(entry(1_500, 0, Word::Modify(Opcode::FetchAdd, [1_000, 0], None)));
         entries.push(entry(2_000, 2_001, Word::Read(1_101)));
@@ -268,7 +270,7 @@ mod tests {
         let entries = with(entry(1, 10_000, Word::Write(7)));
         assert!(explained(&entries[..WINDOW], Order::Any));
         assert_eq!(linearizable(&entries, &0, Order::Any), Err(Unexplained::TooMany));
-        // One that may never take effect does not stand in the way, nor do reads without an answer, seen or not.
+        // One that may never take effect rules no order out, nor do reads without an answer, seen or not.
         assert!(explained(&with(entry(1, 0, Word::Write(7))), Order::Any));
         let writes = long(1_000).take(2 * WINDOW).collect::<Vec<_>>();
         let last = entry(5_000, 5_001, Word::Read(1_000 + 2 * WINDOW as u64 - 1));

@@ -10,7 +10,7 @@ pub enum Word {
     Read(u64),
     /// It leaves this.
     Write(u64),
-    /// An atomic operation with its operands, and what it found, if that is known.
+    /// An atomic operation with its operands, and the old word, if that is known.
     Modify(Opcode, [u64; 2], Option<u64>),
 }
 

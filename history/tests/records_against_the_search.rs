@@ -13,7 +13,7 @@ struct Both {
     records: Records,
     entries: Vec<Entry<Word>>,
     clock: u64,
-    /// Reads under way: which entry, and what was the newest version.
+    /// Reads under way: the entry, and the newest version at that time.
     reads: Vec<(usize, u64)>,
 }
 
@@ -137,8 +137,8 @@ fn one_of_many_writers() {
     });
 }
 
-/// Several operations of one of many writers at a time: an interval is all that is looked at, so what has an order is never refused, and
-/// most of what has none is.
+/// Several operations of one of many writers at a time: only an interval is checked, so an explainable history is never
+/// refused, and most others are.
 #[test]
 fn one_of_many_writers_whose_operations_overlap() {
     let add = |found| Word::Modify(Opcode::FetchAdd, [1, 0], found);
@@ -191,7 +191,7 @@ fn by_enumeration(entries: &[Entry<Word>], done: u32, value: u64) -> bool {
     })
 }
 
-/// Writes, additions and reads, each with or without an answer: the search leaves out what need not be tried, and nothing else.
+/// Writes, additions and reads, each with or without an answer: the search only omits orders that need not be tried.
 #[test]
 fn the_search_finds_an_order_if_there_is_one() {
     let mut explained = [0, 0];
