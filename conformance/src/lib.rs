@@ -1,4 +1,4 @@
-//! Conformance: what this front end and switch make of a folder of sample programs with known results.
+//! Conformance: results of this front end and switch for a folder of sample programs with known results.
 //!
 //! The folder has the layout of the P4 reference compiler's `testdata`:
 //!
@@ -10,7 +10,7 @@
 //! p4_16_errors_outputs/    NAME.p4-stderr: what the reference compiler says of them
 //! ```
 //!
-//! Where another switch is at hand, [`random`] makes what to give it and this one.
+//! Where another switch is at hand, [`random`] generates the input for it and this one.
 
 mod accept;
 mod p4info;
@@ -65,7 +65,7 @@ pub struct Outcome {
     pub passed: usize,
     /// Minimum number that must pass.
     pub required: usize,
-    /// Other counts, by what is counted.
+    /// Other counts, by their names.
     pub counts: BTreeMap<&'static str, usize>,
     /// Programs that did not behave as expected.
     pub failures: Vec<Failure>,

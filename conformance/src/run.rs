@@ -18,7 +18,7 @@ const SEED: u64 = 7;
 /// Time between two packets.
 const GAP: Nanos = Nanos(10_000);
 
-/// What a program sent: for each packet, the ports and frames.
+/// Output of a program: for each packet, the ports and frames.
 type Sent = Vec<Vec<(Option<u16>, Vec<u8>)>>;
 
 impl Suite {
@@ -69,7 +69,7 @@ impl Suite {
     }
 }
 
-/// Compares what machine code and the interpreter send. Returns the number of frames.
+/// Compares the output of machine code and the interpreter. Returns the number of frames.
 fn compare(sample: &Sample, compiled: &Compiled) -> Result<usize, String> {
     let case = Case::new(&compiled.program, &compiled.p4info, SEED, PACKETS);
     let interpreted = Pipeline::compile_interpreted(&compiled.program).map_err(|error| error.to_string())?;
@@ -124,7 +124,7 @@ fn play(
     let mut all = Vec::new();
     for packet in &case.packets {
         player.skip(GAP);
-        // What the parser reads first comes from the device.
+        // The first bytes that the parser reads are the device's.
         let frame = packet.frame.get(skipped..).filter(|frame| !frame.is_empty()).unwrap_or(&[0]);
         let fate = player.send(packet.port, frame, player.now()).map_err(|error| error.to_string())?;
         let mut sent: Vec<_> = fate.sent.into_iter().map(|sent| (sent.port, sent.frame)).collect();

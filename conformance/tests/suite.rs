@@ -1,4 +1,4 @@
-//! A folder of three programs: what counts as passed, and what does not.
+//! A folder of three programs: some results count as passed, others do not.
 
 use p4rack_conformance::{Outcome, Part, Suite};
 use std::fs;

@@ -265,7 +265,7 @@ mod tests {
         queue[from as usize..][..count].iter().map(|word| word.load(Ordering::Relaxed)).collect()
     }
 
-    /// Each step of a driver is there, so the comparison is fair: the request, its doorbells, the completion.
+    /// The benchmark has each step of a driver, so the comparison is fair: the request, its doorbells, the completion.
     #[test]
     fn the_other_queue_does_the_work_of_a_driver() {
         let mut verbs = Verbs::new(16, true);

@@ -68,7 +68,7 @@ pub enum Refused {
     OutOfBounds,
     /// The request is empty, or longer than half of a ring: split it.
     BadLength,
-    /// The engine has ended this set, for this reason: set it up anew.
+    /// The engine has ended this set, for this reason: set it up again.
     Ended(u64),
 }
 
@@ -243,7 +243,7 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         self.request_tail.saturating_sub(self.told(REQUEST_HEAD))
     }
 
-    /// Asks for `length` bytes of a region, from `src` on.
+    /// Requests `length` bytes of a region, from `src` on.
     #[inline]
     pub fn async_read(&mut self, region: u16, src: u64, length: u32) -> Result<RequestId, Refused> {
         self.check(region, src, length, self.layout.response_bytes)?;
@@ -266,7 +266,7 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         Ok(id)
     }
 
-    /// Asks for `src` to be written to a region, from `dest` on. `src` is copied.
+    /// Requests a write of `src` to a region, from `dest` on. `src` is copied.
     #[inline]
     pub fn async_write(&mut self, region: u16, src: &[u8], dest: u64) -> Result<RequestId, Refused> {
         let length = u32::try_from(src.len()).map_err(|_| Refused::BadLength)?;
@@ -331,7 +331,7 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         for (nth, word) in [first, req_addr, resp_addr].into_iter().enumerate() {
             self.tell(at + 1 + nth, word, Ordering::Relaxed);
         }
-        // An engine may look at the entry before the tail says that it is there: the id makes it one.
+        // An engine may read the entry before the tail covers it: the id makes it valid.
         self.tell(at, id.0, Ordering::Release);
         self.request_tail += 1;
         // A thread that sees this store also sees all stores above.
@@ -343,7 +343,7 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         self.words[word].store(value.to_be(), ordering);
     }
 
-    /// A word of the engine's, and all that the engine wrote before it.
+    /// A word of the engine's, with acquire order: the engine's earlier writes are visible.
     #[inline]
     fn told(&self, word: usize) -> u64 {
         u64::from_be(self.words[word].load(Ordering::Acquire))

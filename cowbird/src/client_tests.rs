@@ -39,7 +39,7 @@ impl Rings {
         words::write(self.client.words(), RED_AT as usize, &block).expect("the block is in the set");
     }
 
-    /// Asks for a word and has the engine bring it at once.
+    /// Requests a word, and the engine brings it immediately.
     fn read(&mut self) -> crate::RequestId {
         let id = self.client.async_read(0, 0, 8).expect("there is room");
         self.tell(|red| {
@@ -106,7 +106,7 @@ fn request_data_may_fill_its_ring() {
     assert!(write(&mut rings).is_ok());
 }
 
-/// A wait ends with as many responses as were asked for, and when there are no more to come, long before its time.
+/// A wait ends with the requested number of responses, and when no more can come, long before its time.
 #[test]
 fn a_wait_ends_with_the_last_response() {
     let (mut rings, long) = (Rings::new(), Duration::from_secs(1 << 20));
@@ -314,7 +314,7 @@ fn a_wait_that_is_over_says_whether_the_set_has_ended() {
     assert_eq!(rings.client.async_write(0, &[1; 8], 0), Err(Refused::Ended(3)));
 }
 
-/// Responses that come while a wait goes on count too.
+/// Responses that arrive during a wait count too.
 #[test]
 fn a_wait_ends_with_as_many_responses_as_were_asked_for() {
     let mut rings = Rings::of(Layout { entries: 4, ..LAYOUT });

@@ -52,7 +52,7 @@ impl Group {
         new
     }
 
-    /// Removes a request. Returns whether it was there.
+    /// Removes a request. Returns whether it was a member.
     pub(crate) fn remove(&mut self, id: RequestId) -> bool {
         let requests = self.of(id.kind());
         let at = requests.iter().position(|other| *other == id);

@@ -1,4 +1,5 @@
-//! The client library beside an engine that writes anything anywhere in the set: it never panics, and what it says stays true.
+//! The client library beside an engine that writes anything anywhere in the set: it never panics, and its statements
+//! stay true.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -25,12 +26,12 @@ enum Step {
         at: u64,
         length: usize,
     },
-    /// A word of the red block: far off, or near what is true.
+    /// A word of the red block: far from the true value, or near it.
     Tell {
         word: usize,
         value: u64,
     },
-    /// All that was asked for is done.
+    /// All requests are done.
     Finish,
     /// Bytes anywhere in the set.
     Ruin {
@@ -59,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-/// What its thread knows of a request.
+/// The thread's record of a request.
 struct Asked {
     id: RequestId,
     length: usize,
@@ -77,7 +78,7 @@ struct World {
 }
 
 impl World {
-    /// Says what a true engine says when all is done; how much request data is free it keeps for itself.
+    /// Writes a true engine's words for the end of all requests, except the free space of request data.
     fn finish(&self) {
         let [reads, writes] = self.newest;
         for (word, value) in [(0, self.made), (3, writes), (4, reads), (5, 0)] {
@@ -90,7 +91,7 @@ impl World {
         words::write(self.client.words(), at, &bytes[..end]).unwrap();
     }
 
-    /// The entry of an accepted request says what was asked for, within the rings and beside all that is in use.
+    /// The entry of an accepted request describes it, within the rings and beside all parts in use.
     fn accepted(&mut self, id: RequestId, length: usize) {
         let mut bytes = [0; Entry::BYTES];
         words::read(self.client.words(), LAYOUT.entry_at(self.made) as usize, &mut bytes).unwrap();
@@ -105,7 +106,7 @@ impl World {
         let beside = |other: &Asked| other.place.end <= place.start || place.end <= other.place.start;
         let asked = match id.kind() {
             Kind::Read => {
-                // A response that was not fetched is never overwritten, whatever the engine says.
+                // A response that was not fetched is never overwritten, with any words of the engine.
                 assert!(self.reads.iter().all(beside), "{entry:?}");
                 &mut self.reads
             }
@@ -162,7 +163,7 @@ proptest! {
                             Kind::Read => (&mut world.reads, red.read_progress),
                             Kind::Write => (&mut world.writes, red.write_progress),
                         };
-                        // Each once, in order, as long as it was asked for, and only what is said to be done.
+                        // Each once, in order, of the requested length, and only those reported done.
                         let asked = queue.pop_front().unwrap();
                         prop_assert_eq!(asked.id, id);
                         prop_assert!(length.is_none_or(|length| length == asked.length) && id.is_done(progress));
@@ -189,11 +190,11 @@ proptest! {
                 Err(Refused::UnknownRegion) => prop_assert!(usize::from(region) >= REGIONS.len()),
                 Err(Refused::OutOfBounds) => prop_assert!(!sense),
                 Err(Refused::BadLength) => prop_assert!(!(1..=32).contains(&length)),
-                // What the engine says decides about room and the end.
+                // The engine's words decide about room and the end.
                 Err(_) => {}
             }
         }
-        // Once the engine says what is true, all comes to an end, and there is room.
+        // Once the engine writes true words, all requests end, and there is room.
         world.finish();
         let left = world.reads.len() + world.writes.len();
         prop_assert_eq!(world.client.poll(poll, usize::MAX, |_| ()), Ok(left));

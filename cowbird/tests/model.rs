@@ -32,7 +32,7 @@ impl Deref for Words {
     }
 }
 
-/// How an engine knows that the next entry is there.
+/// How an engine detects the next entry.
 #[derive(Clone, Copy, PartialEq)]
 enum Looks {
     /// The tail says so.
@@ -155,7 +155,7 @@ fn an_entry_with_the_next_id_is_whole_whatever_the_tail_says() {
     explore(1, true, Looks::AtEntry);
 }
 
-/// The entry that stood there before has another id, and so has one that is half written.
+/// The entry of the lap before has another id, and so has one that is half written.
 #[test]
 fn an_entry_that_is_used_again_is_seen_whole_by_its_id() {
     explore(2, false, Looks::AtEntry);

@@ -16,7 +16,7 @@ const NAME_CHARS: usize = 34;
 /// One bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// What it stands for.
+    /// Its name in the plot.
     pub name: String,
     /// Its colour.
     pub colour: Colour,
@@ -33,7 +33,7 @@ pub struct Bars {
     pub title: String,
     /// Its unit; empty if it has none.
     pub unit: String,
-    /// What marks are of, such as "paper".
+    /// Source of the marks, such as "paper".
     pub source: &'static str,
     /// Bars from the top on.
     pub bars: Vec<Bar>,

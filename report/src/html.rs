@@ -12,7 +12,7 @@ pub struct Page<'a> {
     pub style: &'a str,
     /// Content, HTML.
     pub body: &'a str,
-    /// A script that runs when the content is there; empty if there is none.
+    /// A script that runs when the content is loaded; empty if there is none.
     pub script: &'a str,
 }
 
@@ -51,7 +51,7 @@ pub fn attribute(name: &str, value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" {name}='{}'", escape(value)) }
 }
 
-/// What a pointer over the element around it shows.
+/// Text that a pointer over the surrounding element shows.
 pub(crate) fn hover(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<title>{}</title>", escape(text)) }
 }

@@ -1,4 +1,4 @@
-//! What people read of results: figures as text, and self-contained HTML pages with plots.
+//! Readable results: figures as text, and self-contained HTML pages with plots.
 //!
 //! A [`Plot`] or [`Bars`] describes a plot; its method `svg` makes the element of a page. Plots have no script and no colour
 //! of their own: [`STYLE`] has the colours, dark or light as the reader's system is. A pointer over a part shows its name or its

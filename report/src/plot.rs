@@ -26,7 +26,7 @@ pub struct Axis {
     pub title: String,
     /// Its unit; empty if it has none or the marks name it.
     pub unit: String,
-    /// Where a value lies.
+    /// Scale of its values.
     pub scale: Scale,
     /// Text of a mark.
     pub text: fn(f64) -> String,
@@ -145,7 +145,7 @@ impl Plot {
         self.size.0 - RIGHT
     }
 
-    /// Where a point lies, in pixels.
+    /// Position of a point, in pixels.
     fn at(&self, (x, y): Point) -> Point {
         let (width, height) = (self.right() - LEFT, self.bottom() - TOP);
         (LEFT + self.x.scale.place(x) * width, TOP + (1.0 - self.y.scale.place(y)) * height)

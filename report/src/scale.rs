@@ -1,4 +1,4 @@
-//! Scales of axes: where a value lies, and which values have a mark.
+//! Scales of axes: the position of a value, and the values with a mark.
 
 /// The range of an axis, linear or logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const WAIT: Nanos = Nanos::from_millis(5);
 /// Tag of writes; that of a read is the position of its bytes.
 const WRITE: u64 = u64::MAX;
-/// Pieces of a read that are asked for together, at most.
+/// Pieces of a read that are requested together, at most.
 const PIECES_MAX: u64 = 64;
 
 /// A region with a length, like a file.

@@ -56,7 +56,7 @@ struct Walk<'a> {
     at: usize,
     /// Position of each variable's value in the packet.
     places: HashMap<VarId, BitRange>,
-    /// What other variables were computed from, and at which bit of the packet.
+    /// Sources of computed variables, and their bit of the packet.
     computed: HashMap<VarId, (Expr, usize)>,
     /// Number of elements extracted from each stack.
     extracted: HashMap<StackId, usize>,

@@ -1,5 +1,5 @@
-//! The same program with other values in what it never sets. If its packets then differ, they depend on what
-//! the language leaves undefined.
+//! The same program with other values in variables that it never sets. If its packets then differ, they
+//! depend on behaviour that the language leaves undefined.
 
 use super::Values;
 use p4rack_p4::ast::Span;

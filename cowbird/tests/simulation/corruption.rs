@@ -1,4 +1,4 @@
-//! A client that ruins its rings loses its own set alone, with the reason counted and told.
+//! A client that ruins its rings loses its own set alone, with the reason counted and reported.
 
 use crate::rack::{Faults, Rack};
 use p4rack_cowbird::{Kind, Layout, RequestId};
@@ -101,8 +101,8 @@ fn a_tail_that_goes_back_or_too_far_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Random words anywhere in a set, at any time: the engine goes on, also a new one, and the thread beside has all that it
-    /// asked for.
+    /// Random words anywhere in a set, at any time: the engine continues, also a new one, and the thread beside gets
+    /// all of its requests done.
     #[test]
     fn others_are_unharmed(seed: u64, restart in 0..600usize, ruins in prop::collection::vec((0..400usize, 0..32u64, any::<u64>(), any::<bool>()), 1..12)) {
         let mut rack = rack(2, 40);

@@ -1,4 +1,5 @@
-//! A pool or a compute node dies under load, or a thread fetches nothing: what was told done stays right, and nothing else is told.
+//! A pool or a compute node dies under load, or a thread fetches nothing: requests reported done stay right, and no
+//! others are reported.
 
 use crate::rack::{Bug, Faults, Node, Rack};
 use p4rack_cowbird::{Layout, Refused};
@@ -9,7 +10,7 @@ const SEEDS: u64 = 100;
 const LAYOUT: Layout = Layout { entries: 16, request_bytes: 512, response_bytes: 512 };
 const FAULTS: Faults = Faults { lost: 10, copied: 10, delayed: 50, corrupted: 5 };
 
-/// Both threads ask and fetch for a while. Errors: what is out of order.
+/// Both threads request and fetch for a while. Errors: the violation of order.
 fn work(rack: &mut Rack, steps: u64) -> Result<(), String> {
     for _ in 0..steps {
         for nth in 0..rack.threads.len() {
@@ -29,7 +30,8 @@ fn done(rack: &Rack) -> usize {
     rack.threads.iter().map(|thread| thread.history.count_done()).sum()
 }
 
-/// A node dies after some steps, and the engine gives up. Returns requests that were done. Errors: what is wrong.
+/// A node dies after some steps, and the engine gives up. Returns requests that were done. Errors: the wrong
+/// result.
 fn after_the_death_of(node: Node, seed: u64, bug: Option<Bug>) -> Result<usize, String> {
     let mut rack = Rack::new(2, usize::MAX, Config::default(), LAYOUT, FAULTS, seed);
     rack.bug = bug;
@@ -46,7 +48,7 @@ fn after_the_death_of(node: Node, seed: u64, bug: Option<Bug>) -> Result<usize, 
     if rack.engine.counters().lost != 2 {
         return Err(format!("{:?}", rack.engine.counters()));
     }
-    // What was told before is fetched, and is right; of what comes behind it nothing is told.
+    // Results reported before are fetched, and are right; no later ones are reported.
     for nth in 0..2 {
         rack.fetch(nth)?;
     }
@@ -100,7 +102,7 @@ fn a_thread_that_fetches_nothing_harms_itself_alone() {
             assert!(rack.step());
         }
         rack.threads[1].history.end(rack.span(1)).unwrap();
-        // Its responses have no room: it is told so.
+        // Its responses have no room: it gets that error.
         let refused = (0..LAYOUT.entries).find_map(|_| rack.threads[0].client.async_read(0, 0, 64).err());
         assert!(
             matches!(refused, Some(Refused::ResponseDataFull | Refused::RequestsFull)),

@@ -27,7 +27,7 @@ const SET_KEY: u32 = 0x50;
 /// Bytes of a read or write at most.
 const LENGTH_MAX: u64 = 64;
 
-/// What the network does to frames, in thousandths of them.
+/// Faults of the network, in thousandths of frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub lost: u64,
@@ -45,13 +45,13 @@ pub enum Bug {
     LateWrite,
     /// A write is reported done before it is.
     EarlyProgress,
-    /// Reads bring what was there a while ago.
+    /// Reads bring bytes of a while ago.
     StaleRead,
-    /// A bit of what is read turns over.
+    /// A bit of the read data flips.
     FlippedBit,
-    /// A read that should have waited for a write did not: it brings what was there before the last write.
+    /// A read that should have waited for a write did not: it brings the bytes from before the last write.
     Overtaken,
-    /// An entry is taken before the tail says that it is there.
+    /// An entry is taken before the tail covers it.
     EarlyEntry,
 }
 
@@ -150,7 +150,7 @@ impl Rack {
         };
         let threads: Vec<Thread> = (0..threads).map(set).collect();
         let mut memory = Regions::default();
-        // One span more: where a planted bug writes what it loses.
+        // One span more, for the misplaced writes of a planted bug.
         let bytes = vec![0; (threads.len() + 1) * SPAN];
         memory
             .register(Region { domain: 0, key: POOL_KEY, start: POOL_START, bytes, rights: Rights::ALL })
@@ -178,7 +178,7 @@ impl Rack {
         rack
     }
 
-    /// A new engine with new queue pairs; those of the one before are gone, and it with all that it knew.
+    /// A new engine with new queue pairs; those of the former one are gone, with all of its state.
     pub fn start_engine(&mut self) {
         for qpn in self.pairs {
             self.compute.remove_pair(qpn);
@@ -207,7 +207,7 @@ impl Rack {
         }
     }
 
-    /// A node dies, with what is on its way to it.
+    /// A node dies, with the frames on their way to it.
     pub fn kill(&mut self, node: Node) {
         self.dead = Some(node);
     }
@@ -245,7 +245,7 @@ impl Rack {
         }
     }
 
-    /// Sends what there is to send.
+    /// Sends pending frames.
     fn poll(&mut self) {
         while let Some((qpn, request)) = self.engine.poll_link(self.now, &mut ()) {
             let request = self.spoil_request(qpn, request);
@@ -372,7 +372,7 @@ impl Rack {
         true
     }
 
-    /// A thread asks for something if there is room. Errors: the engine has ended its set.
+    /// A thread makes a request if there is room. Errors: the engine has ended its set.
     pub fn ask(&mut self, nth: usize) -> Result<(), String> {
         let (random, thread) = (&mut self.random, &mut self.threads[nth]);
         if thread.left == 0 {
@@ -405,7 +405,7 @@ impl Rack {
         }
     }
 
-    /// A thread looks what is done. Errors: what is out of order.
+    /// A thread fetches finished requests. Errors: the violation of order.
     pub fn fetch(&mut self, nth: usize) -> Result<(), String> {
         let span = self.span(nth).to_vec();
         let Thread { client, poll, history, .. } = &mut self.threads[nth];
@@ -421,7 +421,7 @@ impl Rack {
         wrong
     }
 
-    /// Whether all threads have what they wanted.
+    /// Whether all requests of all threads are done.
     pub fn is_done(&self) -> bool {
         self.threads.iter().all(|thread| thread.left == 0 && thread.history.is_done())
     }

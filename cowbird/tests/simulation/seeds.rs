@@ -1,5 +1,5 @@
-//! Whatever the network does, and however often the engine starts anew: histories are in order, nothing is lost. The checker
-//! sees mistakes that engines could make.
+//! With any faults of the network and any restarts of the engine, histories are in order and nothing is lost. The
+//! checker sees mistakes that engines could make.
 
 use crate::rack::{Bug, Faults, Rack};
 use p4rack_cowbird::Layout;
@@ -7,7 +7,7 @@ use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::cowbird::{Config, Counters};
 use p4rack_wire::Nanos;
 
-/// Seeds of an ordinary run; `P4RACK_SEEDS` asks for more.
+/// Seeds of an ordinary run; `P4RACK_SEEDS` sets another number.
 const SEEDS: u64 = 2_000;
 /// Seeds beyond them in which something rare happens: entries that were read ahead, of which the probe said too much (11565).
 const RARE: [u64; 1] = [11_565];
@@ -15,7 +15,7 @@ const STEPS_MAX: usize = 400_000;
 /// Requests of a thread.
 const REQUESTS: usize = 60;
 
-/// Runs a seed. Returns what engines counted, and how many requests were done. Errors: what is out of order.
+/// Runs a seed. Returns the engines' counters, and the number of finished requests. Errors: what is out of order.
 fn run(seed: u64, bug: Option<Bug>) -> Result<(Counters, u64), String> {
     let mut random = SplitMix(seed);
     let mut draw = |below: u64| random.next() % below;
@@ -94,7 +94,7 @@ fn histories_are_in_order_whatever_happens() {
         assert_eq!(counters.lost, 0, "seed {seed}");
     }
     println!("{requests} requests, {sum:?}");
-    // What never happened was not tested.
+    // An event that never happened was not tested.
     assert!(sum.batches < sum.reads, "responses never went together: {sum:?}");
     assert!(sum.overlaps > 100 && sum.recovered > 10, "{sum:?}");
 }
