@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Configuration of authorities, which can also sign what has expired.
+/// Configuration of authorities, which can also sign expired certificates.
 const AUTHORITY: &str = "
 [ca]
 default_ca = all
@@ -31,7 +31,7 @@ impl Certificates {
     /// Makes both authorities. `None`, and a word why, where there is no openssl.
     pub fn new() -> Option<Certificates> {
         if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-            // Past the harness, which hides what a passing test prints.
+            // Past the harness, which hides a passing test's output.
             let _ = std::io::stderr()
                 .write_all(b"skipped: needs openssl, get it by: sudo apt-get install openssl\n");
             return None;
@@ -61,7 +61,7 @@ impl Certificates {
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// A new key, and what `openssl req` makes of it with more arguments.
+    /// A new key, and the output of `openssl req` for it with more arguments.
     pub fn key(&self, name: &str, more: &[&str]) {
         let (subject, key) = (format!("/CN={name}"), format!("{name}.key"));
         let mut words = vec!["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];

@@ -5,13 +5,13 @@ use p4rack_bfrt::{Field, Key, Kind, MatchType, Table};
 use p4rack_p4rt::bfrt_proto::*;
 use prost::Message;
 
-/// An update, or what a read asks for.
+/// An update, or a read's request.
 #[derive(Arbitrary, Debug)]
 pub struct Change {
     pub kind: u8,
     what: u8,
     table: u8,
-    /// Bits: what is left out, and flags.
+    /// Bits: omitted parts, and flags.
     shape: u8,
     numbers: [u8; 12],
 }
@@ -26,7 +26,7 @@ impl Numbers<'_> {
         first
     }
 
-    /// A number of so many bits: a small one, or one with all bits.
+    /// A number of `width` bits: a small one, or one with all bits.
     fn bits(&mut self, width: u32) -> Vec<u8> {
         let number = self.next();
         let mut bytes = vec![if number > 0xfb { 0xff } else { 0 }; width.div_ceil(8) as usize];
@@ -128,7 +128,7 @@ impl Change {
         }
     }
 
-    /// What is asked for, of a table of those.
+    /// The entity, in one of those tables.
     pub fn entity(&self, tables: &[Table]) -> Option<(u32, Entity)> {
         // The bound client's table more often than others.
         let kept = || tables.iter().position(|table| table.name.ends_with(".kept"));

@@ -41,7 +41,7 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
 /// The program's schema.
 static BF_RT: LazyLock<Vec<u8>> =
     LazyLock::new(|| COMPILED.bf_rt().expect("for TNA").to_string().into_bytes());
-/// Tables of the program and of the device, as the server told them first.
+/// Tables of the program and of the device, as the server described them first.
 static SCHEMA: OnceLock<Schema> = OnceLock::new();
 
 /// Runs the switch between requests, in a time of its own.
@@ -154,7 +154,7 @@ impl Rig {
         answered(self.client.write(request)).await.map(|_| ())
     }
 
-    /// What the bound client's table holds.
+    /// Entries of the bound client's table.
     pub async fn guarded(&mut self) -> Vec<Vec<u8>> {
         let table_id = self.schema.table("kept").expect("it is there").id;
         let entry = TableEntry { table_id, ..Default::default() };

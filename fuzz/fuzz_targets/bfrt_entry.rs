@@ -1,5 +1,5 @@
-//! Any entry of BFRuntime is refused or becomes P4Runtime's, and that one comes back the same. An update that is translated
-//! without messages in between means what it means with them.
+//! Any entry of BFRuntime is refused or becomes P4Runtime's, and the result translates back to the same. An update that
+//! is translated without messages in between has the same meaning as with them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

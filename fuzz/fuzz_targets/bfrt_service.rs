@@ -1,6 +1,6 @@
-//! Any requests to the BFRuntime server, beside a client that is bound: each is answered, its table and the program stay what they
-//! are, and frames pass. What clients without a stream may do by the program's name is kept away from that table; nobody else
-//! installs a program, which clients may do too.
+//! Any requests to the BFRuntime server, beside a client that is bound: each is answered, its table and the program are
+//! unchanged, and frames pass. Calls of clients without a stream by the program's name do not touch that table; no
+//! other client installs a program, which clients may do too.
 #![no_main]
 
 #[path = "../bfrt_service/changes.rs"]
@@ -150,7 +150,7 @@ impl Rig {
                     None => plain,
                 };
                 let _ = sender.try_send(message);
-                // It is handled before what comes next.
+                // It is handled before the next message.
                 for _ in 0..8 {
                     tokio::task::yield_now().await;
                 }
@@ -260,7 +260,7 @@ async fn run(steps: impl Iterator<Item = Step>) {
     let told =
         answered(rig.client.get_forwarding_pipeline_config(asked)).await.expect("it is told").into_inner();
     assert!(told.config[0].p4_name == NAME && told.config[0].profiles[0].binary == PROGRAM.as_bytes());
-    // Queues may have been told not to serve; from the beginning they do.
+    // Queues may have been stopped; initially they are served.
     let tables: Vec<u32> = rig
         .schema
         .tables()

@@ -1,5 +1,5 @@
-//! A board of Clio takes any packets, with a right and without, in any order with its slow path and its offloads. A process beside them
-//! reads what it has written to a page that it shares with none, and all frames are free in the end.
+//! A board of Clio takes any packets, with a right and without, in any order with its slow path and its offloads. A
+//! process beside them reads its own writes to a page that it shares with none, and all frames are free in the end.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -11,7 +11,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::clio::{AllocBody, Header, Kind, Manage, PageSize, ShareBody, Status, VERSION, packet};
 
 const ANSWERS_MAX: usize = 16;
-/// What the process beside the fuzzed one writes.
+/// Data that the process beside the fuzzed one writes.
 const MARK: [u8; 24] = [0x5c; 24];
 
 #[derive(Arbitrary, Debug)]
@@ -46,7 +46,7 @@ enum Step {
         pid: u8,
         rights: u8,
     },
-    /// The process beside shares its second page with the fuzzed one, or frees what others share with it.
+    /// The process beside shares its second page with the fuzzed one, or frees pages that others share with it.
     Beside {
         frees: bool,
         page: u8,

@@ -1,5 +1,5 @@
 //! The loader of a board's offloads takes any bytes as a module, and the board's own offloads any arguments. A module that loads runs
-//! within its limits, and the memory of an uninvolved process stays as it was.
+//! within its limits, and the memory of an uninvolved process is unchanged.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -95,7 +95,7 @@ impl Rig {
         let (mut out, mut bytes) = (Vec::new(), Vec::new());
         packet::compose(&header, data, &mut out);
         self.board.handle_link(((), &out), self.now, self.now);
-        // A call has a bound of slices, whatever the module does.
+        // A call has a bound of slices, with any module.
         let mut slices = 0;
         while self.offloads.step(&mut self.board, self.now) != Progress::Idle {
             slices += 1;

@@ -1,5 +1,5 @@
-//! A Cowbird engine serves two sets of rings. The first holds anything; the engine asks for nothing beyond that set and its own
-//! region, and the second's thread has all that it asks for.
+//! A Cowbird engine serves two sets of rings. The first holds anything; the engine accesses nothing beyond that set and
+//! its own region, and the second's thread gets all of its requests done.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -30,21 +30,21 @@ enum Step {
         value: u64,
         small: bool,
     },
-    /// The first set's thread asks for something, which its region need not have.
+    /// The first set's thread makes a request, which may be outside of its region.
     Err {
         write: bool,
         region: bool,
         at: u16,
         length: u8,
     },
-    /// The second set's thread asks for something, if nothing is under way.
+    /// The second set's thread makes a request, if none is under way.
     Ask {
         write: bool,
         at: u8,
         length: u8,
         byte: u8,
     },
-    /// The engine's requests are done, so many at most.
+    /// At most this number of the engine's requests are done.
     Exchange(u8),
     Wait(u16),
     /// Another engine takes over, which knows nothing.
@@ -60,7 +60,7 @@ struct World {
     now: Nanos,
 }
 
-/// What the second set's thread waits for.
+/// The request that the second set's thread waits for.
 enum Waits {
     Write,
     Read { at: usize, length: usize },
@@ -115,7 +115,7 @@ impl World {
     }
 }
 
-/// Looks whether what the thread waits for has come, as its own copy of the memory says.
+/// Checks whether the awaited request is done, against its own copy of the memory.
 fn fetch(client: &mut Client<Rings>, poll: PollId, waits: &mut Option<Waits>, model: &[u8]) {
     let fetched = client.poll(poll, 1, |response| match (waits.take(), response.data) {
         (Some(Waits::Write), None) => {}
@@ -147,7 +147,7 @@ fuzz_target!(|steps: Vec<Step>| {
                 } else {
                     first.async_read(region, at, length.into())
                 };
-                // Whether there is room, and what came of it, may be anything: so may the rings.
+                // Room and results are arbitrary, as the rings are.
                 if let Ok(id) = asked {
                     let _ = first.poll_add(all, id);
                 }

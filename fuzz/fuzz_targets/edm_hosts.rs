@@ -22,7 +22,7 @@ enum Step {
         bytes: Vec<u8>,
         small: bool,
     },
-    /// What the compute node sends reaches the memory node, and back.
+    /// Frames of the compute node reach the memory node, and back.
     Exchange(u8),
     Wait(u16),
 }

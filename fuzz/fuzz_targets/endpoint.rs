@@ -1,5 +1,5 @@
 //! A host's machine of any scheme under any sequence of frames, timestamps and polls, true and forged grants among
-//! them: no panic, bounded queues, and no time at which it asks to be woken without end.
+//! them: no panic, bounded queues, and no wake-up time that is requested for ever.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -30,7 +30,7 @@ struct Input {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    /// An application's frame to a peer (or nobody known).
+    /// An application's frame to a peer (or to an unknown host).
     App {
         to: u8,
         payload: u16,
@@ -45,7 +45,7 @@ enum Step {
         ether_type: bool,
         bytes: Vec<u8>,
     },
-    /// An application's frame of a flow that the driver tells apart.
+    /// An application's frame of a flow that the driver distinguishes.
     Flow {
         to: u8,
         number: u32,
@@ -57,7 +57,7 @@ enum Step {
         recv_wait: u32,
         received_back: u32,
     },
-    /// Time goes on, or jumps.
+    /// Time advances, or jumps.
     Wait(u32),
     Jump(u64),
     Poll(u8),

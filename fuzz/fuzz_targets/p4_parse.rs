@@ -1,5 +1,6 @@
 //! Any text goes through the preprocessor, lexer and parser without a panic, and every message about
-//! it can be rendered. What the preprocessor puts out is understood the same when it is put in again.
+//! it can be rendered. The preprocessor's output parses to the same tree when it is preprocessed
+//! again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
-    // What follows the first NUL is the content of whatever is included.
+    // The text behind the first NUL is the content of every included file.
     let (main, included) = text.split_once('\0').unwrap_or((&text, ""));
     let loader = |_: &std::path::Path| -> io::Result<String> {
         if included.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(included.to_owned()) }
@@ -27,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let (program, errors) = parser::parse(&sources);
 
-    // In annotations nearly anything can stand, lines that look like directives included.
+    // Annotations can contain nearly anything, including lines that look like directives.
     let plain =
         !text.contains(['"', '\\']) && sources.text().lines().all(|l| !l.trim_start().starts_with('#'));
     if errors.is_empty() && plain {

@@ -8,7 +8,7 @@ use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
 use p4rack_wire::Nanos;
 
 fuzz_target!(|data: &[u8]| {
-    // Frames stand behind the first NUL, each of up to 255 bytes after its length.
+    // Frames follow the first NUL, each of up to 255 bytes after its length.
     let at = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
     let text = String::from_utf8_lossy(&data[..at]);
     let compiled = match p4rack_p4::compile(&text, "fuzz.p4", &Options::default()) {
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
                 switch.forward_given(1, &mut out, now);
             }
         }
-        // A recirculating program sends for ever: what it may do for one frame is bounded elsewhere.
+        // A recirculating program sends for ever: its work for one frame is bounded elsewhere.
         for _ in 0..64 {
             if switch.poll_transmit(now, &mut out).is_none() {
                 break;

@@ -1,5 +1,5 @@
 //! Any text as an STF file, run against a program with one of everything, and any bytes as a capture: no panic, no
-//! hang, no memory without bound. What was read from a capture can be written and read again.
+//! hang, no memory without bound. Frames read from a capture can be written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

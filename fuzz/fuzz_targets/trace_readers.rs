@@ -1,5 +1,5 @@
 //! Any bytes as a trace, in the format that its first byte chooses or its beginning shows: no panic, no hang, no address above
-//! 2^48. What was read can be written in our own format and read again.
+//! 2^48. A trace that was read can be written in our own format and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

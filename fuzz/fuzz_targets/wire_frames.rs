@@ -1,4 +1,4 @@
-//! Every header parser takes any bytes, and what it read it writes back, bit for bit.
+//! Every header parser takes any bytes, and the parsed header is written back bit for bit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

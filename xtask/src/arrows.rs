@@ -50,7 +50,7 @@ pub fn check(root: &Path) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
-/// The crates and what each of them uses, as their manifests say. Errors: a circle, or a manifest that can't be read.
+/// The crates and their dependencies, by their manifests. Errors: a circle, or a manifest that can't be read.
 pub fn picture(root: &Path) -> Result<String, String> {
     let mut uses = Picture::new();
     for name in members(&read(&root.join("Cargo.toml"))?) {
@@ -75,7 +75,7 @@ fn differences(name: &str, uses: &BTreeSet<String>, dependencies: &BTreeSet<Stri
     new.chain(gone).collect()
 }
 
-/// The table of folders: what each of them may use.
+/// The table of folders: the allowed dependencies of each.
 fn table(architecture: &str) -> Result<BTreeMap<String, Uses>, String> {
     let mut table = BTreeMap::new();
     let rows = architecture.lines().skip_while(|line| !line.starts_with("| folder |")).skip(2);

@@ -1,11 +1,11 @@
-//! What p4rack is made of: licences, duplicates, sources and known faults of its dependencies, as `deny.toml` says.
+//! Checks licences, duplicates, sources and known faults of p4rack's dependencies against `deny.toml`.
 
 use crate::lanes::Lane;
 use crate::{root, setup};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Both workspaces, and what each may leave unused of the configuration that they share.
+/// Both workspaces, and the parts of their shared configuration that each may leave unused.
 const WORKSPACES: [(&str, &[&str]); 2] = [
     ("Cargo.toml", &["--deny", "unmatched-skip", "--allow", "license-exception-not-encountered"]),
     ("fuzz/Cargo.toml", &["--allow", "unmatched-skip"]),

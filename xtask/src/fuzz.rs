@@ -21,8 +21,8 @@ pub fn build() -> Started {
     Started::new("fuzz targets build", build.env("RUSTFLAGS", flags).env_remove(crate::LINTER))
 }
 
-/// What each target executes in ten seconds at least, and accordingly more in longer runs: a hundredth of what it did in the runs of
-/// docs/fuzzing.md, and no less than [`FEWEST`].
+/// Executions of each target in ten seconds at least, and proportionally more in longer runs: a hundredth of those in
+/// the runs of docs/fuzzing.md, and no less than [`FEWEST`].
 const FLOORS: &[(&str, u64)] = &[
     ("balloon", FEWEST),
     ("bfrt_entry", FEWEST),
@@ -78,7 +78,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// What a target has to execute in a run of `secs` seconds; nothing is known of one that is not listed.
+/// Executions that a target needs in a run of `secs` seconds; `None` if it is not listed.
 fn floor(name: &str, secs: u32) -> Option<u64> {
     let listed = FLOORS.iter().find(|(one, _)| *one == name)?;
     Some((listed.1 * u64::from(secs) / 10).max(1))
@@ -112,7 +112,7 @@ fn runs_enough(
     }
 }
 
-/// What libFuzzer counted in a run: `stat::number_of_executed_units: 4242`.
+/// libFuzzer's count of a run: `stat::number_of_executed_units: 4242`.
 fn executions(ended: &Ended) -> u64 {
     let count = |line: &Vec<u8>| {
         let line = String::from_utf8_lossy(line);
@@ -154,7 +154,7 @@ mod tests {
         Started::new("fuzz x", Command::new("sh").args(["-c", &script]))
     }
 
-    /// Runs a target that executes so much in each run: what comes of it, and how often it ran.
+    /// Runs a target with `executed` executions in each run: the result, and the number of runs.
     fn ran(floor: Option<u64>, executed: u64, code: u8) -> (Result<(), String>, u32) {
         let lanes = Lanes::new();
         let lane = lanes.start(move |lane| {

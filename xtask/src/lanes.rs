@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A command under way. A thread takes its output from the start, since one whose pipe is full would stand still.
+/// A command under way. A thread takes its output from the start, since one whose pipe is full would block.
 pub struct Started {
     name: String,
     lines: Receiver<Vec<u8>>,
@@ -73,11 +73,11 @@ impl Started {
     }
 }
 
-/// What lanes report.
+/// Reports of lanes.
 pub enum News {
     /// A step has ended.
     Ended(Ended),
-    /// A step is left out: its name, and what it needs.
+    /// A step is left out: its name, and the missing requirement.
     Skipped(String, String),
     /// A step has ended with 0, and yet failed: its name, and why.
     Failed(String, String),
@@ -107,7 +107,7 @@ impl Lane {
         is_well
     }
 
-    /// Leaves out a step, which needs what this machine lacks.
+    /// Leaves out a step whose requirements this machine lacks.
     pub fn skip(&self, name: &str, why: &str) {
         self.tell(News::Skipped(name.to_owned(), why.to_owned()));
     }
@@ -150,7 +150,7 @@ impl Lanes {
         thread::spawn(move || steps(&lane))
     }
 
-    /// What all lanes report, until the last one has ended.
+    /// Reports of all lanes, until the last one has ended.
     pub fn news(self) -> Receiver<News> {
         self.news
     }

@@ -123,7 +123,7 @@ fn main() -> ExitCode {
             alone(&mut report, move |lane| setup::tna_examples(lane, &folder, &only));
         }
         ["bless"] => {
-            // With a part of the workspace, dependencies would get other features and be built anew.
+            // With a part of the workspace, dependencies would get other features and be rebuilt.
             let mut command = cargo(&["test", "--profile", "verify", "--workspace"]);
             command.args(BLESSED.iter().flat_map(|test| ["--test", test]));
             command.env("P4RACK_BLESS", "1").env("INSTA_UPDATE", "always");

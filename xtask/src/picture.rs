@@ -1,14 +1,14 @@
-//! Prints the graph of uses: crates, and the modules of each crate. Each stands below all that it uses, so a circle has no
-//! place.
+//! Prints the graph of uses: crates, and the modules of each crate. Each is below all of its dependencies, so a circle
+//! has no place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What each name uses.
+/// Dependencies of each name.
 pub type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// The names in layers: what a name uses stands in layers above it. Errors: a circle, by its names and those that use
-/// them.
+/// The names in layers: a name's dependencies are in layers above it. Errors: a circle, by its names and those that
+/// use them.
 fn layers(uses: &Uses) -> Result<Vec<Vec<&str>>, String> {
     let names = uses.keys().chain(uses.values().flatten());
     let mut left: BTreeSet<&str> = names.map(String::as_str).collect();

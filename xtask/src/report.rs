@@ -1,4 +1,4 @@
-//! Runs steps, counts what passed, failed and was skipped, and prints a summary.
+//! Runs steps, counts passes, failures and skips, and prints a summary.
 
 use crate::lanes::{End, Ended, Lanes, News};
 use crate::skips;
@@ -8,7 +8,7 @@ use std::time::Instant;
 /// Number of the slowest test binaries that are listed at the end.
 const SLOWEST: usize = 10;
 
-/// Exit code of a suite that tests nothing and says what it needs.
+/// Exit code of a suite that tests nothing and names its requirements.
 const NOTHING_TESTED: i32 = 77;
 
 /// Results so far.
@@ -17,7 +17,7 @@ pub struct Report {
     passed: u64,
     failed: u64,
     failures: Vec<String>,
-    /// Skips: where, and what it needs.
+    /// Skips: the place, and the requirement.
     skips: Vec<(String, String)>,
     /// Command blocks of documents that say why they are not run.
     not_run: Vec<String>,
@@ -53,13 +53,13 @@ impl Report {
         }
     }
 
-    /// Counts something that needs what this machine lacks.
+    /// Counts a skip of something whose requirements this machine lacks.
     pub fn skip(&mut self, name: &str, why: &str) {
         println!("── {name}\n   skipped: {why}");
         self.skips.push((name.to_owned(), why.to_owned()));
     }
 
-    /// A step that passes when the command exits with 0; what it wrote to its standard output.
+    /// A step that passes when the command exits with 0; returns its standard output.
     pub fn output(&mut self, name: &str, command: &mut Command) -> Option<String> {
         println!("── {name}");
         let start = Instant::now();
@@ -75,7 +75,7 @@ impl Report {
         written
     }
 
-    /// Shows what lanes report until all have ended: what each step wrote, when it has ended.
+    /// Shows the lanes' reports until all have ended: the output of each step, when it has ended.
     pub fn follow(&mut self, lanes: Lanes) {
         for news in lanes.news() {
             match news {
@@ -87,7 +87,7 @@ impl Report {
         }
     }
 
-    /// Shows what a step wrote, and adds up the summaries of its test runners.
+    /// Shows a step's output, and adds up the summaries of its test runners.
     fn ended(&mut self, Ended { name, lines: output, end: End { status, took } }: Ended) {
         println!("── {name}");
         let (failed_before, skips_before) = (self.failed, self.skips.len());
@@ -98,7 +98,7 @@ impl Report {
             lines.read(&line, self);
         }
         match status {
-            // What has no summary passes as a whole, unless it says that it was skipped.
+            // A step without a summary passes as a whole, unless its output says that it was skipped.
             Ok(status) if status.success() => {
                 self.passed += u64::from(!lines.has_counted && self.skips.len() == skips_before);
             }
@@ -145,7 +145,7 @@ impl Report {
 
 /// Reads the output of cargo test, pytest and the PTF suite.
 struct Lines {
-    /// What is running: the step, or the test binary that cargo named last.
+    /// The running step, or the test binary that cargo named last.
     running: String,
     step: String,
     /// Skips that the runner has named since the last summary.

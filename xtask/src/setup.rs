@@ -6,7 +6,7 @@ use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Debian package, a file that it contains, and what needs it.
+/// Debian package, a file that it contains, and its users.
 const PACKAGES: &[(&str, &str, &str)] = &[
     ("g++", "/usr/bin/g++", "the fuzz targets"),
     ("memcached", "/usr/bin/memcached", "the memcached test"),

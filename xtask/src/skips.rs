@@ -1,6 +1,6 @@
-//! What a test run may skip, by name and with the reason. Any other skip fails the run.
+//! Allowed skips of a test run, by name and with the reason. Any other skip fails the run.
 
-/// Part of what a skip says it needs, and why machines without that may pass.
+/// Part of a skip's requirement, and the reason why machines without it may pass.
 const ALLOWED: &[(&str, &str)] = &[
     ("takes any metadata for the packet_out header", "BMv2's nature: it does not check it"),
     ("simple_switch_grpc", "Debian does not package BMv2: it has to be built from its sources"),

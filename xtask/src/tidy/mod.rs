@@ -48,7 +48,7 @@ impl Source {
     }
 }
 
-/// The top-level modules of each crate and what each of them uses. Errors: a circle, or a file that can't be read.
+/// The top-level modules of each crate and their dependencies. Errors: a circle, or a file that can't be read.
 pub fn pictures(root: &Path) -> Result<String, String> {
     let pictures = circles::uses(&sources(root)?);
     pictures.iter().map(|(folder, uses)| Ok(format!("\n{}", picture::draw(folder, uses)?))).collect()
@@ -145,7 +145,7 @@ fn paths_of_one_machine(source: &Source) -> Vec<String> {
     lines.map(|(n, line)| format!("{}: {}", source.place(n + 1), line.trim())).collect()
 }
 
-/// The test harness captures what a passing test prints through macros, so such a skip would not be counted.
+/// The test harness captures a passing test's output through macros, so such a skip would not be counted.
 /// Standard error has no buffer: a line with values in it leaves in pieces, and other tests' lines between them.
 fn hidden_skips(source: &Source) -> Vec<String> {
     if !source.ends_in(&["rs"]) {
@@ -168,7 +168,7 @@ fn hidden_skips(source: &Source) -> Vec<String> {
     problems
 }
 
-/// Each file of seeds lies beside a test that declares to read it.
+/// Each file of seeds is beside a test that declares to read it.
 fn forgotten_seeds(sources: &[Source]) -> Vec<String> {
     const ENDING: &str = "proptest-regressions";
     let reads = format!("FileFailurePersistence::WithSource(\"{ENDING}\")");

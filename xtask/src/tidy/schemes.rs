@@ -73,7 +73,7 @@ const TABLE: &str = "## What to touch";
 /// Where generated names are said.
 const GENERATOR: &[&str] = &["codegen", "p4src", "xtask/src/tidy"];
 
-/// What a source says outside of comments and of tests within it: line numbers and lines.
+/// Code of a source without comments and its own tests: line numbers and lines.
 fn code(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     let is_test =
         |lines: &[&str]| lines[0] == "#[cfg(test)]" && lines[1].contains("mod ") && lines[1].ends_with('{');
@@ -117,8 +117,8 @@ fn outside_of_parts(sources: &[Source], protocols: &BTreeSet<String>) -> Vec<Str
     problems
 }
 
-/// Differences between the table of ARCHITECTURE.md and what the protocol touches that has a part everywhere: files that name
-/// it and are not in the table, and places of the table that don't exist.
+/// Differences between the table of ARCHITECTURE.md and the files of the protocol that has a part everywhere: files
+/// that name it and are not in the table, and places of the table that don't exist.
 pub(super) fn untold(sources: &[Source]) -> Vec<String> {
     let Some(page) = sources.iter().find(|source| source.path == Path::new("ARCHITECTURE.md")) else {
         return vec!["ARCHITECTURE.md is missing".to_owned()];
@@ -158,7 +158,7 @@ pub(super) fn untold(sources: &[Source]) -> Vec<String> {
     problems
 }
 
-/// Names that stand where they should not.
+/// Names in forbidden places.
 pub(super) fn strays(sources: &[Source]) -> Vec<String> {
     let in_folder = |source: &Source| {
         let mut below = source.path.strip_prefix(PROTOCOLS).ok()?.components();
@@ -166,7 +166,7 @@ pub(super) fn strays(sources: &[Source]) -> Vec<String> {
         below.next().map(|_| first)
     };
     let protocols: BTreeSet<String> = sources.iter().filter_map(in_folder).collect();
-    // Spelled apart, so that this file does not hold what it looks for.
+    // Spelled apart, so that this file does not contain the names that it searches for.
     let objects = ["RackIngress", "RackEgress"].map(|control| format!("{control}."));
     let mut problems = outside_of_parts(sources, &protocols);
     for source in sources.iter().filter(|source| source.ends_in(&["rs", "py", "hbs", "toml"])) {

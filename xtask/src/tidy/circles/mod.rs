@@ -132,7 +132,7 @@ impl Crate {
         arrows
     }
 
-    /// The place that defines what a path in `from` names, and the name. `None` for modules and for other crates.
+    /// The place that defines the target of a path in `from`, and its name. `None` for modules and for other crates.
     fn definition(&self, from: &Place, path: &[String], hops: usize) -> Option<(Place, String)> {
         let mut place = from.clone();
         for (index, name) in path.iter().enumerate() {

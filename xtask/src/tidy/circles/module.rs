@@ -1,4 +1,4 @@
-//! Reads what a Rust file defines, imports and names: just enough of the language to follow paths.
+//! Reads the definitions, imports and names of a Rust file: just enough of the language to follow paths.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 const DEFINES: &[&str] =
     &["fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro_rules"];
 
-/// A module and what it names.
+/// A module and the names in it.
 #[derive(Debug, Default)]
 pub struct Module {
     /// Path from the workspace.
