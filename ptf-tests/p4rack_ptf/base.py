@@ -16,7 +16,7 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 STRANGER = "02:de:ad:00:00:01"
 NO_TAG = 0x9000  # an EtherType that no switch here knows: loopback of the configuration test protocol
 QUIET_S = 0.1
-#: How often a machine may be too slow for what a port's reservations last.
+# : How often a machine may be slower than the lifetime of a port's reservations.
 ATTEMPTS = 10
 
 
@@ -59,8 +59,8 @@ class RackTest(BaseTest):
 
     def skip(self, reason):
         """Ends the test, and says so."""
-        # As pytest names its own, for whoever counts.
-        # On a line of its own: the runner has written the test's name and stays there.
+        # In pytest's form, for counters of skips. On a line of its own: the runner has written the
+        # test's name and stays there.
         print(f"\nSKIPPED [1] {self.name()}: {reason}", flush=True)
         self.skipTest(reason)
 

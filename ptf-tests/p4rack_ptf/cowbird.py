@@ -60,7 +60,7 @@ class CowbirdTest(RackTest):
         index = [host["name"] for host in self.hosts].index
         self.compute, self.pool = index(self.cowbird["compute"][0]), index(self.cowbird["pool"][0])
         self.stranger = next(n for n in range(len(self.hosts)) if n not in (self.compute, self.pool))
-        #: There egress drops what is not as long as it says, as ingress doesn't know that.
+        # : There egress drops frames of another length than they announce, as ingress doesn't know it.
         self.on_tofino = "bad_length_counter" in self.cowbird
         self.bad_lengths_before = self.bad_lengths()
         entries_at = self.cowbird["entries_at"]
@@ -92,7 +92,7 @@ class CowbirdTest(RackTest):
 
     def serve(self, *sets):
         """Has sets served, numbered from 0 on. The first one has the next turn."""
-        # Whoever had the last turn: with one instance, the next one is its.
+        # Whichever instance had the last turn: with one instance, the next one is its.
         turns = self.turns(1)
         self.write([turns])
         self.turn()

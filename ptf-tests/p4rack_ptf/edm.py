@@ -13,7 +13,7 @@ class EdmTest(RackTest):
     def setUp(self):
         super().setUp()
         if self.edm:
-            # A link that was idle for 2^32 units may look taken once, and nobody grants anything then.
+            # A link that was idle for 2^32 units may look taken once, and no grant follows then.
             self.free_links()
         self.demoted_before = self.edm_demoted() if self.edm else self.demoted_before
 

@@ -65,7 +65,7 @@ def gateway(run, cpu_interface, *options):
     """Starts P4Runtime in front of the BFRuntime server at `BFRT_ADDR`."""
     command = [run.binary, "gateway", "--bfrt-addr", BFRT_ADDR, "--grpc-server-addr", run.grpc_addr]
     command += ["--device-id", str(run.device_id), "--cpu-interface", cpu_interface, *options]
-    # What the tests provoke is no news.
+    # Warnings that the tests provoke are expected.
     environment = {"P4RACK_LOG": "error", **os.environ}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 

@@ -22,7 +22,7 @@ def start(run):
     for host in run.constants["hosts"]:
         command += ["-i", f"{host['port']}@{run.switch_ports[host['port']]}"]
         command += ["--port-rate", f"{host['port']}={host['rate_bps']} b/s"]
-    # What the tests provoke is no news.
+    # Warnings that the tests provoke are expected.
     environment = {"P4RACK_LOG": "error", **os.environ}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     return Running(process, ready_line(process))

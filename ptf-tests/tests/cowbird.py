@@ -81,7 +81,8 @@ class AnEntryIsTakenBeforeTheTailTellsOfIt(Requests, CowbirdTest):
         self.expect_probe(served, 0)
         self.turn()
         self.expect_guess(served, 0)
-        # What stands there before the thread has filled it: nothing, an entry of an earlier lap, the rest without the id.
+        # Content of the entry before the thread has filled it: nothing, an entry of an earlier lap, the rest without
+        # the id.
         entry = self.entry(READ, 1, 40)
         for before in (bytes(32), self.entry(READ, 2, 40), self.entry(WRITE, 2, 40), bytes(8) + entry[8:]):
             self.take_guess(served, 0, before)
@@ -89,7 +90,7 @@ class AnEntryIsTakenBeforeTheTailTellsOfIt(Requests, CowbirdTest):
             self.expect_drops(cowbird_nothing_to_do=1)
         self.take_guess(served, 0, entry)
         self.expect_pool_read(served, 0, 40)
-        # The same once more, and the one behind it, which is not its turn yet if it stands there.
+        # The same once more, and the one behind it, whose turn has not come yet if it is there.
         for position in (0, 2):
             self.take_guess(served, position, self.entry(READ, position + 1, 40, local=40 * position))
             self.expect_nothing()
@@ -98,7 +99,7 @@ class AnEntryIsTakenBeforeTheTailTellsOfIt(Requests, CowbirdTest):
         self.arrives("response", self.ack(served, "response", 0, done=1))
         self.expect_red(served, 0, reads=1, response_end=40)
         self.arrives("red", self.ack(served, "red", 0, done=1))
-        # The probe was answered before: it knows less than what is done.
+        # The probe was answered before: it is older than the finished requests.
         self.tail(served, 0, 0)
         self.expect_nothing()
         self.expect_drops(cowbird_nothing_to_do=2)
@@ -106,7 +107,7 @@ class AnEntryIsTakenBeforeTheTailTellsOfIt(Requests, CowbirdTest):
         self.expect_probe(served, 1)
         self.turn()
         self.expect_guess(served, 1)
-        # That there is one entry is no news; a second one is asked for.
+        # The one entry is known; a second one is requested.
         self.tail(served, 1, 1)
         self.expect_nothing()
         self.turn()
@@ -136,7 +137,7 @@ class AnEntryThatWasGuessedMayHaveToWait(Requests, CowbirdTest):
         self.take_guess(served, 1, write)
         self.expect_nothing()
         self.expect_drops(cowbird_waits=1)
-        # Now it is known to be there, whatever the tail says.
+        # Now it is known to be there, with any tail.
         self.arrives("red", self.ack(served, "red", 0, done=1))
         self.expect_entry_read(served, 1)
         self.take(served, 1, write)
@@ -225,7 +226,7 @@ class AReadWaitsForTheWriteBeforeIt(Requests, CowbirdTest):
         self.take(served, 1, read)
         self.expect_nothing()
         self.expect_drops(cowbird_waits=1)
-        # It is not asked for again before the write is done.
+        # It is not requested again before the write is done.
         self.turn()
         self.expect_probe(served, 1)
         self.tail(served, 1, 2)
@@ -388,7 +389,7 @@ class ASetThatIsRuinedIsServedNoMore(Requests, CowbirdTest):
                 self.take(served, 0, self.entry(READ, 1, 8, **fields))
             self.expect_nothing()
             self.expect_drops(cowbird_corrupt=1)
-            # The thread is told why, and nothing of it is begun any more.
+            # The thread gets the reason, and no request of it is started any more.
             code = self.cowbird["refusals"][refusal]
             self.turn()
             self.expect_red(served, 0, refusal=code)
@@ -396,7 +397,7 @@ class ASetThatIsRuinedIsServedNoMore(Requests, CowbirdTest):
             for position in (0, 1):
                 self.take(served, position, self.entry(READ, position + 1, 8, local=8 * position))
             self.expect_nothing()
-            # A tail says nothing about entries, and who is wrong about the place of its data has its turn over.
+            # A tail contains no entries, and a thread with a wrong place of its data ends its turn.
             not_next = {"tail": 0, "place": 1}.get(refusal, 2)
             reasons = {"cowbird_stale": not_next, "cowbird_corrupt": 2 - not_next}
             if self.on_tofino:
@@ -419,7 +420,7 @@ class SetsHaveTurnsNumbersAndCountersOfTheirOwn(Requests, CowbirdTest):
         for served in sets:
             self.asked(served, READ, 8, position=served.reads, number=served.reads + 1)
             self.data_passes(served, READ, filled(8, seed=served.number))
-        # The first one is ruined; the second one has all that it asked for.
+        # The first one is ruined; all requests of the second one are done.
         self.turn()
         self.expect_probe(sets[0], 1)
         self.tail(sets[0], 1, 100)
@@ -434,7 +435,7 @@ class SetsHaveTurnsNumbersAndCountersOfTheirOwn(Requests, CowbirdTest):
             {**none, "probe": 2, "entry": 1, "pool_read": 1, "response": 1},
             {**none, "probe": 1, "entry": 1, "pool_read": 1, "response": 1, "red": 1},
         ], sent
-        # No longer served, its frames are nobody's.
+        # No longer served, its frames match no set.
         self.remove(self.entries(sets[1]))
         self.arrives("response", self.ack(sets[1], "response", 0, done=1))
         self.turn()
@@ -565,7 +566,7 @@ class FramesOfHostsPassAsBefore(CowbirdTest):
             frame = mac + frame[6:]
             self.send(self.host_of(phase), frame)
             self.expect(frame, other)
-        # What goes to the engine's address and is no RoCE has nobody to go to.
+        # Frames to the engine's address that are no RoCE have no receiver.
         self.send(self.compute, self.frame(self.compute, self.cowbird["mac"]))
         self.expect_nothing()
         self.expect_drops(unknown_destination=1)

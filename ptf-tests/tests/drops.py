@@ -22,7 +22,7 @@ class CowbirdDrops(CowbirdTest):
         return self.served
 
     def cowbird_bad_frame(self):
-        # Cut behind the transport header: what it announces is not there.
+        # Cut behind the transport header: the announced bytes are missing.
         self.arrives("red", self.ack(self.fresh(), "red", 0)[:54])
 
     def cowbird_unknown_pair(self):
@@ -34,7 +34,7 @@ class CowbirdDrops(CowbirdTest):
         served = self.fresh()
         self.turn()
         self.expect_probe(served, 0)
-        # There is no second one. Whoever has got a reply knows that the turn is over.
+        # There is no second one. After a reply, the turn is over.
         self.turn()
         self.manage_cowbird("read", 0, 0)
         self.remove([self.turns(2)])
@@ -97,7 +97,7 @@ class EveryReasonIsCountedAsItself(CowbirdDrops, EdmTest):
         self.expect_nothing()
 
     def malformed(self):
-        # Kernels don't carry what is shorter than an Ethernet header: the controller does.
+        # Kernels don't carry frames shorter than an Ethernet header: the controller does.
         self.packet_out(self.frame(0, 1)[:13])
 
     def spoofed(self):
@@ -157,7 +157,7 @@ class EveryReasonIsCountedAsItself(CowbirdDrops, EdmTest):
             self.send(0, self.data(0, 1, unsolicited=True))
             if self.receive(1, timeout_s=0.2) is None:
                 return True
-            # What is left of those reservations might be long enough for slots.
+            # The rest of those reservations might be long enough for slots.
             self.manage("PL2_MGMT_RESET", "out", self.port(1))
             self.forget(0, 1, 0)
             self.reserve(0, 1, unsolicited=1)

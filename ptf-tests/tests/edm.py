@@ -6,7 +6,7 @@ from p4rack_ptf.edm import EdmTest
 from ptf.testutils import group
 from scapy.layers.l2 import Ether
 
-#: Hosts with memory, and hosts that ask, by their index.
+# : Hosts with memory, and requesting hosts, by their index.
 MEMORY, OTHER_MEMORY, ASKS, ALSO_ASKS = 0, 1, 2, 3
 
 
@@ -57,7 +57,7 @@ class ALongWriteIsGrantedWhileItPasses(Message, EdmTest):
         assert (grant.offset, grant.bytes) == (0, window)
         waits = {0: grant.wait}
         for offset, size in self.chunks(total):
-            # As hosts do: under `matched`, who sends too early has to wait for others to pass.
+            # As hosts do: under `matched`, a host that sends too early has to wait for others to pass.
             time.sleep(waits.get(offset, 0) * self.constants["time_unit_ns"] / 1e9)
             self.send_chunk("EDM_WREQ", ASKS, MEMORY, total, offset, size)
             if granted < total and (self.windows() == chunk or offset % window == 0):
@@ -99,7 +99,8 @@ class ANullResponseEndsAMessage(Message, EdmTest):
 
 @group("edm")
 class ADestinationIsGrantedOneMessageAfterTheOther(EdmTest):
-    #: How often it is tried: a machine that is busy for longer than the windows last tells nothing.
+    # : How often it is tried: on a machine that is busy for longer than the windows last, a try proves
+    # nothing.
     TRIES = 20
 
     def runTest(self):
@@ -112,7 +113,7 @@ class ADestinationIsGrantedOneMessageAfterTheOther(EdmTest):
             for host, message in demands:
                 self.send(host, self.notification(host, MEMORY, total, message))
             grants = [self.edm_header(Ether(self.receive(host))) for host, _ in demands]
-            # What is granted passes by itself: at most the time of the whole exchange was used up.
+            # Grants expire: at most the time of the whole exchange was used up.
             least = self.least_ns(MEMORY, total) * (len(demands) - 1) - (time.monotonic_ns() - sent)
             wait_ns = max(grant.wait for grant in grants) * self.constants["time_unit_ns"]
             assert wait_ns >= least, f"{wait_ns} ns, expected at least {least}"
@@ -188,7 +189,7 @@ class DemandsWaitAndTheShortestIsGrantedFirst(EdmTest):
         self.expect_nothing()
         self.expect_drops(edm_waits=2)
         self.edm_manage("EDM_MGMT_RESET", "destination", self.port(MEMORY))
-        # A reset grants nothing: whatever passes next towards the destination looks for who waits.
+        # A reset grants nothing: the next frame towards the destination searches for waiting demands.
         self.expect_nothing()
         self.send(OTHER_MEMORY, self.notification(OTHER_MEMORY, MEMORY, 64, message=1))
         grants = {host: self.edm_header(Ether(self.receive(host))) for host in (ASKS, ALSO_ASKS, OTHER_MEMORY)}

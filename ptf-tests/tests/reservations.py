@@ -48,7 +48,7 @@ class CoveredFramesUseUpSlots(RackTest):
         for _ in range(3):
             self.send(0, frame)
             assert self.receive(2) == frame
-        # The third was nobody's: best effort, and the other host's slots stay.
+        # The third had no reservation: best effort, and the other host's slots stay.
         self.expect_demoted(uncovered=1)
         assert self.waits(0, 2, 1) == (0, 3)
         self.expect_drops()

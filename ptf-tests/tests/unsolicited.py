@@ -43,7 +43,7 @@ class BeyondTheThresholdTheyAreDropped(ThresholdTest):
         self.reserve(3, 1)
         self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
         self.assert_refused(0, 1)
-        # Only that port's; and what goes in its slots passes.
+        # Only that port's; and frames in its slots pass.
         self.assert_passes(0, 2)
         frame = self.data(3, 1)
         self.send(3, frame)

@@ -22,7 +22,7 @@ STANDARD = [code_pb2, status_pb2, p4info_pb2, p4types_pb2, p4data_pb2, p4runtime
 @pytest.fixture(scope="session")
 def ours():
     cargo = os.environ.get("CARGO", "cargo")
-    # Of the whole workspace, as the tests in Rust are built: else every library is built anew for it.
+    # Of the whole workspace, as the tests in Rust are built: else every library is rebuilt for it.
     command = [cargo, "build", "-q", "--offline", "--profile", "verify", "--workspace", "--example", "descriptors"]
     subprocess.run(command, cwd=ROOT, check=True)
     target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")

@@ -41,7 +41,7 @@ hitless hitless_negative independent_client multiple_programs single_program war
 SECOND = ["t2na_counter_true_egress_accounting"]
 # Pipes whose ports loop.
 INTERNAL = {"tna_32q_2pipe": "1,3"}
-# Tests that need what no software switch has, or cannot succeed as they are.
+# Tests that need features that no software switch has, or cannot succeed in their form.
 EXCEPTIONS = {
     "tna_counter.IndirectCounterLatencyTest": "Thrift services of the driver's process",
     "tna_multicast.TestLag": "Thrift services of the driver's process",
@@ -51,7 +51,8 @@ EXCEPTIONS = {
     "tna_32q_multiprogram": "two programs at once, each in pipes of its own",
     f"{INSTALLING}/multiple_programs": "two programs at once, each in pipes of its own",
 }
-# Programs and tests that fail here, and what they would need. Whatever else fails makes the run fail.
+# Programs and tests that fail here, and their missing requirements. Any other failure makes the run
+# fail.
 KNOWN = {
     "tna_operations": "a copy of counters and registers that reads show until `Sync`",
     "t2na_counter_true_egress_accounting": "counters of the length with which a frame leaves",
@@ -62,12 +63,12 @@ KNOWN = {
     f"{INSTALLING}/hitless_negative.HitlessDynHashingNegative": "a hash `hash_1`, which the program that it installs does not have",
     f"{INSTALLING}/hitless_negative.HitlessTnaTernaryMatchNegative": "luck: random masks that match no other packet",
 }
-# Of a class, at least so many per cent have to pass if all of its tests were run.
+# Least percentage of a class that has to pass if all of its tests were run.
 LEAST = {"A": 95, "B": 60}
 PROGRAMS = "pkgsrc/p4-examples/p4_16_programs"
 CPU_PORT = 64
 PIPE_SHIFT = 7
-# What tests ask of a port.
+# Properties of a port that tests read.
 SAID = ["speed", "fec", "conn_id", "chnl_id", "front_port"]
 # Seconds for a test class.
 PATIENCE = 100
@@ -187,7 +188,7 @@ def start(binary, namespace, name, program, folder, ports, log):
     if name in INTERNAL:
         command += ["--internal-pipes", INTERNAL[name]]
     for port, ours, *_ in ports:
-        # What leaves by an internal pipe comes in again.
+        # Frames that leave by an internal pipe come in again.
         if str(port >> PIPE_SHIFT) not in INTERNAL.get(name, "").split(","):
             command += ["-i", f"{port}@veth{ours}"]
     switch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
