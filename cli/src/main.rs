@@ -79,7 +79,7 @@ enum Command {
     Pl2(cmd::pl2::Args),
     /// Soft-RoCE: RDMA in user space. Serve memory, access it by hand, measure
     Roce(cmd::roce::Args),
-    /// Cowbird: remote memory by loads and stores. Serve rings, verify, measure what that costs a thread
+    /// Cowbird: remote memory by loads and stores. Serve rings, verify, measure the cost for a thread
     Cowbird(cmd::cowbird::Args),
     /// Clio: remote memory with virtual addresses over UDP. Serve a board, manage its memory, use its store and offloads, verify
     Clio(cmd::clio::Args),
@@ -87,13 +87,13 @@ enum Command {
     Balloon(cmd::balloon::Args),
     /// Traces of memory accesses: record a program's, show, convert, make synthetic ones
     Trace(cmd::trace::Args),
-    /// Caches of remote memory: run policies on a trace and compare what they cost
+    /// Caches of remote memory: run policies on a trace and compare their costs
     Cache(cmd::cache::Args),
-    /// Run unmodified programs whose large allocations lie in remote memory, and watch them
+    /// Run unmodified programs with their large allocations in remote memory, and watch them
     Far(cmd::far::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' state machines under one clock
     Sim(cmd::sim::Args),
-    /// Check what is installed and what is missing, and how to get it
+    /// Check installed requirements, and show how to get missing ones
     Doctor(cmd::doctor::Args),
     /// Run the rack as a Mininet network
     Mininet(cmd::mininet::Args),

@@ -33,13 +33,13 @@ pub(super) struct Adapter {
     /// READs and atomic operations of a queue pair under way; both ends need the same
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = crate::numbers::within::<u16>(1..=256))]
     reads_max: u16,
-    /// Least time after which what was not acknowledged is sent again; where acknowledgements take longer, so does this
+    /// Least time before unacknowledged packets are sent again; grows if acknowledgements take longer
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = crate::numbers::within::<u64>(1..=10_000))]
     timeout_ms: u64,
     /// Accept frames with a wrong iCRC: a switch that rewrites packets can't compute it
     #[arg(long)]
     ignore_icrc: bool,
-    /// Lose so many frames of a thousand on purpose, in both directions
+    /// Lose this many frames of a thousand on purpose, in both directions
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
     lose_per_mille: u16,
 }
@@ -127,7 +127,8 @@ pub(super) struct Peers {
     /// from elsewhere are refused
     #[arg(long, value_name = "ADDR", requires = "rack")]
     setup_first: Option<Ipv4Addr>,
-    /// Rate of the link, e.g. "10 Gb/s": what waits then waits where peers take turns [default: as fast as the interface takes]
+    /// Rate of the link, e.g. "10 Gb/s": frames then wait in the adapter, where peers take turns [default: as fast as
+    /// the interface takes]
     #[arg(long = "rate", value_name = "RATE", value_parser = parse_rate)]
     pub(super) rate_bps: Option<u64>,
 }

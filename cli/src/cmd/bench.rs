@@ -44,7 +44,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// What a frame costs in a rack's generated programs, for v1model and for TNA beside each other
+    /// Measure a frame's cost in a rack's generated programs, for v1model and for TNA side by side
     ///
     /// Runs them in one thread, without sockets.
     Programs(super::bench_programs::Args),

@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// Number of the region at the memory node, from 0, and of all regions there, e.g. 0/2
     #[arg(long, value_name = "N/M", value_parser = part)]
     part: (u64, u64),
-    /// Address of the pool's service, HOST:PORT, if the region lies in extents
+    /// Address of the pool's service, HOST:PORT, if the region consists of extents
     #[arg(long, value_name = "ADDR", requires = "holder")]
     balloon: Option<String>,
     /// Number of the compute node at that service
@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Seed of keys and operations
     #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
-    /// What to do afterwards: end, work until killed, or work until so many extents more have come
+    /// Then: end, work until killed, or work until this many more extents have been added
     #[arg(long, value_name = "ends|dies|N", default_value = "ends", value_parser = fate)]
     fate: Fate,
 }

@@ -44,7 +44,7 @@ pub struct Args {
     /// Rack description whose ports are added once a program was installed [default: ports are left alone]
     #[arg(long, value_name = "FILE")]
     rack: Option<PathBuf>,
-    /// What a driver gets: the output folder of p4c's backend, with the program's text in program.p4, as
+    /// Program for the driver: the output folder of p4c's backend, with the program's text in program.p4, as
     /// bf-sde/build.sh leaves it [default: the text itself, for the embedded switch]
     #[arg(long, value_name = "DIR")]
     device_config: Option<PathBuf>,

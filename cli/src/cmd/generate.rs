@@ -15,7 +15,9 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     settings: Settings,
-    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy), NAME.lua (Wireshark) and, for tna and t2na, NAME.bf-rt.json and what Tofino's SDE needs: NAME.switchd.conf, NAME.ports.json, NAME.ports.py, NAME.model.json
+    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy), NAME.lua
+    /// (Wireshark) and, for tna and t2na, NAME.bf-rt.json and files for Tofino's SDE: NAME.switchd.conf,
+    /// NAME.ports.json, NAME.ports.py, NAME.model.json
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Architecture of the program: v1model, tna (Tofino) or t2na (Tofino 2) [default: as described]
@@ -23,7 +25,7 @@ pub struct Args {
     arch: Option<Arch>,
     #[arg(long, help = super::schemes::help("as described"))]
     scheme: Option<Scheme>,
-    /// Print what was written as JSON
+    /// Print the written files as JSON
     #[arg(long)]
     json: bool,
 }

@@ -26,14 +26,14 @@ enum Command {
     Read(Registers),
     /// Set registers to "nothing reserved" and show the previous values
     ///
-    /// For tests and experts. In counter mode a register is the sum of what hosts may still send. After a
-    /// reset or write this no longer holds, and a port is overbooked as long as its hosts are busy. To take
-    /// back what a dead host left, use `forget`.
+    /// For tests and experts. In counter mode a register is the sum of the slots that hosts may still use.
+    /// After a reset or write this no longer holds, and a port is overbooked as long as its hosts are busy.
+    /// To take back a dead host's slots, use `forget`.
     Reset(Registers),
-    /// Take back what a dead host left reserved and show the amounts
+    /// Take back a dead host's reservations and show the amounts
     ///
-    /// Takes exactly what the host holds, at both ports, and frees its lanes; reservations of other hosts
-    /// stay. In clock mode reservations expire by themselves; only the lanes need this, if the host is to
+    /// Takes exactly the slots that the host holds, at both ports, and frees its lanes; reservations of
+    /// other hosts stay. In clock mode reservations expire; only the lanes need this, if the host is to
     /// reserve again immediately.
     Forget(Forget),
     /// Set registers to a value and show the previous values; see `reset`

@@ -37,7 +37,7 @@ struct RateArgs {
     /// Frames per second that it sends at most
     #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u32>)]
     max_frames: Option<u32>,
-    /// Bytes (with --max-frames: frames) that may leave at once after a pause [default: 0]
+    /// Bytes (with --max-frames: frames) that may leave back to back after a pause [default: 0]
     #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u32>)]
     burst: Option<u32>,
 }
@@ -52,7 +52,7 @@ impl RateArgs {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// List a port's queues: how they are served, what waits, what was dropped
+    /// List a port's queues: service, waiting frames, drops
     List {
         #[command(flatten)]
         target: Target,
@@ -60,7 +60,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Change how a queue is served; what is not given stays
+    /// Change a queue's service; settings that are not given stay
     Set {
         #[command(flatten)]
         target: Target,

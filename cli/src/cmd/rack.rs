@@ -23,7 +23,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Check a rack description and show what follows from it: slots, goodput ceilings
+    /// Check a rack description and show derived values: slots, goodput ceilings
     Check {
         /// The rack description, TOML
         file: PathBuf,
@@ -35,8 +35,8 @@ enum Command {
     },
     /// Convert a topology.json of the P4 tutorials to a description
     ///
-    /// Omits and lists what a rack does not have. The rack runs its own program; for entries of the
-    /// tutorial's program, use `import-entries`.
+    /// Omits and lists parts that a rack does not have. The rack runs its own program; for entries
+    /// of the tutorial's program, use `import-entries`.
     Import(ImportArgs),
     /// Convert a sN-runtime.json of the P4 tutorials to a text-format WriteRequest
     ImportEntries {

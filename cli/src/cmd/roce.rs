@@ -38,9 +38,9 @@ pub struct Args {
 enum Command {
     /// Offer memory to peers: the responder of a memory pool
     ///
-    /// Prints a line "ready …" when peers can connect, and what it counted when SIGTERM or SIGINT ends it.
+    /// Prints a line "ready …" when peers can connect, and its counters when SIGTERM or SIGINT ends it.
     Serve(Box<ServeArgs>),
-    /// How long writes, reads and atomic operations take on a pool's memory, which they overwrite
+    /// Measure latencies of writes, reads and atomic operations on a pool's memory, which they overwrite
     Latency {
         #[command(flatten)]
         peer: Box<Peer>,
@@ -71,7 +71,7 @@ enum Command {
         /// Duration of one measurement
         #[arg(long, default_value_t = 2.0, value_parser = super::finite)]
         seconds: f64,
-        /// Lose so many frames of a thousand on purpose, at both ends and in both directions
+        /// Lose this many frames of a thousand on purpose, at both ends and in both directions
         #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
         lose_per_mille: u16,
         /// Print JSON
@@ -87,7 +87,7 @@ struct ServeArgs {
     /// Memory to offer, e.g. "64 MiB"
     #[arg(long, value_name = "SIZE", default_value = "16 MiB", value_parser = parse_size)]
     memory: u64,
-    /// Memory that peers may reserve for themselves, in sum: nobody else reaches it, and it is freed when they leave
+    /// Total memory that peers may reserve: only its owner reaches it, and it is freed when the owner leaves
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
     /// Peers that share the pool: half of its queue pairs, regions and bytes to reserve is kept for them, in equal parts. A peer

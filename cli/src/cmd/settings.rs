@@ -5,8 +5,8 @@ use p4rack_codegen::setting::Setting;
 /// Keys of the file that the command line sets.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Settings {
-    /// Set a key, whatever the file says: names and indexes with dots between them, and a value as in TOML, e.g.
-    /// switch.port_rate="1 Gb/s" or host.0.port=3; a string's quotes may be left out. May be repeated
+    /// Set a key, in place of the file's value: names and indexes with dots between them, and a value as in
+    /// TOML, e.g. switch.port_rate="1 Gb/s" or host.0.port=3; a string's quotes may be left out. May be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
 }

@@ -31,7 +31,7 @@ enum Command {
     ///
     /// Prints a line "ready …" when ports are open and P4Runtime listens. Ends on SIGTERM or SIGINT.
     Run(RunArgs),
-    /// Show what the program of a running switch does with the next frames that match
+    /// Trace the next matching frames through the program of a running switch
     ///
     /// Works on the embedded switch alongside any controller. Other frames are forwarded at full speed.
     Trace(super::switch_trace::Args),
@@ -103,8 +103,8 @@ struct RunArgs {
     /// Pipes with entries and cells of their own, for TNA, 1 to 4; as many as the ports' numbers need if that is more
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u8>(1..=4))]
     pipes: u8,
-    /// Pipes of --pipes without front-panel ports, 1 to 3, separated by commas: what leaves them comes in again at the
-    /// same port
+    /// Pipes of --pipes without front-panel ports, 1 to 3, separated by commas: frames that leave them come in again at
+    /// the same port
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = crate::numbers::within::<u8>(1..=3))]
     internal_pipes: Vec<u8>,
     /// Port that means "drop", 1 to 511

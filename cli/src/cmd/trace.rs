@@ -50,7 +50,7 @@ enum Command {
         /// Format of the result: ours, or libCacheSim's, which numbers units and holds all of them in memory
         #[arg(long = "as", value_name = "FORMAT", default_value = "p4rack", value_parser = ["p4rack", "oracleGeneral"])]
         to_format: String,
-        /// Keep only what reaches memory behind these caches of a CPU
+        /// Keep only accesses that reach memory behind these caches of a CPU
         #[arg(long, value_parser = names(MODELS.iter().map(|model| model.name)))]
         cpu: Option<String>,
     },

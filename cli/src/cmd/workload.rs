@@ -163,7 +163,7 @@ struct SpanArgs {
     duration_ns: u64,
 }
 
-/// What a host has under way beside a store's clients. Without it, it writes slots.
+/// A host's operations beside a store's clients. Without it, it writes slots.
 #[derive(clap::Args, Debug, Clone, Copy)]
 struct LoadArgs {
     /// Writes under way

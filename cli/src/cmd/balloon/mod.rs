@@ -26,21 +26,21 @@ pub struct Args {
 enum Command {
     /// Lend extents of the memory of boards and pools: those of `p4rack memory serve --lend`, `clio serve --lend` and `roce serve --lend`
     ///
-    /// Prints a line "ready …" when compute nodes can ask. Ends on SIGTERM or SIGINT; what is lent stays lent, and the next service learns
-    /// it from the memory nodes. With --grpc-server-cacert, a caller is the compute node that its certificate names: compute node 3 has the
-    /// subjectAltName DNS:holder-3.
+    /// Prints a line "ready …" when compute nodes can reserve. Ends on SIGTERM or SIGINT; lent extents stay lent, and
+    /// the next service learns them from the memory nodes. With --grpc-server-cacert, a caller is the compute node that
+    /// its certificate names: compute node 3 has the subjectAltName DNS:holder-3.
     Serve(serve::Args),
-    /// Show the pool: free, lent and fenced bytes of memory nodes, and what compute nodes hold
+    /// Show the pool: free, lent and fenced bytes of memory nodes, and extents of compute nodes
     Show(list::Args),
     /// List the extents that are not free, with their states and holders
     List(list::Args),
     /// Reserve an extent and hold it until SIGTERM or SIGINT
     ///
-    /// Prints a line "reserved …". With --json it has the rights to the extent, too: `p4rack memory read --extent` and others take a
-    /// file with it. While it runs, it renews the lease; when it ends, the extent goes back. Killed, it loses the extent
-    /// when the lease ends.
+    /// Prints a line "reserved …". With --json it has the rights to the extent, too: `p4rack memory read --extent` and
+    /// others take a file with it. While it runs, it renews the lease; when it ends, it returns the extent. Killed, it
+    /// loses the extent when the lease ends.
     Reserve(hold::Args),
-    /// End the session of a compute node: what it holds is fenced, zeroed and free
+    /// End the session of a compute node: its extents are fenced, zeroed and freed
     Release(ReleaseArgs),
 }
 

@@ -18,7 +18,7 @@ pub struct Args {
     /// The policy that is compared with the others
     #[arg(long, default_value = "runs", value_parser = names(POLICIES.iter().map(|one| one.name)))]
     policy: String,
-    /// Another policy; may be repeated [default: all that don't know the future]
+    /// Another policy; may be repeated [default: all but those that know the future]
     #[arg(long = "with", value_name = "POLICY", value_parser = names(all().map(|one| one.name)))]
     others: Vec<String>,
     /// Compare `runs` with itself without each of its parts

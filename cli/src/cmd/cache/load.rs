@@ -17,7 +17,7 @@ pub struct Source {
     front: Front,
 }
 
-/// What stands in front of memory.
+/// CPU caches in front of memory.
 #[derive(clap::Args, Debug)]
 pub struct Front {
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct Reading {
     /// Format of the trace [default: by its first bytes]
     #[arg(long, value_parser = super::names(FORMATS.iter().map(|format| format.name)))]
     format: Option<String>,
-    /// Bytes that an object's number stands for in formats that number objects
+    /// Bytes of an object, in formats that number objects
     #[arg(long, value_name = "BYTES", default_value_t = 512, value_parser = crate::numbers::within::<u64>(1..=1 << 20))]
     unit: u64,
 }

@@ -21,12 +21,14 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
-    /// Where to write what other commands need as --in; only its owner may read it, because it proves the right to the process
+    /// File to write, which other commands take as --in; only its owner may read it, because it proves the right to the
+    /// process
     file: PathBuf,
     /// Bytes of its range, which are kept for it, e.g. "1 MiB"
     #[arg(long, value_name = "SIZE", default_value = "1 MiB", value_parser = parse_bytes)]
     reserve: u64,
-    /// Bytes that it may have allocated, the range included [default: twice as many as are reserved, or what the board has left]
+    /// Bytes that it may have allocated, the range included [default: twice as many as are reserved, or the board's
+    /// rest]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     limit: Option<u64>,
     /// Bytes that other processes may share with it [default: none]

@@ -87,12 +87,12 @@ pub(super) struct ShareArgs {
     /// The other process, as ps lists it
     #[arg(long, value_name = "PID:EPOCH", value_parser = space)]
     with: (u32, u16),
-    /// What it may do there
+    /// Its rights there
     #[arg(long, value_enum, default_value_t = Access::Read)]
     rights: Access,
 }
 
-/// Rights of a process to what is shared with it.
+/// Rights of a process to memory that is shared with it.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum Access {
     /// Read

@@ -26,25 +26,26 @@ pub struct Args {
 enum Command {
     /// Offer memory of this machine as a board: a UDP socket, without root and without RDMA
     ///
-    /// Prints a line "ready …" when clients can join. Ends on SIGTERM or SIGINT. On a host of a rack, `p4rack memory serve --way clio` does
-    /// the same with what the description says.
+    /// Prints a line "ready …" when clients can join. Ends on SIGTERM or SIGINT. On a host of a rack,
+    /// `p4rack memory serve --way clio` does the same with the description's settings.
     Serve(Box<serve::Args>),
-    /// List a board's processes, with their pages, quotas, locks and calls, and what is allocated in the one that these commands use
+    /// List a board's processes, with their pages, quotas, locks and calls, and the allocations of the one that these
+    /// commands use
     Ps(processes::Args),
     /// Begin a process with memory of its own, and keep it until SIGTERM or SIGINT; other commands act in it with --in
     Hold(hold::Args),
     /// Allocate memory, which is zeros; prints its address
     ///
-    /// These commands act in the process whose memory the board offers to all, or in the one of --in: what one allocates, the next can use.
-    /// It stays until it is freed, or its process ends.
+    /// These commands act in the process whose memory the board offers to all, or in the one of --in: memory that one
+    /// allocates, the next can use. It stays until it is freed, or its process ends.
     Alloc(memory::AllocArgs),
     /// Free memory that was allocated
     Free(memory::FreeArgs),
-    /// Read bytes of what was allocated
+    /// Read allocated bytes
     Read(memory::ReadArgs),
     /// Write bytes
     Write(memory::WriteArgs),
-    /// Share memory that was allocated with another process of the board; prints its address there
+    /// Share allocated memory with another process of the board; prints its address there
     ///
     /// Both have the same memory then, until the last of them frees it or ends. A process takes what its own limit permits.
     Share(memory::ShareArgs),
@@ -58,7 +59,7 @@ enum Command {
     /// Keys and values in the board's store, Clio-KV
     #[command(subcommand)]
     Kv(kv::Command),
-    /// Follow pointers in the board's memory until a node's key matches: one exchange, whatever the number of nodes
+    /// Follow pointers in the board's memory until a node's key matches: one exchange for any number of nodes
     ///
     /// Prints the node's address and its value.
     Chase(memory::ChaseArgs),

@@ -40,7 +40,7 @@ pub(super) struct LoadArgs {
     board: Board,
     /// The module: .wasm, or .wat in text form
     file: PathBuf,
-    /// What the board lists it as [default: the file's name]
+    /// Name in the board's list [default: the file's name]
     #[arg(long)]
     name: Option<String>,
     /// Memory of its own, which lasts between calls

@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// Processes, each with a thread here and memory of its own
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = crate::numbers::within::<u16>(1..=64))]
     processes: u16,
-    /// Operations on memory of each process, or fewer when SIGTERM or SIGINT comes; then it reads all that it has once more
+    /// Operations on memory of each process, or fewer on SIGTERM or SIGINT; then it reads all of its memory once more
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = crate::numbers::number::<u64>)]
     operations: u64,
     /// Requests of each process to the store; 0 if the board has none

@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Entries that are read beside a probe of rings where nothing is under way; 0: none
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = crate::numbers::within::<u16>(0..=64))]
     guess_entries: u16,
-    /// Probes of a set that may be under way at once
+    /// Maximum probes of a set under way
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u16>(1..=16))]
     probes: u16,
     /// Microseconds between two probes of rings that are busy

@@ -24,12 +24,12 @@ pub struct Args {
 enum Command {
     /// Serve the rings of compute nodes: the offload engine on a spare host
     ///
-    /// Prints a line "ready …" when compute nodes can connect, and what it did when SIGTERM or SIGINT ends it.
+    /// Prints a line "ready …" when compute nodes can connect, and its counters when SIGTERM or SIGINT ends it.
     Engine(Box<engine::Args>),
     /// Have the switch of a rack serve the rings of compute nodes: the offload engine in its program
     ///
-    /// Deploys the rack, with nothing that is served, and installs what compute nodes ask for over P4Runtime. Prints a line
-    /// "ready …" when they can connect, and what was done when SIGTERM or SIGINT ends it.
+    /// Deploys the rack without sets, and installs those that compute nodes request over P4Runtime. Prints a line
+    /// "ready …" when they can connect, and its counters when SIGTERM or SIGINT ends it.
     Switch(Box<switch::Args>),
     /// Read and write a pool through an engine at random, and check every byte that comes back
     ///

@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// Address of the pool's set-up service, HOST:PORT
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9561")]
     pool: String,
-    /// Address of an engine's set-up service, HOST:PORT; may be repeated: when one is lost, the next goes on
+    /// Address of an engine's set-up service, HOST:PORT; may be repeated: when one is lost, the next continues
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9562")]
     engine: Vec<String>,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(super) struct Args {
     /// Threads, each with rings of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u16>(1..=64))]
     threads: u16,
-    /// Reads and writes of each thread, or fewer when SIGTERM or SIGINT comes; then it reads all that it has once more
+    /// Reads and writes of each thread, or fewer on SIGTERM or SIGINT; then it reads all of its memory once more
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = crate::numbers::number::<u64>)]
     operations: u64,
     /// Bytes of a record: a multiple of 8

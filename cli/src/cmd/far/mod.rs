@@ -20,10 +20,11 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Run a program whose large allocations lie in remote memory
+    /// Run a program with its large allocations in remote memory
     ///
-    /// The program is not changed: a library is loaded with it. It needs userfaultfd, a program that is dynamically linked, and one process:
-    /// what the program forks or executes has no far memory. Signals are passed on, and its exit status is the command's.
+    /// The program is not changed: a library is loaded with it. It needs userfaultfd, a program that is dynamically
+    /// linked, and one process: processes that the program forks or executes have no far memory. Signals are passed on,
+    /// and its exit status is the command's.
     Run(Box<run::Args>),
     /// Compare a Redis server under YCSB in near memory, in far memory and with swap, and the same records in a region
     ///

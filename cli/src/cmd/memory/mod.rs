@@ -34,7 +34,8 @@ pub struct Args {
 enum Command {
     /// Offer memory of this host to the rack: fresh memory or a file
     ///
-    /// Prints a line "ready …" when others can use it. Ends on SIGTERM or SIGINT. What others write to a file is in the file.
+    /// Prints a line "ready …" when others can use it. Ends on SIGTERM or SIGINT. Others' writes to a file are in the
+    /// file.
     Serve(Box<serve::Args>),
     /// Read bytes of another host's memory
     Read(Box<ReadArgs>),
@@ -57,7 +58,7 @@ enum Command {
     Add {
         #[command(flatten)]
         there: Box<There>,
-        /// What to add, decimal or 0x…
+        /// Number to add, decimal or 0x…
         #[arg(value_parser = crate::numbers::number::<u64>)]
         operand: u64,
     },
@@ -70,8 +71,8 @@ enum Command {
     /// Follow memory operations through captures of links, such as those of `up --pcap`
     ///
     /// Lists the operations that the captures show; --operation N shows one as a timeline of its frames on all links. By TCP these are the
-    /// requests of connections that begin in the captures. By Cowbird these are the requests in rings, each with what the engine does
-    /// for it; with --way rdma the same captures show all of the engine's own operations.
+    /// requests of connections that begin in the captures. By Cowbird these are the requests in rings, each with the
+    /// engine's operations for it; with --way rdma the same captures show all of the engine's own operations.
     Follow(follow::Args),
 }
 
@@ -112,8 +113,9 @@ struct There {
     at: String,
     #[command(flatten)]
     services: Services,
-    /// By RDMA or Clio: use an extent of a balloon, instead of what is offered to all; the file has the output of
-    /// `p4rack balloon reserve --json`, which runs as long as the extent is used. --at then only names its host in messages
+    /// By RDMA or Clio: use an extent of a balloon, instead of the memory that is offered to all; the file has the
+    /// output of `p4rack balloon reserve --json`, which runs as long as the extent is used. --at then only names its
+    /// host in messages
     #[arg(long, value_name = "FILE", conflicts_with = "reserve")]
     extent: Option<PathBuf>,
     /// EDM: key of the region
@@ -127,7 +129,7 @@ struct There {
     json: bool,
 }
 
-/// What offers the memory, where a way has a service of its own for that.
+/// The service that offers the memory, if a way has one of its own.
 #[derive(clap::Args, Debug)]
 pub(super) struct Services {
     /// Address of the server of bytes, or of the pool's set-up service, HOST:PORT [default: the host with the memory]
@@ -136,7 +138,7 @@ pub(super) struct Services {
     /// Cowbird: address of the engine's set-up service, HOST:PORT
     #[arg(long, value_name = "ADDR")]
     pub(super) engine: Option<String>,
-    /// Bytes to reserve in a pool for this command, e.g. "1 MiB", instead of using what it offers to all
+    /// Bytes to reserve in a pool for this command, e.g. "1 MiB", instead of using the memory that it offers to all
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(super) reserve: Option<u64>,
     #[command(flatten)]
@@ -178,7 +180,7 @@ struct WriteArgs {
 struct ModifyArgs {
     #[command(flatten)]
     there: There,
-    /// What to do with the word: cas, fetch-add, swap, and, or, xor, min or max
+    /// Operation on the word: cas, fetch-add, swap, and, or, xor, min or max
     #[arg(long, value_parser = opcode)]
     operation: Opcode,
     /// Operand, decimal or 0x…; of cas the new word

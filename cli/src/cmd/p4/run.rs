@@ -31,7 +31,7 @@ pub struct Options {
     /// Entries, groups and sessions: a P4Runtime WriteRequest in protobuf's text format
     #[arg(long, value_name = "TXTPB")]
     entries: Option<PathBuf>,
-    /// Print what the program does with each packet
+    /// Print the program's events for each packet
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", require_equals = true)]
     trace: Option<Form>,
 }

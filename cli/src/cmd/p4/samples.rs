@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub struct Args {
     /// Folder with p4_16_samples, p4_16_samples_outputs, p4_16_errors and p4_16_errors_outputs
     testdata: PathBuf,
-    /// What to check [default: everything]
+    /// Parts to check [default: all]
     #[arg(value_enum)]
     what: Vec<What>,
     /// Folder to search for included files; may be repeated
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(short = 'D', value_name = "NAME[=VALUE]")]
     define: Vec<String>,
     /// Instead, send random packets and entries, generated from this seed, through this switch's core and
-    /// BMv2's simple_switch_grpc, and compare what comes out port by port; simple_switch_grpc and p4c-bm2-ss
+    /// BMv2's simple_switch_grpc, and compare the frames that leave, port by port; simple_switch_grpc and p4c-bm2-ss
     /// must be on PATH
     #[arg(long, value_name = "SEED", conflicts_with = "what", value_parser = crate::numbers::number::<u64>)]
     against_bmv2: Option<u64>,

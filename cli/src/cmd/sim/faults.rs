@@ -29,7 +29,7 @@ pub struct FaultsArgs {
     /// EDM: only this scheme, such as edm-matched
     #[arg(long)]
     scheme: Option<String>,
-    /// EDM: what a frame takes that is resubmitted or recirculated until its next pass begins, in nanoseconds
+    /// EDM: delay of a resubmitted or recirculated frame until its next pass begins, in nanoseconds
     #[arg(long, default_value_t = 0, value_parser = crate::numbers::within::<u64>(..=1_000_000))]
     pass_ns: u64,
     /// EDM: links are granted without shares
@@ -40,7 +40,7 @@ pub struct FaultsArgs {
     json: bool,
 }
 
-/// What is under faults.
+/// Subject of the faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
     /// Compute nodes, memory nodes and switches of EDM

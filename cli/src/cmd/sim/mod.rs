@@ -30,9 +30,9 @@ enum Command {
     Sweep(sweep::SweepArgs),
     /// EDM or Clio under faults: many seeds of lost, late and damaged frames, dead nodes, switches and boards that start again
     ///
-    /// Every operation on remote memory is checked: an order must explain what all of them said, each must end, atomic
-    /// operations must be done once, and all frames must be accounted for. Of Clio, locks and calls of the store are checked, too, and
-    /// what processes leave behind.
+    /// Every operation on remote memory is checked: an order must explain all results, each must end, atomic operations
+    /// must be done once, and all frames must be accounted for. Of Clio, locks and calls of the store are checked, too,
+    /// and the memory of ended processes.
     Faults(faults::FaultsArgs),
     /// Merge a folder of results into one CSV table
     Merge(merge::MergeArgs),

@@ -36,10 +36,10 @@ pub struct SweepArgs {
     /// Only run this task: an id, or its number in the list from 0; may be repeated
     #[arg(long, value_name = "ID")]
     task: Vec<String>,
-    /// Maximum tasks at once [default: all cores]
+    /// Maximum tasks in parallel [default: all cores]
     #[arg(long, value_parser = crate::numbers::number::<usize>)]
     jobs: Option<usize>,
-    /// Print JSON: with --list the tasks, else what was run, and the results that there are
+    /// Print JSON: with --list the tasks, else the tasks that ran, and all existing results
     #[arg(long)]
     json: bool,
 }

@@ -58,7 +58,7 @@ pub struct Args {
     /// Seed of keys and operations
     #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
-    /// Local memory in percent of what is used with all of it local; may be repeated
+    /// Local memory in percent of the use with all of it local; may be repeated
     #[arg(long, value_name = "PERCENT", default_values_t = [50, 25, 10], conflicts_with = "redis",
         value_parser = crate::numbers::within::<u64>(1..=99))]
     local: Vec<u64>,
