@@ -1,7 +1,7 @@
 //! Generated files of the example racks, byte for byte: tests/golden/ keeps texts, outlines with digests, and
 //! differences.
 //!
-//! A change of templates shows here as a diff to read. `cargo xtask bless` writes the files anew.
+//! A change of templates shows here as a diff to read. `cargo xtask bless` writes the files again.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
 //! src/generated/ is what today's proto/ and code generator make.
 //!
 //! It is kept rather than made in each build: the generator is compiled longer than anything that waits for these
-//! messages. `cargo xtask bless` writes it anew.
+//! messages. `cargo xtask bless` writes it again.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 

@@ -171,7 +171,7 @@ fn egress_knows_the_queue_however_frames_come() {
     }
 }
 
-/// Each alone must be enough for egress to be told, also where frames are not made ready before their time.
+/// Each alone must be enough for egress to get the times, also where frames are not made ready before their time.
 #[test]
 fn egress_knows_times_however_frames_come() {
     for (field, with) in

@@ -5,15 +5,15 @@
 //!
 //! ```text
 //!   0  ┌─────────────────────────────────────────────┐
-//!      │ green block: what the thread tells          │  read by the engine with one RDMA READ
+//!      │ green block: the thread's counters          │  read by the engine with one RDMA READ
 //!  64  ├─────────────────────────────────────────────┤
-//!      │ red block: what the engine tells            │  written by the engine with one RDMA WRITE
+//!      │ red block: the engine's counters            │  written by the engine with one RDMA WRITE
 //! 128  ├─────────────────────────────────────────────┤
 //!      │ request ring: 2^n entries of 32 bytes       │  written by the thread
 //!      ├─────────────────────────────────────────────┤
-//!      │ request data: what writes carry             │  written by the thread
+//!      │ request data: the data of writes            │  written by the thread
 //!      ├─────────────────────────────────────────────┤
-//!      │ response data: what reads have brought      │  written by the engine
+//!      │ response data: the data of reads            │  written by the engine
 //!      └─────────────────────────────────────────────┘
 //! ```
 //!

@@ -200,7 +200,7 @@ impl Link {
     /// Whether the switch has the program; if so, binds to it.
     pub async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError> {
         let wanted = own_program(desired)?;
-        // A prepared program that was not started lacks something: it is prepared anew.
+        // A prepared program that was not started lacks something: it is prepared again.
         if self.prepared {
             return Ok(false);
         }

@@ -25,7 +25,8 @@
 //! - **The service keeps nothing.** When it starts, it joins the nodes, which report their extents and the holders. Its
 //!   [`Term`] is larger than that of the services before it, whose commands no node takes any longer. A service that
 //!   learns of a larger term has ended.
-//! - **A memory node that starts anew** is another instance. Its extents are lost, and their holders learn so when they renew.
+//! - **A memory node that restarts** is another instance. Its extents are lost, and their holders learn so when they
+//!   renew.
 //! - **A memory node has one number** in a term. Joined under a second one, it refuses: its bytes would be lent twice.
 //! - **Requests may be repeated.** A Reserve has a number, and the same number gives the same extent.
 

@@ -2,7 +2,7 @@
 //! policy alone decides which of them are local.
 //!
 //! ```text
-//!  compute node: Client ─ Cached ─ RemoteRegion ─ a way ═▶ memory node          each percentage of local memory opens the region anew
+//!  compute node: Client ─ Cached ─ RemoteRegion ─ a way ═▶ memory node          each percentage of local memory opens the region again
 //!                                        └─ Joined ─ extents ═▶ boards          by Clio: extents that a balloon lends
 //! ```
 //!

@@ -8,7 +8,7 @@ use tonic::{Request, Status};
 
 /// Maximum connections, if the process may have as many sockets.
 const CONNECTIONS: usize = 2048;
-/// Tenants for whom connections are kept.
+/// Tenants for which connections are reserved.
 const TENANTS: u64 = 8;
 
 /// The connections of a server.

@@ -103,7 +103,7 @@ impl Found {
 pub(super) unsafe extern "C" fn look_up(cx: *mut Cx<'_>, runtime: *mut Runtime, plan: u32) -> Found {
     // SAFETY: as in `rare`.
     let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
-    // SAFETY: likewise.
+    // SAFETY: as in `rare`.
     let (code, state, vars) = unsafe { (&*runtime.code, &mut *runtime.state, &*runtime.vars) };
     let (table, row) = exec::look_up(&code.applies[plan as usize], state, vars, cx);
     Found::new(table, row)
@@ -173,7 +173,7 @@ pub(super) unsafe extern "C" fn meter(
 pub(super) unsafe extern "C" fn apply_indirect(cx: *mut Cx<'_>, runtime: *mut Runtime, plan: u32) -> u64 {
     // SAFETY: as in `rare`.
     let (cx, runtime) = unsafe { (&mut *cx, &mut *runtime) };
-    // SAFETY: likewise.
+    // SAFETY: as in `rare`.
     let (code, state, vars) = unsafe { (&*runtime.code, &mut *runtime.state, &mut *runtime.vars) };
     exec::indirect::apply(code, state, vars, cx, plan).map_or(0, |action| u64::from(action) + 1)
 }
@@ -185,7 +185,7 @@ pub(super) unsafe extern "C" fn apply_indirect(cx: *mut Cx<'_>, runtime: *mut Ru
 pub(super) unsafe extern "C" fn is_member(_: *mut Cx<'_>, runtime: *mut Runtime, at: u32) -> u64 {
     // SAFETY: as in `rare`.
     let runtime = unsafe { &*runtime };
-    // SAFETY: likewise.
+    // SAFETY: as in `rare`.
     let (code, state, vars) = unsafe { (&*runtime.code, &*runtime.state, &*runtime.vars) };
     match code.ops[at as usize] {
         Op::JumpUnlessMember { plan, .. } => exec::is_member(code, state, vars, plan).into(),

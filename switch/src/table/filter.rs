@@ -1,8 +1,8 @@
 //! A filter that excludes groups that certainly do not contain a key.
 //!
 //! Most groups of a ternary or LPM table contain no entry for a given key. One bit, at a position that the
-//! hash selects, shows this in a few instructions without dependencies, so all groups are checked at once and
-//! few are searched. A count per bit allows entries to be removed.
+//! hash selects, shows this in a few instructions without dependencies, so all groups are checked together
+//! and few are searched. A count per bit allows entries to be removed.
 
 /// Initial number of bits.
 const FEWEST: usize = 512;

@@ -3,7 +3,7 @@
 //! ```text
 //!  reset_stats   counters that are given are written; a MODIFY that names an action and nothing else sets them to 0
 //!  not           they stay, even if they are given
-//!  reset_ttl     $ENTRY_TTL, if it is given, begins anew
+//!  reset_ttl     $ENTRY_TTL, if it is given, starts again
 //!  not           the elapsed time counts
 //! ```
 

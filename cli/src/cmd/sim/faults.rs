@@ -17,7 +17,7 @@ const SHOWN: usize = 10;
 /// Arguments of `p4rack sim faults`.
 #[derive(clap::Args, Debug)]
 pub struct FaultsArgs {
-    /// What is under faults
+    /// Subject of the faults
     #[arg(long, value_enum, default_value_t = Kind::Edm)]
     kind: Kind,
     /// The first seed

@@ -8,7 +8,7 @@
 //!    └──────────────── ports that come back ◀────────────────────────────────────┘
 //! ```
 //!
-//! Each parser begins with a header in which the device tells about the packet (`prefix`). The frame in a queue is the
+//! Each parser begins with a header in which the device describes the packet (`prefix`). The frame in a queue is the
 //! first deparser's output. Four pipes have 128 port numbers each; a program's pipelines follow each other in the
 //! pipes, over and over.
 
