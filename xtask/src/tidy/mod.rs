@@ -74,7 +74,7 @@ pub fn check(report: &mut Report, root: &Path) {
         ("units of times and rates", units_of),
         ("paths of one machine", paths_of_one_machine),
         ("skips are said past the harness", hidden_skips),
-        ("pages in plain words", pages::vague_words),
+        ("pages and comments in plain words", pages::vague_words),
     ];
     for (name, find) in each {
         report.check(name, result(sources.iter().flat_map(find).collect()));

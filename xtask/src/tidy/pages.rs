@@ -1,11 +1,24 @@
-//! Markdown pages: their links lead somewhere, and their words are plain.
+//! Markdown pages: their links lead somewhere. Pages and comments: their words are plain.
 
 use super::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// Words that a plain sentence names instead: which host, which caller, how many.
-const VAGUE: &[&str] = &["whoever", "everybody", "nobody", "so many"];
+/// Words that hide a subject, a number or a time. A plain sentence names them: which host, how many, when.
+const VAGUE: &[&str] = &[
+    "anew",
+    "at once",
+    "by itself",
+    "everybody",
+    "likewise",
+    "meanwhile",
+    "nobody",
+    "seldom",
+    "so many",
+    "tells",
+    "whoever",
+    "whom",
+];
 
 /// Links to files or headings that are not there.
 pub fn dead_links(sources: &[Source]) -> Vec<String> {
@@ -31,18 +44,28 @@ pub fn dead_links(sources: &[Source]) -> Vec<String> {
     dead
 }
 
-/// Uses of [`VAGUE`] words on a page.
-pub fn vague_words(page: &Source) -> Vec<String> {
-    if !page.ends_in(&["md"]) {
+/// Uses of [`VAGUE`] words on a page, or in comments that have lines of their own.
+pub fn vague_words(source: &Source) -> Vec<String> {
+    let lines: Vec<(usize, String)> = if source.ends_in(&["md"]) {
+        prose(&source.text).collect()
+    } else if source.ends_in(&["rs"]) {
+        comments(&source.text).collect()
+    } else {
         return Vec::new();
-    }
+    };
     let mut found = Vec::new();
-    for (line, text) in prose(&page.text) {
+    for (line, text) in lines {
         let text = format!(" {} ", text.to_lowercase().replace(|c: char| !c.is_alphanumeric(), " "));
         let words = VAGUE.iter().filter(|word| text.contains(&format!(" {word} ")));
-        found.extend(words.map(|word| format!("{}: say it without \"{word}\"", page.place(line))));
+        found.extend(words.map(|word| format!("{}: say it without \"{word}\"", source.place(line))));
     }
     found
+}
+
+/// Comment lines, with their numbers, and without code spans.
+fn comments(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
+    lines.map(|(n, line)| (n + 1, without_code(line)))
 }
 
 /// Lines outside of code blocks, with their numbers, and without code spans.
@@ -51,9 +74,13 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     text.lines().enumerate().filter_map(move |(n, line)| {
         let fence = line.trim_start().starts_with("```");
         inside ^= fence;
-        let shown = line.split('`').step_by(2).collect::<Vec<_>>().join("``");
-        (!inside && !fence).then_some((n + 1, shown))
+        (!inside && !fence).then(|| (n + 1, without_code(line)))
     })
+}
+
+/// The line with empty code spans.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("``")
 }
 
 /// Targets of links to this repository's files.
@@ -132,6 +159,21 @@ mod tests {
     fn vague_words_are_found() {
         assert_eq!(vague_words(&page("a.md", "x\nSo many, whoever asks\n")).len(), 2);
         assert!(vague_words(&page("a.md", "`nobody`\n```sh\nsu nobody\n```\n")).is_empty());
-        assert!(vague_words(&page("a.rs", "nobody")).is_empty());
+        assert!(vague_words(&page("a.toml", "# nobody")).is_empty());
+    }
+
+    #[test]
+    fn vague_words_are_found_in_comments() {
+        let text = "//! So many.\nfn f() {\n    /// Whoever.\n    // It tells.\n}\n";
+        assert_eq!(
+            vague_words(&page("a.rs", text)),
+            [
+                "a.rs:1: say it without \"so many\"",
+                "a.rs:3: say it without \"whoever\"",
+                "a.rs:4: say it without \"tells\""
+            ]
+        );
+        let code = "/// `tells` what is told.\nlet nobody = \"// whom\";\nf(nobody); // nobody\n";
+        assert!(vague_words(&page("a.rs", code)).is_empty());
     }
 }
