@@ -126,7 +126,7 @@ def main():
 
 
 def schemes_of(rack):
-    """What a description's switch can run, each protocol by itself."""
+    """Protocols of a description's switch, each alone."""
     try:
         text = rack.read_text()
     except OSError as error:

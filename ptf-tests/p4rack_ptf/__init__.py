@@ -1,1 +1,1 @@
-"""What the tests of generated programs share: names, a P4Runtime session, a place to run in."""
+"""Shared by the tests of generated programs: names, a P4Runtime session, a place to run in."""

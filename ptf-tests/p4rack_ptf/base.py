@@ -21,9 +21,9 @@ ATTEMPTS = 10
 
 
 class RackTest(BaseTest):
-    """A primary session and the rack's own entries; `tearDown` takes back whatever was written.
+    """A primary session and the rack's own entries; `tearDown` undoes all writes.
 
-    Meters stay as the program starts with them, open, so that no test depends on another's frames.
+    Meters keep the program's initial state, open, so that no test depends on another's frames.
     """
 
     #: Parts of the rack's entries that the test wants: tables of NAME.json, and the multicast group.
@@ -85,7 +85,7 @@ class RackTest(BaseTest):
             self.undo.append(back)
 
     def remove(self, updates):
-        """Deletes what `write` wrote."""
+        """Deletes the entries that `write` wrote."""
         for update in updates:
             back = p4runtime_pb2.Update(type=p4runtime_pb2.Update.DELETE, entity=update.entity)
             self.session.write([back])
@@ -107,7 +107,7 @@ class RackTest(BaseTest):
             assert not left, f"{table.preamble.name} still holds {len(left)} entries"
 
     def forget_all(self):
-        """Takes back what all cells and ports hold."""
+        """Takes back the reservations of all cells and ports."""
         pairs = [(source, to) for source in range(len(self.hosts)) for to in range(len(self.hosts))]
         for source, destination in pairs:
             for cell in range(2 * self.pl2["lanes"]):
@@ -181,15 +181,15 @@ class RackTest(BaseTest):
         return {reason: cells[index][0] for index, reason in enumerate(reasons)}
 
     def expect_drops(self, **expected):
-        """What was dropped since the test began or this was last asked, and nothing else."""
+        """Expects these new drops since the test's start or the last call, and no others."""
         self.drops_before = self.expect_new("dropped", self.drops, self.drops_before, expected)
 
     def expect_demoted(self, **expected):
-        """What was demoted since the test began or this was last asked, and nothing else."""
+        """Expects these new demotions since the test's start or the last call, and no others."""
         self.demoted_before = self.expect_new("demoted", self.demoted, self.demoted_before, expected)
 
     def expect_new(self, what, read, before, expected):
-        """What was counted beyond `before`; returns the counts now."""
+        """Expects these counts beyond `before`; returns the current counts."""
         deadline = time.monotonic() + 2
         while True:
             now = read()
@@ -210,7 +210,7 @@ class RackTest(BaseTest):
     # PL2.
 
     def rsv(self, source, destination, demand=1, cell=0, tagged=True, parts=0, **fields):
-        """A reservation of so many slots, and of parts of one, as its bytes."""
+        """A reservation of `demand` slots, and of parts of one, as its bytes."""
         kind = self.pl2["kinds"]["PL2_RSV"]
         demand = demand * self.pl2["slot_parts"] + parts
         control = {"version": self.pl2["version"], "kind": kind, "demand": demand, "cell": cell}
@@ -221,7 +221,7 @@ class RackTest(BaseTest):
         return frame.ljust(60, b"\0")
 
     def reserve(self, source, destination, demand=1, cell=0, **fields):
-        """Sends a reservation; the grant's control header, and when it was on its way."""
+        """Sends a reservation; returns the grant, and the times around the exchange."""
         frame = self.rsv(source, destination, demand, cell, **fields)
         before = time.monotonic_ns()
         self.send(source, frame)
@@ -258,7 +258,7 @@ class RackTest(BaseTest):
         return bytes(Ether(src="00:00:00:00:00:00", dst="00:00:00:00:00:00") / header).ljust(60, b"\0")
 
     def forget(self, source, destination, cell):
-        """Takes back what a pair's cell holds; how much."""
+        """Takes back the slots of a pair's cell; returns their number."""
         source, destination = self.hosts[source], self.hosts[destination]
         number = source["source_cells"] + destination["destination_cells"] + cell
         return self.manage(
@@ -280,20 +280,20 @@ class RackTest(BaseTest):
         return self.hosts[host]["slot_units"] if self.pl2["mode"] == "clock" else 1
 
     def part_units(self, host):
-        """Length of a part of a slot in time units, what reservations count in."""
+        """Length of a part of a slot, the unit of reservations, in time units."""
         return self.slot_units(host) // self.pl2["slot_parts"]
 
     def beyond_threshold(self, host):
-        """What to write to an out register for unsolicited frames to be dropped: in clock mode far
+        """Value of an out register at which unsolicited frames are dropped: in clock mode far
         enough that it still is when the frame comes."""
         if self.pl2["mode"] == "clock":
             return self.pl2["horizon_units"] // 8 * 7
         return self.pl2["drop_threshold_slots"] + 1
 
     def while_beyond_threshold(self, host, attempt):
-        """Writes that much and makes the attempt, again where that time was over before it ended: Tofino's may be 60 ms.
+        """Writes that value and makes the attempt, again if that time was over before its end: Tofino's may be 60 ms.
 
-        An attempt returns False, and undoes what it did, if it saw what happens without those reservations.
+        An attempt returns False, and undoes its changes, if it saw the behaviour without those reservations.
         """
         reserved = self.beyond_threshold(host) - self.pl2["drop_threshold_slots"] * self.slot_units(host)
         clock = self.pl2["mode"] == "clock"

@@ -1,4 +1,4 @@
-"""What tests of Cowbird share: sets that the engine serves, and the other ends of its queue pairs, which the tests play."""
+"""Shared by the tests of Cowbird: served sets, and the other ends of the engine's queue pairs, which tests play."""
 
 import struct
 import time
@@ -85,7 +85,7 @@ class CowbirdTest(RackTest):
         return (served.PSN - before) & PSN_MASK
 
     def psn(self, served, phase, count):
-        """Sequence number of a phase's packet, with so many before it."""
+        """Sequence number of a phase's packet, with `count` before it."""
         return (self.first(served, phase) + count) & PSN_MASK
 
     # What a controller installs.
@@ -111,12 +111,12 @@ class CowbirdTest(RackTest):
             self.manage_cowbird("set", served.number, side, done=done, head=head)
 
     def turns(self, instances):
-        """What gives the first instances turns, by packet-out."""
+        """Gives the first instances turns, by packet-out."""
         key = self.pair_key(self.constants["cpu_port"], self.cowbird["mac"], self.cowbird["ip"], TURNS_QPN)
         return self.insert("pairs", key, "tick", {"instances": instances})
 
     def entries(self, served):
-        """What has a set served."""
+        """Entries with which a set is served."""
         return self.rings(served) + self.ways(served)
 
     def rings(self, served):
@@ -222,7 +222,7 @@ class CowbirdTest(RackTest):
         return self.cowbird["mac"], self.cowbird["ip"]
 
     def next_icrc(self):
-        """Four bytes that no frame had before: what becomes of a frame has them too."""
+        """Four bytes that no frame had before: the engine's answer to a frame has them too."""
         self.icrc += 1
         return self.icrc.to_bytes(4, "big")
 
@@ -231,7 +231,7 @@ class CowbirdTest(RackTest):
         return self.roce(self.engine(), self.engine(), 0, bth, *headers, icrc=self.next_icrc())
 
     def from_peer(self, served, phase, opcode, count, *headers, data=b"", host=None, **bth):
-        """A frame of the other end of a phase's queue pair to the engine, or of somebody who claims to be it."""
+        """A frame of the other end of a phase's queue pair to the engine, or of a host that claims to be it."""
         host = self.host_of(phase) if host is None else host
         bth = {
             "opcode": self.layers.ROCE_OPCODES[opcode],
@@ -243,7 +243,7 @@ class CowbirdTest(RackTest):
         return self.roce(station, self.engine(), 49_152, bth, *headers, data=data, icrc=self.next_icrc())
 
     def answer(self, served, phase, count, data, part="Only", **bth):
-        """What a READ brings, or a part of it, as its frame."""
+        """The answer to a READ, or a part of it, as its frame."""
         headers = [] if part == "Middle" else [self.layers.RoceAeth(syndrome=ACK)]
         return self.from_peer(served, phase, f"ReadResponse{part}", count, *headers, data=data, **bth)
 
@@ -281,7 +281,7 @@ class CowbirdTest(RackTest):
         self.expect_sent(served, "probe", "ReadRequest", count, tail)
 
     def tail(self, served, count, entries):
-        """The answer to a probe: so many entries are there."""
+        """The answer to a probe: the thread has written `entries` entries."""
         self.arrives("probe", self.answer(served, "probe", count, entries.to_bytes(8, "big")))
 
     def expect_entry_read(self, served, position, more=0):
@@ -290,15 +290,15 @@ class CowbirdTest(RackTest):
         self.expect_sent(served, "entry", "ReadRequest", position, self.reth(at, served.KEY, size + more))
 
     def expect_guess(self, served, position):
-        """A READ of an entry that may not be there. It asks for a word more, so that its answer is known."""
+        """A READ of an entry that may be missing. It reads a word more, so that its answer is distinct."""
         self.expect_entry_read(served, position, more=8)
 
     def take_guess(self, served, position, entry):
-        """What stands at a position arrives."""
+        """The content of a position arrives."""
         self.take(served, position, entry + bytes(8))
 
     def offer(self, served, tail, probes=0):
-        """The thread has so many entries: the engine finds that out, and asks for the next one."""
+        """The thread has `tail` entries: the engine finds that out, and reads the next one."""
         self.turn()
         self.expect_probe(served, probes)
         self.tail(served, probes, tail)
@@ -347,7 +347,7 @@ class CowbirdTest(RackTest):
         return self.counter(self.cowbird["sent_counter"], cell)[cell][0]
 
     def sent_by_phase(self, served):
-        """The same of all phases, read at once: time passes for the set meanwhile."""
+        """The same of all phases, in one read, during which time passes for the set."""
         cells = self.counter(self.cowbird["sent_counter"])
         return {phase: cells[cell][0] for phase, cell in self.sent_cells(served).items()}
 
@@ -357,7 +357,7 @@ class CowbirdTest(RackTest):
         return {phase: served.number << 3 | code for phase, code in phases.items()}
 
     def expect_drops_among(self, count, *reasons):
-        """So many frames were dropped since the test began or this was last asked, each for one of these reasons."""
+        """Expects `count` new drops since the test's start or the last call, each for one of these reasons."""
         deadline = time.monotonic() + 2
         while True:
             now = self.drops()

@@ -1,4 +1,4 @@
-"""What tests of EDM share: its frames, its registers, and the lanes of pairs."""
+"""Shared by the tests of EDM: its frames, its registers, and the lanes of pairs."""
 
 import time
 
@@ -44,7 +44,7 @@ class EdmTest(RackTest):
         return [index for index, host in enumerate(self.hosts) if host["name"] in self.edm["memory"]]
 
     def pair(self, source, memory):
-        """The first lane of who asks and whose memory it is."""
+        """The first lane of a pair of a requester and a memory node."""
         return self.hosts[source]["edm_asks_cells"] + self.hosts[memory]["edm_asked_cells"]
 
     def cell(self, source, memory, message, answer=False):
@@ -52,7 +52,7 @@ class EdmTest(RackTest):
         return self.pair(source, memory) + message % self.edm["lanes"] + answer * self.edm["lanes"]
 
     def least_ns(self, host, size):
-        """What so many bytes of a message take at least on a host's link: without headers and gaps."""
+        """Least time of `size` bytes of a message on a host's link: without headers and gaps."""
         return size * 8 * 1_000_000_000 // self.hosts[host]["rate_bps"]
 
     # Frames.
@@ -64,7 +64,7 @@ class EdmTest(RackTest):
         return (bytes(frame / header) + data).ljust(60, b"\0")
 
     def notification(self, source, destination, total, message=0, **fields):
-        """A demand to write so many bytes."""
+        """A demand to write `total` bytes."""
         control = {"version": self.edm["version"], "kind": self.edm["kinds"]["EDM_NOTIFY"]}
         header = self.layers.EdmControl(**{**control, "id": message, "bytes": total, **fields})
         return self.edm_frame(source, destination, header)
@@ -78,7 +78,7 @@ class EdmTest(RackTest):
         return self.edm_frame(source, destination, header, bytes(size), priority)
 
     def asked(self, source, frame, answered_at=None):
-        """Sends a demand. What comes of it at a host, as its EDM header, and when it was on its way."""
+        """Sends a demand. Returns the answer at a host, as its EDM header, and the times around the exchange."""
         before = time.monotonic_ns()
         self.send(source, frame)
         answer = self.receive(source if answered_at is None else answered_at)
@@ -133,5 +133,5 @@ class EdmTest(RackTest):
         return self.by_reason(self.edm["demoted_counter"], self.edm["demoted_reasons"])
 
     def expect_edm_demoted(self, **expected):
-        """What was demoted since the test began or this was last asked, and nothing else."""
+        """Expects these new demotions since the test's start or the last call, and no others."""
         self.demoted_before = self.expect_new("demoted", self.edm_demoted, self.demoted_before, expected)

@@ -67,7 +67,7 @@ class Artefacts:
         return update
 
     def rate_updates(self):
-        """The rack's entries of all other tables: what a program looks up of rates, whichever hosts there are."""
+        """The rack's entries of all other tables: rates that a program looks up, independent of the hosts."""
         known = {self.id("tables", name) for name in self.constants["tables"].values()}
         entries = [u for u in self.entries.updates if u.entity.HasField("table_entry")]
         return [u for u in entries if u.entity.table_entry.table_id not in known]

@@ -1,6 +1,6 @@
-"""What the platform files share. A platform file is one of PTF's, and has besides
+"""Shared by the platform files. A platform file is one of PTF's, and has besides
 
-- `missing(run)`: what it needs and does not find, or None;
+- `missing(run)`: a missing requirement, or None;
 - `start(run)`: a `Running` switch, where `STARTS_A_SWITCH`;
 - `device_config(run)`: the bytes that P4Runtime installs;
 - `TARGET`, where the description's target has to be another;
@@ -49,7 +49,7 @@ class Chain:
         self.parts = []
 
     def add(self, process, wait):
-        """One more, which is there once `wait` says no problem."""
+        """Adds a process, which is ready when `wait` reports no problem."""
         try:
             self.parts.append(Running(process, wait(process)))
         except NotStarted:
@@ -76,13 +76,13 @@ def by_interfaces(config):
 
 
 def ready_line(process):
-    """Waits for a line that starts with "ready" on standard output. Returns what went wrong, or None."""
+    """Waits for a line that starts with "ready" on standard output. Returns the problem, or None."""
     line = process.stdout.readline()
     return None if line.startswith("ready") else f"{process.args[0]} said {line!r} instead of ready"
 
 
 def listening(process, addr):
-    """Waits until something listens. Returns what went wrong, or None."""
+    """Waits until something listens. Returns the problem, or None."""
     host, port = addr.rsplit(":", 1)
     deadline = time.monotonic() + READY_S
     while time.monotonic() < deadline:

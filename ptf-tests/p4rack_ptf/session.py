@@ -69,7 +69,7 @@ class Session:
             raise Refused(f"{len(updates)} updates: {error.code().name}: {error.details()}") from error
 
     def read(self, entity):
-        """All that a read of one entity yields."""
+        """All results of a read of one entity."""
         request = p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=[entity])
         return [found for answer in self.stub.Read(request, timeout=TIMEOUT_S) for found in answer.entities]
 

@@ -1,4 +1,4 @@
-"""The embedded switch over BFRuntime alone: `p4rack gateway` stands between it and the tests, as before Tofino."""
+"""The embedded switch over BFRuntime alone: `p4rack gateway` is between it and the tests, as before Tofino."""
 
 import os
 import subprocess
@@ -32,5 +32,5 @@ def start(run):
 
 
 def device_config(run):
-    """What P4Runtime installs: the program's text."""
+    """Configuration that P4Runtime installs: the program's text."""
     return run.artefacts.program.read_bytes()

@@ -37,7 +37,7 @@ def start(run):
 
 
 def device_config(run):
-    """What P4Runtime installs: p4c's JSON."""
+    """Configuration that P4Runtime installs: p4c's JSON."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "program.json"
         subprocess.run(["p4c-bm2-ss", "--arch", "v1model", "-o", out, run.artefacts.program], check=True)

@@ -10,7 +10,7 @@ platform_config_update = by_interfaces
 
 
 def missing(run):
-    """What has to be there and is not, with how to get it; or None."""
+    """A missing requirement, with how to get it; or None."""
     return None
 
 
@@ -29,5 +29,5 @@ def start(run):
 
 
 def device_config(run):
-    """What P4Runtime installs: the program's text."""
+    """Configuration that P4Runtime installs: the program's text."""
     return run.artefacts.program.read_bytes()

@@ -11,5 +11,5 @@ def missing(run):
 
 
 def device_config(run):
-    """What P4Runtime installs: the program's text, or the file of `--device-config`."""
+    """Configuration that P4Runtime installs: the program's text, or the file of `--device-config`."""
     return (run.device_config or run.artefacts.program).read_bytes()

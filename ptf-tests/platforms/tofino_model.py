@@ -66,7 +66,7 @@ def start(run):
 
 
 def interfaces_are_up(run):
-    """Waits for the pairs that model.sh makes. Returns what went wrong, or None."""
+    """Waits for the pairs that model.sh makes. Returns the problem, or None."""
     needed = [*run.test_ports.values(), run.cpu_interface]
     deadline = time.monotonic() + READY_S
     while absent := set(needed) - {name for _, name in socket.if_nameindex()}:
@@ -79,5 +79,5 @@ def interfaces_are_up(run):
 
 
 def device_config(run):
-    """What P4Runtime installs: the program's text, which the gateway knows as the one that was compiled."""
+    """Configuration that P4Runtime installs: the program's text, which the gateway recognises."""
     return run.artefacts.program.read_bytes()

@@ -1,4 +1,4 @@
-"""Cowbird's engine: what comes back becomes the next request, in order, once, and for nobody else."""
+"""Cowbird's engine: each answer becomes the next request, in order, once, and only for its own set."""
 
 import time
 
@@ -17,7 +17,7 @@ class Requests:
     """A request's whole way, step by step."""
 
     def asked(self, served, kind, size, position=0, number=1, packets=0, **places):
-        """Takes the entry at a position: the engine asks for its data. `packets` of its kind were asked for before."""
+        """Takes the entry at a position: the engine requests its data. `packets` of its kind were requested before."""
         self.take(served, position, self.entry(kind, number, size, **places))
         if kind == READ:
             self.expect_pool_read(served, packets, size, places.get("remote", 0))
@@ -25,7 +25,7 @@ class Requests:
             self.expect_payload_read(served, packets, size, places.get("local", 0))
 
     def data_passes(self, served, kind, data, packets=0, local=0, remote=0):
-        """What was read becomes a WRITE, packet by packet. How many packets there are."""
+        """The read data become a WRITE, packet by packet. Returns the number of packets."""
         read, written = ("pool_read", "response") if kind == READ else ("payload", "pool_write")
         memory = self.reth(served.ADDRESS + self.response_at + local, served.KEY, len(data))
         if kind == WRITE:
@@ -478,7 +478,7 @@ class OnlyTheOtherEndOfAQueuePairIsHeard(CowbirdTest):
         self.expect_drops()
 
     def expect_entry_read_of(self, served, frame):
-        """What follows the right answer, which was made before the others."""
+        """The entry's READ behind the right answer, which was made before the others."""
         self.icrc = int.from_bytes(frame[-4:], "big")
         self.expect_entry_read(served, 0)
 

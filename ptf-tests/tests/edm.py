@@ -1,4 +1,4 @@
-"""EDM: who demands time for memory messages gets it, chunk by chunk, and nobody gets more."""
+"""EDM: a host that demands time for memory messages gets it, chunk by chunk, and no host gets more."""
 
 import time
 
@@ -21,7 +21,7 @@ class Message:
         assert found == frame, f"the chunk at {offset} did not arrive"
 
     def windows(self):
-        """What a chunk grants: the next one in two modes, a whole window in the others."""
+        """Bytes that a chunk grants: the next one in two modes, a whole window in the others."""
         whole = self.edm["mode"] in ("calendar", "matched")
         return self.edm["window_bytes"] if whole else self.edm["chunk_bytes"]
 

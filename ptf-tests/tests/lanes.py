@@ -1,4 +1,4 @@
-"""The scheduled class is a right: what nobody reserved, or comes at the wrong time, is best effort, and counted."""
+"""The scheduled class is a right: frames without a reservation, or at a wrong time, are best effort, and counted."""
 
 import time
 
@@ -14,7 +14,7 @@ class LaneTest(RackTest):
         self.expect_demoted(**demoted)
 
     def busy(self, destination, *sources):
-        """Reserves so much at a destination that what follows begins long after a burst may be early."""
+        """Reserves enough at a destination that later reservations begin long after a burst may be early."""
         for source in sources:
             for lane in range(self.pl2["lanes"]):
                 assert self.waits(source, destination, self.pl2["k"], cell=2 * lane)
@@ -26,7 +26,7 @@ class LaneTest(RackTest):
         return self.ns_of_slots(wait)
 
     def ns_of_slots(self, slots):
-        """What slots of the first host last."""
+        """Duration of slots of the first host."""
         return slots * self.hosts[0]["slot_units"] * self.constants["time_unit_ns"]
 
 

@@ -47,7 +47,7 @@ class MetadataMustBeTheProgramsOwn(RackTest):
                 assert self.session.others.get(timeout=2).HasField("error")
 
     def reports_stream_errors(self):
-        """Whether the switch says what it refused; the standard allows not to."""
+        """Whether the switch names a refused packet; the standard allows it not to."""
         try:
             message = self.session.others.get(timeout=0.5)
         except queue.Empty:

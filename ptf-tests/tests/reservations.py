@@ -82,10 +82,10 @@ class WhatACellStillHoldsComesOffFirst(RackTest):
 
 
 class ClockTest(RackTest):
-    """Waits shrink while the tests run, so bounds are taken from when frames were sent and came."""
+    """Waits shrink while the tests run, so bounds follow the times at which frames were sent and received."""
 
     def assert_left(self, wait, reserved, first, second):
-        """`wait` is what is left of `reserved` units between two exchanges."""
+        """`wait` is the rest of `reserved` units between two exchanges."""
         least = reserved - self.units(second[1] - first[0])
         most = reserved - self.units(second[0] - first[1])
         assert max(least, 0) - 1 <= wait <= max(most, 0) + 1, f"{wait} not in {least} … {most}"

@@ -1,4 +1,4 @@
-"""Unsolicited frames: welcome, as many as were asked for, until more than T is reserved at their destination."""
+"""Unsolicited frames: accepted, in the requested number, until more than T is reserved at their destination."""
 
 from p4rack_ptf.base import RackTest
 from ptf.testutils import group

@@ -1,6 +1,6 @@
-"""What a collector of metrics does that knows nothing of the program, step for step as Telegraf's
+"""A collector of metrics that knows nothing of the program, step for step as Telegraf's
 `p4runtime` input: the whole forwarding pipeline's P4Info, its `pkg_info` name as a tag, and of every
-counter all cells by one read without an index. It never arbitrates, so it is nobody's primary."""
+counter all cells by one read without an index. It never arbitrates, so it is never a primary."""
 
 import json
 import subprocess

@@ -22,7 +22,7 @@ MUTATIONS = {
 
 @pytest.fixture(scope="module")
 def runs(binary, tmp_path_factory):
-    """A run of the suite for each mutation, all at once: each is in a namespace of its own and mostly waits."""
+    """A run of the suite for each mutation, in parallel: each is in a namespace of its own and mostly waits."""
     if NO_NAMESPACE:
         pytest.skip(NO_NAMESPACE)
     started = {}

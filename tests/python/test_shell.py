@@ -217,7 +217,7 @@ def test_a_refused_write_says_why(shell):
 
 
 def test_registers_are_reached_by_the_bindings(shell):
-    """The shell has no registers; the bindings it stands on do."""
+    """The shell has no registers; the bindings below it do."""
     stub = sh.client.stub
     register = next(r for r in sh.client.get_p4info().registers if r.preamble.alias == "cells")
     request = p4runtime_pb2.WriteRequest(device_id=1)

@@ -47,7 +47,7 @@ def enter_namespaces():
 
 
 def supervise(child):
-    """Waits for the child and passes on signals that ask to end. Its exit code."""
+    """Waits for the child and passes on signals to end. Returns its exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, frame: os.kill(child, signal.SIGTERM))
@@ -177,7 +177,7 @@ class EmbeddedSwitch(RackSwitch):
         return process
 
     def lost(self):
-        """Frames that the switch had no room for, by reason. What the program drops is its decision:
+        """Frames that the switch had no room for, by reason. The program's drops are its decision:
         unsolicited frames beyond T come again at their slot."""
         self.process.send_signal(signal.SIGUSR1)
         drops = json.loads(self.process.stdout.readline())["drops"]
@@ -227,7 +227,7 @@ def build():
 
 
 def incast(net, switch):
-    """All senders to one receiver, faster than its link. Whether what was promised holds."""
+    """All senders to one receiver, faster than its link. Checks the promises."""
     workload, seconds = CONFIG["workload"], CONFIG["duration_s"]
     receiver = net.get(workload["receiver"])
     senders = [net.get(name) for name in workload["senders"]]

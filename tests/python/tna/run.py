@@ -1,7 +1,7 @@
 """Runs open-p4studio's PTF tests, unchanged and with its own client, against the embedded switch.
 
 Each test class gets a namespace of its own, with the interfaces that it expects, and a switch that has just started.
-What the tests import is made in a scratch folder from the files of FOLDER, a copy of open-p4studio; nothing stays.
+The tests' imports are made in a scratch folder from the files of FOLDER, a copy of open-p4studio; nothing stays.
 
     run.py FOLDER --binary p4rack [--only tna_register] [--keep LOGS]
 """
@@ -120,7 +120,7 @@ def prepare(folder, scratch):
 
 
 def ports_of(name, tests):
-    """Ports of the device, each with the number of the switch's and of the tests' interface, and what tests ask of it."""
+    """Ports of the device, each with the numbers of both interfaces, the switch's and the tests', and properties that tests read."""
     described = tests / ("ports_tof2.json" if name in SECOND else "ports.json")
     if described.exists():
         ports = json.loads(described.read_text())["PortToVeth"]
@@ -140,7 +140,7 @@ def sources(folder):
 
 
 def compiled(binary, folder, scratch):
-    """What tests that install programs read, as the compiler of the driver would leave it. Returns its folder."""
+    """Makes the files that tests that install programs read, as the driver's compiler would. Returns their folder."""
     install = scratch / "install"
     for name, text, _ in sources(folder):
         if text is None or name not in CLASS_A + CLASS_B or "/" in name or name in SECOND:

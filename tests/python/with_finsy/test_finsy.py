@@ -227,7 +227,7 @@ def test_a_role_with_a_config_writes_and_reads_what_it_names(session, p4info):
 
 
 def test_the_program_is_kept_by_whoever_brings_the_same_one(session):
-    """finsy asks for the cookie or the P4Info and pushes only what differs."""
+    """finsy reads the cookie or the P4Info and pushes only differences."""
 
     async def write(sw):
         await sw.insert([forward(2)])

@@ -31,7 +31,7 @@ EXACT = {
 
 @pytest.fixture(scope="session", params=TRACES)
 def trace(request, tmp_path_factory):
-    """A trace in libCacheSim's format, of what reaches memory behind a small CPU cache, in units of 512 B."""
+    """A trace in libCacheSim's format, of accesses that reach memory behind a small CPU cache, in units of 512 B."""
     path = tmp_path_factory.mktemp(request.param) / "trace.oracleGeneral"
     recipe = ROOT / "examples/traces" / f"{request.param}.toml"
     command = [BINARY, "trace", "convert", "--cpu", "small", "--as", "oracleGeneral", recipe, path]
