@@ -8,7 +8,7 @@
 //! | [`Records`] | a version | an interval: the same answer without a search | stores, `cowbird verify` |
 //!
 //! An operation is an [`Entry`]. Every way to end is one of three [`Outcome`]s. The search is exact and needs the whole history of
-//! an object; runs that go on for hours count versions instead. A test holds the two against each other
+//! an object; runs of hours count versions instead. A test holds the two against each other
 //! (`history/tests/records_against_the_search.rs`).
 
 mod page;

@@ -121,7 +121,7 @@ impl Page {
     }
 
     /// Continues the order that was found before. It has the fewest writes that explain the reads so far, and more can
-    /// follow in their order: if it does not go on, no other does. Errors: it does not.
+    /// follow in their order: if it can't be continued, no other can. Errors: it can't.
     fn explain(&mut self) -> Result<(), String> {
         let explained = search(&self.entries, self.explained.clone(), Order::Issued);
         self.explained = explained.map_err(|unexplained| format!("{unexplained} {:?}", self.entries))?;

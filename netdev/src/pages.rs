@@ -10,8 +10,8 @@ use std::path::Path;
 
 /// Mapped bytes, readable and writable.
 ///
-/// Those of a file are the file's: writes to them are in the file, for other processes as well, whether or not this
-/// process ends in order. The file is locked against other p4rack processes for as long. The file must not be
+/// Pages of a file are shared with it: writes to them are in the file, for other processes as well, whether or not
+/// this process ends in order. The file is locked against other p4rack processes for as long. The file must not be
 /// truncated in that time.
 #[derive(Debug)]
 pub struct Pages {

@@ -199,7 +199,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
             }
         }
     }
-    // Missing frames were lost on the way, died with a host or was dropped for a reason.
+    // Missing frames were lost on the way, died with a host or were dropped for a reason.
     let at = if plan.mode.is_none() { 14 } else { 26 };
     let lost: HashSet<Key> =
         run.rack.lost.iter().flat_map(|frame| [key(frame, 14), key(frame, at)]).flatten().collect();

@@ -1,4 +1,4 @@
-//! A switch in simulated time: takes a frame and returns everything that becomes of it.
+//! A switch in simulated time: takes a frame and returns all resulting frames.
 
 use p4rack_switch::{Switch, TraceEvent};
 use p4rack_wire::Nanos;

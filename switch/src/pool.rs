@@ -250,7 +250,7 @@ impl Pool {
         id
     }
 
-    /// Takes the frame of such a packet back out.
+    /// Takes the packet's frame back out.
     #[inline]
     pub fn hand_out(&mut self, id: PacketId, frame: &mut Vec<u8>) {
         debug_assert_eq!(self.packets[id as usize].start, 0, "it was adopted");

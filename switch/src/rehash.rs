@@ -36,7 +36,7 @@ pub(crate) struct Rehash {
     hasher: Hasher,
     /// Bits of the algorithm's result, and of this one.
     widths: (u32, u32),
-    /// First bit and length of each part, in order. `None`: all data as they are.
+    /// First bit and length of each part, in order. `None`: all data unchanged.
     parts: Option<Vec<(u32, u32)>>,
     /// The same with symmetric parts exchanged; its hash is combined with the first one. Empty if nothing is.
     exchanged: Vec<(u32, u32)>,

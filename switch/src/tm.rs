@@ -1,10 +1,10 @@
 //! The traffic manager: eight queues per port with strict priority, one shared buffer, port rates.
 //!
 //! A port that has sent a frame is busy until `free_at`. If frames are waiting by then, the next one starts
-//! at that time, however late the switch is polled (up to the catch-up limit), so the mean rate stays exact.
-//! Wire time includes preamble, FCS and gap; fractions of a nanosecond are carried over. The control plane may give the
-//! queues of a port other priorities, rates and limits ([`plan`]). With fair queueing, the frames of a queue leave in
-//! turns of their ingress ports ([`turns`]).
+//! at that time, even if the switch is polled late (up to the catch-up limit), so the mean rate stays exact. Wire time
+//! includes preamble, FCS and gap; fractions of a nanosecond are carried over. The control plane may give the queues of
+//! a port other priorities, rates and limits ([`plan`]). With fair queueing, the frames of a queue leave in turns of
+//! their ingress ports ([`turns`]).
 
 mod control;
 pub(crate) mod plan;

@@ -63,7 +63,7 @@ fn the_reserve_is_for_scheduled_classes() {
     assert_eq!(manager.buffer(), (1040, 1040));
 }
 
-/// However much is sent to busy ports as best effort, some of its part is left to others'.
+/// Under any load of best effort to busy ports, some of its part is left to other ports.
 #[test]
 fn no_port_takes_all_of_best_efforts_part() {
     let config = Config {
@@ -202,7 +202,7 @@ proptest! {
         prop_assert_eq!(pool.used(), 0);
     }
 
-    /// A backlogged port sends exactly its rate, however irregularly it is polled.
+    /// A backlogged port sends exactly its rate, even if polled irregularly.
     #[test]
     fn the_rate_is_exact_under_jitter(
         rate in prop_oneof![Just(100_000_000u64), Just(100_000_000_000), 1_000_000u64..400_000_000_000],

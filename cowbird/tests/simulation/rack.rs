@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Bytes of remote memory that each thread has for itself.
+/// Bytes of remote memory of each thread.
 pub const SPAN: usize = 256;
 /// Key and address of the pool's region.
 pub const POOL_KEY: u32 = 0x99;

@@ -405,7 +405,7 @@ fn stateful_start(stmt: &Stmt) -> bool {
     stateful::extent(std::slice::from_ref(stmt)) > 0
 }
 
-/// Whether control does not go on behind a list.
+/// Whether control does not continue behind a list.
 fn leaves(stmts: &[Stmt]) -> bool {
     match stmts.last() {
         Some(Stmt::Return | Stmt::Exit) => true,

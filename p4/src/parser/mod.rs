@@ -5,9 +5,8 @@
 //! enough it tries a reading and goes back; a reading that failed once is remembered, which keeps
 //! the whole thing quadratic at worst.
 //!
-//! After an error the parser goes on at the next `;` or `}` of the list it is in, so that one run
-//! reports several errors. Both nesting and the height of the tree are limited, so walkers of the tree may
-//! recurse.
+//! After an error the parser continues at the next `;` or `}` of the list it is in, so that one run reports
+//! several errors. Both nesting and the height of the tree are limited, so walkers of the tree may recurse.
 
 mod annotation;
 mod blocks;

@@ -1,7 +1,7 @@
 //! Macro expansion.
 //!
 //! The algorithm is Dave Prosser's: every token carries the set of macros that must no longer expand it, so
-//! expansion terminates however macros refer to each other.
+//! expansion terminates for any references between macros.
 
 use super::macros::{Hidden, Macro, Token, TokenClass, fuses, hides, join, token_length, tokenize};
 use super::{Preprocessor, Reader};

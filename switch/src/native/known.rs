@@ -18,7 +18,7 @@ pub(super) enum Fact {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub words: HashMap<Slot, Fact>,
-    /// Values that are numbers on the way that was taken.
+    /// Values that are numbers on the taken path.
     pub numbers: HashMap<Value, u64>,
     /// Position of the first byte that is not parsed.
     pub cursor: Option<Fact>,

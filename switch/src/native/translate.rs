@@ -743,7 +743,7 @@ impl Translator<'_, '_> {
         }
         let (x, y) = (self.get(a), self.get(b));
         let condition = self.b.ins().icmp(how, x, y);
-        // On the way on which they are equal, one is the number that the other is.
+        // On the path on which they are equal, both are the same number.
         let same = match (left, right) {
             (Some(number), None) => Some((y, number)),
             (None, Some(number)) => Some((x, number)),

@@ -290,7 +290,7 @@ impl Switch {
         })
     }
 
-    /// Visits an entry's place among the direct objects of each pipe that is meant.
+    /// Visits an entry's place among the direct objects of each selected pipe.
     pub(super) fn each_direct(
         &self,
         table: TableId,
@@ -435,14 +435,14 @@ impl Switch {
         self.running.as_mut().ok_or_else(no_program)
     }
 
-    /// A table, in the first pipe that is meant.
+    /// A table, in the first selected pipe.
     pub(crate) fn table(&self, table: TableId) -> Result<(&TableShape, &TableState), ControlError> {
         let Running { pipeline, state } = self.running()?;
         let home = self.home(pipeline.homes[0].get(table.0 as usize).copied().unwrap_or(0));
         table_of(pipeline, state.of(home), table)
     }
 
-    /// An extern object, in the first pipe that is meant.
+    /// An extern object, in the first selected pipe.
     pub(crate) fn instance(
         &self,
         instance: InstanceId,

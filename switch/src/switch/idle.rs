@@ -9,7 +9,7 @@ use p4rack_p4::ir::{Matcher, TableId};
 use p4rack_wire::Nanos;
 
 impl Switch {
-    /// Starts or ends an entry's timeout; the row is that of the first pipe that is meant.
+    /// Starts or ends an entry's timeout; the row is that of the first selected pipe.
     pub(super) fn start_aging(&mut self, table: TableId, row: u32, timeout_ns: u64) {
         let (now, pipe, pipes) = (self.now, self.meant().next().unwrap_or(0), self.meant);
         if let Some(running) = &mut self.running {
@@ -17,7 +17,7 @@ impl Switch {
         }
     }
 
-    /// Lets an entry's timeout begin at `from`, or go on from its last hit.
+    /// Starts an entry's timeout at `from`, or continues it from its last hit.
     pub fn continue_timeout(
         &mut self,
         table: TableId,

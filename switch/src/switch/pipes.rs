@@ -64,14 +64,14 @@ impl Switch {
         self.meant.below(self.pipes())
     }
 
-    /// The first pipe that is meant and runs the pipeline of an object.
+    /// The first selected pipe that runs the pipeline of an object.
     pub(super) fn home(&self, pipeline: usize) -> usize {
         let count = self.running.as_ref().map_or(1, |running| running.pipeline.code.pipelines.len().max(1));
         let runs = |pipe: &usize| pipe % count == pipeline;
         self.meant().find(runs).or_else(|| self.meant().next()).unwrap_or(0)
     }
 
-    /// Changes each pipe that is meant. Nothing is changed if the first one refuses; the others then would, too.
+    /// Changes each selected pipe. Nothing is changed if the first one refuses; the others then would, too.
     pub(super) fn each_pipe<T>(
         &mut self,
         mut change: impl FnMut(&Pipeline, &mut PipeState, Turn) -> Result<T, ControlError>,

@@ -45,7 +45,7 @@
 //! - **Integrity.** `crc` is CRC-32C (RFC 3720) over the header up to `crc`, and all data. A board answers a packet with a
 //!   wrong one, but a valid token, by a [`Nack`](Kind::Nack).
 //!
-//! Words that atomic operations work on have 8 bytes, are aligned to 8 and little-endian, as on x86-64. So do operands
+//! Words that atomic operations work on have 8 bytes, are aligned to 8 and little-endian, as on x86-64. So are operands
 //! and old words in packets. [`address`] describes addresses and pages, [`packet`] composes packets and takes them
 //! apart.
 

@@ -20,7 +20,7 @@ const VAGUE: &[&str] = &[
     "whom",
 ];
 
-/// Links to files or headings that are not there.
+/// Links to files or headings that don't exist.
 pub fn dead_links(sources: &[Source]) -> Vec<String> {
     let pages = || sources.iter().filter(|source| source.ends_in(&["md"]));
     let headings: BTreeMap<&Path, BTreeSet<String>> =

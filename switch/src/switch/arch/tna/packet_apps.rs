@@ -242,7 +242,7 @@ impl Switch {
         Ok(())
     }
 
-    /// An application's configuration in the first pipe that is meant, if it has one, and the sum of its counts.
+    /// An application's configuration in the first selected pipe, if it has one, and the sum of its counts.
     pub fn packet_app(&self, number: usize) -> Result<(Option<PacketApp>, PacketCounts), ControlError> {
         self.app_name(number)?;
         let mut sum = PacketCounts::default();
@@ -256,7 +256,7 @@ impl Switch {
         Ok((apps.first().copied().flatten().map(|app| app.config.clone()), sum))
     }
 
-    /// Sets the counts of an application: those of the first pipe that is meant; the others become 0.
+    /// Sets the counts of an application: those of the first selected pipe; the others become 0.
     pub fn packet_counts_set(&mut self, number: usize, counts: PacketCounts) -> Result<(), ControlError> {
         self.app_name(number)?;
         for (turn, pipe) in self.meant().enumerate() {
@@ -287,7 +287,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Bytes of the buffer of the first pipe that is meant.
+    /// Bytes of the buffer of the first selected pipe.
     pub fn packet_buffer_read(&self, offset: usize, length: usize) -> Result<Vec<u8>, ControlError> {
         self.app_name(0)?;
         check_buffer(offset, length)?;

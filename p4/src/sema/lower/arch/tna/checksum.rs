@@ -125,7 +125,7 @@ fn deposit(lower: &mut Lower<'_>, sum: VarId, call: &TCall, at: Span) -> Option<
     None
 }
 
-/// Fields of headers that are not there count as zero.
+/// Fields of invalid headers count as zero.
 fn guard(lower: &Lower<'_>, data: &mut [(Expr, Ty)]) {
     let headers: Vec<Option<HeaderId>> = data
         .iter()
