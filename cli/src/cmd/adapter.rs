@@ -17,14 +17,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
-/// An adapter of ours.
+/// The adapter of this command.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Adapter {
     /// Interface of the link; unless the system has the adapter's address there, the adapter takes exclusive use of it
     /// (offloads and ARP off, no address)
     #[arg(long)]
     pub(super) interface: String,
-    /// IPv4 address of the adapter; the interface's, if that has one, otherwise one that the system does not have
+    /// IPv4 address of the adapter: the interface's, if it has one, otherwise one that the system does not use
     #[arg(long)]
     pub(super) ip: Ipv4Addr,
     /// Bytes of a packet's payload: 256, 512, 1024, 2048 or 4096; both ends need the same
@@ -44,7 +44,7 @@ pub(super) struct Adapter {
     lose_per_mille: u16,
 }
 
-/// How the set-up is encrypted.
+/// Encryption of the set-up.
 #[derive(clap::Args, Debug, Default)]
 pub(super) struct Encryption {
     /// Encrypt the set-up; peers then connect with --ssl
@@ -79,7 +79,7 @@ impl Encryption {
 pub(super) const ENCRYPT_OR_CONFIRM: &str = "encrypt with --grpc-server-ssl, and with --grpc-server-cacert admit only \
      clients with a certificate of that authority; or confirm with --insecure";
 
-/// Where others connect, and how.
+/// Address and encryption for peers.
 #[derive(clap::Args, Debug)]
 pub(super) struct GrpcServer {
     /// Address at which peers connect [default: a port of 127.0.0.1]
@@ -123,8 +123,8 @@ pub(super) struct Peers {
     /// peers may have any addresses]
     #[arg(long, value_name = "FILE")]
     rack: Option<PathBuf>,
-    /// The first host's address where set-ups have a network of their own; the others' follow, and the switch's precedes it. Callers
-    /// from elsewhere are refused
+    /// The first host's address, if set-ups have a network of their own; the others' follow, and the switch's precedes
+    /// it. Callers from elsewhere are refused
     #[arg(long, value_name = "ADDR", requires = "rack")]
     setup_first: Option<Ipv4Addr>,
     /// Rate of the link, e.g. "10 Gb/s": frames then wait in the adapter, where peers take turns [default: as fast as
@@ -157,7 +157,7 @@ pub(super) fn members(rack: &Rack, setup_first: Option<Ipv4Addr>) -> Members {
     Members::new(hosts.chain(engine).collect())
 }
 
-/// How a set-up service is talked to.
+/// Encryption of a connection to a set-up service.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Tls {
     /// Encrypt the set-up

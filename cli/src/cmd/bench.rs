@@ -61,7 +61,7 @@ enum Command {
     /// failures
     ///
     /// Starts an embedded switch without ports, or uses the one at --grpc-addr, whose state it clears. Exit
-    /// code 1 if memory grew or something failed that should not have.
+    /// code 1 if memory grew or something failed unexpectedly.
     Soak(Box<super::bench_soak::Args>),
     /// A thousand hostile clients beside one that writes: memory of the server, latency of the good client
     ///

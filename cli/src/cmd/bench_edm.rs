@@ -12,7 +12,7 @@ pub struct Args {
     /// Measured messages of each run; a warm-up of half as many precedes them
     #[arg(long, default_value_t = 2000, value_parser = crate::numbers::within::<u64>(100..=100_000))]
     messages: u64,
-    /// Runs of each kind; the fastest is reported, which is the least disturbed
+    /// Runs of each kind; the fastest, least disturbed one is reported
     #[arg(long, default_value_t = 3, value_parser = crate::numbers::within::<u64>(1..=20))]
     rounds: u64,
     /// Print JSON

@@ -15,11 +15,11 @@ pub struct Args {
     /// Simulated time of each speed measurement, milliseconds
     #[arg(long, default_value_t = 100, value_parser = crate::numbers::within::<u64>(2..=10_000))]
     simulated_ms: u64,
-    /// Measurements of each kind; reports the median and the best, which is the least disturbed
+    /// Measurements of each kind; reports the median and the best, least disturbed one
     #[arg(long, default_value_t = 9, value_parser = crate::numbers::within::<u64>(1..=100))]
     rounds: u64,
-    /// Also compare runs of large racks on one thread with the same runs on N threads, by the time that passes;
-    /// needs N idle processors
+    /// Also compare runs of large racks on one thread with the same runs on N threads, by elapsed time; needs N
+    /// idle processors
     #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u64>(2..=threads::THREADS_MAX))]
     threads: Option<u64>,
     /// Print JSON

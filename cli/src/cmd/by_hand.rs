@@ -31,7 +31,7 @@ pub(super) struct ByHand {
     /// Sequence number of the first packet that we send
     #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = crate::numbers::within::<u32>(..1 << 24))]
     psn: Option<u32>,
-    /// Key of the memory (rkey): of ours where it is offered, of the peer's where it is used
+    /// Key of the memory (rkey): of our own memory to offer, or of the peer's to use
     #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = crate::numbers::number::<u32>)]
     pub(super) rkey: Option<u32>,
     /// Address of the memory's first byte

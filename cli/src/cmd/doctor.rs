@@ -25,7 +25,7 @@ pub struct Args {
     /// Architecture of the rack's program: tna or t2na [default: as described]
     #[arg(long, requires = "rack")]
     arch: Option<Arch>,
-    /// The switch's ports, as `bfshell -e 'ucli; pm; show -a'` prints them: whether the board has those of the rack
+    /// Also check whether the board has the rack's ports: its ports, as `bfshell -e 'ucli; pm; show -a'` prints them
     #[arg(long, value_name = "FILE", requires = "rack")]
     board: Option<PathBuf>,
     /// Print JSON

@@ -39,7 +39,7 @@ enum Command {
         delay_ns: u64,
         #[command(flatten)]
         switch: connect::Either,
-        /// Print the generator as it is now as JSON
+        /// Print the resulting generator as JSON
         #[arg(long)]
         json: bool,
     },
@@ -48,7 +48,7 @@ enum Command {
         /// Number of the generator
         #[arg(value_parser = crate::numbers::number::<u32>)]
         number: u32,
-        /// Over BFRuntime: the pipe whose generator it is
+        /// Over BFRuntime: the generator's pipe
         #[arg(long, default_value_t = 0, requires = "bfrt_addr", value_parser = crate::numbers::number::<u32>)]
         pipe: u32,
         #[command(flatten)]

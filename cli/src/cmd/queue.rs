@@ -27,14 +27,14 @@ struct Target {
     port: u32,
 }
 
-/// The most that a queue or port sends.
+/// Maximum rate of a queue or port.
 #[derive(clap::Args, Debug)]
 #[group(id = "queue-rate")]
 struct RateArgs {
-    /// Thousands of bits per second that it sends at most, preamble and gap not counted
+    /// Maximum kilobits per second, preamble and gap not counted
     #[arg(long, value_name = "N", conflicts_with = "max_frames", value_parser = crate::numbers::number::<u32>)]
     max_kbps: Option<u32>,
-    /// Frames per second that it sends at most
+    /// Maximum frames per second
     #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u32>)]
     max_frames: Option<u32>,
     /// Bytes (with --max-frames: frames) that may leave back to back after a pause [default: 0]
@@ -73,7 +73,7 @@ enum Command {
         /// Share among queues of the same priority, 1 to 1023
         #[arg(long, value_name = "N", requires = "queue", value_parser = crate::numbers::within::<u16>(1..1024))]
         weight: Option<u16>,
-        /// Cells that it may hold
+        /// Maximum cells that it may hold
         #[arg(long, value_name = "CELLS", requires = "queue", value_parser = crate::numbers::number::<u32>)]
         limit: Option<u32>,
         /// Whether it is served at all
@@ -81,7 +81,7 @@ enum Command {
         served: Option<bool>,
         #[command(flatten)]
         rate: RateArgs,
-        /// Print the port as it is now as JSON
+        /// Print the resulting port as JSON
         #[arg(long)]
         json: bool,
     },
@@ -89,7 +89,7 @@ enum Command {
     Reset {
         #[command(flatten)]
         target: Target,
-        /// Print the port as it is now as JSON
+        /// Print the resulting port as JSON
         #[arg(long)]
         json: bool,
     },

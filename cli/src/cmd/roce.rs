@@ -56,14 +56,14 @@ enum Command {
         /// Duration of one measurement
         #[arg(long, default_value_t = 1.0, value_parser = super::finite)]
         seconds: f64,
-        /// Begin so long after connecting, e.g. when other traffic flows
+        /// Begin this time after connecting, e.g. when other traffic flows
         #[arg(long, value_name = "SECONDS", value_parser = super::finite)]
         after: Option<f64>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Messages a second between two adapters over a veth of this machine, and the processor time of each end
+    /// Measure messages per second between two adapters over a veth of this machine, and the processor time of each end
     Bench {
         /// Bytes of a message
         #[arg(long, default_value_t = 64, value_parser = crate::numbers::within::<u32>(1..=65_536))]

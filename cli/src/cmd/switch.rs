@@ -100,7 +100,7 @@ struct RunArgs {
     /// CPU port, for packets of the controller, 1 to 511 [default: 510]
     #[arg(long, value_name = "PORT", value_parser = special_port())]
     cpu_port: Option<u16>,
-    /// Pipes with entries and cells of their own, for TNA, 1 to 4; as many as the ports' numbers need if that is more
+    /// Pipes with entries and cells of their own, for TNA, 1 to 4; at least as many as the ports' numbers need
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u8>(1..=4))]
     pipes: u8,
     /// Pipes of --pipes without front-panel ports, 1 to 3, separated by commas: frames that leave them come in again at
@@ -131,7 +131,7 @@ struct RunArgs {
     /// the description's reserved_percent
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = parse_bytes)]
     reserve: u64,
-    /// The order of frames in a queue of a port: as they came, or in turns of the ports where they came in, each with a share of the
+    /// Order of frames in a port's queue: by arrival, or in turns of their ingress ports, each with a share of the
     /// buffer
     #[arg(long, value_name = "fifo|fair", default_value = "fifo")]
     queueing: rack::Queueing,

@@ -26,7 +26,7 @@ pub(super) struct WayArgs {
     /// Architecture of the switch's program
     #[arg(long)]
     pub(super) arch: Arch,
-    /// How remote memory is reached
+    /// Way to remote memory
     #[arg(long, value_parser = ways())]
     way: Option<Way>,
     #[command(flatten)]

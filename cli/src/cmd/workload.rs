@@ -120,7 +120,8 @@ enum Program {
     StoreContents(Box<StoreArgs>),
     /// Own a log store and use it by the workload's mixes
     LogClient(Box<super::log_client::Args>),
-    /// Own a store in a cached region and use it by the workload's mixes, when standard input says so
+    /// Own a store in a cached region and use it by the workload's mixes, on commands from standard
+    /// input
     CachedClient(Box<super::cached_client::Args>),
     /// Attack until stopped
     Hostile(super::hostile::AttackArgs),
@@ -184,7 +185,7 @@ impl From<LoadArgs> for Option<Load> {
     }
 }
 
-/// Whose store, and how it is reached: in remote memory, or from a server over TCP.
+/// The store, and the way to it: in remote memory, or from a server over TCP.
 #[derive(clap::Args, Debug, Clone)]
 struct StoreArgs {
     /// Rack description with a store as workload

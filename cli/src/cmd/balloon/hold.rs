@@ -16,7 +16,7 @@ pub(super) struct Args {
     /// Bytes of the extent, a power of two from "2 MiB" to "1 GiB"
     #[arg(value_name = "SIZE", value_parser = parse_bytes)]
     bytes: u64,
-    /// Number of the compute node; a session that it has ends
+    /// Number of the compute node; its earlier session ends
     #[arg(long, value_name = "N")]
     holder: u32,
     /// Number of extents

@@ -32,7 +32,7 @@ enum Command {
     Serve(serve::Args),
     /// Show the pool: free, lent and fenced bytes of memory nodes, and extents of compute nodes
     Show(list::Args),
-    /// List the extents that are not free, with their states and holders
+    /// List all extents that are not free, with their states and holders
     List(list::Args),
     /// Reserve an extent and hold it until SIGTERM or SIGINT
     ///

@@ -34,7 +34,7 @@ pub struct Args {
     /// Latencies; may be repeated [default: all]
     #[arg(long = "profile", value_parser = names(PROFILES.iter().map(|one| one.name)))]
     profiles: Vec<String>,
-    /// Share of local memory that is the host's, for policies with two tiers
+    /// The host's share of local memory, for policies with two tiers
     #[arg(long, default_value_t = 30, value_parser = crate::numbers::within::<u32>(0..=90))]
     host_percent: u32,
     /// Print JSON: all outcomes

@@ -30,7 +30,7 @@ pub struct Front {
     first: Option<u64>,
 }
 
-/// How a trace is read.
+/// Options of reading a trace.
 #[derive(clap::Args, Debug)]
 pub struct Reading {
     /// Format of the trace [default: by its first bytes]

@@ -50,7 +50,7 @@ struct Run {
     /// Latencies
     #[arg(long, default_value = "paper", value_parser = names(PROFILES.iter().map(|one| one.name)))]
     profile: String,
-    /// Share of local memory that is the host's, for policies with two tiers
+    /// The host's share of local memory, for policies with two tiers
     #[arg(long, default_value_t = 30, value_parser = crate::numbers::within::<u32>(0..=90))]
     host_percent: u32,
     /// Host and device are one memory with the host's latency; `runs` chooses the split from the given one on

@@ -145,22 +145,22 @@ pub(super) struct ChaseArgs {
     /// Key to look for, decimal or 0x…
     #[arg(value_parser = crate::numbers::number::<u64>)]
     key: u64,
-    /// Where in a node its key is: 8 bytes, the lowest first
+    /// Offset of the key in a node: 8 bytes, little-endian
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     key_offset: u16,
-    /// Where in a node the address of the next one is; 0 ends the list
+    /// Offset of the next node's address in a node; 0 ends the list
     #[arg(long, value_name = "BYTES", default_value_t = 8)]
     next_offset: u16,
-    /// Where in a node its value is
+    /// Offset of the value in a node
     #[arg(long, value_name = "BYTES", default_value_t = 16)]
     value_offset: u16,
     /// Bytes of the value
     #[arg(long, value_name = "BYTES", default_value_t = 8)]
     value_bytes: u16,
-    /// The value's place has the address of the value
+    /// The value's place contains the address of the value
     #[arg(long)]
     value_is_pointer: bool,
-    /// Nodes to look at, at most: a list may be a circle
+    /// Maximum nodes to visit: a list may be a circle
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     depth: u16,
 }

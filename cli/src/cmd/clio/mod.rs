@@ -39,7 +39,7 @@ enum Command {
     /// These commands act in the process whose memory the board offers to all, or in the one of --in: memory that one
     /// allocates, the next can use. It stays until it is freed, or its process ends.
     Alloc(memory::AllocArgs),
-    /// Free memory that was allocated
+    /// Free allocated memory
     Free(memory::FreeArgs),
     /// Read allocated bytes
     Read(memory::ReadArgs),
@@ -63,7 +63,7 @@ enum Command {
     ///
     /// Prints the node's address and its value.
     Chase(memory::ChaseArgs),
-    /// Code of yours that runs at the board: load, call, list and remove WebAssembly modules
+    /// Your code at the board: load, call, list and remove WebAssembly modules
     #[command(subcommand)]
     Offload(offload::Command),
     /// Read, write and modify a board's memory and store at random, by several processes, and check everything that comes back
@@ -88,7 +88,8 @@ struct Board {
 struct InProcess {
     #[command(flatten)]
     board: Board,
-    /// Act in the process that `p4rack clio hold` keeps: the file that it has written [default: in the process that is offered to all]
+    /// Act in the process that `p4rack clio hold` keeps: the file that it has written [default: act in the process that
+    /// is open to all]
     #[arg(long = "in", value_name = "FILE")]
     held: Option<PathBuf>,
 }

@@ -26,11 +26,11 @@ pub(super) enum Command {
     /// It exports its memory, and a function `call` that gets the number of a function and the length of the arguments. It imports what it
     /// needs from `clio`: arguments, read, write, result, own_start, own_bytes. docs/clio.md shows one step by step.
     Load(LoadArgs),
-    /// List the board's offloads, with their calls and why the last one failed
+    /// List the board's offloads, with their calls and the reason for the last failure
     List(ListArgs),
     /// Call an offload, and print its results
     Call(CallArgs),
-    /// Remove an offload that was loaded from here, and free its memory
+    /// Remove an offload that these commands have loaded, and free its memory
     Remove(RemoveArgs),
 }
 
@@ -71,7 +71,7 @@ pub(super) struct CallArgs {
     /// Arguments: these characters
     #[arg(long, group = "what")]
     text: Option<String>,
-    /// Write the results as they are to standard output
+    /// Write the raw results to standard output
     #[arg(long, conflicts_with = "json")]
     raw: bool,
 }

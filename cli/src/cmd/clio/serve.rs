@@ -44,13 +44,13 @@ pub(super) struct Args {
     /// Slots of the page table beyond one for each page, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = crate::numbers::within::<u32>(0..=100))]
     spare_percent: u32,
-    /// How a page's bucket is chosen: "salted", or the paper's "mixed"
+    /// Choice of a page's bucket: "salted", or the paper's "mixed"
     #[arg(long, default_value = "salted", value_parser = index)]
     index: Index,
     /// Maximum processes that clients reserve
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = crate::numbers::within::<u32>(1..=65_536))]
     processes: u32,
-    /// Permit fences that hold up the requests of all processes, as in the paper
+    /// Permit fences that delay the requests of all processes, as in the paper
     #[arg(long)]
     fence_all: bool,
     /// Address at which the board takes packets [default: the one of the set-up service, port 1234]

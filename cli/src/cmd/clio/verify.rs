@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Operations of a process under way
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = crate::numbers::within::<u16>(1..=1_024))]
     under_way: u16,
-    /// Which operations
+    /// Seed of the operations
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
     /// Seconds that a process waits without any end of an operation

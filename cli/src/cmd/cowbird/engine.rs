@@ -30,19 +30,19 @@ pub(super) struct Args {
     peers: Peers,
     #[command(flatten)]
     telling: Telling,
-    /// Responses that are gathered before they go to the compute node together: the paper's BATCH_SIZE
+    /// Responses that are sent to the compute node together: the paper's BATCH_SIZE
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = crate::numbers::within::<u16>(1..=1_024))]
     batch: u16,
-    /// Entries that are read beside a probe of rings where nothing is under way; 0: none
+    /// Entries that are read together with a probe of idle rings; 0: none
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = crate::numbers::within::<u16>(0..=64))]
     guess_entries: u16,
     /// Maximum probes of a set under way
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u16>(1..=16))]
     probes: u16,
-    /// Microseconds between two probes of rings that are busy
+    /// Microseconds between two probes of busy rings
     #[arg(long, value_name = "US", default_value_t = 20.0, value_parser = crate::cmd::finite)]
     probe_min_us: f64,
-    /// Microseconds between two probes of rings at rest: the interval doubles up to here
+    /// Maximum microseconds between two probes of idle rings: the interval doubles up to it
     #[arg(long, value_name = "US", default_value_t = 1_000.0, value_parser = crate::cmd::finite)]
     probe_max_us: f64,
     /// Print events as JSON, one object per line

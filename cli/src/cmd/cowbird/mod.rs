@@ -35,10 +35,10 @@ enum Command {
     ///
     /// The compute node with all of its threads. The pool needs --reserve. Prints a line "ready …" when an engine serves it.
     Verify(Box<verify::Args>),
-    /// Processor time that a thread spends for each operation: issuing it and fetching its response
+    /// Measure a thread's processor time for each operation: issuing it and fetching its response
     ///
-    /// Beside it, in the same run, a queue as RDMA verbs have it: lock, fences and doorbell, in ordinary memory.
-    /// A real doorbell costs more.
+    /// Compares it, in the same run, with a queue like that of RDMA verbs: lock, fences and doorbell, in ordinary
+    /// memory. A real doorbell costs more.
     Bench(bench::Args),
     /// Look up keys whose records are in remote memory: Cowbird beside RDMA and beside local memory
     ///

@@ -21,10 +21,10 @@ pub(super) struct Args {
     /// Records
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = crate::numbers::within::<u32>(100..=10_000_000))]
     records: u32,
-    /// Part of the records' room that local memory has, in per cent; the rest of the log is in remote memory
+    /// Local memory in percent of the records' room; the rest of the log is in remote memory
     #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = crate::numbers::within::<u32>(1..=100))]
     memory_percent: u32,
-    /// Operations under way, where more than one may be
+    /// Operations under way, for ways that permit more than one
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = crate::numbers::within::<u16>(1..=128))]
     depth: u16,
     /// Measure Cowbird with the engine in the embedded switch, too

@@ -47,7 +47,7 @@ pub(super) struct Args {
     /// Request data and response data of each thread: a power of two
     #[arg(long, value_name = "SIZE", default_value = "64 KiB", value_parser = parse_size)]
     ring: u64,
-    /// Which records are read and written
+    /// Seed of the records that are read and written
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
     /// Seconds that a thread waits without any response

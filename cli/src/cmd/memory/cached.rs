@@ -22,10 +22,10 @@ pub struct Cache {
     /// With --name: measure a region with this much local memory as its cache, e.g. "64 MiB", tables included
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, requires_all = ["name", "trace"])]
     pub local: Option<u64>,
-    /// With --local: trace, or recipe of a synthetic one (.toml), whose accesses are made; reads are checked
+    /// With --local: trace, or recipe of a synthetic one (.toml), to replay; reads are checked
     #[arg(long, value_name = "TRACE", requires = "local")]
     trace: Option<PathBuf>,
-    /// With --local: make the first N accesses only
+    /// With --local: replay the first N accesses only
     #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u64>(1..), requires = "local")]
     first: Option<u64>,
     /// With --local: policy of the cache

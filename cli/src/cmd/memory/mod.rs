@@ -65,8 +65,8 @@ enum Command {
     /// Measure remote memory: latency of one operation at a time, operations a second of several
     ///
     /// Without --name it builds the rack on this machine, serves memory on one host, measures it from another one, and measures bare UDP ping-pongs beside it: over one veth pair, and through a thread that only forwards.
-    /// With --name it measures from the host on which it runs, and overwrites bytes of the region. With --local too it measures a region with
-    /// a cache in local memory: a trace's accesses are made and checked.
+    /// With --name it measures from the host on which it runs, and overwrites bytes of the region. With --local too it
+    /// measures a region with a cache in local memory: it makes a trace's accesses and checks them.
     Bench(Box<bench::Args>),
     /// Follow memory operations through captures of links, such as those of `up --pcap`
     ///
@@ -93,7 +93,7 @@ struct Here {
 
 #[derive(clap::Args, Debug)]
 pub(super) struct SchemeArgs {
-    /// How the memory is reached [default: the scheme's mode of EDM, or Clio]
+    /// Way to the memory [default: the scheme's mode of EDM, or Clio]
     #[arg(long, value_parser = ways())]
     pub(super) way: Option<Way>,
     #[arg(long, help = crate::cmd::schemes::help("the way's, or as described"))]
@@ -103,7 +103,7 @@ pub(super) struct SchemeArgs {
     arch: Option<Arch>,
 }
 
-/// Whose memory, and where in it.
+/// The memory's host, and an address in it.
 #[derive(clap::Args, Debug)]
 struct There {
     #[command(flatten)]
@@ -171,7 +171,7 @@ struct WriteArgs {
     /// The contents of this file
     #[arg(long, group = "what", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Do not read them back: by EDM, whose writes are not answered, it stays unknown whether they arrived
+    /// Do not read them back: by EDM, which does not answer writes, it stays unknown whether they arrived
     #[arg(long)]
     unchecked: bool,
 }

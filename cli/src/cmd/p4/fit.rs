@@ -15,13 +15,13 @@ const REQUIRED_PERCENT: usize = 80;
 /// Stages that an estimate may be off.
 const NEAR: usize = 1;
 
-/// Where the chip's own compiler is.
+/// The chip's own compiler.
 #[derive(clap::Args, Debug)]
 pub struct CompilerArgs {
     /// The chip's compiler, p4c with its Tofino backend [default: bf-p4c, p4c-barefoot or p4c on PATH]
     #[arg(long, value_name = "PROGRAM")]
     compiler: Option<PathBuf>,
-    /// Seconds after which the compiler is given up
+    /// Time limit of the compiler, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = crate::numbers::number::<u64>)]
     timeout_s: u64,
 }
@@ -35,7 +35,7 @@ impl CompilerArgs {
 /// Options of `p4rack p4 fit`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// The chip [default: the one that the program is written for]
+    /// The chip [default: the program's own]
     #[arg(long, value_enum)]
     chip: Option<ChipName>,
     #[command(flatten)]

@@ -23,7 +23,7 @@ pub struct FaultsArgs {
     /// The first seed
     #[arg(long, default_value_t = 0, value_parser = crate::numbers::number::<u64>)]
     first: u64,
-    /// How many seeds, each under every mode of EDM
+    /// Number of seeds, each under every mode of EDM
     #[arg(long, default_value_t = 200, value_parser = crate::numbers::within::<u64>(1..=10_000_000))]
     seeds: u64,
     /// EDM: only this scheme, such as edm-matched

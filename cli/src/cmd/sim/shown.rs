@@ -11,7 +11,7 @@ pub struct RunOptions {
     /// Seed that overrides the file's
     #[arg(long, value_parser = crate::numbers::number::<u64>)]
     pub seed: Option<u64>,
-    /// Run twice and compare everything that happened
+    /// Run twice and compare all events
     #[arg(long)]
     pub twice: bool,
     /// Threads that share the work on this run; the results are the same for any number. Useful for large

@@ -23,7 +23,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Operations in the list at most, unless it says otherwise.
+/// Default of the maximum operations in the list.
 const LIST: usize = 50;
 
 /// Arguments of `p4rack memory follow`.
@@ -31,7 +31,7 @@ const LIST: usize = 50;
 pub struct Args {
     /// Rack description
     rack: PathBuf,
-    /// Captures in pcap format, or folders of them, of as many links as there are; clocks must agree
+    /// Captures in pcap format, or folders of them, of any number of links; clocks must agree
     #[arg(required = true)]
     captures: Vec<PathBuf>,
     /// Show this operation of the list, frame by frame
@@ -46,7 +46,7 @@ pub struct Args {
     /// Only operations whose last byte was not seen on its receiver's link
     #[arg(long)]
     incomplete: bool,
-    /// Operations in the list at most
+    /// Maximum operations in the list
     #[arg(long, value_name = "N", default_value_t = LIST, value_parser = crate::numbers::number::<usize>)]
     most: usize,
     #[command(flatten)]
