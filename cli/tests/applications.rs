@@ -86,7 +86,7 @@ fn iperf3_carries_tcp_across_the_rack() {
     // `rack check` promises 93.96 Mb/s of IP to h1 at most, a slot a full frame, of which TCP's headers leave 1448 of 1500
     // bytes: 90.7. A single connection has it all to itself but for its start; beside compilers it reached 89.
     assert!(rate_bps > 80e6, "only {rate_bps} b/s");
-    // Whatever TCP tried, scheduled frames were not lost.
+    // Under all of TCP's load, scheduled frames were not lost.
     let example = repo("examples/pl2-incast.toml").display().to_string();
     let top = [env!("CARGO_BIN_EXE_p4rack"), "top", &example, "--once", "--every", "0.1"];
     let top = stdout(&rack.exec("switch", &top).output().expect("p4rack starts"));

@@ -1,9 +1,9 @@
 //! A rack's programs for v1model and for Tofino get the same frames at the same times and give the same frames out, count the
 //! same drops, and hold the same reservations.
 //!
-//! What they can't agree on is left out: a run is shorter than 2^31 ns, since Tofino's times have 32 bits;
-//! frames that claim slots are full ones and the controller sends none, since Tofino counts frames where v1model counts
-//! bytes (so what the controller takes back is compared in frames); the controller writes no more than may be reserved;
+//! Unavoidable differences are left out: a run is shorter than 2^31 ns, since Tofino's times have 32 bits; frames that
+//! claim slots are full ones and the controller sends none, since Tofino counts frames where v1model counts bytes (so
+//! slots that the controller takes back are compared in frames); the controller writes no more than may be reserved;
 //! meters of bytes are off, since v1model's don't count the FCS.
 //!
 //! `P4RACK_FRAMES=1000000 cargo test --profile verify -p p4rack-codegen --test differential -- --nocapture` takes more

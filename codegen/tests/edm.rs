@@ -515,7 +515,7 @@ static EVERY: LazyLock<Vec<Built>> = LazyLock::new(every);
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever hosts send: grants towards a destination never overlap, and begin as soon as they can (in `timed`,
+    /// With any frames of hosts, grants towards a destination never overlap, and begin as soon as they can (in `timed`,
     /// after the grants of the source); no pair has more than X demands, and no more data passes in its class than was
     /// granted.
     #[test]

@@ -1,9 +1,9 @@
 //! EDM's programs for v1model and for Tofino get the same frames at the same times and give the same frames out, count the same,
 //! and hold the same clocks, calendars and rights.
 //!
-//! What they can't agree on is left out: shares of links (`edm.shares`), which they keep in different ways; frames that are longer
-//! than their header says, which Tofino drops in egress, and data of the controller's, which v1model takes to be longer by the
-//! header before it; and meters of bytes, since v1model's don't count the FCS.
+//! Unavoidable differences are left out: shares of links (`edm.shares`), which they keep in different ways; frames that
+//! are longer than their header says, which Tofino drops in egress, and data of the controller's, which v1model takes
+//! to be longer by the header before it; and meters of bytes, since v1model's don't count the FCS.
 //!
 //! `P4RACK_FRAMES=1000000 cargo test --profile verify --workspace --test edm_differential -- --nocapture` takes more frames,
 //! `P4RACK_SEED` another seed.

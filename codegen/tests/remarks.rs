@@ -1,4 +1,5 @@
-//! What a reader would remark on in a generated program is found: in a made-up one, and planted in each of the golden ones.
+//! Defects that a reader would remark on in a generated program are found: in a made-up one, and planted in each of the
+//! golden ones.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -164,7 +165,7 @@ fn what_is_planted_in_a_golden_program_is_found() {
             }
         }
         planted += expected.len();
-        // What is planted in front of counters and meters delays these.
+        // A fault planted in front of counters and meters delays these.
         let is_planted = |fault: &String| !fault.ends_with("is declared too late");
         let mut found: Vec<String> = programs::faults(&with).into_iter().filter(is_planted).collect();
         found.sort();

@@ -41,7 +41,8 @@ struct Probes {
     ether_type: u16,
     hops_max: u8,
     vid: u16,
-    /// Whether its frames carry a header to egress, have a checksum there, and take a second pass: what one protocol can have.
+    /// Whether its frames carry a header to egress, have a checksum there, and take a second pass: features that only
+    /// one protocol can have.
     carries: bool,
     sums: bool,
     passes: bool,
@@ -257,7 +258,7 @@ fn a_third_protocol_runs_beside_pl2_in_one_pipeline() {
     assert_eq!(probe(&mut rig, 1, KIND, 3), [true; 2]);
     assert_eq!(probe(&mut rig, 2, KIND, 3), [false; 2], "the second host may ask for 2");
     assert_eq!(probe(&mut rig, 1, KIND + 1, 0), [false; 2]);
-    // What ingress itself refuses reaches no table of the protocol's.
+    // Frames that ingress itself refuses reach no table of the protocol's.
     assert_eq!(probe(&mut rig, 1, KIND + 1, 4), [false; 2]);
     assert_eq!(rig.all_drops(), [("probe_kind", 2), ("probe_hops", 2), ("probe_far", 2)]);
 
@@ -304,7 +305,7 @@ fn each_part_of_a_third_protocol_arrives() {
     assert!(rack.summary().rack.contains("\nprobe: hops 9\n") && rack.to_json()["probe"]["hops_max"] == 9);
     assert_eq!(rack.wire_bytes(), described(PL2, "").unwrap().wire_bytes() + 2);
 
-    // What does not run leaves nothing behind.
+    // A protocol that does not run leaves nothing behind.
     let without = described(PL2, "").unwrap();
     for scheme in [Scheme::PL2_CLOCK, Scheme::L2] {
         let [one, other] =

@@ -43,7 +43,7 @@ pub struct Program {
     digest_ids: Vec<u32>,
     /// Controllers' names for the values of translated types.
     pub(crate) names: Names,
-    /// What refers to what.
+    /// References between entities.
     ledger: Mutex<Ledger>,
     /// Tables whose entries are followed, by number.
     pub(crate) followed: Vec<bool>,
@@ -155,7 +155,7 @@ impl Program {
         self.followed.get(table.0 as usize).copied().unwrap_or(false)
     }
 
-    /// What refers to what.
+    /// References between entities.
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         // Every change is a single count, so a panic elsewhere leaves it consistent.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)

@@ -17,7 +17,7 @@ pub enum Link {
     Agent,
 }
 
-/// What offers the memory.
+/// Service that offers the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// Nothing: the memory is the program's own.
@@ -54,7 +54,7 @@ pub struct Definition {
     pub scheme: &'static str,
     /// How its programs use their link.
     pub link: Link,
-    /// What offers the memory.
+    /// Service that offers the memory.
     pub service: Service,
     /// The engine that executes requests; `None` if the program's own host does.
     pub engine: Option<Engine>,

@@ -4,7 +4,7 @@
 //! ```sh
 //! cargo bench --profile verify -p p4rack-hosts --bench clio_processes
 //! ```
-// Whatever goes wrong ends the benchmark.
+// Any error ends the benchmark.
 #![allow(clippy::unwrap_used)]
 
 use p4rack_fabric::Machine as _;

@@ -5,7 +5,7 @@
 //! ```sh
 //! cargo bench --profile verify -p p4rack-hosts --bench mapping
 //! ```
-// Whatever goes wrong ends the benchmark.
+// Any error ends the benchmark.
 #![allow(clippy::unwrap_used)]
 
 use p4rack_hosts::paging::{Faults, Mapping, MappingConfig, check_privileges};

@@ -4,7 +4,7 @@
 //! ```sh
 //! cargo bench --profile verify -p p4rack-hosts --bench region
 //! ```
-// Whatever goes wrong ends the benchmark.
+// Any error ends the benchmark.
 #![allow(clippy::unwrap_used)]
 
 use p4rack_hosts::region::{RegionConfig, RemoteRegion};

@@ -1,4 +1,4 @@
-//! P4Runtime, and BFRuntime's messages: what both ends need to handle them.
+//! P4Runtime, and BFRuntime's messages: code that both ends need to handle them.
 //!
 //! ```text
 //!  p4, bfrt_proto, google, p4rack

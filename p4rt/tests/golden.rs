@@ -1,4 +1,4 @@
-//! src/generated/ is what today's proto/ and code generator make.
+//! src/generated/ matches the current proto/ and code generator.
 //!
 //! It is kept rather than made in each build: the generator is compiled longer than anything that waits for these
 //! messages. `cargo xtask bless` writes it again.

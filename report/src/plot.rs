@@ -71,7 +71,7 @@ pub enum LineStyle {
 /// A line through points.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What a pointer over it shows.
+    /// Text that a pointer over it shows.
     pub name: String,
     /// Its colour.
     pub colour: Colour,
@@ -90,7 +90,7 @@ pub enum Layer {
     Line(Line),
     /// The area between two lines with the same x.
     Area {
-        /// What a pointer over it shows.
+        /// Text that a pointer over it shows.
         name: String,
         /// Its colour.
         colour: Colour,

@@ -245,7 +245,7 @@ impl TrafficManager {
     }
 
     /// Whether a queue with turns accepts this many more bytes from the port at `from`: in the queue these hold at most as much of
-    /// the buffer as is free. With a reserve, frames that may use it are bounded by what was reserved.
+    /// the buffer as is free. With a reserve, frames that may use it are bounded by the reserved part.
     #[inline(always)]
     fn admit_from(&self, at: usize, priority: u8, from: usize, bytes: u64) -> Result<(), DropReason> {
         let Some(turns) = &self.ports[at].turns else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What `runs` learns, and its counters.
+//! Learning of `runs`, and its counters.
 
 use super::{Parts, Runs};
 use crate::{Action, Actions, Block, Policy, Served, Shape};

@@ -23,7 +23,7 @@ LEAD_S, TAIL_S = 1.0, 1.0
 SINK_PORT = 5001
 #: Reasons of the traffic manager.
 NO_ROOM = ("buffer_full", "best_effort_full", "best_effort_share", "queue_limit")
-#: What the hosts' links offer of what a receiver's link takes, unless the description says so.
+# : Load that the hosts' links offer, in percent of a receiver's link, unless the description sets it.
 LOAD_PERCENT = 200
 
 
@@ -211,7 +211,7 @@ def port_name(switch, host):
 
 
 def build():
-    # What Mininet sets on the whole machine (limits, buffers) is not needed here.
+    # Mininet's settings of the whole machine (limits, buffers) are not needed here.
     Mininet.inited = True
     net = Mininet(controller=None, build=False)
     kinds = {"embedded": EmbeddedSwitch, "bmv2": Bmv2Switch}
@@ -283,7 +283,7 @@ def test(net, switch):
 
 def main():
     setLogLevel("info" if sys.stdin.isatty() or not CONFIG["test"] else "output")
-    # What hosts say is this command's result, not its log.
+    # Hosts' output is this command's result, not its log.
     lg.handlers[0].setStream(sys.stdout)
     net = None
     try:

@@ -15,7 +15,7 @@ const STEPS_MAX: usize = 400_000;
 /// Requests of a thread.
 const REQUESTS: usize = 60;
 
-/// Runs a seed. Returns the engines' counters, and the number of finished requests. Errors: what is out of order.
+/// Runs a seed. Returns the engines' counters, and the number of finished requests. Errors: the violation of order.
 fn run(seed: u64, bug: Option<Bug>) -> Result<(Counters, u64), String> {
     let mut random = SplitMix(seed);
     let mut draw = |below: u64| random.next() % below;

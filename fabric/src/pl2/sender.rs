@@ -52,7 +52,7 @@ pub(super) enum State {
     Granted { leave_at: Nanos },
 }
 
-/// What a grant answers.
+/// The request that a grant answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The newest RSV of a burst, for the first time, and when it left.
@@ -362,7 +362,7 @@ impl Destination {
         }
     }
 
-    /// What a grant answers. A second grant with the same number is a duplicate.
+    /// The request that a grant answers. A second grant with the same number is a duplicate.
     pub fn answer(&mut self, grant: &Control) -> Answer {
         let is_it = |burst: &&mut Burst| (burst.cell, burst.id) == (grant.cell, grant.id);
         if let Some(burst) = self.bursts.iter_mut().find(is_it) {

@@ -140,7 +140,7 @@ fn with_a_salt_five_slots_for_four_frames_are_enough_under_churn() {
     }
 }
 
-/// Whatever was allocated, the table has as many entries: none found its bucket full.
+/// After any allocations, the table has as many entries: none found its bucket full.
 #[test]
 fn every_page_has_its_entry() {
     for (index, name) in Index::ALL {

@@ -1,5 +1,5 @@
-//! Whatever the network and the board do: every operation ends and takes effect at most once, and some order explains
-//! the results.
+//! With any faults of the network and the board, every operation ends and takes effect at most once, and some order
+//! explains the results.
 
 use crate::board::Moods;
 use crate::work::{Seen, Setting, run};

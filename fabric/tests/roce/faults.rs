@@ -1,4 +1,4 @@
-//! Whatever the network does to frames: requests complete in order, each is executed once, and written data is in
+//! With any faults of the network, requests complete in order, each is executed once, and written data is in
 //! memory.
 
 use crate::network::{BYTES, Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, pattern};

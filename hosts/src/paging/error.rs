@@ -9,7 +9,7 @@ pub enum MappingError {
     /// The process may not do this, or the kernel can't.
     #[error("userfaultfd: {what}: {why}; {help}")]
     Userfaultfd {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
         /// The kernel's answer.
         why: String,
@@ -19,7 +19,7 @@ pub enum MappingError {
     /// A call of the system failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
         /// Why it failed.
         source: io::Error,

@@ -35,7 +35,7 @@ const FINISH: Duration = Duration::from_secs(20);
 /// Latencies of one kind of operation, one at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyFigures {
-    /// What was done.
+    /// The measured operation.
     pub what: String,
     /// Operations that ended well.
     pub operations: u64,
@@ -54,7 +54,7 @@ pub struct LatencyFigures {
 /// Operations per second of one kind, several at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateFigures {
-    /// What was done.
+    /// The measured operation.
     pub what: String,
     /// Operations at the same time.
     pub at_once: usize,

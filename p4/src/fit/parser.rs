@@ -56,7 +56,7 @@ fn from(
     whole
 }
 
-/// Where a transition may lead.
+/// Possible states after a transition.
 fn targets(next: &Next) -> Vec<NextState> {
     match next {
         Next::Accept => vec![NextState::Accept],

@@ -8,7 +8,7 @@ use crate::ast::{
 use crate::diag::Diagnostic;
 use crate::lexer::TokenKind;
 
-/// Where a value or instance is declared.
+/// Place of the declaration of a value or instance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclContext {
     /// In a parser, control or block.

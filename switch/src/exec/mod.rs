@@ -383,7 +383,7 @@ pub(crate) fn is_member(code: &Code, state: &State, vars: &Vars, plan: u32) -> b
     state.pipe.value_sets[plan.set as usize].contains(vars, &plan.keys)
 }
 
-/// Where a parser continues after an error.
+/// State in which a parser continues after an error.
 #[cold]
 #[inline(never)]
 fn raised(entry: &Entry, vars: &mut Vars, error: u64) -> usize {

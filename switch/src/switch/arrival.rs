@@ -36,7 +36,7 @@ impl Switch {
         self.forward_late(port, frame, now, now, out)
     }
 
-    /// Like [`Switch::forward_frame`], for a frame that arrived at `arrived`, which is what the port's rate
+    /// Like [`Switch::forward_frame`], for a frame that arrived at `arrived`, the time that the port's rate
     /// limit counts.
     #[inline(always)]
     pub fn forward_late(

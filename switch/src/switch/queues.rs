@@ -9,7 +9,7 @@ use p4rack_wire::Nanos;
 /// Largest weight of a queue.
 const MOST_WEIGHT: u16 = 1023;
 
-/// What waits at a port.
+/// Frames that wait at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortQueues {
     /// Bytes (with FCS) in all its queues now.
@@ -34,7 +34,7 @@ impl Switch {
         }
     }
 
-    /// What waits at a port.
+    /// Frames that wait at a port.
     pub fn port_queues(&self, port: u16) -> Result<PortQueues, ControlError> {
         let at = self.wired(port)?;
         let (bytes, max_bytes) = self.manager.depth(at);

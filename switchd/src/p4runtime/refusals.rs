@@ -28,7 +28,7 @@ impl Refusals {
         let Some(error) = error else { return };
         let second = clock::now().0 / 1_000_000_000;
         let left_out = {
-            // Two numbers: whatever a panic left of them will do.
+            // Two numbers: any values that a panic left are good enough.
             let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let left_out =
                 if logged.second == second { 0 } else { logged.count.saturating_sub(LOGGED_A_SECOND) };

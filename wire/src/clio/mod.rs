@@ -120,7 +120,7 @@ impl Kind {
         (self as u8) < Kind::Answer as u8
     }
 
-    /// Whether data follow the header, and `length` is their size. For [`Read`](Kind::Read) `length` is what the answer shall have.
+    /// Whether data follow the header, and `length` is their size. For [`Read`](Kind::Read) `length` is the answer's.
     #[inline]
     pub const fn has_data(self) -> bool {
         !matches!(self, Kind::Read | Kind::Fence | Kind::Nack)

@@ -1,11 +1,11 @@
-//! What is one protocol's stays in its modules, and what a generated program calls its objects is said in one place.
+//! A protocol's names stay in its modules, and names of generated programs' objects in one place.
 //!
 //! In the generator a protocol may be named in its own folder, where protocols are listed, and where the crate exports it;
 //! in the templates in its own folder alone. Tables, counters and registers of generated programs are named by the
 //! generator's constants everywhere else, and schemes compared as values, not by how their names begin.
 //!
-//! In what runs, simulates and measures racks, a protocol may be named where its own parts are, which are listed with what
-//! they are. Everything else there asks the protocol: what a drop costs, what it promises, what it shows.
+//! In crates that run, simulate and measure racks, a protocol may be named in its own parts, which are listed with
+//! their contents. All other code there calls the protocol's functions: the cost of a drop, its promises, its figures.
 
 use super::Source;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Where a packet goes after ingress: its port, groups, the controller; and clones.
+//! Destinations of a packet after ingress: its port, groups, the controller; and clones.
 
 use super::pass::Verdict;
 use super::prefix;

@@ -150,7 +150,7 @@ fn store(lower: &mut Lower<'_>, word: &Word, place: &Place, before: &Expr, at: S
     let width: u32 = WORD / word.cells;
     let mut then = Vec::new();
     for cell in 0..word.cells {
-        // The first field is lowest, but highest in what the switch keeps.
+        // The first field is lowest, but highest in the switch's cells.
         let mut lo = cell * width;
         let mut parts = Vec::new();
         for field in &word.fields {

@@ -201,7 +201,8 @@ impl Switch {
         self.engine.members.groups.get(&id)
     }
 
-    /// Adds, replaces or removes a group. Where a multicast group has its number, the engine's counts.
+    /// Adds, replaces or removes a group. A group of the engine takes precedence over a multicast group with the same
+    /// number.
     pub fn replication_group_set(
         &mut self,
         id: u16,
