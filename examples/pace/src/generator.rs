@@ -1,4 +1,4 @@
-//! The `[pace]` table of descriptions, and what it adds to the switch's program, entries and constants.
+//! The `[pace]` table of descriptions, and its parts of the switch's program, entries and constants.
 
 use crate::{ETHER_TYPE, Frame, host};
 use p4rack_codegen::rack::{Host, Rack, Section, Sink};
@@ -15,7 +15,7 @@ const NAME: &str = "pace";
 /// Slots that a request and its grant may take beyond the frames in front of them.
 const SPARE_SLOTS: u64 = 8;
 
-/// How descriptions ask for Pace.
+/// Pace in descriptions.
 #[derive(Debug)]
 pub struct Definition;
 
@@ -67,7 +67,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// What a full frame takes on the link to a host.
+    /// Time of a full frame on the link to a host.
     fn slot(&self, rack: &Rack, host: &Host) -> Nanos {
         Nanos::on_wire(rack.wire_bytes(), host.port_rate_bps)
     }
@@ -79,7 +79,7 @@ impl Pace {
             station: Station::new(host.mac, host.rate_bps),
             peers: rack.hosts.iter().map(|peer| peer.mac).collect(),
             frames: self.frames,
-            // In the NIC a request may stand behind granted frames to all other hosts.
+            // In the NIC a request may wait behind granted frames to all other hosts.
             patience: Nanos(slowest.0 * (u64::from(self.frames) * rack.hosts.len() as u64 + SPARE_SLOTS)),
         }
     }

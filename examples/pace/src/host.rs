@@ -12,15 +12,15 @@ use std::collections::VecDeque;
 pub struct Config {
     /// Address, rate and queue limits.
     pub station: Station,
-    /// Hosts that it asks for. Frames to all others are best effort.
+    /// Hosts for which it requests grants. Frames to all others are best effort.
     pub peers: Vec<MacAddr>,
     /// Maximum frames of a request.
     pub frames: u8,
-    /// How long it waits for a grant before it asks again.
+    /// Time that it waits for a grant before it sends the request again.
     pub patience: Nanos,
 }
 
-/// What a peer's frames wait for.
+/// State of a peer's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing: no request is under way.
@@ -111,7 +111,7 @@ impl Host {
         true
     }
 
-    /// Does what is due for each peer: hands over granted frames, then asks for those that wait.
+    /// Advances each peer: hands over granted frames, then requests grants for waiting ones.
     fn advance(&mut self, now: Nanos) {
         for peer in &mut self.peers {
             if let State::Granted { frames, from } = peer.state
@@ -159,7 +159,7 @@ impl Machine for Host {
         self.advance(now);
     }
 
-    /// Frames that came in together share a request, so it asks here, behind all of them.
+    /// Frames that arrived together share a request, so it is sent here, behind all of them.
     fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
         self.advance(now);
         self.nic.poll_link(now, out)

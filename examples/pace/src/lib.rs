@@ -1,7 +1,8 @@
 //! Pace: a scheme of its own, outside of p4rack's crates. docs/protocol-author.md builds it step by step.
 //!
-//! A host asks the switch before it sends to a destination. The switch keeps one time per port, until which the port's link is
-//! promised. It answers with the wait until then, and promises the link for as long as the frames take:
+//! A host requests a grant of the switch before it sends to a destination. The switch keeps one time per port, until
+//! which the port's link is promised. It answers with the wait until then, and promises the link for as long as the
+//! frames take:
 //!
 //! ```text
 //!  h2 ── ask, 64 frames to h1 ──▶ switch: promised_until[h1] += 64 slots

@@ -13,10 +13,10 @@ use p4rack_wire::{EtherType, Nanos};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a frame takes from one end of a link to the other, beyond its own length.
+/// Time of a frame from one end of a link to the other, beyond its own length.
 const LINK_DELAY: Nanos = Nanos(500);
 
-/// What an incast came to.
+/// Results of an incast.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Frames that applications sent.

@@ -1,4 +1,4 @@
-//! The scheme works, and docs/protocol-author.md shows it as it is.
+//! The scheme works, and docs/protocol-author.md shows its current text.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -109,14 +109,14 @@ fn a_host_waits_for_its_own_grant_and_asks_again() {
     let first = request(&mut host, Nanos::ZERO, &mut out);
     assert_eq!((first.kind, first.frames), (ASK, 2), "frames that come together share a request");
 
-    // Nothing leaves without a grant; after a while it asks again.
+    // Nothing leaves without a grant; after a while it repeats the request.
     host.handle_timeout(Nanos(patience.0 - 1));
     assert!(host.poll_link(Nanos(patience.0 - 1), &mut out).is_none());
     assert_eq!(host.next_timeout(), Some(patience));
     let second = request(&mut host, patience, &mut out);
     assert_ne!(first.id, second.id);
 
-    // The grant of the first request comes late, and another for more frames: neither is what it asked for.
+    // The grant of the first request comes late, and another for more frames: neither matches its request.
     let grant = |wanted: Frame| {
         let mut rest = [0; Frame::BYTES];
         Frame { kind: GRANT, wait_ns: 5_000_000, ..wanted }.emit(&mut rest);
