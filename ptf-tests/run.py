@@ -26,7 +26,7 @@ SCHEMES = ("l2", "pl2-counter", "pl2-clock", "edm-timed-dst", "edm-timed", "edm-
 ARCHITECTURES = ("v1model", "tna", "t2na")
 #: Tofino's times have 32 bits, so PL2's slots on its racks must not be as long as those of the rack here: 1 ms.
 TOFINO_RATE = "12 Mb/s"
-# : Tests that then pass on a quiet machine only, by scheme; and one that writes a time beyond its horizon.
+#: Tests that then pass on a quiet machine only, by scheme; and one that writes a time beyond its horizon.
 SHORT = "slots of 32-bit times last 1 ms, shorter than a test's exchange of frames"
 TOFINO_CANNOT = {
     "pl2-counter": {"lanes.ALaneHoldsOneReservationThatHasNotBegun": SHORT},
@@ -41,7 +41,7 @@ TOFINO_CANNOT = {
 }
 #: Schemes that differ from another one in these parts alone: the rest is tested there.
 OWN_PARTS = {scheme: ("edm", "edm_matched", "drops") for scheme in ("edm-timed", "edm-calendar", "edm-matched")}
-# : Additional tests on v1model if no description is given: a scheme, a line of the rack's [pl2], and which tests.
+#: Additional tests on v1model if no description is given: a scheme, a line of the rack's [pl2], and which tests.
 VARIANTS = (("pl2-clock", "slot_parts = 4", ("clock_mode",)),)
 GROUPS = {
     "l2": {"l2_only"},

@@ -140,7 +140,7 @@ fn candidates<A: Act, E: Borrow<Entry<A>>>(
 ) -> bool {
     let (mut first_answer, mut is_read_left, mut is_write_left) = (u64::MAX, false, false);
     for (nth, entry) in entries.iter().map(Borrow::borrow).enumerate().skip(done.before) {
-        // An operation that was requested after another one's answer is behind that one, and so do all later ones.
+        // An operation that was requested after another one's answer is behind that one, and so are all later ones.
         if entry.asked > first_answer {
             break;
         }

@@ -16,7 +16,7 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 STRANGER = "02:de:ad:00:00:01"
 NO_TAG = 0x9000  # an EtherType that no switch here knows: loopback of the configuration test protocol
 QUIET_S = 0.1
-# : How often a machine may be slower than the lifetime of a port's reservations.
+#: How often a machine may be slower than the lifetime of a port's reservations.
 ATTEMPTS = 10
 
 

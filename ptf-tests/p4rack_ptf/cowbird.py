@@ -60,7 +60,7 @@ class CowbirdTest(RackTest):
         index = [host["name"] for host in self.hosts].index
         self.compute, self.pool = index(self.cowbird["compute"][0]), index(self.cowbird["pool"][0])
         self.stranger = next(n for n in range(len(self.hosts)) if n not in (self.compute, self.pool))
-        # : There egress drops frames of another length than they announce, as ingress doesn't know it.
+        #: There egress drops frames of another length than they announce, as ingress doesn't know it.
         self.on_tofino = "bad_length_counter" in self.cowbird
         self.bad_lengths_before = self.bad_lengths()
         entries_at = self.cowbird["entries_at"]

@@ -9,7 +9,7 @@ STARTS_A_SWITCH = True
 platform_config_update = by_interfaces
 #: The chip's.
 CPU_PORTS = {"tna": 64, "t2na": 2}
-# : Where the embedded switch serves P4Runtime, which no test uses.
+#: Where the embedded switch serves P4Runtime, which no test uses.
 UNUSED_ADDR = "127.0.0.1:9558"
 
 

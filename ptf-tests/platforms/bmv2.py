@@ -9,7 +9,7 @@ from p4rack_ptf.platform import Running, by_interfaces, listening
 
 STARTS_A_SWITCH = True
 platform_config_update = by_interfaces
-# : Target in the description: unit of time and device id follow.
+#: Target in the description: unit of time and device id follow.
 TARGET = "bmv2"
 CANNOT = {
     "packets.MetadataMustBeTheProgramsOwn": "simple_switch_grpc takes any metadata for the packet_out header",

@@ -17,7 +17,7 @@ platform_config_update = by_interfaces
 CPU_PORTS = {"tna": 64, "t2na": 2}
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "bf-sde"
 SDE = "the Tofino SDE, get it by building https://github.com/p4lang/open-p4studio, then export SDE_INSTALL=…/install"
-# : Speed of the model's ports. The program's times follow the description's rate, of any value.
+#: Speed of the model's ports. The program's times follow the description's rate, of any value.
 SPEED = "10 Gb/s"
 
 

@@ -6,7 +6,7 @@ from p4rack_ptf.edm import EdmTest
 from ptf.testutils import group
 from scapy.layers.l2 import Ether
 
-# : Hosts with memory, and requesting hosts, by their index.
+#: Hosts with memory, and requesting hosts, by their index.
 MEMORY, OTHER_MEMORY, ASKS, ALSO_ASKS = 0, 1, 2, 3
 
 
@@ -99,8 +99,8 @@ class ANullResponseEndsAMessage(Message, EdmTest):
 
 @group("edm")
 class ADestinationIsGrantedOneMessageAfterTheOther(EdmTest):
-    # : How often it is tried: on a machine that is busy for longer than the windows last, a try proves
-    # nothing.
+    #: How often it is tried: on a machine that is busy for longer than the windows last, a try proves
+    #: nothing.
     TRIES = 20
 
     def runTest(self):

@@ -51,8 +51,8 @@ def test_a_broken_program_is_noticed(mutation, runs):
     assert f"FAILED pl2-counter: {MUTATIONS[mutation][2]}." in said
 
 
-# : Replacement of the SDE: a compiler that leaves the text itself, a model that does nothing, and a driver that is the
-# : embedded switch, at the model's interfaces.
+#: Replacement of the SDE: a compiler that leaves the text itself, a model that does nothing, and a driver that is the
+#: embedded switch, at the model's interfaces.
 SDE = {
     "p4c": """for text; do :; done
 while [ $# -gt 0 ]; do

@@ -23,7 +23,7 @@ LEAD_S, TAIL_S = 1.0, 1.0
 SINK_PORT = 5001
 #: Reasons of the traffic manager.
 NO_ROOM = ("buffer_full", "best_effort_full", "best_effort_share", "queue_limit")
-# : Load that the hosts' links offer, in percent of a receiver's link, unless the description sets it.
+#: Load that the hosts' links offer, in percent of a receiver's link, unless the description sets it.
 LOAD_PERCENT = 200
 
 

@@ -161,7 +161,7 @@ struct Served {
     plan: QueuePlan,
     guaranteed: Bucket,
     most: Bucket,
-    /// Bytes sent divided by its weight, beyond and within the guaranteed rate: two priorities, two shares.
+    /// Virtual times, as bytes sent by weight: beyond and within the guaranteed rate. Each has a priority and a share.
     virtual_times: [u128; 2],
 }
 
