@@ -143,7 +143,7 @@ fn a_compute_node_that_dies_leaves_nothing_behind() {
         return;
     }
     let star = Star::create(4).unwrap();
-    let pool = pool(&star, "96 KiB");
+    let pool = pool(&star, "120 KiB");
     let (mut engine, addr) = engine(&star, 1, &[]);
     let long = ["--operations", "100000000"];
     let mut node = Running::start(&mut verify(&star, 2, &[&addr], &long));
@@ -151,7 +151,7 @@ fn a_compute_node_that_dies_leaves_nothing_behind() {
     let short = ["--operations", "100"];
     let refused = verify(&star, 3, &[&addr], &short).output().unwrap();
     assert!(!refused.status.success());
-    assert!(stderr(&refused).contains("32768 bytes left to reserve"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("57344 bytes left to reserve"), "{}", stderr(&refused));
     node.kill();
     let until = Instant::now() + Duration::from_secs(5);
     while !verify(&star, 3, &[&addr], &short).output().unwrap().status.success() {
@@ -166,9 +166,8 @@ fn a_compute_node_that_dies_leaves_nothing_behind() {
     node.0.stderr.take().unwrap().read_to_string(&mut error).unwrap();
     assert!(error.contains("the remote memory is lost: the pool is gone"), "{error}");
     assert!(!node.0.wait().unwrap().success());
-    // Another pool at the same address starts empty; the same engine serves compute nodes that reserve memory
-    // there.
-    let _pool = self::pool(&star, "96 KiB");
+    // Another pool at the same address has nothing of that; the same engine serves who reserves memory there.
+    let _pool = self::pool(&star, "120 KiB");
     let anew = verify(&star, 2, &[&addr], &short).output().unwrap();
     assert!(anew.status.success(), "{}", stderr(&anew));
     let said = stdout(&anew);

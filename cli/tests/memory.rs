@@ -118,8 +118,48 @@ fn memory_is_used_by_the_way_that_is_named() {
         assert!(stderr(&beyond).contains("out of bounds"), "{way}: {}", stderr(&beyond));
         let wrong = by("read", &["--interface", "lo", "--bytes", "1"]);
         assert!(stderr(&wrong).contains("is not h2's link to the rack"), "{way}: {}", stderr(&wrong));
+        // Neither on another host nor outside of the rack.
+        let read = ["memory", "read", &rack.path, "--way", way, "--name", "h2", "--at", "h1", "--bytes", "1"];
+        let own = env!("CARGO_BIN_EXE_p4rack");
+        let mut outside = rack.rack.command();
+        outside.args(read);
+        for mut wrong in [rack.rack.exec("h3", &[&[own], &read[..]].concat()), outside] {
+            let said = stderr(&wrong.output().unwrap());
+            assert!(said.contains("is not h2's link to the rack"), "{way}: {said}");
+            assert!(said.contains("p4rack exec h2 -- p4rack memory read"), "{way}: {said}");
+        }
         let swap = by("modify", &["--operation", "swap", "--operand", "1"]);
         assert_eq!(swap.status.success(), way != "rdma", "{way}: {}", stderr(&swap));
+    }
+}
+
+/// Without a rack, an address of the description leads to whatever network the machine is in. One that is given may be of loopback.
+#[test]
+fn memory_outside_of_a_rack_is_used_at_a_given_address_alone() {
+    let _alone = one_at_a_time();
+    let path = repo("examples/edm-kv.toml").display().to_string();
+    let read = |way: &str, options: &[&str]| {
+        let mut command = p4rack();
+        command.args(["memory", "read", &path, "--way", way, "--name", "h2", "--at", "h1", "--bytes", "9"]);
+        command.args(options).output().unwrap()
+    };
+    for way in ["tcp", "clio", "rdma", "cowbird-spot", SCHEME] {
+        let refused = read(way, &["--interface", "lo"]);
+        assert!(stderr(&refused).contains("`p4rack exec h2"), "{way}: {}", stderr(&refused));
+        let refused = read(way, &[]);
+        assert!(stderr(&refused).contains("`p4rack exec h2"), "{way}: {}", stderr(&refused));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let address = "127.0.4.9";
+    for (way, port) in [("tcp", 7004), ("clio", 9563)] {
+        let said = folder.path().join(way);
+        let mut serve = p4rack();
+        serve.args(["memory", "serve", &path, "--name", "h1", "--way", way, "--bind", address]);
+        serve.args(["--bytes", "64 KiB"]).stdout(File::create(&said).unwrap());
+        let _serving = Serving(serve.spawn().unwrap());
+        assert!(wait_until(LIMIT, || fs::read_to_string(&said).unwrap().starts_with("ready ")), "{way}");
+        let given = read(way, &["--memory", &format!("{address}:{port}")]);
+        assert!(given.status.success(), "{way}: {}", stderr(&given));
     }
 }
 

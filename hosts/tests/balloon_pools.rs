@@ -82,7 +82,7 @@ fn beside_pool(bytes: u64, test: impl FnOnce(&Star) + Send) {
                 members: None,
                 offers: Vec::new(),
                 reserve_bytes_max: bytes,
-                tenants: None,
+                tenants: 1,
             };
             let pool = Pool::new(port.handle(), config);
             let runtime = runtime();

@@ -11,6 +11,7 @@ use p4rack_hosts::cowbird::node::ThreadClient;
 use p4rack_hosts::cowbird::rack::{HOSTS, Rack, RackError};
 use p4rack_hosts::cowbird::verify::{self, News, Plan};
 use p4rack_hosts::cowbird::{CowbirdNode, NodeConfig, NodeState, Spot};
+use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::{Reserved, numbers};
 use p4rack_hosts::roce::star::{FRAMES, Star};
 use p4rack_hosts::roce::{Loss, SetupError};
@@ -28,6 +29,8 @@ use tonic::Code;
 
 const LAYOUT: Layout = Layout { entries: 64, request_bytes: 4_096, response_bytes: 4_096 };
 const REGION_BYTES: u64 = 4_096;
+/// Bytes that both compute nodes may reserve.
+const POOL_BYTES: u64 = 8 * REGION_BYTES;
 
 fn config() -> Config {
     Config { timeout: Nanos::from_millis(20), ..Config::default() }
@@ -44,7 +47,7 @@ fn beside_engine(test: impl FnOnce(&Rack, &Handle<Spot>)) {
         probe_max: Nanos::from_millis(1),
         ..cowbird::Config::default()
     };
-    match Rack::start(2, &config(), engine, 4 * REGION_BYTES) {
+    match Rack::start(2, &config(), engine, POOL_BYTES) {
         Ok(rack) => test(&rack, &rack.spot),
         Err(RackError::Device(_)) => {
             // Past the harness, which hides what a passing test prints.
@@ -121,8 +124,8 @@ fn who_ruins_its_rings_loses_them_alone_and_who_goes_is_probed_no_more() {
         }
         assert_eq!(states(spot).len(), 4);
         assert_eq!((good.served(), good.state()), (1, NodeState::Served(Rack::engine_server().addr)));
-        // The pool has no room for a third; when the second has gone, it has.
-        assert!(reserve(rack, 1).unwrap_err().to_string().contains("0 bytes left"));
+        // What else there is, but for one region, is kept for others. When the second node has gone, it has room again.
+        assert!(reserve(rack, 2 * REGION_BYTES).unwrap_err().to_string().contains("may take 4096:"));
         drop(bad);
         until("its sets are gone", || instances(spot) == 2);
         until("its memory is free", || reserve(rack, 2 * REGION_BYTES).is_ok());
@@ -156,6 +159,30 @@ fn a_compute_node_that_falls_silent_is_probed_no_more() {
         links.delete(FRAMES).unwrap();
         until("its sets are gone", || instances(spot) == 0);
         until("it knows", || !matches!(node.state(), NodeState::Served(_)));
+    });
+}
+
+/// The part of each of eight tenants is kept: the first takes all the rest, and the second still finds its own.
+#[test]
+fn one_compute_node_cant_reserve_all_of_a_pool() {
+    beside_engine(|rack, _| {
+        let reserve = |number, bytes| {
+            let reserve = || {
+                let runtime = runtime();
+                let reserved = runtime.block_on(Rack::pool_server().reserve(vec![bytes]));
+                reserved.map(|reserved| (runtime, reserved)).map_err(|error| error.to_string())
+            };
+            rack.compute_node(number).0.run(reserve).unwrap()
+        };
+        let part = POOL_BYTES / (2 * pool::TENANTS);
+        let most = POOL_BYTES - (pool::TENANTS - 1) * part;
+        let greedy = reserve(0, most + 1).unwrap_err();
+        assert!(greedy.contains(&format!("of {POOL_BYTES} bytes to reserve")), "{greedy}");
+        assert!(greedy.contains(&format!("may take {most}:")) && greedy.contains("--tenants"), "{greedy}");
+        let first = reserve(0, most).unwrap();
+        assert!(reserve(0, 1).is_err() && reserve(1, part + 1).is_err());
+        let second = reserve(1, part).unwrap();
+        drop((first, second));
     });
 }
 

@@ -89,7 +89,7 @@ fn a_pool_that_starts_again_loses_the_region() {
     };
     let star = Arc::new(star);
     let adapter = roce::Config { timeout: Nanos::from_millis(50), ..roce::Config::default() };
-    let start = || Pool::start(Arc::clone(&star), &adapter, REGION_BYTES).unwrap();
+    let start = || Pool::start(Arc::clone(&star), &adapter, 2 * REGION_BYTES).unwrap();
     let client = |host| {
         let place = Place::at(FRAMES, Star::ip(host), adapter.clone(), Pool::server());
         star.host(host).run(|| open(Way::RDMA, place, shape())).unwrap().unwrap()

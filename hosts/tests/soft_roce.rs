@@ -29,7 +29,7 @@ const KEY: u32 = 0x77;
 const START: u64 = 1 << 32;
 const BYTES: usize = 64 << 10;
 /// Bytes that may be reserved.
-const RESERVE: u64 = 8 << 10;
+const RESERVE: u64 = 16 << 10;
 /// Addresses of the adapters.
 const CLIENT_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const POOL_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -89,7 +89,7 @@ fn pool(
             members: None,
             offers,
             reserve_bytes_max: RESERVE,
-            tenants: None,
+            tenants: pool::TENANTS,
         },
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -413,6 +413,6 @@ fn reserved_memory_is_reached_with_its_token_alone_and_by_one_queue_pair() {
             assert!(clock::now() < until, "the memory is still there");
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(reserve(&client, &[RESERVE - 64]).is_ok());
+        assert!(reserve(&client, &[RESERVE / 2]).is_ok());
     });
 }

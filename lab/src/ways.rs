@@ -61,7 +61,10 @@ impl Reach<'_> {
         let mut args = words(&["roce", "serve", "--memory"]);
         match shared {
             true => args.push(format!("{bytes} B")),
-            false => args.extend(["4 KiB".to_owned(), "--reserve".to_owned(), format!("{bytes} B")]),
+            // Half of what can be reserved is kept for other hosts.
+            false => {
+                args.extend(["4 KiB".to_owned(), "--reserve".to_owned(), format!("{} B", 2 * bytes)]);
+            }
         }
         args.extend(adapter(self.running, self.server)?);
         args.extend(self.peers(self.server)?);

@@ -12,6 +12,7 @@ pub use p4rack_hosts::clio::{
 pub use p4rack_offload::{Chase, VALUE_BYTES_MAX};
 pub use p4rack_wire::clio::{PageSize, Rights, Status};
 
+use crate::open::routed_here;
 use crate::{Access, BOARD_PORT, NoMemory, OpenError, node, patience};
 use p4rack_codegen::Rack;
 use p4rack_hosts::remote::RemoteError;
@@ -25,22 +26,28 @@ pub fn board(rack: &Rack, access: &Access<'_>) -> Result<Server, NoMemory> {
     Ok(Server { addr, tls: access.tls.clone() })
 }
 
+/// The board's service for a client on `access.host`. Errors: the rack has no such host, or no service is named and this is another host.
+fn reached(rack: &Rack, access: &Access<'_>) -> Result<Server, OpenError> {
+    routed_here(rack, access)?;
+    Ok(board(rack, access)?)
+}
+
 /// Becomes a client of a host's board: of a process of one's own with `access.reserve_bytes` bytes, or if that is 0 of the one whose
-/// memory is offered to all. Errors: the rack has no such host, or its board can't be reached, or refuses.
+/// memory is offered to all. Errors: the rack has no such host, this is another, or its board can't be reached, or refuses.
 pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Session, OpenError> {
-    let server = board(rack, access)?;
+    let server = reached(rack, access)?;
     Ok(Session::open(&server, access.reserve_bytes, patience(rack)).map_err(RemoteError::from)?)
 }
 
 /// The same with `wanted` instead of `access.reserve_bytes`.
 pub fn open_wanted(rack: &Rack, access: &Access<'_>, wanted: Wanted) -> Result<Session, OpenError> {
-    let server = board(rack, access)?;
+    let server = reached(rack, access)?;
     Ok(Session::open_as(&server, wanted, None, patience(rack)).map_err(RemoteError::from)?)
 }
 
-/// Becomes a client of the key-value store on a host's board. Errors: the rack has no such host, or its board can't be reached, or
+/// Becomes a client of the key-value store on a host's board. Errors: the rack has no such host, this is another, or its board can't be reached, or
 /// refuses.
 pub fn open_kv(rack: &Rack, access: &Access<'_>, shape: KvShape) -> Result<Kv, OpenError> {
-    let server = board(rack, access)?;
+    let server = reached(rack, access)?;
     Ok(Kv::open(&server, shape, patience(rack)).map_err(RemoteError::from)?)
 }

@@ -213,12 +213,40 @@ fn place(
         shared: access.reserve_bytes == 0,
         patience: patience(rack),
     };
-    // The kernel routes TCP; a named interface has to be right even so.
-    if definition.link != Link::Kernel || access.interface.is_some() {
-        let own = Own { name: &own.name, mac: own.mac, ip: own.ip };
-        place.interface = own.interface(definition.link, access.interface)?;
+    match definition.link {
+        Link::Kernel => routed(access, &described(own))?,
+        link => place.interface = described(own).interface(link, access.interface)?,
     }
     Ok(place)
+}
+
+/// Checks where a way runs that the kernel routes: an interface that is named has to be the host's. An address of the memory's
+/// service that is given may be any, such as one of loopback; the description's is meant for the host. No packet is sent before.
+fn routed(access: &Access<'_>, own: &Own<'_>) -> Result<(), NotHere> {
+    match (access.interface, access.memory) {
+        (Some(named), _) => own.interface(Link::Kernel, Some(named)).map(drop),
+        (None, None) => own.address(),
+        (None, Some(_)) => Ok(()),
+    }
+}
+
+/// The same for a client of a board. Errors: the rack has no such host, or this is another.
+pub(crate) fn routed_here(rack: &Rack, access: &Access<'_>) -> Result<(), OpenError> {
+    let own = &rack.hosts[usize::from(node(rack, access.host)?)];
+    Ok(routed(access, &described(own))?)
+}
+
+/// Checks that this is one of the rack's hosts, for a client of `at` that does not name its own. Errors: it is none.
+pub(crate) fn on_some_host(rack: &Rack, at: &str) -> Result<(), NotHere> {
+    let is_here = |host: &Host| described(host).address().is_ok();
+    match rack.hosts.iter().find(|host| host.name != at) {
+        Some(client) if !rack.hosts.iter().any(is_here) => described(client).address(),
+        _ => Ok(()),
+    }
+}
+
+fn described(host: &Host) -> Own<'_> {
+    Own { name: &host.name, mac: host.mac, ip: host.ip }
 }
 
 /// The bare way to another host's memory, and the guard of its end.

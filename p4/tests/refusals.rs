@@ -175,3 +175,36 @@ fn a_change_to_a_header_that_is_never_emitted_is_warned_of() {
         assert_eq!(warnings(&with(locals, apply, "pkt.emit(hdr.eth);")), [""; 0], "{apply}");
     }
 }
+
+#[test]
+fn a_header_that_is_made_valid_and_never_emitted_is_warned_of() {
+    let with = |locals: &str, apply: &str, emits: &str| {
+        program("", "state start { pkt.extract(hdr.eth); transition accept; }", locals, apply)
+            .replace("pkt.emit(hdr);", emits)
+    };
+    let lost = ["`hdr.other` is made valid and written here, but never emitted: what is written is lost"];
+    let action = "action a(bit<48> to) { hdr.other.setValid(); hdr.other.src = to; } table t { actions = { a; NoAction; } key = { hdr.eth.dst: exact; } }";
+    for (locals, apply) in [
+        ("", "hdr.other.setValid(); hdr.other.type = 1;"),
+        ("", "hdr.other.setValid(); hdr.other.type = hdr.eth.type; hdr.other.src = hdr.other.dst;"),
+        ("", "hdr.other = { 1, 2, 3 };"),
+        (action, "t.apply();"),
+    ] {
+        assert_eq!(warnings(&with(locals, apply, "pkt.emit(hdr.eth);")), lost, "{apply}");
+        assert_eq!(warnings(&with(locals, apply, "pkt.emit(hdr);")), [""; 0], "{apply}");
+        assert_eq!(warnings(&with(locals, apply, "")), [""; 0], "{apply}");
+    }
+    for (locals, apply) in [
+        // Nothing is written.
+        ("", "hdr.other.setValid();"),
+        // It is meant to go, or goes elsewhere.
+        ("", "hdr.other.setValid(); hdr.other.type = 1; hdr.other.setInvalid();"),
+        ("", "hdr.other.setValid(); hdr.other.type = 1; hdr.eth = hdr.other;"),
+        ("", "hdr.other.setValid(); hdr.other.type = 1; digest<eth_t>(1, hdr.other);"),
+        ("", "hdr.other.setValid(); hdr.other.type = 1; if (hdr.other.type == 1) { mark_to_drop(sm); }"),
+        // No deparser has it.
+        ("eth_t own;", "own.setValid(); own.type = 1;"),
+    ] {
+        assert_eq!(warnings(&with(locals, apply, "pkt.emit(hdr.eth);")), [""; 0], "{apply}");
+    }
+}

@@ -57,7 +57,23 @@ fn they_keep_them_where_links_are_fast() {
     }
 }
 
-/// The comparison can fail.
+/// While a frame is between a program and its link, a lane of a short read is idle, and no lane of a long read is. Hosts with enough
+/// lanes to fill the link in that time keep their shares.
+#[test]
+fn beside_long_reads_hosts_that_are_not_prompt_need_more_lanes() {
+    let reads = [Attack::BulkRead, Attack::Silent];
+    let late = |demands: u32, more: &str| {
+        format!("x = {demands}\n{more}\n[nic]\ndma_ns = [[0.0, 150000.0], [1.0, 150000.0]]")
+    };
+    for scheme in MODES {
+        for more in ["", "arch = \"tna\"\nwindow = 1"] {
+            assert_eq!(broken(scheme, SLOW, &late(12, more), &reads), [] as [String; 0]);
+        }
+        assert_eq!(broken(scheme, SLOW, &late(3, ""), &reads).len(), reads.len(), "{scheme}");
+    }
+}
+
+/// What the comparison would miss if it found nothing.
 #[test]
 fn without_shares_they_lose_them() {
     let writes = [Attack::BulkWrite, Attack::WindowWrite, Attack::Early];

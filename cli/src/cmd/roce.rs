@@ -91,9 +91,9 @@ struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
     /// Peers that share the pool: half of its queue pairs, regions and bytes to reserve is kept for them, in equal parts. A peer
-    /// is an address, or a certificate where one is demanded [default: 8, and a single one may reserve all bytes]
-    #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u64>(1..=65_536))]
-    tenants: Option<u64>,
+    /// is an address, or a certificate where one is demanded. Of 8, one may reserve 9/16 of the bytes, of 1 all
+    #[arg(long, value_name = "N", default_value_t = pool::TENANTS, value_parser = crate::numbers::within::<u64>(1..=65_536))]
+    tenants: u64,
     /// Also lend the memory of --reserve in extents, as a memory node of a `p4rack balloon serve` with the same key file: 16 to 1 024
     /// bytes, random
     #[arg(long, value_name = "FILE", requires = "reserve")]
@@ -149,12 +149,12 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// Offers memory of a rack's host until a signal ends the process: to all peers, or to those that reserve it, and with `lend`, the file of
-/// a key, in extents of a balloon. Packets through a switch that rewrites them have no valid iCRC, so none is checked.
+/// Offers memory of a rack's host until a signal ends the process: to all peers, or to those of `tenants` that reserve it, and with `lend`, the file of
+/// a key, in extents of a balloon. What comes through a switch that rewrites packets has no right iCRC, so none is checked.
 pub(super) fn serve_memory(
     (interface, ip): (String, Ipv4Addr),
     setup: GrpcServer,
-    (bytes, reserved): (u64, bool),
+    (bytes, reserved, tenants): (u64, bool, u64),
     lend: Option<PathBuf>,
     telling: Telling,
     events: Events,
@@ -163,7 +163,7 @@ pub(super) fn serve_memory(
         adapter: Adapter::of(interface, ip),
         memory: if reserved { u64::from(Mtu::B4096.bytes()) } else { bytes },
         reserve: reserved.then_some(bytes),
-        tenants: None,
+        tenants,
         lend,
         setup,
         peers: Peers::default(),

@@ -73,7 +73,7 @@ impl Deref for Rack {
 }
 
 impl Rack {
-    /// Starts both, with room for this many compute nodes.
+    /// Starts both, with room for this many compute nodes. One of them may reserve a little more than half of `reserve_bytes_max`.
     pub fn start(
         compute_nodes: u8,
         adapter: &Config,
@@ -119,7 +119,7 @@ fn server(host: u8) -> Server {
 }
 
 impl Pool {
-    /// Starts it at the first host.
+    /// Starts it at the first host. One compute node may reserve a little more than half of `reserve_bytes_max`.
     pub fn start(
         star: impl Into<Arc<Star>>,
         adapter: &Config,
@@ -136,7 +136,7 @@ impl Pool {
             members: None,
             offers: Vec::new(),
             reserve_bytes_max,
-            tenants: None,
+            tenants: pool::TENANTS,
         };
         let (pool, service) = (port.handle(), pool::Service::new(port.handle(), config));
         let over = Arc::new(AtomicBool::new(false));

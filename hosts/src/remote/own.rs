@@ -4,7 +4,7 @@ use crate::memory::NotHere;
 use p4rack_fabric::remote::Link;
 use p4rack_netdev::{Links, link};
 use p4rack_wire::MacAddr;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 
 /// A program's host, as described.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,15 @@ impl Own<'_> {
         let seen =
             |(name, info): (String, link::LinkInfo)| Seen { ip: link::ipv4_of(&name), mac: info.mac, name };
         self.choose(&all.into_iter().map(seen).collect::<Vec<_>>(), way, named)
+    }
+
+    /// Checks that the kernel here has this host's address, for ways that the kernel routes: without it, the machine's own routes
+    /// lead elsewhere. Errors: it has not.
+    pub fn address(&self) -> Result<(), NotHere> {
+        UdpSocket::bind((self.ip, 0)).map(drop).map_err(|error| NotHere {
+            or: ", or give the address of the memory's service (--memory)".to_owned(),
+            ..self.not_here(NONE_NAMED, format!("no interface here has the address {}: {error}", self.ip))
+        })
     }
 
     fn choose(&self, all: &[Seen], way: Link, named: Option<&str>) -> Result<String, NotHere> {
@@ -107,6 +116,12 @@ mod tests {
         for way in [Link::Agent, Link::Adapter] {
             assert!(link(&machine, way, None).unwrap_err().contains("p4rack exec h2"));
         }
+        // The kernel's routes are a host's if it has the host's address, on whichever interface.
+        assert_eq!(Own { ip: Ipv4Addr::LOCALHOST, ..own }.address(), Ok(()));
+        let documentation = Own { ip: Ipv4Addr::new(192, 0, 2, 2), ..own };
+        let error = documentation.address().unwrap_err().to_string();
+        assert!(error.contains("192.0.2.2") && error.contains("p4rack exec h2"), "{error}");
+        assert!(error.contains("--memory"), "{error}");
         let several = [&behind[..], &[seen("eth5", 5, None)]].concat();
         assert!(link(&several, Link::Agent, None).unwrap_err().contains("--interface"));
     }

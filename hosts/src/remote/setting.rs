@@ -87,7 +87,7 @@ impl Setting {
                 "more than a pool and a spare host to be {way}: see `p4rack up`"
             )));
         }
-        let rack = Rack::start(1, &config(), cowbird::Config::default(), shape.region_bytes)?;
+        let rack = Rack::start(1, &config(), cowbird::Config::default(), 2 * shape.region_bytes)?;
         let (ns, ip) = rack.compute_node(0);
         let place = Place { engines: vec![Rack::engine_server()], ..place(ip, config()) };
         let (remote, held) = ns.run(|| open(way, place, shape))??;
@@ -99,7 +99,7 @@ impl Setting {
         // The limits of a switch's engine with default parameters.
         let config = Config { reads_max: Config::default().reads_max, ..config() };
         let Switch { star, engine, cpu } = switch;
-        let pool = Pool::start(star, &config, shape.region_bytes)?;
+        let pool = Pool::start(star, &config, 2 * shape.region_bytes)?;
         let place = Place { engines: vec![engine], ..place(Star::ip(1), config) };
         let (remote, held) = pool.star.host(1).run(|| open(Way::COWBIRD_P4, place, shape))??;
         Ok(Setting { end: remote, meter: Meter { held, runtime: runtime()?, base: Base::Switch(cpu, pool) } })

@@ -24,8 +24,8 @@ use tonic::{Request, Response, Status};
 pub const DOMAIN: u32 = 0;
 /// Numbers drawn until one is free.
 const DRAWS_MAX: usize = 16;
-/// Default number of tenants among which queue pairs and regions are shared.
-const TENANTS: u64 = 8;
+/// Default number of tenants that share a pool.
+pub const TENANTS: u64 = 8;
 
 /// Configuration of the service.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ pub struct PoolConfig {
     pub offers: Vec<Offer>,
     /// Bytes that callers may reserve for themselves, in sum.
     pub reserve_bytes_max: u64,
-    /// Tenants that share queue pairs, regions and bytes to reserve, as [`Shares`] has it. Without a number a single tenant
-    /// may reserve all bytes, and queue pairs and regions are kept for eight.
-    pub tenants: Option<u64>,
+    /// Tenants that share queue pairs, regions and bytes to reserve, as [`Shares`] has it: of eight, one may reserve 9/16 of all
+    /// bytes. 1: a single tenant may have all.
+    pub tenants: u64,
 }
 
 /// The set-up service of a pool.
@@ -70,10 +70,10 @@ impl Service {
         let mut random = numbers();
         let reservations = Reservations::new(config.reserve_bytes_max, DOMAIN, random.next() as u32);
         let (random, reservations) = (Mutex::new(random), Arc::new(Mutex::new(reservations)));
-        let tenants = config.tenants.unwrap_or(TENANTS);
+        let tenants = config.tenants;
         let pairs = Shares::new("queue pairs", config.adapter.pairs_max as u64, tenants);
         let regions = Shares::new("regions", Regions::REGIONS_MAX as u64, tenants);
-        let bytes = Shares::new("bytes to reserve", config.reserve_bytes_max, config.tenants.unwrap_or(1));
+        let bytes = Shares::new("bytes to reserve", config.reserve_bytes_max, tenants);
         let desk = Desk::default();
         Service(Arc::new(Pool { handle, config, random, reservations, pairs, regions, bytes, desk }))
     }
@@ -219,7 +219,7 @@ fn number_of(tenant: &Tenant) -> u64 {
 }
 
 fn full(full: Full) -> Status {
-    Status::resource_exhausted(full.to_string())
+    Status::resource_exhausted(format!("{full}, or serve the pool with fewer --tenants"))
 }
 
 fn unreserved(why: Unreserved) -> Status {

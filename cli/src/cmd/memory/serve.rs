@@ -13,7 +13,7 @@ use p4rack_fabric::remote::{Link, Service as Offers, Way};
 use p4rack_hosts::balloon::Key;
 use p4rack_hosts::memory::{EdmPortError, Server, ServerConfig, ServerError};
 use p4rack_hosts::remote::tcp::Served;
-use p4rack_hosts::roce::Loss;
+use p4rack_hosts::roce::{Loss, pool};
 use p4rack_netdev::Pages;
 use p4rack_netdev::signal::Signals;
 use serde_json::json;
@@ -46,6 +46,10 @@ pub(super) struct Args {
     /// 1 024 bytes, random; a pool then offers none to all
     #[arg(long, value_name = "FILE")]
     lend: Option<PathBuf>,
+    /// RDMA, Cowbird: hosts that share the pool: half of its queue pairs, and of the memory where they reserve it, is kept for them,
+    /// in equal parts. Of 8, one may reserve 9/16, of 1 all
+    #[arg(long, value_name = "N", default_value_t = pool::TENANTS, value_parser = crate::numbers::within::<u64>(1..=65_536))]
+    tenants: u64,
     /// By TCP, RDMA or Clio: serve every host that reaches this one, in plain text
     #[arg(long, conflicts_with = "grpc_server_ssl")]
     insecure: bool,
@@ -180,7 +184,7 @@ fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     roce::serve_memory(
         (interface, host.ip),
         setup,
-        (bytes, reserved),
+        (bytes, reserved, args.tenants),
         args.lend,
         args.telling,
         Events::new(args.json),

@@ -1,4 +1,4 @@
-//! Warns of a header that is extracted and changed, but never emitted: the change is lost.
+//! Warns of a header that is extracted and changed, or made valid and written, but never emitted: the change is lost.
 //!
 //! Only changes without any effect are reported. The header is not emitted, not made invalid (then its removal is
 //! intended) and not copied, and the changed field has no other use: after parsing, only assignments to the same header
@@ -23,23 +23,69 @@ pub(super) fn warnings(prog: &Program) -> Vec<Diagnostic> {
     prog.methods.iter().for_each(|method| uses.stmts(&method.body));
     prog.tables.iter().flat_map(|table| &table.keys).for_each(|key| uses.expr(&key.expr, None));
     uses.read.extend(prog.field_lists.iter().flat_map(|(_, vars)| vars));
+    let (extracted, emitted_roots) = (extracted(prog), emitted_roots(prog, None));
+    let done = |header: &HeaderId| match extracted.contains(header) {
+        true => Some(("extracted and changed", "the change")),
+        // A header elsewhere, such as in metadata or a local variable, is not for the deparser.
+        false if !emitted_roots.contains(root(&prog.headers[header.0 as usize].name)) => None,
+        false => Some(("made valid and written", "what is written")),
+    };
     let lost = |header: &HeaderId| {
         let described = &prog.headers[header.0 as usize];
         let unread = described.fields.iter().filter(|field| !uses.read.contains(&field.var));
         let at = unread.filter_map(|field| uses.written.get(&field.var)).min_by_key(|span| span.lo)?;
-        let name = &described.name;
-        let what = format!("`{name}` is extracted and changed here, but never emitted: the change is lost");
+        let (name, (is, change)) = (&described.name, done(header)?);
+        let what = format!("`{name}` is {is} here, but never emitted: {change} is lost");
         Some(Diagnostic::warning(*at, what).help(format!("emit `{name}` in the deparser")))
     };
-    extracted(prog).iter().filter(|header| !uses.kept.contains(header)).filter_map(lost).collect()
+    let headers = extracted.union(&uses.made_valid);
+    headers.filter(|header| !uses.kept.contains(header)).filter_map(lost).collect()
+}
+
+/// The parameter of a block in which a header is: what precedes the first dot of its name.
+fn root(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(root, _)| root)
+}
+
+/// Roots of the headers that a pipeline's deparsers emit, or with `None` those of all pipelines.
+fn emitted_roots(prog: &Program, pipeline: Option<u32>) -> BTreeSet<&str> {
+    let deparsers = prog.blocks.iter().filter(|block| block.role.task == Task::Deparse);
+    let mut roots = BTreeSet::new();
+    for block in deparsers.filter(|block| pipeline.is_none_or(|number| number == block.pipeline)) {
+        emits(prog, block.stmts(), &mut roots);
+    }
+    roots
+}
+
+fn emits<'p>(prog: &'p Program, stmts: &[Stmt], roots: &mut BTreeSet<&'p str>) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Emit(header) => {
+                let first = match header {
+                    HeaderRef::Fixed(header) => Some(header),
+                    HeaderRef::Next(stack) | HeaderRef::Last(stack) | HeaderRef::Index(stack, _) => {
+                        prog.stacks[stack.0 as usize].elements.first()
+                    }
+                };
+                roots.extend(first.map(|header| root(&prog.headers[header.0 as usize].name)));
+            }
+            Stmt::If { then, otherwise, .. } => {
+                emits(prog, then, roots);
+                emits(prog, otherwise, roots);
+            }
+            Stmt::Switch { cases, default, .. } => {
+                cases.iter().for_each(|(_, body)| emits(prog, body, roots));
+                emits(prog, default, roots);
+            }
+            Stmt::Scope(body) | Stmt::Loop { body, .. } => emits(prog, body, roots),
+            _ => {}
+        }
+    }
 }
 
 /// Headers that parsers fill in pipelines whose deparsers emit anything.
 fn extracted(prog: &Program) -> BTreeSet<HeaderId> {
-    let emits = |block: &&Block| {
-        let deparsers = prog.blocks.iter().filter(|other| other.role.task == Task::Deparse);
-        deparsers.into_iter().any(|other| other.pipeline == block.pipeline && has_emit(other.stmts()))
-    };
+    let emits = |block: &&Block| !emitted_roots(prog, Some(block.pipeline)).is_empty();
     let parsers = prog.blocks.iter().filter(|block| block.parser().is_some()).filter(emits);
     let filled = |stmt: &Stmt| match stmt {
         Stmt::Extract { header: HeaderRef::Fixed(header), .. } => Some(*header),
@@ -48,25 +94,15 @@ fn extracted(prog: &Program) -> BTreeSet<HeaderId> {
     parsers.flat_map(|block| block.lists()).flatten().filter_map(filled).collect()
 }
 
-fn has_emit(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::Emit(_) => true,
-        Stmt::If { then, otherwise, .. } => has_emit(then) || has_emit(otherwise),
-        Stmt::Switch { cases, default, .. } => {
-            cases.iter().any(|(_, body)| has_emit(body)) || has_emit(default)
-        }
-        Stmt::Scope(body) | Stmt::Loop { body, .. } => has_emit(body),
-        _ => false,
-    })
-}
-
-/// Uses of headers after parsing.
+/// What is done with headers after parsing.
 struct Uses {
     /// The header of each field.
     of: HashMap<VarId, HeaderId>,
     /// Headers that are emitted, copied or made invalid, or chosen at run time.
     kept: BTreeSet<HeaderId>,
-    /// Fields whose values are used outside of their own header.
+    /// Headers that are made valid.
+    made_valid: BTreeSet<HeaderId>,
+    /// Fields whose values go elsewhere than to their own header.
     read: BTreeSet<VarId>,
     /// Fields that are assigned, and where first.
     written: BTreeMap<VarId, Span>,
@@ -78,7 +114,13 @@ impl Uses {
         let of = headers
             .flat_map(|(at, header)| header.fields.iter().map(move |field| (field.var, HeaderId(at as u32))));
         let kept = prog.stacks.iter().flat_map(|stack| stack.elements.iter().copied());
-        Uses { of: of.collect(), kept: kept.collect(), read: BTreeSet::new(), written: BTreeMap::new() }
+        Uses {
+            of: of.collect(),
+            kept: kept.collect(),
+            made_valid: BTreeSet::new(),
+            read: BTreeSet::new(),
+            written: BTreeMap::new(),
+        }
     }
 
     fn stmts(&mut self, stmts: &[Stmt]) {
@@ -134,6 +176,9 @@ impl Uses {
                     _ => None,
                 };
                 call.parts().values.into_iter().for_each(|value| self.expr(value, own));
+            }
+            Stmt::SetValid { header: HeaderRef::Fixed(header), .. } => {
+                self.made_valid.insert(*header);
             }
             Stmt::SetValid { .. }
             | Stmt::StackShift { .. }
