@@ -7,7 +7,7 @@ mod certificates;
 mod common;
 
 use certificates::{Certificates, VALID};
-use common::clio::Board;
+use common::clio::{Board, compiled};
 use common::switch::Running;
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
@@ -341,27 +341,6 @@ fn a_chase_follows_a_list_that_the_rust_interface_wrote() {
     let said = board.refused(&["chase", &at, "9"]);
     assert!(said.contains("a circle"), "{said}");
     assert!(board.refused(&["chase", "77777777777", "9"]).contains("leads out of the process's memory"));
-}
-
-/// Compiles a program in C: its folder, the program, and the folder of the library.
-fn compiled(source: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("program");
-    // The test's own folder has the library that was built with it.
-    let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let compiled = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
-        .arg(repo(source))
-        .arg("-I")
-        .arg(repo("include"))
-        .arg("-L")
-        .arg(&libraries)
-        .args(["-lp4rack_memory", "-o"])
-        .arg(&program)
-        .output()
-        .unwrap();
-    assert!(compiled.status.success(), "{}", stderr(&compiled));
-    (folder, program, libraries)
 }
 
 /// Operations of each test with random ones: few, or what `P4RACK_OPERATIONS` says.

@@ -19,6 +19,7 @@ pub mod server;
 pub mod service;
 mod session;
 mod setup;
+mod spread;
 mod threads;
 pub mod verify;
 
@@ -28,6 +29,7 @@ pub use manage::{list, list_offloads, load_offload, remove_offload};
 pub use p4rack_offload::{KEY_BYTES_MAX, VERSION_BYTES, block_bytes};
 pub use session::{AskError, Reply, Session};
 pub use setup::{Attached, Wanted, attach};
+pub use spread::{BOARDS_MAX, at_board, of_board};
 
 use p4rack_fabric::clio::lib;
 use p4rack_wire::Nanos;

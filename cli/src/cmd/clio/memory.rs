@@ -26,6 +26,9 @@ pub(super) struct AllocArgs {
     /// Permit reads only
     #[arg(long)]
     read_only: bool,
+    /// Of several boards: on the one with this number, the first one has 0 [default: the first one that has room]
+    #[arg(long, value_name = "N")]
+    on: Option<u16>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -170,7 +173,11 @@ pub(super) fn alloc(args: &AllocArgs) -> Result<(), String> {
     let mut session = args.board.session(None)?;
     let rights = Rights { read: true, write: !args.read_only };
     let (bytes, page) = (args.bytes, session.page_size());
-    let address = session.alloc(bytes, rights).map_err(|error| {
+    let allocated = match args.on {
+        Some(board) => session.alloc_at(board, bytes, rights),
+        None => session.alloc(bytes, rights),
+    };
+    let address = allocated.map_err(|error| {
         let help = match error {
             AskError::Failed(Status::NoMemory | Status::NoAddressSpace) => {
                 "; free some first, or start the board with more --bytes"
