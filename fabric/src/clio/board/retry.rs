@@ -23,6 +23,7 @@ use super::entry::Space;
 use super::recent::{Key, Recent};
 use p4rack_wire::clio::Status;
 use p4rack_wire::{Nanos, SplitMix};
+use std::ops::Range;
 
 /// What all attempts of a packet have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,11 @@ impl Retries {
         let operation = Operation { space: Space { pid: 0, epoch: 0 }, id: 0, index: 0 };
         let ended = Ended { status: Status::Done, address: 0, word: 0 };
         self.ended.prefault(operation, (Nanos::ZERO, ended));
+    }
+
+    /// Where the results are.
+    pub fn memory(&self) -> Range<*const u8> {
+        self.ended.memory()
     }
 
     /// The result of an operation that was executed. After its time an id counts as new, although its entry may still be there: clients
