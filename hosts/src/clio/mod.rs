@@ -6,6 +6,7 @@
 //!  session, kv ─ link: Client ═ UDP ══▶ server: Board ─ offloads
 //! ```
 
+mod arrivals;
 mod clients;
 mod error;
 mod kv;
@@ -15,6 +16,7 @@ mod manage;
 mod memory;
 mod names;
 mod offloads;
+mod port;
 pub mod server;
 pub mod service;
 mod session;
