@@ -68,9 +68,9 @@ impl Link {
         self.client.config()
     }
 
-    /// Number of the first thread in a board's words of locks.
-    pub fn first_thread(&self, board: u16) -> u16 {
-        self.client.first_thread(board).unwrap_or_default()
+    /// Number of the first thread in a board's words of locks. `None`: there is no such board.
+    pub fn first_thread(&self, board: u16) -> Option<u16> {
+        self.client.first_thread(board)
     }
 
     /// Accepts an operation, which ends under this tag. It leaves with the next [`poll`](Self::poll).

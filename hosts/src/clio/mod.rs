@@ -9,6 +9,7 @@
 mod arrivals;
 mod clients;
 mod error;
+pub mod hostile;
 mod kv;
 pub(crate) mod link;
 mod long_calls;

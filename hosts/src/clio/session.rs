@@ -179,7 +179,12 @@ impl Session {
 
     /// Number of the client in [lock words](p4rack_wire::clio::lock_word), of several boards that of the first one.
     pub fn thread(&self) -> u16 {
-        self.link.first_thread(0)
+        self.link.first_thread(0).unwrap_or_default()
+    }
+
+    /// The same on a board. `None`: there is no such board.
+    pub fn thread_at(&self, board: u16) -> Option<u16> {
+        self.link.first_thread(board)
     }
 
     /// Address and bytes of the range that the process has from its beginning, of several boards that on the first one.

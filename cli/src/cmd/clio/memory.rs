@@ -6,7 +6,7 @@ use crate::cmd::values::{Bytes, dump, hex, in_hex};
 use crate::output::{OutputFile, write_bytes};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::clio::lib::Operation;
-use p4rack_hosts::clio::{AskError, CHASE, Reply};
+use p4rack_hosts::clio::{AskError, CHASE, Reply, of_board};
 use p4rack_offload::Chase;
 use p4rack_wire::clio::{Rights, Status, lock_thread};
 use serde_json::json;
@@ -322,7 +322,9 @@ pub(super) fn lock(args: &LockArgs) -> Result<(), String> {
             _ => break,
         }
     }
-    told(board, *address, session.thread(), "locked");
+    // The lock is of that board's number of this client.
+    let thread = session.thread_at(of_board(*address).0).unwrap_or(session.thread());
+    told(board, *address, thread, "locked");
     Ok(())
 }
 
