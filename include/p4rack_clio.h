@@ -8,6 +8,10 @@
  * docs/clio.md says how to start a board, and which guarantees operations give. Functions have the names of Clio's
  * paper. Addresses are virtual addresses of the process on the board; they are numbers, not pointers.
  *
+ * A handle may have several boards: then it has a process on each, and the upper 16 bits of an address, or of an offload's number, name the
+ * board; of the first board they are 0. Operations of a handle have one order. A board that dies ends its own operations with
+ * P4RACK_MEMORY_UNKNOWN; those on other boards go on.
+ *
  * A handle is a client of a process: all handles that were opened with reserve_bytes 0 on a board share one process, so what one has
  * allocated, another may use. A handle belongs to one thread at a time; each thread has its own.
  */
@@ -38,24 +42,25 @@ typedef struct p4rack_clio_event {
 } p4rack_clio_event;
 
 /*
- * Opens a client of the board with this set-up service, HOST:PORT. With `reserve_bytes` above 0 its process is a new one with a range of
- * that many bytes, which ends with the handle, and may allocate as many again, or all bytes that the board has left;
- * with 0 it is the process whose memory the board offers to all. Returns NULL if it fails; then `error`, which may be
- * NULL, receives the reason, cut off at `error_length` bytes with its final zero.
+ * Opens a client of the board with this set-up service, HOST:PORT, or of several with commas in between. With `reserve_bytes` above 0 its process is a new one with a range of
+ * that many bytes, which ends with the handle, and may allocate as many again, or what the board has left; with 0 it is the
+ * process whose memory the board offers to all. Returns NULL if it fails; then `error`, which may be NULL, receives the reason, cut off at
+ * `error_length` bytes with its final zero.
  */
 p4rack_clio *p4rack_clio_open(const char *board, uint64_t reserve_bytes, char *error, size_t error_length);
 
 /* Where a board is, and what a handle asks for. Set all of it to zero first (`= {0}`). A later
  * version may add fields: compile with the header that belongs to the library. */
 typedef struct p4rack_clio_options {
-    const char *board;          /* its set-up service, HOST:PORT; NULL: the one of host `at` in `rack` */
+    const char *board;          /* its set-up service, HOST:PORT, or several with commas in between; NULL: those of the hosts `at` in
+                                   `rack` */
     const char *rack;           /* a rack's description, whose [clio] says how long to wait for answers; or NULL */
-    const char *at;             /* name of the host with the board; only with `rack` */
+    const char *at;             /* name of the host with the board, or several with commas in between; only with `rack` */
     const char *ca;             /* certificate authority of the board, PEM file: the set-up is encrypted; NULL: it is not */
     const char *cert;           /* our certificate, PEM file, or NULL; only with `key` and `ca` */
     const char *key;            /* its key, PEM file */
     const char *server_name;    /* name in the board's certificate, if it differs from the address, or NULL */
-    uint64_t reserve_bytes;     /* bytes of the range of a process of its own; 0: the process whose memory is offered to all */
+    uint64_t reserve_bytes;     /* bytes of the range of a process of its own, of which each of several boards has an equal part; 0: the process whose memory is offered to all */
     uint64_t limit_bytes;       /* with reserve_bytes: what the process may have allocated, that range included; 0: twice
                                    reserve_bytes, or what the board has left */
     uint64_t share_limit_bytes; /* with reserve_bytes: bytes that other processes may share with it */
@@ -67,14 +72,23 @@ p4rack_clio *p4rack_clio_open_with(const p4rack_clio_options *options, char *err
 /* Closes a handle; NULL is ignored. Operations under way are abandoned. */
 void p4rack_clio_close(p4rack_clio *clio);
 
-/* PID of the handle's process, 0 for a handle that is NULL. `epoch`, which may be NULL, receives which of the processes with this PID it
+/* Number of the handle's boards; 0 for a handle that is NULL. */
+uint16_t p4rack_clio_boards(const p4rack_clio *clio);
+
+/* PID of the handle's process, of several boards on the first one, 0 for a handle that is NULL. `epoch`, which may be NULL, receives which of the processes with this PID it
  * is. Others share memory with it by both. */
 uint32_t p4rack_clio_process(const p4rack_clio *clio, uint16_t *epoch);
 
-/* The range that the process has from its beginning. */
+/* The same of its process on a board, 0 to p4rack_clio_boards - 1; 0 if there is no such board. */
+uint32_t p4rack_clio_process_at(const p4rack_clio *clio, uint16_t board, uint16_t *epoch);
+
+/* The range that the process has from its beginning, of several boards on the first one. */
 uint64_t p4rack_clio_start(const p4rack_clio *clio, uint64_t *bytes);
 
-/* Allocates bytes, which are zeros, in whole pages. Returns their address; 0 if the board has none, and `status`, which may be NULL,
+/* The same on a board; 0 if there is no such board. */
+uint64_t p4rack_clio_start_at(const p4rack_clio *clio, uint16_t board, uint64_t *bytes);
+
+/* Allocates bytes, which are zeros, in whole pages, of several boards on the one on which the handle has asked for least. Returns their address; 0 if the board has none, and `status`, which may be NULL,
  * receives why: P4RACK_MEMORY_FULL if memory is short. */
 uint64_t p4rack_clio_ralloc(p4rack_clio *clio, uint64_t bytes, p4rack_memory_status *status);
 
@@ -116,7 +130,7 @@ p4rack_memory_status p4rack_clio_rlock(p4rack_clio *clio, uint64_t lock);
 /* Releases a lock, after all earlier operations. P4RACK_MEMORY_NOT_PERMITTED: another thread holds it. */
 p4rack_memory_status p4rack_clio_runlock(p4rack_clio *clio, uint64_t lock);
 
-/* The board executes later requests after all requests of this process that it has under way. */
+/* Each board executes later requests after all requests of this process that it has under way. */
 p4rack_memory_status p4rack_clio_rfence(p4rack_clio *clio);
 
 /* The same for the requests of all processes, as in the paper. P4RACK_MEMORY_NOT_PERMITTED: the board was not started with --fence-all. */
@@ -140,11 +154,11 @@ typedef struct p4rack_clio_chase {
     uint16_t value_is_pointer; /* 1: the value's place has the address of the value */
 } p4rack_clio_chase;
 
-/* `node` receives the address of the node that matches, and `value`, which has room for `value_bytes`, its value. Both may be NULL.
+/* All nodes are on one board, and pointers in them are addresses there. `node` receives the address of the node that matches, and `value`, which has room for `value_bytes`, its value. Both may be NULL.
  * P4RACK_MEMORY_OUT_OF_BOUNDS: no node matches, or a pointer leads out of the memory. */
 p4rack_memory_status p4rack_clio_rchase(p4rack_clio *clio, const p4rack_clio_chase *chase, uint64_t *node, void *value);
 
-/* The board's key-value store. Keys have 1 to 255 bytes, values at most 64 KB. P4RACK_MEMORY_OUT_OF_BOUNDS: there is no such key. */
+/* The key-value store of the board, of several the first one. Keys have 1 to 255 bytes, values at most 64 KB. P4RACK_MEMORY_OUT_OF_BOUNDS: there is no such key. */
 p4rack_memory_status p4rack_clio_kv_put(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
                                         size_t value_bytes);
 /* Creates a key. P4RACK_MEMORY_NOT_PERMITTED: it exists already. */

@@ -7,14 +7,14 @@ mod certificates;
 mod common;
 
 use certificates::{Certificates, VALID};
-use common::clio::Board;
+use common::clio::{Board, compiled};
 use common::switch::Running;
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -343,28 +343,7 @@ fn a_chase_follows_a_list_that_the_rust_interface_wrote() {
     assert!(board.refused(&["chase", "77777777777", "9"]).contains("leads out of the process's memory"));
 }
 
-/// Compiles a program in C: its folder, the program, and the folder of the library.
-fn compiled(source: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("program");
-    // The test's own folder has the library that was built with it.
-    let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let compiled = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
-        .arg(repo(source))
-        .arg("-I")
-        .arg(repo("include"))
-        .arg("-L")
-        .arg(&libraries)
-        .args(["-lp4rack_memory", "-o"])
-        .arg(&program)
-        .output()
-        .unwrap();
-    assert!(compiled.status.success(), "{}", stderr(&compiled));
-    (folder, program, libraries)
-}
-
-/// Number of operations in each random test: few, or `P4RACK_OPERATIONS`.
+/// Operations of each test with random ones: few, or what `P4RACK_OPERATIONS` says.
 fn random_operations() -> String {
     std::env::var("P4RACK_OPERATIONS").unwrap_or_else(|_| "3000".to_owned())
 }

@@ -31,13 +31,14 @@ pub struct Access<'a> {
     pub host: &'a str,
     /// Its interface; `None`: the one with the host's address.
     pub interface: Option<&'a str>,
-    /// Name of the host with the memory.
+    /// Name of the host with the memory. By Clio it may be several with a comma in between: the region goes on from board to board.
     pub at: &'a str,
     /// The way; `None`: the scheme's.
     pub way: Option<Way>,
     /// Key of the region of a memory node of EDM.
     pub key: u32,
-    /// Address of the memory's service, `HOST:PORT`; `None`: the default port of the host with the memory.
+    /// Address of the memory's service, `HOST:PORT`, or as many with commas in between as `at` has hosts; `None`: the default port of
+    /// the host with the memory.
     pub memory: Option<&'a str>,
     /// Address of an engine of Cowbird, `HOST:PORT`.
     pub engine: Option<&'a str>,
@@ -151,6 +152,29 @@ pub fn board(rack: &Rack, name: &str) -> Result<(), NoMemory> {
     }
 }
 
+/// The set-up services of the hosts' boards that `access` names. Errors: a host is not in the rack, has no board, or is named twice; not
+/// as many addresses are given.
+pub(crate) fn boards(rack: &Rack, access: &Access<'_>) -> Result<Vec<Server>, NoMemory> {
+    let names: Vec<&str> = access.at.split(',').map(str::trim).collect();
+    let given: Option<Vec<&str>> = access.memory.map(|addrs| addrs.split(',').map(str::trim).collect());
+    if let Some(given) = given.as_ref().filter(|given| given.len() != names.len()) {
+        let why = format!("{} addresses of boards for {} hosts: give one for each", given.len(), names.len());
+        return Err(NoMemory(why));
+    }
+    let mut servers = Vec::with_capacity(names.len());
+    for (nth, name) in names.iter().enumerate() {
+        let there = &rack.hosts[usize::from(node(rack, name)?)];
+        board(rack, name)?;
+        if names[..nth].contains(name) {
+            return Err(NoMemory(format!("{name} is named twice: its board has one part of the region")));
+        }
+        let addr = given.as_ref().map(|given| given[nth].to_owned());
+        let addr = addr.unwrap_or_else(|| format!("{}:{BOARD_PORT}", there.ip));
+        servers.push(Server { addr, tls: access.tls.clone() });
+    }
+    Ok(servers)
+}
+
 /// How long clients of the rack's boards wait, as described or by default.
 pub fn patience(rack: &Rack) -> Patience {
     let described = rack.protocol::<Clio>().map(|clio| Patience {
@@ -208,6 +232,7 @@ fn place(
         ip: own.ip,
         adapter,
         memory,
+        more_boards: Vec::new(),
         engines: Vec::new(),
         node: None,
         shared: access.reserve_bytes == 0,
@@ -254,19 +279,23 @@ pub(crate) fn connect(rack: &Rack, access: &Access<'_>) -> Result<(Way, Box<dyn 
     let way = way(rack, access.way)?;
     let definition = way.definition();
     let own = &rack.hosts[usize::from(node(rack, access.host)?)];
-    let there = &rack.hosts[usize::from(node(rack, access.at)?)];
     let server = |addr: String| Server { addr, tls: access.tls.clone() };
     let port = match definition.service {
         Service::Bytes => Some(BYTES_PORT),
         Service::Pool => Some(POOL_PORT),
-        Service::Board => {
-            board(rack, access.at)?;
-            Some(BOARD_PORT)
-        }
-        Service::None | Service::Node => None,
+        Service::Board | Service::None | Service::Node => None,
     };
-    let memory = access.memory.map(str::to_owned).or_else(|| port.map(|port| format!("{}:{port}", there.ip)));
-    let mut place = place(rack, access, own, way, memory.map(server))?;
+    let servers = match definition.service {
+        Service::Board => boards(rack, access)?,
+        _ => {
+            let there = &rack.hosts[usize::from(node(rack, access.at)?)];
+            let addr = access.memory.map(str::to_owned);
+            addr.or_else(|| port.map(|port| format!("{}:{port}", there.ip))).map(server).into_iter().collect()
+        }
+    };
+    let mut servers = servers.into_iter();
+    let mut place = place(rack, access, own, way, servers.next())?;
+    place.more_boards = servers.collect();
     place.engines = access.engine.map(str::to_owned).map(server).into_iter().collect();
     if definition.service == Service::Node {
         let under = match rack.scheme().way() {

@@ -128,7 +128,7 @@ pub struct Options {
     pub promiscuous: bool,
     /// Whether to pass frames directly to the driver instead of the queueing discipline. AF_XDP always does.
     pub bypass_qdisc: bool,
-    /// Which frames to receive. Other kinds of I/O than AF_PACKET with system calls take all.
+    /// Which frames to receive. AF_XDP takes all.
     pub frames: Frames,
 }
 
@@ -272,25 +272,13 @@ impl PacketSocket {
         let (receiving, sending, receive_buffer_bytes) = match options.io {
             Io::Packet => {
                 let (fd, granted) = device.socket(options)?;
-                let mut protocol = libc::ETH_P_ALL;
-                let filter = |program: &[libc::sock_filter]| {
-                    device.try_to("filtering frames of", sys::attach_filter(fd.as_fd(), program))
-                };
-                match options.frames {
-                    Frames::All => {}
-                    Frames::Except(ether_type) => filter(&choice::except(ether_type))?,
-                    Frames::Only(ether_type) => protocol = ether_type.0.into(),
-                    Frames::Datagrams(to) => {
-                        filter(&choice::datagrams(to))?;
-                        protocol = libc::ETH_P_IP;
-                    }
-                }
+                let protocol = device.choose(&fd, options.frames)?;
                 device.bind(&fd, protocol)?;
                 let second = fd.try_clone().context(|| what("setting up the raw socket on"))?;
                 let (receiver, sender) = (messages::Receiver::new(fd), messages::Sender::new(second));
                 (Receiving::Packet(receiver), Sending::Packet(sender), granted)
             }
-            Io::Ring | Io::Xdp if options.frames != Frames::All => {
+            Io::Xdp if options.frames != Frames::All => {
                 let why = format!("{} I/O takes all frames", options.io);
                 return device
                     .try_to("choosing frames of", Err(io::Error::new(io::ErrorKind::Unsupported, why)));
@@ -386,6 +374,19 @@ impl Device<'_> {
         let fd = self.try_to("opening a raw socket on", sys::socket(libc::AF_PACKET, kind, 0))?;
         let set = configure(&fd, self.index, options);
         Ok((fd, self.try_to("setting up the raw socket on", set)?))
+    }
+
+    /// Has a socket receive only these frames. Returns the protocol to bind it with.
+    pub(crate) fn choose(&self, fd: &OwnedFd, frames: Frames) -> Result<i32, Error> {
+        let filter = |program: &[libc::sock_filter]| {
+            self.try_to("filtering frames of", sys::attach_filter(fd.as_fd(), program))
+        };
+        match frames {
+            Frames::All => Ok(libc::ETH_P_ALL),
+            Frames::Except(ether_type) => filter(&choice::except(ether_type)).map(|()| libc::ETH_P_ALL),
+            Frames::Only(ether_type) => Ok(ether_type.0.into()),
+            Frames::Datagrams(to) => filter(&choice::datagrams(to)).map(|()| libc::ETH_P_IP),
+        }
     }
 
     /// Binds a socket to the interface: with `ETH_P_ALL` to receive, with 0 to only send.

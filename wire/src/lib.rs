@@ -15,6 +15,7 @@ pub mod random;
 pub mod render;
 pub mod roce;
 pub mod time;
+pub mod udp;
 
 pub use ethernet::{EtherType, MacAddr};
 pub use header::{FieldDesc, HeaderDesc, ParseError};

@@ -18,7 +18,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("iproute2", "/usr/sbin/ip", "the PTF suite"),
     ("etcd-server", "/usr/bin/etcd", "the etcd test"),
     ("mininet", "/usr/bin/mn", "the Mininet test"),
-    ("tshark", "/usr/bin/tshark", "the test of RoCE's frames"),
+    ("tshark", "/usr/bin/tshark", "the tests of RoCE's and Clio's frames"),
     ("valgrind", "/usr/bin/valgrind", "the tests of recorded traces and of the CPU's caches"),
 ];
 

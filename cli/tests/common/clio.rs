@@ -1,9 +1,10 @@
 //! A board of Clio as a process of its own, and commands with it.
 
 use super::switch::Running;
-use super::{p4rack, stderr, stdout};
+use super::{p4rack, repo, stderr, stdout};
 use serde_json::Value;
-use std::process::Output;
+use std::path::PathBuf;
+use std::process::{Command, Output};
 
 /// A board, and where its clients join.
 pub struct Board {
@@ -52,4 +53,25 @@ impl Board {
         assert!(!output.status.success(), "{words:?}: {}", stdout(&output));
         stderr(&output)
     }
+}
+
+/// Compiles a program in C: its folder, the program, and the folder of the library.
+pub fn compiled(source: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().expect("it works");
+    let program = folder.path().join("program");
+    // The test's own folder has the library that was built with it.
+    let libraries = std::env::current_exe().expect("it works").parent().expect("it works").to_owned();
+    let compiled = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
+        .arg(repo(source))
+        .arg("-I")
+        .arg(repo("include"))
+        .arg("-L")
+        .arg(&libraries)
+        .args(["-lp4rack_memory", "-o"])
+        .arg(&program)
+        .output()
+        .expect("it works");
+    assert!(compiled.status.success(), "{}", stderr(&compiled));
+    (folder, program, libraries)
 }

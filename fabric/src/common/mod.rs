@@ -26,4 +26,4 @@ pub(crate) use pool::FrameId;
 pub(crate) use pool::Pool;
 pub(crate) use station::MTU_MAX;
 pub(crate) use stats::counters;
-pub(crate) use turns::Turns;
+pub use turns::Turns;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Entries that each party has to send, in order. `K` names a party.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns<K, T> {
+pub struct Turns<K, T> {
     queues: BTreeMap<K, Queue<T>>,
     /// Those with entries to send, in the order of their turns.
     order: VecDeque<K>,
@@ -68,8 +68,14 @@ impl<K: Copy + Ord, T> Turns<K, T> {
         self.queues.get(self.order.front()?)?.entries.front().map(|(_, what)| what)
     }
 
+    /// Entries of all parties.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether no party has an entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// How many entries `party` has.

@@ -1,9 +1,9 @@
-//! The client library on a UDP socket to one board.
+//! The client library on UDP sockets, one for each board.
 
 use super::{Attached, ClioError, Patience, client_config};
 use crate::roce::setup::Server;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::lib::{Client, Config, Operation, Outcome, Refused};
+use p4rack_fabric::clio::lib::{Client, Config, Operation, Outcome, Refused, Seat};
 use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
 use std::io::ErrorKind;
@@ -11,46 +11,56 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 /// Packets that are taken in a row.
 const BATCH: usize = 64;
-/// The only board, and the only thread.
-const BOARD: u16 = 0;
+/// The only thread.
 const THREAD: u16 = 0;
 /// Bytes of the longest packet that a socket is read for.
 const PACKET_BYTES: usize = 1 << 16;
 
-/// A client of a board, and its socket.
+/// A client of boards, and its sockets.
 pub(crate) struct Link {
     client: Client,
-    socket: UdpSocket,
+    /// Those of the boards.
+    sockets: Vec<UdpSocket>,
     poller: Poller,
     out: Vec<u8>,
     input: Box<[u8]>,
 }
 
 impl Link {
-    /// A link to the board whose set-up service has attached a client. `thread` is the number in words of locks, by default the one that
-    /// the board has given the client.
+    /// A link to the boards whose set-up services have attached a client. `thread` is the number in words of locks, by default the one
+    /// that each board has given the client. Errors: there is no board, or their packets differ in length.
     pub fn open(
-        server: &Server,
-        attached: &Attached,
+        servers: &[Server],
+        attached: &[Attached],
         thread: Option<u16>,
         patience: Patience,
     ) -> Result<Link, ClioError> {
-        let found = server.addr.to_socket_addrs()?.next();
-        let found = found.ok_or_else(|| ClioError::Broken(format!("{} has no address", server.addr)))?;
-        // The same host, at another port.
-        let to = SocketAddr::new(found.ip(), attached.udp_port);
-        let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-        let socket = UdpSocket::bind((any, 0))?;
-        socket.connect(to)?;
-        socket.set_nonblocking(true)?;
+        let none = || ClioError::Broken("there is no board: name one at least".to_owned());
+        let mtu_bytes = attached.first().ok_or_else(none)?.mtu_bytes;
         let mut poller = Poller::new();
-        poller.add(&socket)?;
-        let config = Config {
+        let mut sockets = Vec::with_capacity(servers.len());
+        for (server, attached) in servers.iter().zip(attached) {
+            // An answer is cut as the client expects it.
+            if attached.mtu_bytes != mtu_bytes {
+                let [first, other] = [mtu_bytes, attached.mtu_bytes];
+                let why =
+                    format!("{}: packets have {other} bytes, those of the first board {first}", server.addr);
+                return Err(ClioError::Broken(why));
+            }
+            let socket = connect(server, attached.udp_port)?;
+            poller.add(&socket)?;
+            sockets.push(socket);
+        }
+        // What one board has forgotten is not asked for again.
+        let memory = attached.iter().map(|attached| attached.memory).min().unwrap_or_default();
+        let seat = |attached: &Attached| Seat {
+            credentials: attached.credentials,
+            number: attached.client,
             first_thread: thread.unwrap_or(attached.thread),
-            ..client_config(patience, attached.memory, attached.mtu_bytes)
         };
-        let client = Client::new(config, &[attached.credentials], attached.client);
-        Ok(Link { client, socket, poller, out: Vec::new(), input: vec![0; PACKET_BYTES].into_boxed_slice() })
+        let seats: Vec<Seat> = attached.iter().map(seat).collect();
+        let client = Client::seated(client_config(patience, memory, mtu_bytes), &seats);
+        Ok(Link { client, sockets, poller, out: Vec::new(), input: vec![0; PACKET_BYTES].into_boxed_slice() })
     }
 
     /// The client's parameters.
@@ -58,21 +68,30 @@ impl Link {
         self.client.config()
     }
 
-    /// Accepts an operation, which ends under this tag. It leaves with the next [`poll`](Self::poll).
-    pub fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
-        self.client.submit(THREAD, BOARD, tag, operation, clock::now())
+    /// Number of the first thread in a board's words of locks. `None`: there is no such board.
+    pub fn first_thread(&self, board: u16) -> Option<u16> {
+        self.client.first_thread(board)
     }
 
-    /// Delivers ended operations. If there are none, waits for one, at most until `until`. Errors: the socket failed.
-    pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), ClioError> {
+    /// Accepts an operation, which ends under this tag. It leaves with the next [`poll`](Self::poll).
+    pub fn submit(&mut self, board: u16, tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
+        self.client.submit(THREAD, board, tag, operation, clock::now())
+    }
+
+    /// Delivers ended operations, with their board and tag. If there are none, waits for one, at most until `until`. Errors: the socket failed.
+    pub fn poll(
+        &mut self,
+        until: Nanos,
+        ended: &mut dyn FnMut(u16, u64, Outcome<'_>),
+    ) -> Result<(), ClioError> {
         loop {
             self.receive()?;
             self.client.handle_timeout(clock::now());
             self.send()?;
             let mut any = false;
-            while let Some((tag, outcome)) = self.client.poll_completion() {
+            while let Some((board, tag, outcome)) = self.client.poll_completion_of_board() {
                 any = true;
-                ended(tag, outcome);
+                ended(board, tag, outcome);
             }
             if any || clock::now() >= until {
                 return Ok(());
@@ -86,8 +105,8 @@ impl Link {
     /// TIMEOUT.
     fn send(&mut self) -> Result<(), ClioError> {
         let now = clock::now();
-        while self.client.poll_link(now, &mut self.out).is_some() {
-            match self.socket.send(&self.out) {
+        while let Some(board) = self.client.poll_link(now, &mut self.out) {
+            match self.sockets[usize::from(board)].send(&self.out) {
                 Ok(_) => {}
                 Err(error) if is_passing(error.kind()) => {}
                 Err(error) => return Err(error.into()),
@@ -96,23 +115,37 @@ impl Link {
         Ok(())
     }
 
-    /// Takes a batch of packets: more than that must not keep `poll` from its end.
+    /// Takes a batch of packets of each board: more than that must not keep `poll` from its end.
     fn receive(&mut self) -> Result<(), ClioError> {
-        for _ in 0..BATCH {
-            match self.socket.recv(&mut self.input) {
-                Ok(bytes) => {
-                    let now = clock::now();
-                    self.client.handle_link((BOARD, &self.input[..bytes]), now, now);
+        let Link { client, sockets, input, .. } = self;
+        for (board, socket) in (0..).zip(sockets) {
+            for _ in 0..BATCH {
+                match socket.recv(input) {
+                    Ok(bytes) => {
+                        let now = clock::now();
+                        client.handle_link((board, &input[..bytes]), now, now);
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // Among others: the board's host reports that nothing listens there. The board may start again.
+                    Err(error) if is_passing(error.kind()) => break,
+                    Err(error) => return Err(error.into()),
                 }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                // The board's host reports that nothing listens there: the board may start again.
-                Err(error) if is_passing(error.kind()) => return Ok(()),
-                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
     }
+}
+
+/// A socket to the port of the board's packets, on the host of its set-up service.
+fn connect(server: &Server, udp_port: u16) -> Result<UdpSocket, ClioError> {
+    let found = server.addr.to_socket_addrs()?.next();
+    let found = found.ok_or_else(|| ClioError::Broken(format!("{} has no address", server.addr)))?;
+    let to = SocketAddr::new(found.ip(), udp_port);
+    let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(to)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 /// Whether the error is temporary.

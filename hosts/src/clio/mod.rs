@@ -6,8 +6,10 @@
 //!  session, kv ─ link: Client ═ UDP ══▶ server: Board ─ offloads
 //! ```
 
+mod arrivals;
 mod clients;
 mod error;
+pub mod hostile;
 mod kv;
 pub(crate) mod link;
 mod long_calls;
@@ -15,10 +17,12 @@ mod manage;
 mod memory;
 mod names;
 mod offloads;
+mod port;
 pub mod server;
 pub mod service;
 mod session;
 mod setup;
+mod spread;
 mod threads;
 pub mod verify;
 
@@ -28,6 +32,7 @@ pub use manage::{list, list_offloads, load_offload, remove_offload};
 pub use p4rack_offload::{KEY_BYTES_MAX, VERSION_BYTES, block_bytes};
 pub use session::{AskError, Reply, Session};
 pub use setup::{Attached, Wanted, attach};
+pub use spread::{BOARDS_MAX, at_board, of_board};
 
 use p4rack_fabric::clio::lib;
 use p4rack_wire::Nanos;

@@ -1,8 +1,11 @@
-//! A board on a UDP socket. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
+//! A board on a UDP socket, or on an interface. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
 
+use super::arrivals::Arrivals;
 use super::long_calls::LongCalls;
 use super::memory::Fresh;
 use super::names::{LOADED_MAX, Names};
+use super::port::Port;
+pub use super::port::{At, Peer};
 use super::threads::{GIVEN, Threads};
 use super::{Patience, client_config};
 use crate::commands::{Commands, Handle};
@@ -14,19 +17,20 @@ use p4rack_fabric::clio::board::{Board, Config, Grant, Quotas, Refused, Space};
 use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
 use p4rack_fabric::clio::token::Secret;
 use p4rack_fabric::common::ConfigError;
+use p4rack_netdev::pages::prefer_huge;
 use p4rack_netdev::{Poller, clock};
 use p4rack_offload::{Kv, Offloads, PointerChase, Progress};
 use p4rack_wire::clio::packet::DATA_BYTES_MAX;
-use p4rack_wire::clio::{PageSize, Rights};
-use p4rack_wire::{Nanos, SplitMix};
-use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use p4rack_wire::clio::{Header, PageSize, Rights};
+use p4rack_wire::{MacAddr, Nanos, SplitMix};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
-/// Packets taken from the socket before others have their turn.
+/// Packets that the board takes, and answers that leave, before others have their turn.
 const BATCH: usize = 64;
-/// Bytes of the longest datagram.
-const DATAGRAM_BYTES: usize = 1 << 16;
+/// Batches that are taken off the port in a row.
+const DRAINED: usize = 8;
 /// Processes of offloads: the board's own two, and loaded ones.
 const OFFLOADS: u32 = 2 + LOADED_MAX as u32;
 /// Calls of offloads that wait, run, or have results that wait.
@@ -44,7 +48,7 @@ const TO_ALL_SHARED: u64 = 8;
 /// Number of the server as a client. Those of others are larger.
 const OWN_NUMBER: u32 = 0;
 /// Where answers to the server itself go: no packet comes from port 0.
-const OWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+const OWN: Peer = Peer { addr: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), mac: MacAddr([0; 6]) };
 
 /// A range of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +105,27 @@ pub enum BoardError {
     /// Its parameters are out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The machine has less memory.
+    /// The machine has less memory, or doesn't give the interface.
     #[error(transparent)]
-    Memory(#[from] p4rack_netdev::Error),
+    Machine(#[from] p4rack_netdev::Error),
+    /// No interface has the address.
+    #[error(
+        "no interface that carries frames has the address {0}: give the board an IPv4 address of this machine (--udp-addr), or a UDP \
+         socket (--link udp)"
+    )]
+    NoInterface(SocketAddr),
+    /// The interface is too narrow.
+    #[error(
+        "interface `{interface}` has an MTU of {has} bytes and the board's packets need {needs}: widen it, or use --link udp"
+    )]
+    TooNarrow {
+        /// The interface.
+        interface: String,
+        /// Its MTU.
+        has: u32,
+        /// Maximum bytes of a packet.
+        needs: u32,
+    },
     /// No process began.
     #[error(transparent)]
     Process(#[from] Refused),
@@ -118,18 +140,18 @@ pub enum BoardError {
 /// A board and its socket, as commands see them.
 #[derive(Debug)]
 pub struct Host {
-    pub(super) board: Board<Fresh, SocketAddr>,
+    pub(super) board: Board<Fresh, Peer>,
     pub(super) offloads: Offloads,
     pub(super) names: Names,
     pub(super) threads: Threads,
     /// The process whose memory is offered to all.
     pub(super) to_all: Option<Credentials>,
-    socket: UdpSocket,
+    port: Port,
+    arrivals: Arrivals,
     pub(super) page: PageSize,
     out: Vec<u8>,
-    input: Box<[u8]>,
     long_calls: LongCalls,
-    /// Packets that the socket did not take: clients ask again.
+    /// Packets that the port did not take: clients ask again.
     unsent: u64,
     /// Which packets are lost on purpose, and how many were: received, and to be sent.
     loss: Loss,
@@ -173,6 +195,11 @@ impl Server {
     /// the first pool's size. Beside that pool's memory it has `store_bytes` for the key-value store; with 0 there is no store. Calls of
     /// offloads have the server's own limits. Errors: the address can't be had, a parameter is out of range, the machine has less memory.
     pub fn open(addr: SocketAddr, config: Config, store_bytes: u64) -> Result<Server, BoardError> {
+        Server::open_at(&At::Udp(addr), config, store_bytes)
+    }
+
+    /// The same on a UDP socket or an interface. Errors: the interface can't be used, too.
+    pub fn open_at(at: &At, config: Config, store_bytes: u64) -> Result<Server, BoardError> {
         config.check()?;
         let (page, bytes) = (config.pools[0].size, config.pools[0].bytes());
         let processes_max = config.processes_max.saturating_sub(1);
@@ -183,11 +210,14 @@ impl Server {
         let seed = Secret::new(secret).seed("store");
         let mut board = Board::new(config, Secret::new(secret), memory)?;
         board.prefault();
-        let socket = UdpSocket::bind(addr).map_err(|error| BoardError::Bind { addr, error })?;
-        socket.set_nonblocking(true)?;
+        // Without huge pages it works as well.
+        board.tables().into_iter().for_each(|table| _ = prefer_huge(table));
+        let data_bytes_max = board.config().data_bytes_max;
+        let port = Port::open(at, data_bytes_max)?;
+        let arrivals =
+            Arrivals::new(Header::BYTES + data_bytes_max as usize, Secret::new(secret).seed("arrivals"));
         let (mut poller, commands) = (Poller::new(), Commands::new()?);
-        let (socket_number, commands_number) = (poller.add(&socket)?, poller.add(&commands)?);
-        let (out, input) = (Vec::new(), vec![0; DATAGRAM_BYTES].into_boxed_slice());
+        let (socket_number, commands_number) = (poller.add(&port)?, poller.add(&commands)?);
         let mut offloads = Offloads::default();
         let (mut names, chase) = (Names::default(), board.begin(Quotas::default())?);
         let number = offloads.add(chase.space, Box::new(PointerChase));
@@ -199,10 +229,10 @@ impl Server {
             names,
             threads: Threads::new(GIVEN),
             to_all: None,
-            socket,
+            port,
+            arrivals,
             page,
-            out,
-            input,
+            out: Vec::new(),
             long_calls: LongCalls::default(),
             unsent: 0,
             loss,
@@ -240,7 +270,7 @@ impl Server {
             to_all,
             bounds,
             page: self.host.page,
-            udp_port: self.host.socket.local_addr()?.port(),
+            udp_port: self.host.port.addr()?.port(),
             mtu_bytes: self.host.board.config().data_bytes_max,
             memory_ns: self.host.board.config().retry_keep.0,
             processes_max: self.processes_max,
@@ -255,7 +285,7 @@ impl Server {
 
     /// Where it takes packets.
     pub fn addr(&self) -> io::Result<SocketAddr> {
-        self.host.socket.local_addr()
+        self.host.port.addr()
     }
 
     /// Access from other threads.
@@ -274,12 +304,18 @@ impl Server {
     }
 
     /// Counters of board and socket, drops and refusals included.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&mut self) -> Counts {
         let [lost_in, lost_out] = self.host.lost;
+        let own = [
+            ("unsent", self.host.unsent),
+            ("over_share", self.host.arrivals.dropped()),
+            ("lost_in", lost_in),
+            ("lost_out", lost_out),
+        ];
         Counts::default()
             .of("board", self.host.board.counters().iter())
             .of("refused", self.host.board.refusals().iter())
-            .of("socket", [("unsent", self.host.unsent), ("lost_in", lost_in), ("lost_out", lost_out)])
+            .of("socket", own.into_iter().chain(self.host.port.counts()))
     }
 
     /// Loses packets on purpose from now on, in both directions.
@@ -317,24 +353,30 @@ impl Server {
 }
 
 impl Host {
-    /// Takes a batch of packets. Returns whether there may be more.
+    /// Takes what has come off the port, and a batch of that, of each address in its turn. Returns whether there may be more.
     fn receive(&mut self) -> io::Result<bool> {
-        for _ in 0..BATCH {
-            match self.socket.recv_from(&mut self.input) {
-                Ok(_) if self.loss.strikes(&mut self.random) => self.lost[0] += 1,
-                Ok((bytes, from)) => {
-                    let now = clock::now();
-                    self.long_calls.packets(now);
-                    self.board.handle_link((from, &self.input[..bytes]), now, now);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                // An earlier answer found nothing at the client's port.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionRefused) => {}
-                Err(error) => return Err(error),
+        let Host { port, arrivals, board, loss, random, lost, long_calls, .. } = self;
+        let mut more = true;
+        for _ in 0..DRAINED {
+            more = port.receive(|from, packet| match loss.strikes(random) {
+                true => lost[0] += 1,
+                false => arrivals.add(from, packet),
+            })?;
+            if !more {
+                break;
             }
         }
-        Ok(true)
+        let now = clock::now();
+        let mut take = |from, packet: &[u8]| {
+            long_calls.packets(now);
+            board.handle_link((from, packet), now, now);
+        };
+        for _ in 0..BATCH {
+            if !arrivals.next(&mut take) {
+                break;
+            }
+        }
+        Ok(more || !arrivals.is_empty())
     }
 
     /// Runs due work of the slow path.
@@ -373,16 +415,18 @@ impl Host {
         }
     }
 
-    /// Sends waiting packets. Answers to the server itself go to `own`.
+    /// Sends a batch of what waits. Answers to the server itself go to `own`.
     fn send(&mut self, mut own: Option<&mut Client>) {
         let now = clock::now();
-        while let Some(sent) = self.board.poll_link(now, &mut self.out) {
+        for _ in 0..BATCH {
+            let Some(sent) = self.board.poll_link(now, &mut self.out) else { break };
             match &mut own {
                 Some(client) if sent.to == OWN => client.handle_link((0, &self.out), now, now),
                 _ if self.loss.strikes(&mut self.random) => self.lost[1] += 1,
-                _ => self.unsent += u64::from(self.socket.send_to(&self.out, sent.to).is_err()),
+                _ => self.unsent += u64::from(!self.port.send(sent.to, &self.out)),
             }
         }
+        self.port.flush();
     }
 
     /// Allocates a range, as a client would. Others are served in the time that this takes.

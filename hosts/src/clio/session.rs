@@ -1,6 +1,7 @@
-//! A client's process on a board, and its operations.
+//! A client's process on a board, or on each of several, and its operations.
 
 use super::link::Link;
+use super::spread::{BOARDS_MAX, at_board, locate};
 use super::{Attached, ClioError, Patience, Wanted, attach};
 use crate::roce::setup::Server;
 use crate::runtime::runtime;
@@ -9,6 +10,7 @@ use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
 use p4rack_wire::clio::{PageSize, Rights, Status};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -50,13 +52,24 @@ pub enum Reply {
     Held(u64),
 }
 
-/// A client of a board: the operations of Clio's interface, by addresses of the process. A reserved process ends when this is dropped.
+/// A client of a board, or of several: the operations of Clio's interface, by addresses of the process. Its reserved processes end when
+/// this is dropped.
+///
+/// Over several boards it has a process on each, and [addresses](at_board) name the board. Its operations have one order, wherever they
+/// are executed; each board has a window of its own, so operations of one don't wait for the answers of another.
 pub struct Session {
     link: Link,
     under_way: usize,
-    attached: Attached,
-    // Dropped last: the call of `attached` runs on it.
+    boards: Vec<Seated>,
+    // Dropped last: the calls of `boards` run on it.
     runtime: Runtime,
+}
+
+/// A board of a session.
+struct Seated {
+    attached: Attached,
+    /// Bytes that this client has asked for there, and not freed.
+    asked_bytes: u64,
 }
 
 impl Session {
@@ -75,10 +88,39 @@ impl Session {
         thread: Option<u16>,
         patience: Patience,
     ) -> Result<Session, ClioError> {
-        let runtime = runtime()?;
-        let attached = runtime.block_on(attach(server, wanted))?;
-        let link = Link::open(server, &attached, thread, patience)?;
-        Ok(Session { link, under_way: 0, attached, runtime })
+        Session::open_over(std::slice::from_ref(server), wanted, thread, patience)
+    }
+
+    /// A client of several boards, of each for an equal part of what it asks for. Errors: there are none, or more than [`BOARDS_MAX`]; one
+    /// can't be reached, refuses, or has packets of another length.
+    pub fn open_over(
+        servers: &[Server],
+        wanted: Wanted,
+        thread: Option<u16>,
+        patience: Patience,
+    ) -> Result<Session, ClioError> {
+        if servers.len() > BOARDS_MAX {
+            let why = format!("{} boards: a client has at most {BOARDS_MAX}", servers.len());
+            return Err(ClioError::Broken(why));
+        }
+        let (runtime, wanted) = (runtime()?, wanted.each_of(servers.len()));
+        let mut attached = Vec::with_capacity(servers.len());
+        for server in servers {
+            attached.push(runtime.block_on(attach(server, wanted))?);
+        }
+        Session::of(servers, attached, thread, patience, runtime)
+    }
+
+    fn of(
+        servers: &[Server],
+        attached: Vec<Attached>,
+        thread: Option<u16>,
+        patience: Patience,
+        runtime: Runtime,
+    ) -> Result<Session, ClioError> {
+        let link = Link::open(servers, &attached, thread, patience)?;
+        let boards = attached.into_iter().map(|attached| Seated { attached, asked_bytes: 0 }).collect();
+        Ok(Session { link, under_way: 0, boards, runtime })
     }
 
     /// A client of a process whose rights were handed on: it has this range, and ends whenever its owner ends it. Errors: the board can't
@@ -103,44 +145,75 @@ impl Session {
         let runtime = runtime()?;
         let attached = runtime.block_on(attach(server, Wanted::default()))?;
         let attached = attached.granted(credentials, range).map_err(ClioError::Broken)?;
-        let link = Link::open(server, &attached, thread, patience)?;
-        Ok(Session { link, under_way: 0, attached, runtime })
+        Session::of(std::slice::from_ref(server), vec![attached], thread, patience, runtime)
     }
 
-    /// Waits for the end of the client's process, or of the board, for this long. Returns why it has ended.
+    /// Waits for the end of a process of the client, or of its board, for this long. Returns why it has ended.
     pub fn ended(&mut self, within: Duration) -> Option<String> {
-        let Session { attached, runtime, .. } = self;
-        runtime.block_on(async { tokio::time::timeout(within, attached.ended()).await.ok() })
+        let Session { boards, runtime, .. } = self;
+        let mut ends: Vec<_> = boards.iter_mut().map(|board| Box::pin(board.attached.ended())).collect();
+        let first = std::future::poll_fn(|context| {
+            let why = ends.iter_mut().map(|end| end.as_mut().poll(context)).find(Poll::is_ready);
+            why.unwrap_or(Poll::Pending)
+        });
+        runtime.block_on(async { tokio::time::timeout(within, first).await.ok() })
     }
 
-    /// The process.
+    /// Number of its boards.
+    pub fn boards(&self) -> u16 {
+        self.boards.len() as u16
+    }
+
+    fn first(&self) -> &Attached {
+        &self.boards[0].attached
+    }
+
+    /// The process, of several boards that on the first one.
     pub fn credentials(&self) -> Credentials {
-        self.attached.credentials
+        self.first().credentials
     }
 
-    /// Number of the client in [lock words](p4rack_wire::clio::lock_word).
+    /// The process on a board. `None`: there is no such board.
+    pub fn credentials_at(&self, board: u16) -> Option<Credentials> {
+        Some(self.boards.get(usize::from(board))?.attached.credentials)
+    }
+
+    /// Number of the client in [lock words](p4rack_wire::clio::lock_word), of several boards that of the first one.
     pub fn thread(&self) -> u16 {
-        self.link.config().first_thread
+        self.link.first_thread(0).unwrap_or_default()
     }
 
-    /// Address and bytes of the range that the process has from its beginning.
+    /// The same on a board. `None`: there is no such board.
+    pub fn thread_at(&self, board: u16) -> Option<u16> {
+        self.link.first_thread(board)
+    }
+
+    /// Address and bytes of the range that the process has from its beginning, of several boards that on the first one.
     pub fn range(&self) -> (u64, u64) {
-        self.attached.range
+        self.first().range
     }
 
-    /// Bytes that the process may have allocated, its range included.
+    /// Address and bytes of the range on each board.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        let range = |(board, Seated { attached, .. }): (u16, &Seated)| {
+            (at_board(board, attached.range.0), attached.range.1)
+        };
+        (0..).zip(&self.boards).map(range)
+    }
+
+    /// Bytes that the processes may have allocated, their ranges included.
     pub fn limit_bytes(&self) -> u64 {
-        self.attached.limit_bytes
+        self.boards.iter().fold(0, |sum, board| sum.saturating_add(board.attached.limit_bytes))
     }
 
-    /// Bytes that other processes may share with it.
+    /// Bytes that other processes may share with them.
     pub fn share_limit_bytes(&self) -> u64 {
-        self.attached.share_limit_bytes
+        self.boards.iter().fold(0, |sum, board| sum.saturating_add(board.attached.share_limit_bytes))
     }
 
     /// Data bytes of the longest packet: a write of no more is atomic, and the arguments of a call have no more.
     pub fn packet_bytes(&self) -> u32 {
-        self.attached.mtu_bytes
+        self.first().mtu_bytes
     }
 
     /// Bytes of the longest read or write.
@@ -158,12 +231,36 @@ impl Session {
         self.link.config().requests_max.into()
     }
 
-    /// Accepts an operation, which ends under this tag. It leaves with the next [`poll`](Self::poll). Errors: it is refused and has no
-    /// end.
+    /// Accepts an operation, which ends under this tag. It leaves with the next [`poll`](Self::poll). Of several boards, the one that the
+    /// address names executes it; an allocation goes where this client has asked for least, and a fence to the first board
+    /// ([`submit_to`](Self::submit_to) names another one). Errors: it is refused and has no end.
     pub fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
-        self.link.submit(tag, operation)?;
+        let (board, operation) = locate(operation);
+        let board = board.unwrap_or_else(|| match operation {
+            Operation::Alloc { .. } => self.by_asked_bytes()[0],
+            _ => 0,
+        });
+        self.submit_to(board, tag, operation)
+    }
+
+    /// The same to a board, with an operation by addresses of that board.
+    pub fn submit_to(&mut self, board: u16, tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
+        self.link.submit(board, tag, operation)?;
         self.under_way += 1;
+        let asked_bytes = &mut self.boards[usize::from(board)].asked_bytes;
+        match operation {
+            Operation::Alloc { bytes, .. } => *asked_bytes = asked_bytes.saturating_add(bytes),
+            Operation::Free { bytes, .. } => *asked_bytes = asked_bytes.saturating_sub(bytes),
+            _ => {}
+        }
         Ok(())
+    }
+
+    /// The boards, the one first on which this client has asked for least.
+    fn by_asked_bytes(&self) -> Vec<u16> {
+        let mut boards: Vec<u16> = (0..self.boards()).collect();
+        boards.sort_by_key(|board| self.boards[usize::from(*board)].asked_bytes);
+        boards
     }
 
     /// Operations under way.
@@ -173,10 +270,18 @@ impl Session {
 
     /// Executes an operation, and waits for its end. Errors: others are under way, or it has no result.
     pub fn ask(&mut self, operation: Operation<'_>) -> Result<Reply, AskError> {
+        self.ask_after(|session| session.submit(0, operation))
+    }
+
+    /// Executes what is submitted, and waits for its end.
+    fn ask_after(
+        &mut self,
+        submit: impl FnOnce(&mut Session) -> Result<(), Refused>,
+    ) -> Result<Reply, AskError> {
         if self.under_way > 0 {
             return Err(AskError::UnderWay);
         }
-        self.submit(0, operation)?;
+        submit(self)?;
         let mut reply = Err(AskError::Unknown);
         // The client library ends every operation.
         while self.under_way > 0 {
@@ -195,17 +300,50 @@ impl Session {
         reply
     }
 
-    /// Size of the pages of the process's range.
+    /// Size of the pages of the process's range, of several boards on the first one.
     pub fn page_size(&self) -> PageSize {
-        self.attached.page_size
+        self.first().page_size
     }
 
-    /// Allocates bytes, which are zeros. Returns their address.
+    /// Bytes of the smallest pages of its ranges.
+    pub(crate) fn page_bytes_min(&self) -> u64 {
+        let bytes = self.boards.iter().map(|board| board.attached.page_size.bytes());
+        bytes.min().unwrap_or_default()
+    }
+
+    /// Allocates bytes, which are zeros. Returns their address. Of several boards the next is asked where one has no room.
     pub fn alloc(&mut self, bytes: u64, rights: Rights) -> Result<u64, AskError> {
-        match self.ask(Operation::Alloc { bytes, page_size: self.page_size(), rights })? {
+        let mut reply = Err(AskError::Unknown);
+        for board in self.by_asked_bytes() {
+            reply = self.alloc_at(board, bytes, rights);
+            if !matches!(reply, Err(AskError::Failed(Status::NoMemory | Status::NoAddressSpace))) {
+                break;
+            }
+        }
+        reply
+    }
+
+    /// Allocates bytes on a board.
+    pub fn alloc_at(&mut self, board: u16, bytes: u64, rights: Rights) -> Result<u64, AskError> {
+        let seated = self.boards.get(usize::from(board)).ok_or(Refused::NoSuchEnd)?;
+        let page_size = seated.attached.page_size;
+        let alloc = Operation::Alloc { bytes, page_size, rights };
+        let reply = self.ask_after(|session| session.submit_to(board, 0, alloc));
+        if matches!(reply, Err(AskError::Failed(_))) {
+            let asked_bytes = &mut self.boards[usize::from(board)].asked_bytes;
+            *asked_bytes = asked_bytes.saturating_sub(bytes);
+        }
+        match reply? {
             Reply::Address(address) => Ok(address),
             _ => Err(AskError::Unknown),
         }
+    }
+
+    /// Has each board execute later requests after all that it has under way, of this process, or with `all` of all processes.
+    pub fn fence(&mut self, all: bool) -> Result<(), AskError> {
+        (0..self.boards()).try_for_each(|board| {
+            self.ask_after(|session| session.submit_to(board, 0, Operation::Fence { all })).map(drop)
+        })
     }
 
     /// Frees pages of an allocated range.
@@ -255,8 +393,12 @@ impl Session {
     /// earlier without one. Errors: the socket failed.
     pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), ClioError> {
         let under_way = &mut self.under_way;
-        self.link.poll(until, &mut |tag, outcome| {
+        self.link.poll(until, &mut |board, tag, outcome| {
             *under_way -= 1;
+            let outcome = match outcome {
+                Outcome::Address(address) => Outcome::Address(at_board(board, address)),
+                outcome => outcome,
+            };
             ended(tag, outcome);
         })
     }

@@ -6,8 +6,8 @@ use p4rack_fabric::clio::lib::{Credentials, NUMBER_BITS};
 use p4rack_p4rt::p4rack::clio::v1::clio_client::ClioClient;
 use p4rack_p4rt::p4rack::clio::v1::{AttachRequest, AttachResponse};
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::PageSize;
 use p4rack_wire::clio::address::ADDRESS_BITS;
+use p4rack_wire::clio::{PageSize, WORD_BYTES};
 use std::ops::RangeInclusive;
 
 /// Data bytes that the longest packet may have: a datagram has room for no more.
@@ -29,6 +29,19 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// What each of several boards is asked for, so that all together have as much: equal parts, in whole words.
+    pub(super) fn each_of(self, boards: usize) -> Wanted {
+        let part = |bytes: u64| match boards {
+            0 | 1 => bytes,
+            boards => bytes.div_ceil(boards as u64).next_multiple_of(WORD_BYTES.into()),
+        };
+        Wanted {
+            reserve_bytes: part(self.reserve_bytes),
+            limit_bytes: self.limit_bytes.map(part),
+            share_limit_bytes: self.share_limit_bytes.map(part),
+        }
+    }
+
     /// A range of this length, and the board's limits.
     pub fn bytes(reserve_bytes: u64) -> Wanted {
         Wanted { reserve_bytes, ..Wanted::default() }

@@ -1,18 +1,28 @@
-//! A range of a Clio board's memory as a way, over a UDP socket of the thread's own.
+//! A range of a Clio board's memory as a way, or one range on each of several boards, over UDP sockets of the thread's own.
 
+use super::cut::Cut;
 use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
-use crate::clio::Session;
+use crate::clio::{Session, Wanted};
 use p4rack_fabric::clio::lib::{self, Change, Credentials, Refused};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status as Said;
 
-/// The range of a session's process, from offset 0.
+/// The ranges of a session's processes, one after the other, from offset 0.
 pub struct Clio {
     session: Session,
     abilities: Abilities,
-    /// Address of the range's first byte.
-    start: u64,
+    parts: Vec<Part>,
+}
+
+/// A range of a board.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Offset of its end.
+    end: u64,
+    /// Address of its first byte.
+    address: u64,
+    bytes: u64,
 }
 
 fn outcome_of(outcome: lib::Outcome<'_>) -> Outcome<'_> {
@@ -47,8 +57,12 @@ impl Remote for Clio {
     fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
         self.abilities.check(&operation)?;
         let operation = match operation {
-            Operation::Read { at, bytes } => lib::Operation::Read { address: self.start + at, bytes },
-            Operation::Write { at, bytes } => lib::Operation::Write { address: self.start + at, bytes },
+            Operation::Read { at, bytes } => {
+                lib::Operation::Read { address: self.address(at, bytes.into())?, bytes }
+            }
+            Operation::Write { at, bytes } => {
+                lib::Operation::Write { address: self.address(at, bytes.len() as u64)?, bytes }
+            }
             Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
             Operation::Modify { at, opcode, operands: [first, second] } => {
                 let change = match opcode {
@@ -57,7 +71,7 @@ impl Remote for Clio {
                     Opcode::Swap => Change::Swap(first),
                     _ => return Err(Status::BadOperation),
                 };
-                lib::Operation::Modify { address: self.start + at, change }
+                lib::Operation::Modify { address: self.address(at, 8)?, change }
             }
         };
         self.session.submit(tag, operation).map_err(|refused| match refused {
@@ -75,15 +89,27 @@ impl Remote for Clio {
 }
 
 impl Clio {
-    /// Over a session, for example of an extent that is lent.
+    /// Over a session, for example of an extent that is lent. Of several boards, an operation that crosses the edge between two ranges is
+    /// refused: [`over`](Self::over) cuts it.
     pub fn new(session: Session) -> Clio {
-        let ((start, region_bytes), config) = (session.range(), session.config());
+        let (mut parts, mut end) = (Vec::new(), 0);
+        let count = session.ranges().count();
+        for (nth, (address, bytes)) in session.ranges().enumerate() {
+            // A word crosses no edge.
+            let bytes = if nth + 1 < count { bytes & !7 } else { bytes };
+            end += bytes;
+            parts.push(Part { end, address, bytes });
+        }
+        let config = session.config();
+        // Edges of pages, and of ranges that end within one.
+        let inner = parts.iter().take(count.saturating_sub(1));
+        let edges = inner.fold(session.page_bytes_min(), |edges, part| edges | part.end);
         let abilities = Abilities {
-            region_bytes,
+            region_bytes: end,
             read_bytes_max: config.request_bytes_max,
             write_bytes_max: config.request_bytes_max,
             whole_bytes: session.packet_bytes(),
-            edge_bytes: session.page_size().bytes(),
+            edge_bytes: 1 << edges.trailing_zeros(),
             pieces_max: 0,
             under_way_max: config.requests_max.into(),
             atomics: &[Opcode::Cas, Opcode::FetchAdd, Opcode::Swap],
@@ -91,21 +117,42 @@ impl Clio {
             writes: Written::There,
             order: Order::Dependent,
         };
-        Clio { session, abilities, start }
+        Clio { session, abilities, parts }
+    }
+
+    /// Over a session, as one region however many boards it has.
+    pub fn over(session: Session) -> Box<dyn Remote> {
+        let clio = Clio::new(session);
+        match clio.parts.as_slice() {
+            [inner @ .., _] if !inner.is_empty() => {
+                let edges = inner.iter().map(|part| part.end).collect();
+                Box::new(Cut::new(clio, edges))
+            }
+            _ => Box::new(clio),
+        }
+    }
+
+    /// The address of bytes that are all in one range.
+    fn address(&self, at: u64, bytes: u64) -> Result<u64, Status> {
+        let nth = self.parts.partition_point(|part| part.end <= at);
+        let part = self.parts.get(nth).filter(|part| at + bytes <= part.end).ok_or(Status::OutOfBounds)?;
+        Ok(part.address + (at - (part.end - part.bytes)))
     }
 }
 
-/// Becomes a client of a board, whose process ends when the way is dropped.
+/// Becomes a client of a board, or of several, whose processes end when the way is dropped.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
-    let server = place.memory("a board")?;
-    let reserve_bytes = if place.shared { 0 } else { shape.region_bytes };
-    let clio = Clio::new(Session::open(server, reserve_bytes, place.patience)?);
-    let (offered, needed) = (clio.abilities.region_bytes, shape.region_bytes);
+    let first = place.memory("a board")?;
+    let servers: Vec<_> = std::iter::once(first).chain(&place.more_boards).cloned().collect();
+    let wanted = Wanted::bytes(if place.shared { 0 } else { shape.region_bytes });
+    let clio = Clio::over(Session::open_over(&servers, wanted, None, place.patience)?);
+    let (offered, needed) = (clio.abilities().region_bytes, shape.region_bytes);
     if offered < needed {
-        let why = format!("the board offers {offered} bytes, and {needed} are needed");
+        let what = if servers.len() > 1 { "the boards offer" } else { "the board offers" };
+        let why = format!("{what} {offered} bytes, and {needed} are needed");
         return Err(RemoteError::Broken(why));
     }
-    Ok((Box::new(clio), Held(None)))
+    Ok((clio, Held(None)))
 }
 
 /// Becomes a client of a process whose rights were handed on, with this range.

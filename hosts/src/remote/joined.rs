@@ -1,20 +1,12 @@
 //! Regions of the same length, one after the other, as one region: extents that are lent one by one.
 
-use super::{Abilities, Operation, Order, Outcome, Piece, Pieces, Remote, RemoteError, Status, Window};
+use super::cut::Cut;
+use super::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status, Window};
 use p4rack_wire::Nanos;
 use std::cell::Cell;
 
-/// Pieces of an operation at most: an edge divides each in two.
-const PIECES_MAX: usize = 32;
-
-/// Longest wait for one part before a look at the others.
-const TURN: Nanos = Nanos::from_micros(50);
-
 /// A [`Remote`] of several others. An operation that crosses an edge between two is an operation on each.
-pub struct Joined {
-    parts: Pieces<Parts>,
-    abilities: Abilities,
-}
+pub struct Joined(Cut<Parts>);
 
 /// Other regions, without operations that cross an edge.
 struct Parts {
@@ -49,62 +41,31 @@ impl Joined {
             order,
             ..first
         };
-        let parts = Pieces::new(Parts { parts, abilities: abilities.clone(), asked: Window::default() });
-        Ok(Joined { parts, abilities: Abilities { pieces_max: PIECES_MAX, ..abilities } })
-    }
-
-    /// Pieces that cross no edge.
-    fn cut(&self, pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
-        let part_bytes = self.parts.inner().part_bytes();
-        let mut cut = Vec::new();
-        for Piece { mut at, mut bytes } in pieces {
-            while bytes > 0 {
-                let length = (part_bytes - at % part_bytes).min(bytes.into()) as u32;
-                cut.push(Piece { at, bytes: length });
-                (at, bytes) = (at + u64::from(length), bytes - length);
-            }
-        }
-        cut
+        let edges = (1..parts.len() as u64).map(|nth| nth * part_bytes).collect();
+        let parts = Parts { parts, abilities, asked: Window::default() };
+        Ok(Joined(Cut::new(parts, edges)))
     }
 }
 
 impl Remote for Joined {
     fn abilities(&self) -> &Abilities {
-        &self.abilities
+        self.0.abilities()
     }
 
     fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
-        self.abilities.check(&operation)?;
-        let (pieces, scattered) = match operation {
-            Operation::Read { at, bytes } => (self.cut([Piece { at, bytes }]), None),
-            Operation::Write { at, bytes } => {
-                (self.cut([Piece { at, bytes: bytes.len() as u32 }]), Some(bytes))
-            }
-            Operation::Gather { pieces } => (self.cut(pieces.iter().copied()), None),
-            Operation::Scatter { pieces, bytes } => (self.cut(pieces.iter().copied()), Some(bytes)),
-            // A word crosses no edge.
-            Operation::Modify { .. } => return self.parts.submit(tag, operation),
-        };
-        match (pieces.as_slice(), scattered) {
-            ([Piece { at, bytes }], None) => {
-                self.parts.submit(tag, Operation::Read { at: *at, bytes: *bytes })
-            }
-            ([Piece { at, .. }], Some(bytes)) => self.parts.submit(tag, Operation::Write { at: *at, bytes }),
-            (pieces, None) => self.parts.submit(tag, Operation::Gather { pieces }),
-            (pieces, Some(bytes)) => self.parts.submit(tag, Operation::Scatter { pieces, bytes }),
-        }
+        self.0.submit(tag, operation)
     }
 
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
-        self.parts.poll(until, ended)
+        self.0.poll(until, ended)
     }
 
     fn now(&self) -> Nanos {
-        self.parts.now()
+        self.0.now()
     }
 
     fn losses(&self) -> u64 {
-        self.parts.losses()
+        self.0.losses()
     }
 }
 
@@ -174,7 +135,7 @@ impl Remote for Parts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Delayed, Local};
+    use super::super::{Local, Piece};
     use super::*;
 
     fn joined() -> Joined {

@@ -28,6 +28,7 @@
 
 mod certain;
 mod clio;
+mod cut;
 mod delayed;
 mod edm;
 mod error;
@@ -134,6 +135,8 @@ pub struct Place {
     pub adapter: Config,
     /// The set-up service of a pool or a board, or the server of bytes.
     pub memory: Option<Server>,
+    /// Set-up services of further boards, on which the region goes on in this order.
+    pub more_boards: Vec<Server>,
     /// Set-up services of engines.
     pub engines: Vec<Server>,
     /// EDM's node of this host, and the memory node.
@@ -147,9 +150,7 @@ pub struct Place {
 impl Place {
     /// The place of an adapter, with a pool or a server of bytes.
     pub fn at(interface: &str, ip: Ipv4Addr, adapter: Config, memory: Server) -> Place {
-        let (interface, memory) = (interface.to_owned(), Some(memory));
-        let patience = Patience::default();
-        Place { interface, ip, adapter, memory, engines: Vec::new(), node: None, shared: false, patience }
+        Place { interface: interface.to_owned(), ip, adapter, memory: Some(memory), ..Place::here() }
     }
 
     /// No place: sufficient for the program's own memory.
@@ -161,6 +162,7 @@ impl Place {
             ip,
             adapter,
             memory: None,
+            more_boards: Vec::new(),
             engines: Vec::new(),
             node: None,
             shared: false,

@@ -57,11 +57,6 @@ impl<R: Remote> Pieces<R> {
         Pieces { inner, abilities, requests, all, later: VecDeque::new() }
     }
 
-    /// The way behind.
-    pub(super) fn inner(&self) -> &R {
-        &self.inner
-    }
-
     fn submit_all(&mut self, tag: u64, pieces: &[Piece], scattered: Option<&[u8]>) -> Result<(), Status> {
         let (number, is_gather) = (self.all.next(), scattered.is_none());
         let mut bytes = Vec::new();

@@ -1,12 +1,15 @@
 //! A board of Clio on a thread of the test's process, with its set-up service.
+// Each test uses a part of this.
+#![allow(dead_code)]
 
 use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_fabric::roce;
 use p4rack_hosts::Handle;
 use p4rack_hosts::balloon::{Key, serve_board};
-use p4rack_hosts::clio::server::{Host, Server as Board};
+use p4rack_hosts::clio::server::{At, Host, Server as Board};
 use p4rack_hosts::clio::service::Service;
 use p4rack_hosts::remote::Place;
+use p4rack_hosts::roce::Loss;
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::wait::Waker;
@@ -46,8 +49,24 @@ pub fn with_board_at(
     (bytes, store_bytes): (u64, u64),
     test: impl FnOnce(&Place, Handle<Host>),
 ) {
-    let size = PageSize::suiting(bytes);
-    let frames = size.pages(bytes) as u32;
+    let setting = Setting { packets: At::Udp(packets), set_up, bytes, store_bytes, loss: Loss::default() };
+    with_board_as(&setting, test);
+}
+
+/// A board, in the namespace of the calling thread.
+pub struct Setting {
+    pub packets: At,
+    pub set_up: SocketAddr,
+    pub bytes: u64,
+    pub store_bytes: u64,
+    pub loss: Loss,
+}
+
+/// The same as described.
+pub fn with_board_as(setting: &Setting, test: impl FnOnce(&Place, Handle<Host>)) {
+    let Setting { packets, set_up, bytes, store_bytes, loss } = setting;
+    let size = PageSize::suiting(*bytes);
+    let frames = size.pages(*bytes) as u32;
     let config = Config {
         retry_entries: 1 << 16,
         // Processes that share a machine wake late.
@@ -55,13 +74,15 @@ pub fn with_board_at(
         processes_max: 257,
         ..Config::new(vec![Pool { size, frames, ready: 64.min(frames) }])
     };
-    let (mut board, end) = (Board::open(packets, config, store_bytes).unwrap(), Waker::new().unwrap());
+    let mut board = Board::open_at(packets, config, *store_bytes).unwrap();
+    board.lose(*loss);
+    let end = Waker::new().unwrap();
     let ends = board.watch(&end).unwrap();
     let offer = board.offer().unwrap();
     let handle = board.handle();
     let service = Service::new(handle.clone(), offer);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let listener = runtime.block_on(pool::bind(set_up)).unwrap();
+    let listener = runtime.block_on(pool::bind(*set_up)).unwrap();
     let memory = Server { addr: listener.local_addr().unwrap().to_string(), tls: None };
     runtime.spawn(serve_board(listener, service, key(), None));
     std::thread::scope(|scope| {

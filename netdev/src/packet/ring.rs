@@ -118,7 +118,8 @@ impl Receiver {
         let count = options.receive_buffer_bytes / (BEFORE + longest).next_power_of_two();
         let opened = Slots::open(fd.as_fd(), libc::PACKET_RX_RING, mtu, count);
         let slots = device.try_to("setting up the ring for receiving on", opened)?;
-        device.bind(&fd, libc::ETH_P_ALL)?;
+        let protocol = device.choose(&fd, options.frames)?;
+        device.bind(&fd, protocol)?;
         let bytes = slots.memory.len();
         Ok((Receiver { slots, fd, stats: Stats::default() }, bytes))
     }

@@ -6,7 +6,7 @@ use crate::cmd::values::{Bytes, dump, hex, in_hex};
 use crate::output::{OutputFile, write_bytes};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::clio::lib::Operation;
-use p4rack_hosts::clio::{AskError, CHASE, Reply};
+use p4rack_hosts::clio::{AskError, CHASE, Reply, of_board};
 use p4rack_offload::Chase;
 use p4rack_wire::clio::{Rights, Status, lock_thread};
 use serde_json::json;
@@ -26,6 +26,9 @@ pub(super) struct AllocArgs {
     /// Permit reads only
     #[arg(long)]
     read_only: bool,
+    /// Of several boards: on the one with this number, the first one has 0 [default: the first one that has room]
+    #[arg(long, value_name = "N")]
+    on: Option<u16>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -170,7 +173,11 @@ pub(super) fn alloc(args: &AllocArgs) -> Result<(), String> {
     let mut session = args.board.session(None)?;
     let rights = Rights { read: true, write: !args.read_only };
     let (bytes, page) = (args.bytes, session.page_size());
-    let address = session.alloc(bytes, rights).map_err(|error| {
+    let allocated = match args.on {
+        Some(board) => session.alloc_at(board, bytes, rights),
+        None => session.alloc(bytes, rights),
+    };
+    let address = allocated.map_err(|error| {
         let help = match error {
             AskError::Failed(Status::NoMemory | Status::NoAddressSpace) => {
                 "; free some first, or start the board with more --bytes"
@@ -315,7 +322,9 @@ pub(super) fn lock(args: &LockArgs) -> Result<(), String> {
             _ => break,
         }
     }
-    told(board, *address, session.thread(), "locked");
+    // The lock is of that board's number of this client.
+    let thread = session.thread_at(of_board(*address).0).unwrap_or(session.thread());
+    told(board, *address, thread, "locked");
     Ok(())
 }
 

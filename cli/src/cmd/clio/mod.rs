@@ -1,6 +1,7 @@
 //! `p4rack clio`.
 
 mod hold;
+mod hostile;
 mod kv;
 mod memory;
 mod offload;
@@ -68,12 +69,18 @@ enum Command {
     Offload(offload::Command),
     /// Read, write and modify a board's memory and store at random, by several processes, and check everything that comes back
     Verify(verify::Args),
+    /// Measure what an honest client keeps beside one that attacks the board
+    ///
+    /// The honest client reads and writes 64 bytes of its own memory, 16 operations at a time. It is measured beside a second honest client
+    /// and beside each attack, in turns. Exits with 1 if it keeps less than 90 % beside one of them, or an operation fails.
+    Hostile(hostile::Args),
 }
 
 /// The board.
 #[derive(clap::Args, Debug)]
 struct Board {
-    /// Address of the board's set-up service, HOST:PORT
+    /// Address of the board's set-up service, HOST:PORT. `alloc`, `free`, `read`, `write`, `share`, `lock` and `unlock` take several with
+    /// commas in between: then addresses name the board; the others use the first one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9563")]
     board: String,
     #[command(flatten)]
@@ -114,13 +121,21 @@ impl InProcess {
 }
 
 impl Board {
-    fn server(&self) -> Server {
-        Server { addr: self.board.clone(), tls: self.tls.files() }
+    /// The boards, at least one.
+    fn servers(&self) -> Vec<Server> {
+        let server = |addr: &str| Server { addr: addr.trim().to_owned(), tls: self.tls.files() };
+        self.board.split(',').map(server).collect()
     }
 
-    /// A client of the process whose memory is offered to all.
+    /// The first board.
+    fn server(&self) -> Server {
+        let first = self.board.split(',').next().unwrap_or(&self.board);
+        Server { addr: first.trim().to_owned(), tls: self.tls.files() }
+    }
+
+    /// A client of the processes whose memory the boards offer to all.
     fn session(&self, thread: Option<u16>) -> Result<Session, String> {
-        Session::open_as(&self.server(), Wanted::default(), thread, Patience::default())
+        Session::open_over(&self.servers(), Wanted::default(), thread, Patience::default())
             .map_err(|error| self.said(error))
     }
 
@@ -158,6 +173,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Chase(args) => memory::chase(&args),
         Command::Offload(command) => offload::run(command),
         Command::Verify(args) => verify::run(&args),
+        Command::Hostile(args) => hostile::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

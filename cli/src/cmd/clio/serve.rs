@@ -6,7 +6,7 @@ use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_codegen::scheme::clio::{Clio, page_size};
 use p4rack_fabric::clio::board::{Config, Index};
 use p4rack_hosts::balloon::{Key, serve_board};
-use p4rack_hosts::clio::server::{BoardError, Server};
+use p4rack_hosts::clio::server::{At, BoardError, Server};
 use p4rack_hosts::clio::service::{self, Service};
 use p4rack_hosts::outlet::{Counts, Outlet};
 use p4rack_hosts::roce::pool;
@@ -56,6 +56,13 @@ pub(super) struct Args {
     /// Address at which the board takes packets [default: the one of the set-up service, port 1234]
     #[arg(long, value_name = "ADDR")]
     udp_addr: Option<SocketAddr>,
+    /// What brings packets: a UDP socket, or a ring of frames of an interface, which needs root; the system keeps the interface and its
+    /// address
+    #[arg(long, value_enum, default_value_t = Link::Udp)]
+    link: Link,
+    /// With --link packet: the interface [default: the one that has the address]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
     /// Lose this many packets of a thousand on purpose, in both directions
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
     lose_per_mille: u16,
@@ -70,6 +77,26 @@ pub(super) struct Args {
     /// Print events as JSON, one object per line
     #[arg(long)]
     json: bool,
+}
+
+/// What brings a board's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cmd) enum Link {
+    /// A UDP socket
+    Udp,
+    /// Frames of an interface
+    Packet,
+}
+
+impl Link {
+    /// Where a board takes packets for an address. Errors: an interface is named that nothing uses.
+    pub(in crate::cmd) fn at(self, addr: SocketAddr, interface: Option<String>) -> Result<At, String> {
+        match (self, interface) {
+            (Link::Udp, None) => Ok(At::Udp(addr)),
+            (Link::Udp, Some(_)) => Err("--interface: a UDP socket has none; add --link packet".to_owned()),
+            (Link::Packet, interface) => Ok(At::Packet(addr, interface)),
+        }
+    }
 }
 
 /// Slots of a bucket.
@@ -109,7 +136,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         bytes: args.bytes,
         store_bytes,
         sizes: "--bytes, --store, --page-size",
-        udp,
+        packets: args.link.at(udp, args.interface)?,
         at,
         tls,
         loss,
@@ -127,7 +154,7 @@ pub(in crate::cmd) struct Offered {
     /// Where a user writes these.
     pub(in crate::cmd) sizes: &'static str,
     /// Where it takes packets.
-    pub(in crate::cmd) udp: SocketAddr,
+    pub(in crate::cmd) packets: At,
     /// Where clients join.
     pub(in crate::cmd) at: SocketAddr,
     pub(in crate::cmd) tls: Option<ServerTls>,
@@ -145,9 +172,9 @@ pub(in crate::cmd) fn serve(
     fields: &Value,
     name: &str,
 ) -> Result<(), String> {
-    let Offered { board, bytes, store_bytes, sizes, udp, at, tls, loss, lend } = offered;
+    let Offered { board, bytes, store_bytes, sizes, packets, at, tls, loss, lend } = offered;
     let signals = Signals::take().map_err(text)?;
-    let mut server = Server::open(udp, board, store_bytes).map_err(|error| match error {
+    let mut server = Server::open_at(&packets, board, store_bytes).map_err(|error| match error {
         BoardError::Config(_) => format!("{sizes}: {error}"),
         error => error.to_string(),
     })?;
@@ -179,9 +206,9 @@ pub(in crate::cmd) fn serve(
     );
     let ended = loop {
         server.turn(Some(clock::now() + TURN)).map_err(text)?;
-        outlet.update(clock::now(), || counts(&server, &desk).exposition("clio"));
+        outlet.update(clock::now(), || counts(&mut server, &desk).exposition("clio"));
         match server.ready(ends).then(|| signals.next()).flatten() {
-            Some(Signal::Report) => outlet.write(|| counts(&server, &desk)).map_err(text)?,
+            Some(Signal::Report) => outlet.write(|| counts(&mut server, &desk)).map_err(text)?,
             Some(Signal::End) => break Ok(()),
             None => {}
         }
@@ -189,10 +216,10 @@ pub(in crate::cmd) fn serve(
             break runtime.block_on(&mut serving).map_err(text).and_then(|served| served.map_err(text));
         }
     };
-    let told = outlet.write(|| counts(&server, &desk)).map_err(text);
+    let told = outlet.write(|| counts(&mut server, &desk)).map_err(text);
     ended.and(told)
 }
 
-fn counts(server: &Server, desk: &Desk) -> Counts {
+fn counts(server: &mut Server, desk: &Desk) -> Counts {
     server.counts().of("entrance", desk.counts())
 }

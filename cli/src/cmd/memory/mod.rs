@@ -108,7 +108,7 @@ pub(super) struct SchemeArgs {
 struct There {
     #[command(flatten)]
     here: Here,
-    /// Host with the memory
+    /// Host with the memory; by Clio several with commas in between, whose ranges follow each other
     #[arg(long, value_name = "HOST")]
     at: String,
     #[command(flatten)]
@@ -132,7 +132,8 @@ struct There {
 /// The service that offers the memory, if a way has one of its own.
 #[derive(clap::Args, Debug)]
 pub(super) struct Services {
-    /// Address of the server of bytes, or of the pool's set-up service, HOST:PORT [default: the host with the memory]
+    /// Address of the server of bytes, or of the set-up service of a pool or a board, HOST:PORT; of several boards, one for each host of
+    /// --at with commas in between [default: the host with the memory]
     #[arg(long, value_name = "ADDR")]
     pub(super) memory: Option<String>,
     /// Cowbird: address of the engine's set-up service, HOST:PORT

@@ -2,7 +2,7 @@
 
 use super::{Here, in_words, not_opened};
 use crate::cmd::adapter::{ENCRYPT_OR_CONFIRM, Encryption, GrpcServer, Telling};
-use crate::cmd::clio::serve::{Offered, serve};
+use crate::cmd::clio::serve::{Link as Packets, Offered, serve};
 use crate::cmd::roce;
 use crate::output::Events;
 use p4rack_codegen::Rack;
@@ -39,6 +39,9 @@ pub(super) struct Args {
     /// Clio: bytes of the key-value store, beside the memory; 0 for none [default: as described, or half of --bytes]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     store: Option<u64>,
+    /// Clio: what brings packets [default: udp]
+    #[arg(long, value_enum)]
+    link: Option<Packets>,
     /// Permit reads only
     #[arg(long)]
     read_only: bool,
@@ -71,6 +74,9 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let way = p4rack_memory::way(&rack, args.here.scheme.way).map_err(in_words)?;
     if args.store.is_some() && way != Way::CLIO {
         return Err(format!("--store: only boards of Clio have a store, and this is --way {way}"));
+    }
+    if args.link.is_some() && way != Way::CLIO {
+        return Err(format!("--link: only boards of Clio take packets in two ways, and this is --way {way}"));
     }
     let service = way.definition().service;
     if args.encryption.is_on() && !matches!(service, Offers::Pool | Offers::Board) {
@@ -156,6 +162,12 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let at = address(&args, rack, way, p4rack_memory::BOARD_PORT)?;
     let outlet = args.telling.open()?;
     let udp = SocketAddr::new(at.ip(), clio.udp_port);
+    let packets = args.link.unwrap_or(Packets::Udp);
+    // A socket needs no interface.
+    let interface = match packets {
+        Packets::Udp => None,
+        Packets::Packet => Some(args.here.interface(args.here.host(rack)?, Link::Adapter)?),
+    };
     let lend = args.lend.as_deref().map(Key::read).transpose().map_err(|error| format!("--lend: {error}"))?;
     let tls = args.encryption.files();
     let offered = Offered {
@@ -163,7 +175,7 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
         bytes,
         store_bytes,
         sizes: "clio.memory, clio.store",
-        udp,
+        packets: packets.at(udp, interface)?,
         at,
         tls,
         loss: Loss::default(),

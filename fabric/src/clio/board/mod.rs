@@ -87,6 +87,7 @@ use pages::Pages;
 use process::{Processes, Unknown};
 use retry::{Ended, Retries};
 use slow::{Asked, Slow};
+use std::ops::Range;
 use tlb::Tlb;
 use vm::Vm;
 
@@ -160,6 +161,13 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     /// called before the first packet.
     pub fn prefault(&mut self) {
         self.retries.prefault();
+    }
+
+    /// Memory of tables that each request reads at another place: the page table, and the results of executed operations. Translations
+    /// of the processor cost less in huge pages. It stays where it is for the board's life, the results after
+    /// [`prefault`](Self::prefault).
+    pub fn tables(&self) -> [Range<*const u8>; 2] {
+        [self.vm.table.memory(), self.retries.memory()]
     }
 
     /// Begins a process. Errors: too many processes, or more reserved than there is.

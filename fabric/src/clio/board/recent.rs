@@ -3,6 +3,8 @@
 //! The TLB, the memory of executed requests and the locks are such maps. Nothing is allocated after the start, and no call takes longer
 //! than the chain of a key: chains are short, because keys are spread by a hash with a secret seed.
 
+use std::ops::Range;
+
 /// A key, with a hash.
 pub(super) trait Key: Copy + Eq {
     /// A hash that can't be predicted without the seed.
@@ -52,6 +54,12 @@ impl<K: Key, V: Copy> Recent<K, V> {
         let slot = Slot { key, value, chain: NONE, older: NONE, newer: NONE };
         self.slots.resize(self.capacity as usize, slot);
         self.slots.clear();
+    }
+
+    /// Where its slots are, taken or not.
+    pub fn memory(&self) -> Range<*const u8> {
+        let start = self.slots.as_ptr();
+        start.cast()..start.wrapping_add(self.slots.capacity()).cast()
     }
 
     /// Entries that it has.

@@ -23,6 +23,7 @@ use super::entry::Space;
 use super::recent::{Key, Recent};
 use p4rack_wire::clio::Status;
 use p4rack_wire::{Nanos, SplitMix};
+use std::ops::Range;
 
 /// The key that all attempts of a packet share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +76,13 @@ impl Retries {
         self.ended.prefault(operation, (Nanos::ZERO, ended));
     }
 
-    /// The result of an operation that was executed. After its time an id counts as new, even if its entry still
-    /// exists, because clients reuse ids.
+    /// Where the results are.
+    pub fn memory(&self) -> Range<*const u8> {
+        self.ended.memory()
+    }
+
+    /// The result of an operation that was executed. After its time an id counts as new, although its entry may still be there: clients
+    /// use ids again.
     #[inline]
     pub fn find(&self, operation: &Operation, now: Nanos) -> Option<Ended> {
         let is_kept = |at: Nanos| now < at.saturating_add(self.keep);

@@ -10,6 +10,7 @@
 
 use super::entry::{Entry, Page};
 use p4rack_wire::SplitMix;
+use std::ops::Range;
 
 /// How a page's bucket is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +73,12 @@ impl Table {
             #[cfg(test)]
             overflows: false,
         }
+    }
+
+    /// Where its slots are.
+    pub(super) fn memory(&self) -> Range<*const u8> {
+        let Range { start, end } = self.lines.as_ptr_range();
+        start.cast()..end.cast()
     }
 
     /// Its slots.

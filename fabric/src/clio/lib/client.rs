@@ -65,10 +65,24 @@ pub struct Credentials {
     pub token: u64,
 }
 
-/// A client's state of a board.
+/// A client as one of its boards knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Its process there.
+    pub credentials: Credentials,
+    /// Its number there, of 28 bits, which differs from those of all other clients of the process, earlier ones too: ids of operations
+    /// begin with it.
+    pub number: u32,
+    /// Number of its first thread in the board's words of locks.
+    pub first_thread: u16,
+}
+
+/// What a client keeps of a board.
 #[derive(Clone, Debug)]
 pub(super) struct Board {
     pub credentials: Credentials,
+    number: u32,
+    pub first_thread: u16,
     pub window: Congestion,
     /// Requests with packets to send. They take turns, a packet each.
     pub ready: VecDeque<u16>,
@@ -103,20 +117,27 @@ pub struct Client {
     pub(super) turn: usize,
     /// Boards with requests to send.
     pub(super) turns: Turns,
-    number: u32,
     pub(super) random: SplitMix,
     pub(super) counters: Counters,
     pub(super) now: Nanos,
 }
 
 impl Client {
-    /// A client of these boards. `number`, of 28 bits, differs from those of all other clients of the process, earlier ones too: ids
-    /// of operations begin with it.
+    /// A client that has the same number at all of its boards, and threads from [`Config::first_thread`] on.
     pub fn new(config: Config, boards: &[Credentials], number: u32) -> Client {
+        let first_thread = config.first_thread;
+        let seat = |credentials: &Credentials| Seat { credentials: *credentials, number, first_thread };
+        Client::seated(config, &boards.iter().map(seat).collect::<Vec<_>>())
+    }
+
+    /// A client of boards that each give it a number of their own. [`Config::first_thread`] means nothing here.
+    pub fn seated(config: Config, boards: &[Seat]) -> Client {
         let config = config.clamped();
         let slots = usize::from(config.requests_max);
-        let board = |credentials: &Credentials| Board {
-            credentials: *credentials,
+        let board = |seat: &Seat| Board {
+            credentials: seat.credentials,
+            number: seat.number & ((1 << NUMBER_BITS) - 1),
+            first_thread: seat.first_thread,
             window: Congestion::new(&config),
             ready: VecDeque::with_capacity(slots),
         };
@@ -134,8 +155,7 @@ impl Client {
             buffered_bytes: 0,
             turn: 0,
             turns: Turns::new(boards.len()),
-            number: number & ((1 << NUMBER_BITS) - 1),
-            random: SplitMix(number.into()),
+            random: SplitMix(boards.first().map_or(0, |seat| seat.number.into())),
             counters: Counters::default(),
             now: Nanos::ZERO,
             config,
@@ -150,6 +170,11 @@ impl Client {
     /// Its parameters, each in its range.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Number of the first thread in a board's words of locks. `None`: there is no such board.
+    pub fn first_thread(&self, board: u16) -> Option<u16> {
+        Some(self.boards.get(usize::from(board))?.first_thread)
     }
 
     /// The delay to a board, and its congestion window in packets. `None`: there is no such board.
@@ -193,10 +218,8 @@ impl Client {
 
     fn admit(&mut self, ends: (u16, u16), tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
         let order = self.orders.get_mut(usize::from(ends.0)).ok_or(Refused::NoSuchEnd)?;
-        if usize::from(ends.1) >= self.boards.len() {
-            return Err(Refused::NoSuchEnd);
-        }
-        let thread = self.config.first_thread.wrapping_add(ends.0);
+        let board = self.boards.get(usize::from(ends.1)).ok_or(Refused::NoSuchEnd)?;
+        let thread = board.first_thread.wrapping_add(ends.0);
         let (what, bytes) = checked(&operation, thread, self.config.request_bytes_max)?;
         let results_bytes = match operation {
             Operation::Call { results_bytes_max, .. }
@@ -235,7 +258,7 @@ impl Client {
             Operation::Read { bytes, .. } => request.data.resize(bytes as usize, 0),
             _ => {}
         }
-        if order.admit(slot, what.access(self.config.granule)) {
+        if order.admit(slot, what.access(ends.1, self.config.granule)) {
             self.starting.push_back(slot);
             self.start();
         }
@@ -320,9 +343,10 @@ impl Client {
     ///   number of the client (28) │ generation of the slot (24) │ slot (12)
     /// ```
     pub(super) fn id(&self, slot: u16) -> u64 {
-        let generation =
-            u64::from(self.requests[usize::from(slot)].generation) & ((1 << GENERATION_BITS) - 1);
-        u64::from(self.number) << (GENERATION_BITS + SLOT_BITS) | generation << SLOT_BITS | u64::from(slot)
+        let request = &self.requests[usize::from(slot)];
+        let number = u64::from(self.boards[usize::from(request.board)].number);
+        let generation = u64::from(request.generation) & ((1 << GENERATION_BITS) - 1);
+        number << (GENERATION_BITS + SLOT_BITS) | generation << SLOT_BITS | u64::from(slot)
     }
 
     /// The slot of the request with this id, if it is under way.
@@ -334,6 +358,11 @@ impl Client {
 
     /// The next outcome, with the tag of its operation. Its bytes are valid until the next call.
     pub fn poll_completion(&mut self) -> Option<(u64, Outcome<'_>)> {
+        self.poll_completion_of_board().map(|(_, tag, outcome)| (tag, outcome))
+    }
+
+    /// The same with the board of the operation.
+    pub fn poll_completion_of_board(&mut self) -> Option<(u16, u64, Outcome<'_>)> {
         self.reclaim();
         let slot = self.ended.pop_front()?;
         self.lent = Some(slot);
@@ -350,7 +379,7 @@ impl Client {
             Ending::Refused(status) => Outcome::Refused(status),
             Ending::Unknown => Outcome::Unknown,
         };
-        Some((request.tag, outcome))
+        Some((request.board, request.tag, outcome))
     }
 
     /// Frees the slot whose outcome has been seen.

@@ -1,6 +1,6 @@
 //! Packets of a client: chooses the next one, and handles answers.
 
-use super::client::Client;
+use super::client::{Board, Client};
 use super::config::PAUSES_MAX;
 use super::gather::Gathered;
 use super::operation::Ending;
@@ -181,8 +181,8 @@ impl Client {
                 Ending::Done
             }
             Act::Atomic(Atomic::Lock, _) => {
-                let credentials = &self.boards[usize::from(request.board)].credentials;
-                let thread = self.config.first_thread.wrapping_add(request.thread);
+                let Board { credentials, first_thread, .. } = &self.boards[usize::from(request.board)];
+                let thread = first_thread.wrapping_add(request.thread);
                 match word()? {
                     0 => Ending::Done,
                     owner if owner == lock_word(credentials.pid, thread, credentials.epoch) => Ending::Done,

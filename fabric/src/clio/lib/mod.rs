@@ -41,6 +41,6 @@ mod timers;
 mod turns;
 mod window;
 
-pub use client::{Client, Counters, Credentials, NUMBER_BITS};
+pub use client::{Client, Counters, Credentials, NUMBER_BITS, Seat};
 pub use config::{Config, Granule, REQUESTS_MAX};
 pub use operation::{Change, Operation, Outcome, Refused};

@@ -11,6 +11,7 @@
 //! admission and each end compares with all of them.
 
 use super::config::Granule;
+use p4rack_wire::clio::address::ADDRESS_BITS;
 
 /// A request's kind of access to its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +34,13 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Accesses `bytes` bytes from `address` on.
-    pub fn of(kind: Kind, address: u64, bytes: u64, granule: Granule) -> Access {
+    /// Accesses `bytes` bytes of a board from an address on, which is one of a range.
+    pub fn of(kind: Kind, (board, address): (u16, u64), bytes: u64, granule: Granule) -> Access {
         if bytes == 0 {
             return Access { kind, first: 1, last: 0 };
         }
-        let shift = granule.shift(address);
-        Access { kind, first: address >> shift, last: address.saturating_add(bytes - 1) >> shift }
+        let (shift, board) = (granule.shift(address), u64::from(board) << ADDRESS_BITS);
+        Access { kind, first: (board | address) >> shift, last: (board | (address + bytes - 1)) >> shift }
     }
 
     /// Accesses nothing, e.g. allocates; waits for barriers only.
@@ -122,11 +123,11 @@ mod tests {
     const PAGE: u64 = 4_096;
 
     fn read(address: u64, bytes: u64) -> Access {
-        Access::of(Kind::Read, address, bytes, Granule::Page)
+        Access::of(Kind::Read, (0, address), bytes, Granule::Page)
     }
 
     fn write(address: u64, bytes: u64) -> Access {
-        Access::of(Kind::Write, address, bytes, Granule::Page)
+        Access::of(Kind::Write, (0, address), bytes, Granule::Page)
     }
 
     #[test]
@@ -159,18 +160,29 @@ mod tests {
 
     #[test]
     fn bytes_as_granules_have_no_false_dependencies() {
-        let access = |kind, address| Access::of(kind, address, 8, Granule::Byte);
+        let access = |kind, address| Access::of(kind, (0, address), 8, Granule::Byte);
         let mut order = Order::new(3);
         assert!(order.admit(0, access(Kind::Write, 0)));
         assert!(order.admit(1, access(Kind::Write, 8)));
         assert!(!order.admit(2, access(Kind::Read, 4)));
     }
 
+    #[test]
+    fn the_same_addresses_of_two_boards_do_not_depend_on_each_other() {
+        for granule in [Granule::Page, Granule::Byte] {
+            let write = |board| Access::of(Kind::Write, (board, 5 * PAGE), 8, granule);
+            let mut order = Order::new(3);
+            assert!(order.admit(0, write(1)));
+            assert!(order.admit(1, write(2)));
+            assert!(!order.admit(2, write(1)));
+        }
+    }
+
     fn access() -> impl Strategy<Value = Access> {
         let kind = prop_oneof![4 => Just(Kind::Read), 4 => Just(Kind::Write), 1 => Just(Kind::Barrier)];
         (kind, 0u64..6, 1u64..3).prop_map(|(kind, page, pages)| match kind {
             Kind::Barrier => Access::barrier(),
-            kind => Access::of(kind, page * PAGE, pages * PAGE, Granule::Page),
+            kind => Access::of(kind, (0, page * PAGE), pages * PAGE, Granule::Page),
         })
     }
 

@@ -70,8 +70,8 @@ pub(super) struct What {
 
 impl What {
     /// Its place in the order of the thread. Synchronous operations of the paper (§3.1) are barriers.
-    pub fn access(&self, granule: Granule) -> Access {
-        let range = |kind, granule| Access::of(kind, self.address, self.range_bytes, granule);
+    pub fn access(&self, board: u16, granule: Granule) -> Access {
+        let range = |kind, granule| Access::of(kind, (board, self.address), self.range_bytes, granule);
         match self.act {
             Act::Alloc(_) | Act::Call { is_ordered: false, .. } => Access::nothing(),
             Act::Read => range(Kind::Read, granule),

@@ -2,7 +2,7 @@
 
 use super::{Handle, Reply, bytes, give, refusal, status};
 use crate::c::Status;
-use crate::clio::{CHASE, Chase, Kv, KvError, KvRefused, Operation};
+use crate::clio::{CHASE, Chase, Kv, KvError, KvRefused, Operation, at_board, of_board};
 use p4rack_wire::clio::packet::RESULTS_BYTES_MAX;
 use std::ffi::c_void;
 
@@ -103,8 +103,9 @@ pub unsafe extern "C" fn p4rack_clio_rchase(
     // SAFETY: the caller promises it.
     let Some(chase) = (unsafe { chase.as_ref() }) else { return Status::BadArgument };
     let mut arguments = [0; Chase::BYTES];
+    let (board, address) = of_board(chase.address);
     let asked = Chase {
-        address: chase.address,
+        address,
         key: chase.key,
         key_offset: chase.key_offset,
         next_offset: chase.next_offset,
@@ -116,7 +117,7 @@ pub unsafe extern "C" fn p4rack_clio_rchase(
     };
     asked.emit(&mut arguments);
     // SAFETY: the caller promises it.
-    let found = unsafe { call(clio, CHASE, 0, &arguments) };
+    let found = unsafe { call(clio, at_board(board, CHASE), 0, &arguments) };
     let found = match &found {
         Ok(found) => found.split_first_chunk(),
         Err(status) => return *status,
@@ -125,7 +126,7 @@ pub unsafe extern "C" fn p4rack_clio_rchase(
     // SAFETY: the caller promises it.
     unsafe {
         if !node.is_null() {
-            node.write(u64::from_le_bytes(*at));
+            node.write(at_board(board, u64::from_le_bytes(*at)));
         }
         give(found, value, chase.value_bytes.into(), std::ptr::null_mut());
     }

@@ -32,8 +32,9 @@ const PAUSES_US: [u64; 2] = [20, 1_000];
 const SYNC: u32 = 0;
 const ASYNC: u32 = 1;
 
-/// A client of a process, and its operations.
+/// A client of a process, or of one on each of several boards, and its operations.
 pub struct Handle {
+    /// The board with the store, the first one.
     server: Server,
     patience: Patience,
     session: Session,
@@ -138,6 +139,29 @@ impl Handle {
     unsafe fn ask(&mut self, operation: Operation<'_>) -> Result<Reply, Status> {
         let number = self.number();
         self.session.submit(number, operation).map_err(refusal)?;
+        // SAFETY: the caller promises it.
+        unsafe { self.wait_for(number) }
+    }
+
+    /// Has each board execute later requests after earlier ones.
+    ///
+    /// # Safety
+    /// As [`poll`](Self::poll).
+    unsafe fn fence(&mut self, all: bool) -> Result<(), Status> {
+        for board in 0..self.session.boards() {
+            let number = self.number();
+            self.session.submit_to(board, number, Operation::Fence { all }).map_err(refusal)?;
+            // SAFETY: the caller promises it.
+            unsafe { self.wait_for(number) }?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of an operation.
+    ///
+    /// # Safety
+    /// As [`poll`](Self::poll).
+    unsafe fn wait_for(&mut self, number: u64) -> Result<Reply, Status> {
         let mut reply = None;
         // The client library ends every operation.
         while reply.is_none() {
@@ -390,7 +414,7 @@ pub unsafe extern "C" fn p4rack_clio_runlock(clio: *mut Handle, lock: u64) -> St
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_clio_rfence(clio: *mut Handle) -> Status {
     // SAFETY: the caller promises it.
-    unsafe { done(clio, Operation::Fence { all: false }) }
+    unsafe { fence(clio, false) }
 }
 
 /// Orders requests of all processes at the board; see the header.
@@ -400,5 +424,16 @@ pub unsafe extern "C" fn p4rack_clio_rfence(clio: *mut Handle) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_clio_rfence_all(clio: *mut Handle) -> Status {
     // SAFETY: the caller promises it.
-    unsafe { done(clio, Operation::Fence { all: true }) }
+    unsafe { fence(clio, true) }
+}
+
+/// Orders requests at all boards.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+unsafe fn fence(clio: *mut Handle, all: bool) -> Status {
+    // SAFETY: the caller promises it.
+    let Some(handle) = (unsafe { clio.as_mut() }) else { return Status::BadArgument };
+    // SAFETY: the caller promised it of each place of an operation under way.
+    unsafe { handle.fence(all) }.err().unwrap_or(Status::Ok)
 }

@@ -1,9 +1,9 @@
-//! Opening a client of a board.
+//! Opening a client of a board, or of several.
 
 use super::Handle;
 use crate::Access;
 use crate::c::{needed, tell, text};
-use crate::clio::{Patience, Session, Wanted, board};
+use crate::clio::{Patience, Session, Wanted, boards};
 use p4rack_codegen::Rack;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::roce::setup::Server;
@@ -16,11 +16,11 @@ use std::path::PathBuf;
 #[derive(Debug)]
 #[repr(C)]
 pub struct CallerOptions {
-    /// Address of its set-up service, or null.
+    /// Address of its set-up service, or several with commas in between, or null.
     pub board: *const c_char,
     /// Path of a rack's description, or null.
     pub rack: *const c_char,
-    /// Name of the host with the board, or null.
+    /// Name of the host with the board, or several with commas in between, or null.
     pub at: *const c_char,
     /// Certificate authority of the board, or null.
     pub ca: *const c_char,
@@ -38,9 +38,9 @@ pub struct CallerOptions {
     pub share_limit_bytes: u64,
 }
 
-/// The board, how long to wait for it, and the request.
+/// The boards, how long to wait for them, and what to ask for.
 struct Asked {
-    server: Server,
+    servers: Vec<Server>,
     patience: Patience,
     wanted: Wanted,
 }
@@ -64,11 +64,12 @@ unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
         );
     }
     let tls = cacert.map(|ca| ClientTls { cacert: Some(ca), identity: cert.zip(key), server_name });
-    let (server, patience) = match optional(options.rack)? {
+    let (servers, patience) = match optional(options.rack)? {
         None => {
             // SAFETY: the caller promises it.
-            let addr = unsafe { needed(options.board, "board") }?.to_owned();
-            (Server { addr, tls }, Patience::default())
+            let addrs = unsafe { needed(options.board, "board") }?.split(',');
+            let server = |addr: &str| Server { addr: addr.trim().to_owned(), tls: tls.clone() };
+            (addrs.map(server).collect(), Patience::default())
         }
         Some(path) => {
             // SAFETY: the caller promises it.
@@ -77,12 +78,8 @@ unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
             let scheme = rack.by(Way::CLIO).scheme;
             let rack = if rack.scheme().way() == Some(Way::CLIO) { Ok(rack) } else { rack.under(scheme) };
             let rack = rack.map_err(|error| error.to_string())?;
-            crate::open::board(&rack, at).map_err(|error| error.to_string())?;
-            if options.board.is_null() {
-                crate::open::on_some_host(&rack, at).map_err(|error| error.to_string())?;
-            }
             let access = Access { memory: optional(options.board)?, tls, ..Access::new(at, at) };
-            (board(&rack, &access).map_err(|error| error.to_string())?, crate::patience(&rack))
+            (boards(&rack, &access).map_err(|error| error.to_string())?, crate::patience(&rack))
         }
     };
     let wanted = Wanted {
@@ -90,7 +87,7 @@ unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
         limit_bytes: Some(options.limit_bytes).filter(|bytes| *bytes > 0),
         share_limit_bytes: Some(options.share_limit_bytes).filter(|bytes| *bytes > 0),
     };
-    Ok(Asked { server, patience, wanted })
+    Ok(Asked { servers, patience, wanted })
 }
 
 /// Opens a client, or says why there is none.
@@ -100,8 +97,10 @@ unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
 unsafe fn opened(options: Option<&CallerOptions>, error: *mut c_char, error_length: usize) -> *mut Handle {
     let opened = || -> Result<Handle, String> {
         // SAFETY: the caller promises it.
-        let Asked { server, patience, wanted } = unsafe { asked(options.ok_or("options are NULL")?) }?;
-        let session = Session::open_as(&server, wanted, None, patience).map_err(|error| error.to_string())?;
+        let Asked { servers, patience, wanted } = unsafe { asked(options.ok_or("options are NULL")?) }?;
+        let session = Session::open_over(&servers, wanted, None, patience);
+        let session = session.map_err(|error| error.to_string())?;
+        let server = servers.into_iter().next().ok_or("no board is named")?;
         let (places, ended) = (HashMap::new(), HashMap::new());
         Ok(Handle { server, patience, session, kv: None, next: 0, places, ended })
     };

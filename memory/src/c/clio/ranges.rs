@@ -39,8 +39,18 @@ unsafe fn address_of(handle: &mut Handle, operation: Operation<'_>) -> Result<u6
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_clio_process(clio: *const Handle, epoch: *mut u16) -> u32 {
     // SAFETY: the caller promises it.
+    unsafe { p4rack_clio_process_at(clio, 0, epoch) }
+}
+
+/// The process of a handle on a board; see the header.
+///
+/// # Safety
+/// As [`p4rack_clio_process`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_process_at(clio: *const Handle, board: u16, epoch: *mut u16) -> u32 {
+    // SAFETY: the caller promises it.
     let Some(handle) = (unsafe { clio.as_ref() }) else { return 0 };
-    let credentials = handle.session.credentials();
+    let Some(credentials) = handle.session.credentials_at(board) else { return 0 };
     if !epoch.is_null() {
         // SAFETY: the caller promises it.
         unsafe { epoch.write(credentials.epoch) };
@@ -55,8 +65,28 @@ pub unsafe extern "C" fn p4rack_clio_process(clio: *const Handle, epoch: *mut u1
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_clio_start(clio: *const Handle, bytes: *mut u64) -> u64 {
     // SAFETY: the caller promises it.
+    unsafe { p4rack_clio_start_at(clio, 0, bytes) }
+}
+
+/// Number of a handle's boards; see the header.
+///
+/// # Safety
+/// The handle is open and used by no other thread, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_boards(clio: *const Handle) -> u16 {
+    // SAFETY: the caller promises it.
+    unsafe { clio.as_ref() }.map_or(0, |handle| handle.session.boards())
+}
+
+/// The range of the process on a board; see the header.
+///
+/// # Safety
+/// As [`p4rack_clio_start`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn p4rack_clio_start_at(clio: *const Handle, board: u16, bytes: *mut u64) -> u64 {
+    // SAFETY: the caller promises it.
     let Some(handle) = (unsafe { clio.as_ref() }) else { return 0 };
-    let range = handle.session.range();
+    let Some(range) = handle.session.ranges().nth(board.into()) else { return 0 };
     if !bytes.is_null() {
         // SAFETY: the caller promises it.
         unsafe { bytes.write(range.1) };

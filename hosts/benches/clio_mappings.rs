@@ -1,24 +1,28 @@
 //! Cost of a 16 B read at a board of Clio on one core, with many mappings or many processes: packet in to packet out.
 //!
 //! Pages have 4 MB, the paper's; 4 TB are 2^20 entries of the page table, all valid. No machine has that memory, so all frames are the
-//! same 4 MB here, and are not zeroed: reads, translations and the page table are those of a real board.
+//! same 4 MB here, and are not zeroed: reads, translations and the page table are those of a real board. With P4RACK_SMALL_PAGES set, the
+//! table stays in ordinary pages.
 
 // Of the tests, which may panic and need more of it.
 #[allow(clippy::unwrap_used, dead_code)]
-#[path = "../tests/clio/client.rs"]
+#[path = "../../fabric/tests/clio/client.rs"]
 mod client;
 
 use client::{ALL, Client, header};
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Config, Grant, Memory, Pool};
+use p4rack_netdev::clock;
+use p4rack_netdev::pages::prefer_huge;
 use p4rack_wire::clio::{Header, Kind, PageSize, Status, packet};
+use p4rack_wire::quantiles::of_sorted;
 use p4rack_wire::{Nanos, SplitMix};
 use std::ops::Range;
 
 const PAGE: PageSize = PageSize::M4;
-/// Requests between two looks at the clock.
+/// Requests between two looks at the clock, and how often.
 const REQUESTS: u64 = 4_096;
+const ROUNDS: usize = 500;
 const READ_BYTES: u32 = 16;
 /// Offset of the address in a packet.
 const ADDRESS_AT: usize = 16;
@@ -60,6 +64,10 @@ fn board(pages: u64, processes: u32) -> (Client<OneFrame>, Vec<(Grant, u64)>) {
     };
     let bytes = config.bytes();
     let mut client = Client::new(config, OneFrame { frame: vec![0; PAGE.bytes() as usize], bytes });
+    // As a board on a host does.
+    if std::env::var_os("P4RACK_SMALL_PAGES").is_none() {
+        client.board.tables().into_iter().for_each(|table| _ = prefer_huge(table));
+    }
     let each = pages / u64::from(processes);
     let mut ranges = Vec::new();
     for _ in 0..processes {
@@ -77,10 +85,8 @@ fn board(pages: u64, processes: u32) -> (Client<OneFrame>, Vec<(Grant, u64)>) {
     (client, ranges)
 }
 
-/// Reads at random places of random processes' ranges, so that processor caches hold little of a large table.
-fn reads(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("16 B reads");
-    group.throughput(Throughput::Elements(REQUESTS));
+/// Reads somewhere in somebody's range, each time elsewhere, so that processor caches hold little of a large table.
+fn main() {
     let mapped = [("1 GB mapped", 256, 1), ("64 GB mapped", 1 << 14, 1), ("4 TB mapped", 1 << 20, 1)];
     let many = [("16 processes", 4_096, 16), ("256 processes", 4_096, 256), ("4096 processes", 4_096, 4_096)];
     for (name, pages, processes) in mapped.into_iter().chain([("1 process", 4_096, 1)]).chain(many) {
@@ -93,27 +99,30 @@ fn reads(criterion: &mut Criterion) {
             (bytes, *address)
         });
         let mut packets: Vec<(Vec<u8>, u64)> = packets.collect();
-        let mut out = Vec::new();
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| {
-                let before = client.board.counters().reads;
-                for _ in 0..REQUESTS {
-                    let nth = random.between(0, packets.len() as u64 - 1) as usize;
-                    let page = random.between(0, each - 1);
-                    let (bytes, start) = &mut packets[nth];
-                    let at = *start + page * PAGE.bytes() + random.between(0, 100_000) * 8;
-                    bytes[ADDRESS_AT..ADDRESS_AT + 8].copy_from_slice(&at.to_be_bytes());
-                    packet::seal(bytes);
-                    client.board.handle_link(((), bytes), client.now, client.now);
-                    client.board.poll_link(client.now, &mut out);
-                }
-                assert_eq!(client.board.counters().reads - before, REQUESTS, "not refused");
-                assert!(packet::parse(&out).is_ok_and(|answer| answer.data.len() == READ_BYTES as usize));
-            });
-        });
+        let (mut out, mut times_ns) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let before = client.board.counters().reads;
+            let start = clock::now();
+            for _ in 0..REQUESTS {
+                let nth = random.between(0, packets.len() as u64 - 1) as usize;
+                let page = random.between(0, each - 1);
+                let (bytes, start) = &mut packets[nth];
+                let at = *start + page * PAGE.bytes() + random.between(0, 100_000) * 8;
+                bytes[ADDRESS_AT..ADDRESS_AT + 8].copy_from_slice(&at.to_be_bytes());
+                packet::seal(bytes);
+                client.board.handle_link(((), bytes), client.now, client.now);
+                client.board.poll_link(client.now, &mut out);
+            }
+            times_ns.push(clock::now().saturating_sub(start).0 as f64 / REQUESTS as f64);
+            assert_eq!(client.board.counters().reads - before, REQUESTS, "not refused");
+            assert!(packet::parse(&out).is_ok_and(|answer| answer.data.len() == READ_BYTES as usize));
+        }
+        times_ns.sort_by(f64::total_cmp);
+        let at = |share| of_sorted(&times_ns, share).unwrap_or_default();
+        println!(
+            "{name:>16}: {:4.0} ns a read, median of {ROUNDS} rounds; {:4.0} in the fastest tenth",
+            at(0.5),
+            at(0.1)
+        );
     }
-    group.finish();
 }
-
-criterion_group!(benches, reads);
-criterion_main!(benches);

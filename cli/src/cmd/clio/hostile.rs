@@ -1,0 +1,118 @@
+//! `p4rack clio hostile`.
+
+use super::Board;
+use crate::output::{Events, event_line};
+use p4rack_hosts::clio::Patience;
+use p4rack_hosts::clio::hostile::{Attack, Kept, measure};
+use p4rack_lab::rows::Rows;
+use p4rack_report::text::micros;
+use p4rack_wire::Nanos;
+use p4rack_wire::quantiles::of_sorted;
+use serde_json::json;
+
+/// The share of its rate that an honest client keeps.
+const KEPT_PERCENT: f64 = 90.0;
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  p4rack clio hostile
+  p4rack clio hostile --attack writes --attack deaf --seconds 5 --json")]
+pub(super) struct Args {
+    #[command(flatten)]
+    board: Board,
+    /// allocations, bytes, processes, writes, damaged, forged or deaf; several times for several [default: all]
+    #[arg(long, value_name = "ATTACK")]
+    attack: Vec<Attack>,
+    /// Seconds of a measurement
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = crate::cmd::finite)]
+    seconds: f64,
+    /// Measurements beside each attack, each in turn with one beside a second honest client; their medians count
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = crate::numbers::within::<u16>(1..=1_000))]
+    rounds: u16,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), String> {
+    let attacks = match args.attack.as_slice() {
+        [] => Attack::ALL.map(|(attack, _)| attack).to_vec(),
+        named => named.to_vec(),
+    };
+    let server = args.board.server();
+    let time = Nanos((args.seconds.clamp(0.001, 86_400.0) * 1e9) as u64);
+    let once = |attack| {
+        let patience = Patience::default();
+        measure(&server, attack, patience, time).map_err(|error| args.board.said(error))
+    };
+    Events::new(args.board.json).report(
+        "ready",
+        json!({ "board": args.board.board, "attacks": attacks.len() }),
+        format_args!("measuring {} beside {} attacks", args.board.board, attacks.len()),
+    );
+    let mut rows = Rows::new(&[
+        "attack",
+        ">beside an honest client",
+        ">beside the attack",
+        ">kept",
+        ">p99",
+        ">p99 beside an honest client",
+        ">failed",
+        ">packets or calls",
+    ]);
+    let mut broken = Vec::new();
+    for attack in attacks {
+        let (mut honest, mut beside) = (Vec::new(), Vec::new());
+        for _ in 0..args.rounds {
+            honest.push(once(None)?);
+            beside.push(once(Some(attack))?);
+        }
+        let [before, after] = [&honest, &beside].map(|runs| median(runs.iter().map(|(kept, _)| kept.per_s)));
+        let [before_p99, after_p99] =
+            [&honest, &beside].map(|runs| median(runs.iter().map(|(kept, _)| kept.latency.at(0.99) as f64)));
+        let failed: u64 = beside.iter().map(|(Kept { failed, .. }, _)| failed).sum();
+        let sent: u64 = beside.iter().map(|(_, sent)| sent).sum();
+        let percent = 100.0 * after / before;
+        if percent < KEPT_PERCENT || failed > 0 {
+            broken.push(attack.to_string());
+        }
+        if args.board.json {
+            let fields = json!({
+                "attack": attack.to_string(),
+                "honest_per_s": before,
+                "per_s": after,
+                "kept_percent": percent,
+                "honest_p99_us": before_p99 / 1e3,
+                "p99_us": after_p99 / 1e3,
+                "failed": failed,
+                "sent": sent,
+            });
+            println!("{}", event_line("attack", fields));
+        }
+        rows.push(vec![
+            attack.to_string(),
+            format!("{before:.0}/s"),
+            format!("{after:.0}/s"),
+            format!("{percent:.0} %"),
+            micros(after_p99 / 1e3),
+            micros(before_p99 / 1e3),
+            failed.to_string(),
+            sent.to_string(),
+        ]);
+    }
+    if !args.board.json {
+        print!("{}", rows.text());
+    }
+    match broken.as_slice() {
+        [] => Ok(()),
+        broken => Err(format!(
+            "beside {} an honest client keeps less than {KEPT_PERCENT:.0} % of its operations, or some fail",
+            broken.join(", ")
+        )),
+    }
+}
+
+/// The median of some values; 0 of none.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    of_sorted(&values, 0.5).unwrap_or_default()
+}

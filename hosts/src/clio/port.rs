@@ -1,0 +1,209 @@
+//! Where a board's packets come from and go to: a UDP socket, or frames of an interface.
+//!
+//! ```text
+//!   UDP socket ─────────────────────────────┐
+//!                                           ├─▶ packets with their peer
+//!   interface ─ ring ─ Ethernet, IPv4, UDP ─┘
+//! ```
+//!
+//! On an interface the system keeps its address: it answers ARP and carries the set-up's TCP, as beside a Soft-RoCE adapter that shares an
+//! interface. The board takes the datagrams for its address and port from a ring, and answers to the MAC address that a request came from.
+
+use super::server::BoardError;
+use p4rack_netdev::packet::{self, Frames, Io, Options};
+use p4rack_netdev::{Links, PacketSocket, link};
+use p4rack_wire::MacAddr;
+use p4rack_wire::clio::Header;
+use p4rack_wire::ipv4::{Ipv4, Udp};
+use p4rack_wire::udp::{self, End};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Packets taken before others have their turn.
+const BATCH: usize = 64;
+/// Bytes of the longest datagram.
+const DATAGRAM_BYTES: usize = 1 << 16;
+
+/// Where a board takes packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// A UDP socket at this address.
+    Udp(SocketAddr),
+    /// Frames with datagrams for this address, which the system has on an interface; `None`: the interface that has it. Needs the right to
+    /// open raw sockets.
+    Packet(SocketAddr, Option<String>),
+}
+
+/// A client's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its address.
+    pub addr: SocketAddr,
+    /// MAC address of the next hop; of a UDP socket, zeros.
+    pub mac: MacAddr,
+}
+
+/// Where packets come from and go to.
+#[derive(Debug)]
+pub(super) enum Port {
+    Udp { socket: UdpSocket, input: Box<[u8]> },
+    Packet(Box<Interface>),
+}
+
+/// An interface that the system uses, too.
+#[derive(Debug)]
+pub(super) struct Interface {
+    socket: PacketSocket,
+    links: Links,
+    own: End,
+    frame: Vec<u8>,
+    /// Frames with a wrong checksum, or cut short.
+    malformed: u64,
+    /// Errors while the link was down.
+    read_errors: u64,
+}
+
+impl Port {
+    /// Opens it for packets with this much data at most. Errors: the address can't be had, no interface has it, the interface is too narrow,
+    /// or the process has no right to it.
+    pub fn open(at: &At, data_bytes_max: u32) -> Result<Port, BoardError> {
+        match at {
+            At::Udp(addr) => {
+                let socket =
+                    UdpSocket::bind(addr).map_err(|error| BoardError::Bind { addr: *addr, error })?;
+                socket.set_nonblocking(true)?;
+                Ok(Port::Udp { socket, input: vec![0; DATAGRAM_BYTES].into_boxed_slice() })
+            }
+            At::Packet(addr, interface) => {
+                let SocketAddr::V4(addr) = *addr else { return Err(BoardError::NoInterface(*addr)) };
+                let interface = Interface::open(addr, interface.as_deref(), data_bytes_max)?;
+                Ok(Port::Packet(Box::new(interface)))
+            }
+        }
+    }
+
+    /// Its address.
+    pub fn addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Port::Udp { socket, .. } => socket.local_addr(),
+            Port::Packet(interface) => Ok(interface.own.addr.into()),
+        }
+    }
+
+    /// Takes a batch of packets. Returns whether there may be more. Errors: the socket failed, or the interface is gone.
+    pub fn receive(&mut self, mut taken: impl FnMut(Peer, &[u8])) -> io::Result<bool> {
+        let (socket, input) = match self {
+            Port::Udp { socket, input } => (socket, input),
+            Port::Packet(interface) => return interface.receive(taken),
+        };
+        for _ in 0..BATCH {
+            match socket.recv_from(input) {
+                Ok((bytes, addr)) => taken(Peer { addr, mac: MacAddr::default() }, &input[..bytes]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                // An earlier answer found nothing at the client's port.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionRefused) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends a packet, at [`flush`](Self::flush) at the latest. Returns whether it was accepted.
+    pub fn send(&mut self, to: Peer, packet: &[u8]) -> bool {
+        match self {
+            Port::Udp { socket, .. } => socket.send_to(packet, to.addr).is_ok(),
+            Port::Packet(interface) => interface.send(to, packet),
+        }
+    }
+
+    /// Sends what was not sent yet.
+    pub fn flush(&mut self) {
+        if let Port::Packet(interface) = self {
+            interface.socket.flush();
+        }
+    }
+
+    /// Counters of an interface; none of a UDP socket.
+    pub fn counts(&mut self) -> Vec<(&'static str, u64)> {
+        let Port::Packet(interface) = self else { return Vec::new() };
+        let packet::Stats { kernel_drops, too_long, send_full, send_refused, .. } = interface.socket.stats();
+        let Interface { malformed, read_errors, .. } = **interface;
+        vec![
+            ("kernel_drops", kernel_drops),
+            ("too_long", too_long),
+            ("send_full", send_full),
+            ("send_refused", send_refused),
+            ("malformed", malformed),
+            ("read_errors", read_errors),
+        ]
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Port::Udp { socket, .. } => socket.as_fd(),
+            Port::Packet(interface) => interface.socket.as_fd(),
+        }
+    }
+}
+
+impl Interface {
+    fn open(addr: SocketAddrV4, named: Option<&str>, data_bytes_max: u32) -> Result<Interface, BoardError> {
+        let mut links = Links::open()?;
+        let has_it = |name: &str| link::ipv4_of(name) == Some(*addr.ip());
+        let found = match named {
+            Some(named) => {
+                // First: an interface that is absent is another error.
+                links.get(named)?;
+                Some(named.to_owned()).filter(|name| has_it(name))
+            }
+            None => links.all()?.into_iter().map(|(name, _)| name).find(|name| has_it(name)),
+        };
+        let name = found.filter(|_| !addr.ip().is_loopback()).ok_or(BoardError::NoInterface(addr.into()))?;
+        let info = links.get(&name)?;
+        let needs = data_bytes_max + (Ipv4::BYTES + Udp::BYTES + Header::BYTES) as u32;
+        if info.mtu < needs {
+            return Err(BoardError::TooNarrow { interface: name, has: info.mtu, needs });
+        }
+        let frames = Frames::Datagrams(addr);
+        let options = |io| Options { io, frames, promiscuous: false, ..Options::default() };
+        // Memory shared with the kernel costs less; not every kernel gives it.
+        let socket = PacketSocket::open(&name, &options(Io::Ring))
+            .or_else(|_| PacketSocket::open(&name, &options(Io::Packet)))?;
+        let own = End { mac: info.mac, addr };
+        Ok(Interface { socket, links, own, frame: Vec::new(), malformed: 0, read_errors: 0 })
+    }
+
+    fn receive(&mut self, mut taken: impl FnMut(Peer, &[u8])) -> io::Result<bool> {
+        let Interface { socket, own, malformed, .. } = self;
+        let received = socket.receive(|frame, _| match udp::parse(frame) {
+            Ok(found) if found.dst.addr == own.addr => {
+                taken(Peer { addr: found.src.addr.into(), mac: found.src.mac }, found.data);
+            }
+            _ => *malformed += 1,
+        });
+        match received {
+            Ok(count) => Ok(count == packet::BATCH),
+            // A link that is down comes back; one that is gone does not.
+            Err(_) if self.links.exists(self.socket.interface()) => {
+                self.read_errors += 1;
+                Ok(false)
+            }
+            Err(_) => {
+                let why = format!("interface `{}` vanished", self.socket.interface());
+                Err(io::Error::new(ErrorKind::NotFound, why))
+            }
+        }
+    }
+
+    fn send(&mut self, to: Peer, packet: &[u8]) -> bool {
+        // Frames bring no other addresses.
+        let SocketAddr::V4(addr) = to.addr else { return false };
+        udp::compose(&self.own, &End { mac: to.mac, addr }, packet, &mut self.frame);
+        self.socket.send(&mut self.frame);
+        true
+    }
+}
