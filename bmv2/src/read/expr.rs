@@ -380,6 +380,9 @@ impl<'j> Reader<'j> {
                 let position = operation.right()?;
                 let any = self.any_header(&header);
                 let count = self.program.headers[any].fields.len() as u64;
+                if count == 0 {
+                    return position.wrong("the header has no fields");
+                }
                 let field = position.within(0, count.saturating_sub(1))? as u32;
                 Ok(self.header_field(header, field))
             }

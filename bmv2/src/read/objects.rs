@@ -59,27 +59,42 @@ impl<'j> Reader<'j> {
                 let size = profile.get("max_size")?.within(0, CELLS_MAX)?;
                 let kind = match profile.find("selector") {
                     None => InstanceKind::ActionProfile { size },
-                    Some(selector) => InstanceKind::ActionSelector {
-                        size,
-                        algorithm: algorithm(&selector.get("algo")?)?,
-                        output_width: 32,
-                        max_group_size: 0,
-                        profile: None,
-                        groups: 0,
-                    },
+                    Some(selector) => selector_kind(size, &selector)?,
                 };
                 if !self.instances.contains_key(profile.text_of("name")?) {
                     self.add(&profile, kind)?;
                 }
             }
         }
+        self.old_profiles()?;
         self.read_calculations()?;
         self.lists()?;
         self.read_value_sets()
     }
 
+    /// In files of the first compilers a profile is part of its table.
+    fn old_profiles(&mut self) -> Result<()> {
+        for pipeline in self.root.get("pipelines")?.list()? {
+            for table in pipeline.list_of("tables")? {
+                let Some(name) = table.find("act_prof_name") else { continue };
+                let size = CELLS_MAX;
+                let kind = match table.find("selector") {
+                    None => InstanceKind::ActionProfile { size },
+                    Some(selector) => selector_kind(size, &selector)?,
+                };
+                if !self.instances.contains_key(name.text()?) {
+                    self.add_named(&name, name.text()?, kind)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, node: &Node<'_>, kind: InstanceKind) -> Result<()> {
-        let name = node.text_of("name")?;
+        self.add_named(node, node.text_of("name")?, kind)
+    }
+
+    fn add_named(&mut self, node: &Node<'_>, name: &str, kind: InstanceKind) -> Result<()> {
         self.program.instances.push(Instance { named: named(name), kind });
         let id = InstanceId(self.program.instances.len() as u32 - 1);
         if self.instances.insert(name.to_owned(), id).is_some() {
@@ -195,6 +210,17 @@ impl<'j> Reader<'j> {
             None => name.wrong(format!("there is no `{}`", name.text()?)),
         }
     }
+}
+
+fn selector_kind(size: u64, node: &Node<'_>) -> Result<InstanceKind> {
+    Ok(InstanceKind::ActionSelector {
+        size,
+        algorithm: algorithm(&node.get("algo")?)?,
+        output_width: 32,
+        max_group_size: 0,
+        profile: None,
+        groups: 0,
+    })
 }
 
 fn algorithm(node: &Node<'_>) -> Result<HashAlgorithm> {

@@ -5,7 +5,9 @@ use super::objects::named;
 use super::{NOWHERE, Node, Reader, Result};
 use num_bigint::BigUint;
 use num_traits::Zero;
-use p4rack_p4::ir::{Expr, HeaderRef, MatchKind, Matcher, Next, NextState, Parser, State, StateId, Stmt, Ty};
+use p4rack_p4::ir::{
+    Expr, HeaderRef, MatchKind, Matcher, Named, Next, NextState, Parser, State, StateId, Stmt, Ty,
+};
 use std::collections::HashMap;
 
 /// Bits that a look ahead reads.
@@ -158,7 +160,14 @@ impl<'j> Reader<'j> {
                     if fields.iter().map(|(_, ty, _)| ty.width()).sum::<u32>() != width {
                         return name.wrong("the value set has another width than the keys");
                     }
-                    if fields.len() != keys.len() {
+                    let is_same = |fields: &[(Named, Ty, MatchKind)]| {
+                        fields.len() == keys.len()
+                            && fields.iter().zip(&keys).all(|((_, a, _), (_, b))| a == b)
+                    };
+                    if fields.len() > 1 && !is_same(fields) {
+                        return name.wrong("the value set is used with other keys before");
+                    }
+                    if !is_same(fields) {
                         let field = |(at, (_, ty)): (usize, &(Expr, Ty))| {
                             (named(&format!("f{at}")), *ty, MatchKind::Exact)
                         };

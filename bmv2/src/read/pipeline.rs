@@ -158,6 +158,7 @@ pub(super) fn is_hidden(node: &Node<'_>) -> Result<bool> {
         && node.list_of("key")?.is_empty()
         && node.list_of("entries")?.is_empty()
         && node.find("action_profile").is_none()
+        && node.find("act_prof_name").is_none()
         && node.find("direct_meters").is_none()
         && !node.flag_of("with_counters")?
         && node.text_of("name")?.starts_with(HIDDEN_TABLE))

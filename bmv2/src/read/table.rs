@@ -49,7 +49,8 @@ impl<'j> Reader<'j> {
                 annotations: Vec::new(),
             });
         }
-        let implementation = match node.find("action_profile") {
+        let profile = node.find("action_profile").or_else(|| node.find("act_prof_name"));
+        let implementation = match profile {
             Some(profile) => match self.instances.get(profile.text()?) {
                 Some(instance) => Some(*instance),
                 None => return profile.wrong("there is no such action profile"),
@@ -171,27 +172,30 @@ impl<'j> Reader<'j> {
 
     /// What a selector hashes is among the keys of its tables.
     fn selector(&mut self, node: &Node<'j>, keys: &mut Vec<Key>) -> Result<()> {
+        if let Some(selector) = node.find("selector") {
+            return self.selector_keys(&selector, keys);
+        }
+        if let Some(selector) = node.find("selector") {
+            return self.selector_keys(&selector, keys);
+        }
         let profile = node.get("action_profile")?;
         for pipeline in self.root.get("pipelines")?.list()? {
             for other in pipeline.list_of("action_profiles")? {
-                if other.text_of("name")? != profile.text()? {
-                    continue;
+                if other.text_of("name")? == profile.text()? {
+                    return self.selector_keys(&other.get("selector")?, keys);
                 }
-                for input in other.get("selector")?.get("input")?.list()? {
-                    let (expr, ty) = self.exact(&input)?;
-                    let name = format!("selector_{}", keys.len());
-                    keys.push(Key {
-                        named: named(&name),
-                        expr,
-                        ty,
-                        kind: MatchKind::Selector,
-                        type_name: None,
-                    });
-                }
-                return Ok(());
             }
         }
         profile.wrong("there is no such action profile")
+    }
+
+    fn selector_keys(&mut self, selector: &Node<'j>, keys: &mut Vec<Key>) -> Result<()> {
+        for input in selector.get("input")?.list()? {
+            let (expr, ty) = self.exact(&input)?;
+            let name = format!("selector_{}", keys.len());
+            keys.push(Key { named: named(&name), expr, ty, kind: MatchKind::Selector, type_name: None });
+        }
+        Ok(())
     }
 
     fn direct_counter(&self, node: &Node<'j>) -> Result<Option<InstanceId>> {
