@@ -3,6 +3,7 @@
 //! `BMV2_JSON=FOLDER` names a folder with BMv2 JSON; every file in it and below it is read and loaded by the switch.
 
 use p4rack_switch::Pipeline;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 fn files(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -19,8 +20,10 @@ fn files(folder: &Path, out: &mut Vec<PathBuf>) {
 #[test]
 fn files_of_other_compilers_load() {
     let Some(folder) = std::env::var_os("BMV2_JSON") else {
-        println!(
-            "skipped: needs JSON of p4c-bm2-ss, get it by git clone https://github.com/p4lang/behavioral-model, and set BMV2_JSON"
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: needs a folder of BMv2 JSON, get it by cloning https://github.com/p4lang/behavioral-model and setting \
+             BMV2_JSON"
         );
         return;
     };

@@ -4,6 +4,7 @@
 
 use p4rack_p4::{Compiled, Options};
 use p4rack_switch::Pipeline;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What became of a program.
@@ -85,8 +86,9 @@ fn own_programs_do_the_same_as_json() {
 #[test]
 fn p4cs_programs_do_the_same_as_json() {
     let Some(testdata) = std::env::var_os("P4C_TESTDATA") else {
-        println!(
-            "skipped: needs p4c's testdata, get it by git clone https://github.com/p4lang/p4c, and set P4C_TESTDATA"
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: needs p4c's testdata, get it by cloning https://github.com/p4lang/p4c and setting P4C_TESTDATA"
         );
         return;
     };

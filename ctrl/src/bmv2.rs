@@ -81,7 +81,7 @@ fn compile_with(
 ) -> Result<Vec<u8>, CtrlError> {
     let compiler = compiler.ok_or_else(|| {
         CtrlError::Program(format!(
-            "{COMPILER} is not on PATH: install p4c (`p4rack doctor` tells how), or use p4rack's own compiler, which \
+            "{COMPILER} is not on PATH: install p4c (`p4rack doctor` says how), or use p4rack's own compiler, which \
              `deploy` does without --compiler and `p4rack p4 compile` for any program"
         ))
     })?;

@@ -2,10 +2,11 @@
 //! have a width. An expression is read either modulo a power of two, if only its low bits matter, or in a type that
 //! holds whatever it can be.
 
+use super::operation::{Operation, bare};
 use super::{Node, Reader, Result};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, ToPrimitive, Zero};
-use p4rack_p4::ir::{BinOp, Expr, HeaderRef, StackId, Ty, UnOp, VarId};
+use p4rack_p4::ir::{BinOp, Expr, HeaderRef, Ty, UnOp, VarId};
 
 /// Width of a value in bits.
 const WIDTH_MAX: u32 = 2048;
@@ -21,7 +22,7 @@ pub(super) fn constant(value: impl Into<BigUint>, ty: Ty) -> Expr {
     Expr::Const { value: value.into(), ty }
 }
 
-fn binary(op: BinOp, left: Expr, right: Expr, ty: Ty) -> Expr {
+pub(super) fn binary(op: BinOp, left: Expr, right: Expr, ty: Ty) -> Expr {
     Expr::Binary { op, left: Box::new(left), right: Box::new(right), ty }
 }
 
@@ -57,55 +58,8 @@ fn arithmetic(op: &str) -> Option<BinOp> {
     })
 }
 
-fn comparison(op: &str) -> Option<BinOp> {
-    Some(match op {
-        "==" => BinOp::Eq,
-        "!=" => BinOp::Ne,
-        "<" => BinOp::Lt,
-        "<=" => BinOp::Le,
-        ">" => BinOp::Gt,
-        ">=" => BinOp::Ge,
-        _ => return None,
-    })
-}
-
-/// An operation with its operands.
-struct Operation<'j> {
-    node: Node<'j>,
-    op: &'j str,
-}
-
-impl<'j> Operation<'j> {
-    fn right(&self) -> Result<Node<'j>> {
-        self.node.get("right")
-    }
-
-    fn left(&self) -> Result<Node<'j>> {
-        self.node.get("left")
-    }
-
-    /// An operand that is a constant.
-    fn known(&self, side: &str) -> Option<BigInt> {
-        let node = bare(self.node.find(side)?).ok()?;
-        (node.text_of("type").ok()? == "hexstr").then(|| node.get("value").ok()?.hex().ok())?
-    }
-}
-
-/// Takes off the wrapping of an expression that is only another one.
-fn bare(node: Node<'_>) -> Result<Node<'_>> {
-    let mut node = node;
-    while node.text_of("type")? == "expression" {
-        let value = node.get("value")?;
-        if value.find("type").is_none() {
-            break;
-        }
-        node = value;
-    }
-    Ok(node)
-}
-
 impl<'j> Reader<'j> {
-    fn operation(&self, node: &Node<'j>) -> Result<Option<Operation<'j>>> {
+    pub(super) fn operation(&self, node: &Node<'j>) -> Result<Option<Operation<'j>>> {
         if node.text_of("type")? != "expression" {
             return Ok(None);
         }
@@ -114,7 +68,11 @@ impl<'j> Reader<'j> {
         Ok(Some(Operation { node, op }))
     }
 
-    fn nested<T>(&mut self, node: &Node<'j>, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn nested<T>(
+        &mut self,
+        node: &Node<'j>,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         self.depth += 1;
         let done = if self.depth > DEPTH_MAX {
             node.wrong(format!("an expression is nested deeper than {DEPTH_MAX}"))
@@ -403,7 +361,7 @@ impl<'j> Reader<'j> {
     }
 
     /// Two numbers in one type that holds both.
-    fn same(&mut self, left: &Node<'j>, right: &Node<'j>) -> Result<(Expr, Expr, Ty)> {
+    pub(super) fn same(&mut self, left: &Node<'j>, right: &Node<'j>) -> Result<(Expr, Expr, Ty)> {
         let (a, a_ty) = self.exact(left)?;
         let (b, b_ty) = self.exact(right)?;
         let ty = match (a_ty, b_ty) {
@@ -474,237 +432,5 @@ impl<'j> Reader<'j> {
         let upper = clamp(BinOp::Gt, number, limit(&most));
         let both = clamp(BinOp::Lt, upper, limit(&least));
         Ok((cast(both, wide, ty), ty))
-    }
-
-    /// A truth value.
-    pub(super) fn truth(&mut self, node: &Node<'j>) -> Result<Expr> {
-        let node = bare(node.clone())?;
-        self.nested(&node.clone(), |reader| {
-            if node.text_of("type")? == "bool" {
-                return Ok(constant(u8::from(node.get("value")?.flag()?), Ty::Bool));
-            }
-            match reader.operation(&node)? {
-                Some(operation) => reader.truth_operation(&node, &operation),
-                None => reader.not_zero(&node),
-            }
-        })
-    }
-
-    fn not_zero(&mut self, node: &Node<'j>) -> Result<Expr> {
-        let (value, ty) = self.exact(node)?;
-        Ok(match (value, ty) {
-            (Expr::Cast { expr, from: Ty::Bool, .. }, _) => *expr,
-            (value, Ty::Bit(1)) => cast(value, ty, Ty::Bool),
-            (value, ty) => binary(BinOp::Ne, value, constant(0u8, ty), ty),
-        })
-    }
-
-    fn truth_operation(&mut self, node: &Node<'j>, operation: &Operation<'j>) -> Result<Expr> {
-        if let Some(op) = comparison(operation.op) {
-            return self.compared(op, operation);
-        }
-        match operation.op {
-            "not" => {
-                let right = self.truth(&operation.right()?)?;
-                Ok(Expr::Unary { op: UnOp::Not, expr: Box::new(right), ty: Ty::Bool })
-            }
-            "and" | "or" => {
-                let (left, right) = (self.truth(&operation.left()?)?, self.truth(&operation.right()?)?);
-                let op = if operation.op == "and" { BinOp::And } else { BinOp::Or };
-                Ok(binary(op, left, right, Ty::Bool))
-            }
-            "d2b" => self.not_zero(&operation.right()?),
-            "valid" => match self.header_ref(&operation.right()?)? {
-                HeaderRef::Fixed(header) => Ok(Expr::Var(self.program.headers[header.0 as usize].valid)),
-                other => Ok(Expr::Valid(other)),
-            },
-            "valid_union" => {
-                let name = operation.right()?.get("value")?;
-                let Some(members) = self.unions.get(name.text()?) else {
-                    return name.wrong("there is no such union");
-                };
-                let valid = |header: &p4rack_p4::ir::HeaderId| {
-                    Expr::Var(self.program.headers[header.0 as usize].valid)
-                };
-                let any = members.iter().map(valid).reduce(|a, b| binary(BinOp::Or, a, b, Ty::Bool));
-                Ok(any.unwrap_or(constant(0u8, Ty::Bool)))
-            }
-            "?" if self.is_truth(&operation.left()?)? => {
-                let cond = Box::new(self.truth(&operation.node.get("cond")?)?);
-                let then = Box::new(self.truth(&operation.left()?)?);
-                let otherwise = Box::new(self.truth(&operation.right()?)?);
-                Ok(Expr::Ternary { cond, ty: Ty::Bool, then, otherwise })
-            }
-            "+" | "-" | "*" | "/" | "%" | "&" | "|" | "^" | "~" | "<<" | ">>" | "?" | "b2d"
-            | "two_comp_mod" | "usat_cast" | "sat_cast" | "access_field" | "last_stack_index"
-            | "size_stack" => self.not_zero(node),
-            other => operation.node.get("op")?.wrong(format!("there is no operation `{other}`")),
-        }
-    }
-
-    /// Whether an expression is a truth value.
-    fn is_truth(&self, node: &Node<'j>) -> Result<bool> {
-        let node = bare(node.clone())?;
-        Ok(match self.operation(&node)? {
-            Some(operation) => {
-                comparison(operation.op).is_some()
-                    || matches!(operation.op, "not" | "and" | "or" | "d2b" | "valid" | "valid_union")
-            }
-            None => node.text_of("type")? == "bool",
-        })
-    }
-
-    fn compared(&mut self, op: BinOp, operation: &Operation<'j>) -> Result<Expr> {
-        let (left, right) = (bare(operation.left()?)?, bare(operation.right()?)?);
-        if self.is_truth(&left)? || self.is_truth(&right)? {
-            let (a, b) = (self.truth(&left)?, self.truth(&right)?);
-            return Ok(binary(op, a, b, Ty::Bool));
-        }
-        if left.text_of("type")? == "header" {
-            return self.headers_compared(op, &left, &right);
-        }
-        let (a, b, ty) = self.same(&left, &right)?;
-        // Errors have numbers of their own here.
-        let (a, b) = match (&a, &b) {
-            (Expr::Var(var), Expr::Const { value, ty }) if Some(*var) == self.parser_error => {
-                let number = self.error_number(value);
-                (a, constant(number, *ty))
-            }
-            (Expr::Const { value, ty }, Expr::Var(var)) if Some(*var) == self.parser_error => {
-                let number = self.error_number(value);
-                (constant(number, *ty), b)
-            }
-            _ => (a, b),
-        };
-        Ok(binary(op, a, b, ty))
-    }
-
-    /// The switch's number of an error that the file has another number for.
-    pub(super) fn error_number(&self, value: &BigUint) -> BigUint {
-        let known = value.to_u64().and_then(|number| self.errors.get(&number));
-        known.map_or_else(|| value.clone(), |number| BigUint::from(*number))
-    }
-
-    fn headers_compared(&mut self, op: BinOp, left: &Node<'j>, right: &Node<'j>) -> Result<Expr> {
-        let (a, b) = (self.header_named(&left.get("value")?)?, self.header_named(&right.get("value")?)?);
-        let (a, b) = (&self.program.headers[a.0 as usize], &self.program.headers[b.0 as usize]);
-        if a.fields.len() != b.fields.len() {
-            return right.wrong("a header of another type");
-        }
-        let both = binary(BinOp::And, Expr::Var(a.valid), Expr::Var(b.valid), Ty::Bool);
-        let equal = a.fields.iter().zip(&b.fields).fold(both, |all, (a, b)| {
-            let ty = self.program.vars[a.var.0 as usize].ty;
-            let one = binary(BinOp::Eq, Expr::Var(a.var), Expr::Var(b.var), ty);
-            binary(BinOp::And, all, one, Ty::Bool)
-        });
-        let either = binary(BinOp::Or, Expr::Var(a.valid), Expr::Var(b.valid), Ty::Bool);
-        let neither = Expr::Unary { op: UnOp::Not, expr: Box::new(either), ty: Ty::Bool };
-        let equal = binary(BinOp::Or, neither, equal, Ty::Bool);
-        Ok(match op {
-            BinOp::Ne => Expr::Unary { op: UnOp::Not, expr: Box::new(equal), ty: Ty::Bool },
-            _ => equal,
-        })
-    }
-
-    /// A header.
-    pub(super) fn header_ref(&mut self, node: &Node<'j>) -> Result<HeaderRef> {
-        let node = bare(node.clone())?;
-        if let Some(operation) = self.operation(&node)? {
-            match operation.op {
-                "dereference_header_stack" => {
-                    let stack = self.stack_named(&operation.left()?.get("value")?)?;
-                    return self.element(stack, &operation.right()?);
-                }
-                "access_union_header" => {
-                    let position = operation.right()?.number()? as usize;
-                    let union = bare(operation.left()?)?;
-                    let Some(inner) = self.operation(&union)? else {
-                        let name = union.get("value")?;
-                        let member = self.unions.get(name.text()?).and_then(|all| all.get(position));
-                        return match member {
-                            Some(header) => Ok(HeaderRef::Fixed(*header)),
-                            None => name.wrong("there is no such member of a union"),
-                        };
-                    };
-                    let name = inner.left()?.get("value")?;
-                    let member = self.union_stacks.get(name.text()?).and_then(|all| all.get(position));
-                    let Some((_, stack)) = member else {
-                        return name.wrong("there is no such member of a stack of unions");
-                    };
-                    return self.element(*stack, &inner.right()?);
-                }
-                other => {
-                    return operation
-                        .node
-                        .get("op")?
-                        .wrong(format!("the operation `{other}` gives no header"));
-                }
-            }
-        }
-        match node.text_of("type")? {
-            "header" => Ok(HeaderRef::Fixed(self.header_named(&node.get("value")?)?)),
-            other => node.wrong(format!("`{other}` is no header")),
-        }
-    }
-
-    fn element(&mut self, stack: StackId, index: &Node<'j>) -> Result<HeaderRef> {
-        let (value, ty) = self.exact(index)?;
-        let elements = &self.program.stacks[stack.0 as usize].elements;
-        if let Expr::Const { value, .. } = &value {
-            return match value.to_usize().and_then(|at| elements.get(at)) {
-                Some(header) => Ok(HeaderRef::Fixed(*header)),
-                None => index.wrong(format!("the stack has {} elements", elements.len())),
-            };
-        }
-        // The index of the last element.
-        let next = self.program.stacks[stack.0 as usize].next;
-        if let Expr::Binary { op: BinOp::Sub, left, right, .. } = &value
-            && matches!((&**left, &**right), (Expr::Var(var), Expr::Const { value, .. }) if *var == next && value.is_one())
-        {
-            return Ok(HeaderRef::Last(stack));
-        }
-        let unsigned = Ty::Bit(ty.width());
-        Ok(HeaderRef::Index(stack, Box::new(cast(value, ty, unsigned))))
-    }
-
-    /// Position of a header that a reference can mean.
-    pub(super) fn any_header(&self, header: &HeaderRef) -> usize {
-        match header {
-            HeaderRef::Fixed(id) => id.0 as usize,
-            HeaderRef::Next(stack) | HeaderRef::Last(stack) | HeaderRef::Index(stack, _) => {
-                self.program.stacks[stack.0 as usize].elements[0].0 as usize
-            }
-        }
-    }
-
-    fn header_field(&self, header: HeaderRef, field: u32) -> (Expr, Ty) {
-        let var = self.program.headers[self.any_header(&header)].fields[field as usize].var;
-        let ty = self.program.vars[var.0 as usize].ty;
-        match header {
-            HeaderRef::Fixed(_) => (Expr::Var(var), ty),
-            header => (Expr::Field { header, field, ty }, ty),
-        }
-    }
-
-    /// Position of a field in the headers of a stack.
-    pub(super) fn field_of(&self, stack: StackId, name: &Node<'_>) -> Result<u32> {
-        let any = self.program.stacks[stack.0 as usize].elements[0].0 as usize;
-        let text = name.text()?;
-        match self.program.headers[any].fields.iter().position(|field| field.name == text) {
-            Some(at) => Ok(at as u32),
-            None => name.wrong(format!("there is no field `{text}`")),
-        }
-    }
-
-    /// The stack of a member of a stack of unions.
-    pub(super) fn union_member(&self, stack: &Node<'_>, member: &Node<'_>) -> Result<StackId> {
-        let Some(members) = self.union_stacks.get(stack.text()?) else {
-            return stack.wrong(format!("there is no stack of unions `{}`", stack.text()?));
-        };
-        let wanted = member.text()?;
-        match members.iter().find(|(name, _)| name == wanted) {
-            Some((_, stack)) => Ok(*stack),
-            None => member.wrong(format!("there is no member `{wanted}`")),
-        }
     }
 }

@@ -11,13 +11,16 @@ mod checksum;
 mod cursor;
 mod expr;
 mod given;
+mod header_ref;
 mod headers;
 mod objects;
+mod operation;
 mod parser;
 mod pipeline;
 mod primitive;
 mod structure;
 mod table;
+mod truth;
 
 use cursor::{Node, Result};
 use p4rack_p4::ast::Span;

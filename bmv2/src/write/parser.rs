@@ -177,7 +177,7 @@ impl Writer {
         Ok(expr)
     }
 
-    /// Replaces looks ahead. Each length is looked at once: if fewer bits are left, the parser stops there.
+    /// Replaces looks ahead. Each length is read a single time; if fewer bits are left, the parser stops there.
     fn look(
         &mut self,
         expr: &mut Expr,

@@ -28,6 +28,11 @@ impl Source {
         self.read(false, run)
     }
 
+    /// Whether the file is JSON rather than text.
+    pub fn is_json(&self) -> bool {
+        std::fs::read_to_string(&self.file).is_ok_and(|text| p4rack_bmv2::is_json(&text))
+    }
+
     /// Calls `run` with a whole program, its text and its name: compiled from text, or read from BMv2's JSON.
     pub fn compiled(&self, run: impl FnOnce(&str, &str, Compiled) -> ExitCode) -> ExitCode {
         self.read(true, |text, name, options| {
