@@ -111,6 +111,21 @@ impl NetNs {
         Ok(NetNs { net: open("net")?.into(), user })
     }
 
+    /// The namespace that a running process of the same user holds open; root may use any's.
+    pub fn held_by(pid: u32, descriptor: RawFd) -> Result<NetNs, Error> {
+        let path = format!("/proc/{pid}/fd/{descriptor}");
+        let net = File::open(&path).context(|| format!("opening {path}")).map_err(|error| {
+            error.help_if_denied("a process of another user: run as that user or as root")
+        })?;
+        let NetNs { user, .. } = NetNs::of_process(pid)?;
+        Ok(NetNs { net: net.into(), user })
+    }
+
+    /// The descriptor by which this process holds the namespace, for [`NetNs::held_by`].
+    pub fn descriptor(&self) -> RawFd {
+        self.raw_net()
+    }
+
     /// Whether a process is in the namespace now, as far as this process may know.
     pub fn has_process(&self, pid: u32) -> bool {
         let (Ok(its), Ok(own)) = (
