@@ -13,7 +13,7 @@ use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place, RUNTIME_OPTION, R
 use crate::{sys, up};
 use p4rack_codegen::setting::Setting;
 use p4rack_codegen::{Arch, Rack, Scheme};
-use p4rack_netdev::NetNs;
+use p4rack_netdev::{NetNs, netns};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -240,6 +240,9 @@ fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command
     let mut command = Command::new(program);
     command.args(args);
     rack.namespace(host)?.command(&mut command, false)?;
+    if rack.scheme.is_none() {
+        netns::show_own_interfaces(&mut command);
+    }
     Ok(command)
 }
 

@@ -185,6 +185,25 @@ impl NetNs {
     }
 }
 
+/// Makes `command`, which [`NetNs::command`] has prepared, see its namespace's interfaces under /sys, in a mount namespace of
+/// its own. Where that is not permitted, /sys stays as it is.
+pub fn show_own_interfaces(command: &mut Command) {
+    let before_exec = || {
+        let (kind, place, root) = (c"sysfs".as_ptr(), c"/sys".as_ptr(), c"/".as_ptr());
+        // SAFETY: the strings are constants; without data, the kernel reads nothing else.
+        unsafe {
+            let is_private = libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(kind, root, kind, libc::MS_REC | libc::MS_PRIVATE, std::ptr::null()) == 0;
+            if is_private {
+                libc::mount(kind, place, kind, 0, std::ptr::null());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes system calls; it neither allocates nor takes locks.
+    unsafe { command.pre_exec(before_exec) };
+}
+
 fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> io::Result<()> {
     if let Some(user) = user {
         setns(user, libc::CLONE_NEWUSER)?;

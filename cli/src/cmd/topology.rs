@@ -52,7 +52,13 @@ pub fn lab(args: LabArgs) -> ExitCode {
         return refused(error);
     }
     let exercise = Exercise { solution: args.solution, programs: args.program };
-    let options = Options { path: args.topology, exercise, captures: args.pcap, quiet: args.quiet };
+    let options = Options {
+        path: args.topology,
+        exercise,
+        commands_may_fail: true,
+        captures: args.pcap,
+        quiet: args.quiet,
+    };
     let how = args.test.map_or(Use::Prompt, Use::Script);
     match options.run(&how) {
         Ok(outcome) => concluded(&outcome),

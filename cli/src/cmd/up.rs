@@ -168,8 +168,13 @@ fn up_topology(args: UpArgs, path: PathBuf) -> ExitCode {
         Some(file) if file == Path::new("-") => true,
         Some(_) => return refused("--json of a topology goes to standard output: leave out =FILE"),
     };
-    let options =
-        topology::Options { path, exercise: Exercise::default(), captures: args.pcap, quiet: args.quiet };
+    let options = topology::Options {
+        path,
+        exercise: Exercise::default(),
+        commands_may_fail: false,
+        captures: args.pcap,
+        quiet: args.quiet,
+    };
     super::topology::up(&options, args.test, as_json)
 }
 

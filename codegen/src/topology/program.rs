@@ -41,7 +41,11 @@ impl Program {
         let unreadable = |source| ProgramError::Unreadable { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let (file, options) = (path.display().to_string(), Options::default());
-        let refused = |refused: Diagnostics| ProgramError::Refused(refused.render(false));
+        let refused = |refused: Diagnostics| {
+            let text = refused.render(false);
+            // The caller prints that it is an error.
+            ProgramError::Refused(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
+        };
         let compiled = compile(&text, &file, &options).map_err(refused)?;
         let bf_rt = compiled.bf_rt().map(|schema| schema.to_string());
         let named = compiled.p4info.pkg_info.as_ref().map(|info| info.arch.clone()).unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::wiring::Wiring;
 use crate::error::LabError;
 use p4rack_codegen::topology::Topology;
-use p4rack_netdev::NetNs;
+use p4rack_netdev::{NetNs, netns};
 use serde::Serialize;
 use std::process::{Command, Stdio};
 
@@ -40,6 +40,7 @@ pub(super) fn shell(ns: &NetNs, line: &str) -> Result<Command, LabError> {
     let mut command = Command::new("sh");
     command.args(["-c", line]);
     ns.command(&mut command, true)?;
+    netns::show_own_interfaces(&mut command);
     Ok(command)
 }
 

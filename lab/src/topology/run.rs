@@ -22,6 +22,8 @@ pub struct Options {
     pub path: PathBuf,
     /// Programs of the switches of a `topology.json`.
     pub exercise: Exercise,
+    /// Whether a host's command that fails is only shown, as in Mininet: exercises rely on that.
+    pub commands_may_fail: bool,
     /// Folder for captures.
     pub captures: Option<PathBuf>,
     /// Whether to hide progress.
@@ -64,15 +66,13 @@ impl Options {
         let mut running = Running::start(&topology, &wiring, desired, self.captures.as_deref(), &progress)?;
         let network = running.kept()?;
         let commands = hosts::run_commands(&topology, &wiring)?;
-        let failed = commands.iter().filter(|done| !done.is_success()).map(Done::failure);
-        let mut failures: Vec<String> = match how {
-            // Mininet runs them without a look at their results, and exercises rely on that.
-            Use::Prompt => {
-                failed.for_each(|why| progress.line(&format!("– {why}")));
-                Vec::new()
+        let mut failures = Vec::new();
+        for done in commands.iter().filter(|done| !done.is_success()) {
+            match self.commands_may_fail {
+                true => progress.line(&format!("– {}", done.failure())),
+                false => failures.push(done.failure()),
             }
-            _ => failed.collect(),
-        };
+        }
         let used = match (how, script) {
             (Use::Prompt, _) => prompt::interact(&mut running).map(|()| None),
             (_, Some((path, text))) if failures.is_empty() => prompt::script(&mut running, path, &text),
@@ -137,7 +137,8 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     sys::detach().map_err(LabError::system("leaving the terminal"))?;
     let progress = Progress::new(options.quiet);
     let KeepOptions { path, captures, quiet, .. } = options.clone();
-    let own = Options { path, exercise: Exercise::default(), captures, quiet };
+    let exercise = Exercise::default();
+    let own = Options { path, exercise, commands_may_fail: false, captures, quiet };
     let (topology, desired) = own.read(&progress)?;
     let _name = runtime.lock(&topology.name)?.ok_or_else(|| keep::taken(&topology.name))?;
     let wiring = create(&topology, &progress)?;

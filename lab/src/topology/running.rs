@@ -7,6 +7,7 @@ use crate::process::{self, Process};
 use crate::progress::Progress;
 use crate::running::{START, capture_control, capture_folder};
 use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place};
+use crate::sys;
 use p4rack_codegen::topology::{Runs, Switch, Target, Topology};
 use p4rack_ctrl::ConnectOptions;
 use p4rack_ctrl::provision::{self, Desired};
@@ -55,9 +56,11 @@ impl<'a> Running<'a> {
         let switches = progress.step(
             "starting the switches",
             || {
+                sys::allow_huge_pages(false);
                 let start = |(at, _)| start_switch(topology, wiring, at, captures);
-                let mut switches =
-                    topology.switches.iter().enumerate().map(start).collect::<Result<Vec<_>, _>>()?;
+                let started: Result<Vec<_>, _> = topology.switches.iter().enumerate().map(start).collect();
+                sys::allow_huge_pages(true);
+                let mut switches = started?;
                 switches.iter_mut().try_for_each(|switch| switch.wait_for_line("ready", START))?;
                 Ok(switches)
             },
@@ -156,6 +159,8 @@ fn start_switch(
     push("--grpc-server-addr", switch.grpc_addr.to_string());
     push("--cpu-port", switch.cpu_port.to_string());
     push("--drop-port", switch.drop_port().to_string());
+    // Rings take 9 MB for each port.
+    push("--io", "packet".to_owned());
     push("--buffer", switch.buffer_bytes.to_string());
     push("--time-unit-ns", switch.time_unit_ns.to_string());
     let rack = match &switch.runs {
