@@ -33,12 +33,14 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Build a rack on this machine, run its workload under each scheme and report
+    /// Build a rack on this machine, run its workload under each scheme and report; or build a topology of several switches
     Up(cmd::up::UpArgs),
-    /// Run a command on a host of a rack that `up --keep` left running
+    /// Run a command on a host of a rack or topology that `up --keep` left running
     Exec(cmd::up::ExecArgs),
-    /// End a rack that `up --keep` left running
+    /// End a rack or topology that `up --keep` left running
     Down(cmd::up::DownArgs),
+    /// Run an exercise of the P4 tutorials, or another topology, with a prompt like Mininet's
+    Lab(cmd::topology::LabArgs),
     /// Check and explain rack descriptions
     Rack(cmd::rack::Args),
     /// Write the P4 program, table entries, P4Info and constants of a rack
@@ -155,6 +157,7 @@ fn run(command: Command) -> ExitCode {
         Command::Up(args) => cmd::up::up(args),
         Command::Exec(args) => cmd::up::exec(args),
         Command::Down(args) => cmd::up::down(args),
+        Command::Lab(args) => cmd::topology::lab(args),
         Command::Workload(args) => cmd::workload::workload(args),
         Command::Rack(args) => cmd::rack::run(args),
         Command::Generate(args) => cmd::generate::run(args),

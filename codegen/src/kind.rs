@@ -1,13 +1,15 @@
 //! Kinds of files that commands read, so that an error can name the actual kind of a wrong file.
 
 use std::fmt;
-use toml::Table;
+use toml::{Table, Value};
 
 /// Kind of a file by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A rack description.
     Rack,
+    /// A topology of several switches.
+    Topology,
     /// An experiment of the simulator.
     Experiment,
     /// A sweep of experiments.
@@ -28,6 +30,9 @@ impl Kind {
         if let Ok(table) = toml::from_str::<Table>(text) {
             return Kind::of_table(&table);
         }
+        if lines().any(|line| matches!(line, "[[switch]]" | "[[link]]")) {
+            return Some(Kind::Topology);
+        }
         // Parts of a description have kinds, too, and come in any order.
         if lines().any(|line| matches!(line, "[switch]" | "[[host]]")) {
             return Some(Kind::Rack);
@@ -36,6 +41,11 @@ impl Kind {
     }
 
     fn of_table(table: &Table) -> Option<Kind> {
+        // A rack has one switch, and its links are its hosts'.
+        if table.get("switch").is_some_and(Value::is_array) || table.get("link").is_some_and(Value::is_array)
+        {
+            return Some(Kind::Topology);
+        }
         let keys: [(&[&str], Kind); 3] = [
             (&["switch", "host"], Kind::Rack),
             (&["base", "vary", "case"], Kind::Sweep),
@@ -58,11 +68,13 @@ impl Kind {
     /// The command for such a file.
     pub fn command(self, file: &str) -> String {
         match self {
-            Kind::Rack => format!("p4rack rack check {file}"),
+            Kind::Rack | Kind::Topology => format!("p4rack rack check {file}"),
             Kind::Experiment => format!("p4rack sim run {file}"),
             Kind::Sweep => format!("p4rack sim sweep {file} --out-dir DIR"),
             Kind::P4 => format!("p4rack p4 check {file}"),
-            Kind::Json => format!("p4rack rack import {file} -o RACK.toml"),
+            Kind::Json => {
+                format!("p4rack rack import {file} -o RACK.toml, or as a topology: p4rack lab {file}")
+            }
         }
     }
 
@@ -83,6 +95,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Kind::Rack => "a rack description",
+            Kind::Topology => "a topology",
             Kind::Experiment => "an experiment of the simulator",
             Kind::Sweep => "a sweep of experiments",
             Kind::P4 => "a P4 program",
@@ -135,5 +148,9 @@ mod tests {
         assert_eq!(Kind::of("rack.hosts = 4\n[[case]]\nname = \"a\"\n"), Some(Kind::Sweep));
         assert_eq!(Kind::of("rack.hosts = 4\n"), Some(Kind::Experiment));
         assert_eq!(Kind::of("[[host]]\nname = \n"), Some(Kind::Rack), "broken TOML has lines");
+        assert_eq!(Kind::of("[[switch]]\nname = \"s1\"\n"), Some(Kind::Topology));
+        assert_eq!(Kind::of("[[link]]\nends = [\"h1\", \"s1:1\"]\n"), Some(Kind::Topology));
+        assert_eq!(Kind::of("[[host]]\nname = \n[[link]]\n"), Some(Kind::Topology));
+        assert_eq!(Kind::of("rack.hosts = 4\n[link]\njitter_ns = 1\n"), Some(Kind::Experiment));
     }
 }

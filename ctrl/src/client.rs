@@ -4,10 +4,12 @@ use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, UpdateFailure, refused};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::describe;
-use p4rack_p4rt::errors::unpack;
+use p4rack_p4rt::errors::{UpdateError, unpack};
+use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
 use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{
     CapabilitiesRequest, Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
     SetForwardingPipelineConfigRequest, Update, WriteRequest, packet_replication_engine_entry,
@@ -113,6 +115,26 @@ impl Client {
         if failures.is_empty() { Ok(()) } else { Err(CtrlError::Updates { failures }) }
     }
 
+    /// Writes all updates in one request, which changes nothing if one of them is rejected.
+    pub async fn write_whole(&mut self, schema: &Schema, updates: &[Update]) -> Result<(), CtrlError> {
+        let request = WriteRequest {
+            device_id: self.target.device_id,
+            role: self.target.role.clone(),
+            election_id: Some(self.target.election()),
+            updates: updates.to_vec(),
+            atomicity: Atomicity::RollbackOnError.into(),
+            ..Default::default()
+        };
+        self.log("Write", &request)?;
+        let Err(status) = self.grpc.write(request).await else { return Ok(()) };
+        let Some(outcomes) = unpack(status.details()) else { return Err(refused("writing entries")(status)) };
+        let failures = self::failures(schema, updates, outcomes, (0, updates.len()));
+        // Those that only went back with the others say nothing.
+        let own = |failure: &UpdateFailure| failure.error.code != Code::Aborted;
+        let (own, others): (Vec<_>, Vec<_>) = failures.into_iter().partition(own);
+        Err(CtrlError::Updates { failures: if own.is_empty() { others } else { own } })
+    }
+
     /// Writes phase after phase. Stops after a phase with a rejected update.
     pub(crate) async fn write_phases<'a>(
         &mut self,
@@ -164,13 +186,7 @@ impl Client {
             let Some(outcomes) = unpack(status.details()) else {
                 return Err(refused("writing entries")(status));
             };
-            for (position, (update, outcome)) in updates[first..].iter().zip(outcomes).enumerate() {
-                if let Err(error) = outcome {
-                    let what = update.entity.as_ref().map_or_else(String::new, |entity| name(schema, entity));
-                    let number = before + first + position + 1;
-                    failures.push(UpdateFailure { number, total, what, error });
-                }
-            }
+            failures.extend(self::failures(schema, &updates[first..], outcomes, (before + first, total)));
         }
         failures.sort_by_key(|failure| failure.number);
         Ok(failures)
@@ -211,6 +227,23 @@ impl Client {
         }
         Ok(found)
     }
+}
+
+/// The rejected ones of these updates, which `before` others precede.
+fn failures(
+    schema: &Schema,
+    updates: &[Update],
+    outcomes: Vec<Result<(), UpdateError>>,
+    (before, total): (usize, usize),
+) -> Vec<UpdateFailure> {
+    let mut failures = Vec::new();
+    for (position, (update, outcome)) in updates.iter().zip(outcomes).enumerate() {
+        if let Err(error) = outcome {
+            let what = update.entity.as_ref().map_or_else(String::new, |entity| name(schema, entity));
+            failures.push(UpdateFailure { number: before + position + 1, total, what, error });
+        }
+    }
+    failures
 }
 
 /// Whether a read names a single object that may not exist.

@@ -13,7 +13,8 @@
 //!  bmv2        what BMv2 asks for beyond P4Runtime
 //!  desired     what a switch should hold
 //!  deploy      rack description → program, changes, read back
-//!  runtime_json  entries of the P4 tutorials' files
+//!  entries     files with entries (runtime_json: those of the P4 tutorials)
+//!  provision   what the switches of a topology should hold
 //!  watch       the same, continuously
 //!  mgmt        PL2's reservations, by management frames
 //!  etcd        where controllers share a description
@@ -33,6 +34,7 @@ mod counters;
 pub mod cowbird;
 pub mod deploy;
 mod desired;
+pub mod entries;
 mod error;
 pub mod etcd;
 pub mod gateway;
@@ -43,6 +45,7 @@ mod log;
 pub mod mgmt;
 mod normal;
 mod protocol;
+pub mod provision;
 mod readback;
 pub mod reconcile;
 pub mod runtime_json;

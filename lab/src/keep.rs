@@ -5,15 +5,15 @@
 
 use crate::described::Described;
 use crate::error::LabError;
-use crate::network::{Access, Network};
+use crate::network::Access;
 use crate::process::{self, own_binary};
 use crate::progress::Progress;
 use crate::running::Running;
-use crate::state::{KeptHost, KeptRack, Pid, RUNTIME_OPTION, Runtime, SUPERVISE};
+use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place, RUNTIME_OPTION, Runtime, SUPERVISE, SWITCH};
 use crate::{sys, up};
 use p4rack_codegen::setting::Setting;
 use p4rack_codegen::{Arch, Rack, Scheme};
-use p4rack_netdev::NetNs;
+use p4rack_netdev::{NetNs, netns};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -53,17 +53,23 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     let rack = rack.on(options.arch.unwrap_or(rack.switch.arch));
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
     up::rack_under(&rack, scheme)?;
+    let mut args: Vec<OsString> =
+        ["--scheme", &scheme.name(), "--arch", rack.switch.arch.name()].map(OsString::from).into();
+    for setting in &options.settings {
+        args.extend(["--set".into(), format!("{}={}", setting.key, setting.value).into()]);
+    }
+    start(&rack.name, options, &args)
+}
+
+/// Starts the supervisor of a rack or topology with this name, with these options of its own, and waits until it runs.
+pub(crate) fn start(name: &str, options: &KeepOptions, args: &[OsString]) -> Result<KeptRack, LabError> {
     let runtime = Runtime::locate();
-    if runtime.racks()?.iter().any(|running| running.name == rack.name) {
-        return Err(taken(&rack.name));
+    if runtime.racks()?.iter().any(|running| running.name == name) {
+        return Err(taken(name));
     }
     let path = std::path::absolute(&options.path).map_err(LabError::file(&options.path))?;
     let mut command = own_binary();
-    command.args(SUPERVISE).arg(path).args(["--scheme", &scheme.name()]);
-    command.args(["--arch", rack.switch.arch.name()]);
-    for setting in &options.settings {
-        command.arg("--set").arg(format!("{}={}", setting.key, setting.value));
-    }
+    command.args(SUPERVISE).arg(path).args(args);
     command.arg(RUNTIME_OPTION).arg(runtime.folder());
     if let Some(captures) = &options.captures {
         command.arg("--pcap").arg(std::path::absolute(captures).map_err(LabError::file(captures))?);
@@ -77,18 +83,14 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     let output = child.stdout.take().map(BufReader::new);
     let ready = output.into_iter().flat_map(BufRead::lines).map_while(Result::ok).any(|line| line == READY);
     if ready {
-        return runtime.find(Some(&rack.name));
+        return runtime.find(Some(name));
     }
     // It has printed why.
     let status = child.wait().map_err(LabError::system("waiting for the supervisor"))?;
-    Err(LabError::Process {
-        name: "the rack".to_owned(),
-        what: format!("did not start ({status})"),
-        said: None,
-    })
+    Err(LabError::Process { name: name.to_owned(), what: format!("did not start ({status})"), said: None })
 }
 
-fn taken(name: &str) -> LabError {
+pub(crate) fn taken(name: &str) -> LabError {
     LabError::Unfit(format!("a rack called `{name}` is already running: end it with `p4rack down {name}`"))
 }
 
@@ -106,24 +108,38 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     let network = up::create_network(&rack, Access::Agent, &progress)?;
     let mut running =
         Running::start(&rack, described.path(), &network, scheme, options.captures.as_deref(), &progress)?;
-    runtime.write(&describe(&running)?)?;
-    let _ = runtime.take_word(&rack.name);
-    let stayed = announce().and_then(|()| watch(&mut running));
-    runtime.remove(&rack.name);
+    let kept = describe(&running)?;
+    let stayed = stay(runtime, &kept, || running.check())?;
     let stopped = running.stop();
-    end_residents(&network);
-    let ended = stayed.and(stopped);
+    end_residents(|| network.namespaces());
+    conclude(runtime, &rack.name, stayed.and(stopped))
+}
+
+/// Announces what runs, and watches it until SIGTERM, or until `check` fails: the inner result. The caller holds the lock of
+/// the name.
+pub(crate) fn stay(
+    runtime: &Runtime,
+    kept: &KeptRack,
+    check: impl FnMut() -> Result<(), LabError>,
+) -> Result<Result<(), LabError>, LabError> {
+    runtime.write(kept)?;
+    let _ = runtime.take_word(&kept.name);
+    let stayed = announce().and_then(|()| watch(check));
+    runtime.remove(&kept.name);
+    Ok(stayed)
+}
+
+/// Leaves word of an error, because the terminal is released.
+pub(crate) fn conclude(runtime: &Runtime, name: &str, ended: Result<(), LabError>) -> Result<(), LabError> {
     if let Err(error) = &ended {
-        // The terminal is released.
-        runtime.leave_word(&rack.name, &error.to_string())?;
+        runtime.leave_word(name, &error.to_string())?;
     }
     ended
 }
 
-/// Ends processes that `exec` has left in the rack's namespaces, which last as long as a process is in
-/// them.
-fn end_residents(network: &Network) {
-    let resides = |process: &Pid| network.namespaces().any(|ns| ns.has_process(process.pid));
+/// Ends what commands have left in namespaces, which last as long as a process is in them.
+pub(crate) fn end_residents<'n, N: Iterator<Item = &'n NetNs>>(namespaces: impl Fn() -> N) {
+    let resides = |process: &Pid| namespaces().any(|ns| ns.has_process(process.pid));
     let kill_ns = sys::monotonic_ns() + RESIDENTS.as_nanos() as u64;
     let mut told: Vec<Pid> = Vec::new();
     loop {
@@ -149,14 +165,20 @@ fn describe(running: &Running<'_>) -> Result<KeptRack, LabError> {
     let pid = |number: u32| Pid::of(number).map_err(LabError::system("reading a process's start time"));
     let mut hosts = Vec::new();
     for (host, agent) in running.rack.hosts.iter().zip(&running.agents) {
-        hosts.push(KeptHost { name: host.name.clone(), ip: host.ip, agent: pid(agent.pid())? });
+        let place = Place::Process(pid(agent.pid())?);
+        hosts.push(KeptHost { name: host.name.clone(), ip: host.ip, place });
     }
+    let switch = KeptSwitch {
+        name: SWITCH.to_owned(),
+        process: pid(running.switch.pid())?,
+        grpc_addr: running.rack.switch.grpc_addr,
+        device_id: running.rack.switch.device_id,
+    };
     Ok(KeptRack {
         name: running.rack.name.clone(),
-        scheme: running.scheme.name(),
+        scheme: Some(running.scheme.name()),
         supervisor: pid(std::process::id())?,
-        switch: pid(running.switch.pid())?,
-        grpc_addr: running.rack.switch.grpc_addr,
+        switches: vec![switch],
         hosts,
     })
 }
@@ -170,13 +192,13 @@ fn announce() -> Result<(), LabError> {
     sys::release_output().map_err(LabError::system("letting go of the terminal"))
 }
 
-fn watch(running: &mut Running<'_>) -> Result<(), LabError> {
+fn watch(mut check: impl FnMut() -> Result<(), LabError>) -> Result<(), LabError> {
     loop {
         match process::pause(WATCH) {
             Err(LabError::Interrupted) => return Ok(()),
             other => other?,
         }
-        running.check()?;
+        check()?;
     }
 }
 
@@ -192,31 +214,35 @@ pub fn exec(rack: Option<&str>, host: &str, command: &[OsString]) -> LabError {
     }
 }
 
+/// Replaces this process with the same command beside a switch of a kept rack or topology, where its address is. Returns only on
+/// failure.
+pub fn top(rack: Option<&str>, switch: &str, words: &[OsString]) -> LabError {
+    let beside = || {
+        let rack = Runtime::locate().find(rack)?;
+        let KeptSwitch { grpc_addr, device_id, .. } = rack.switch(switch)?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("p4rack").args(words);
+        command.args(["--grpc-addr", &grpc_addr.to_string(), "--device-id", &device_id.to_string()]);
+        rack.namespace(switch)?.command(&mut command, false)?;
+        Ok(command)
+    };
+    match beside() {
+        Ok(mut command) => LabError::system("starting p4rack beside the switch")(command.exec()),
+        Err(error) => error,
+    }
+}
+
 fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command, LabError> {
     let rack = Runtime::locate().find(rack)?;
-    let resident = match rack.hosts.iter().find(|candidate| candidate.name == host) {
-        Some(found) => found.agent,
-        None if host == "switch" => rack.switch,
-        None => {
-            let names: Vec<_> = rack.hosts.iter().map(|host| host.name.as_str()).collect();
-            let message =
-                format!("{}: no host is called `{host}`; there are {}, switch", rack.name, names.join(", "));
-            return Err(LabError::NotThere(message));
-        }
-    };
     let Some((program, args)) = command.split_first() else {
         return Err(LabError::Unfit("name the command to run: p4rack exec HOST -- COMMAND".to_owned()));
     };
     let mut command = Command::new(program);
     command.args(args);
-    let ns = NetNs::of_process(resident.pid);
-    // The opened namespace is the host's if the host still runs now.
-    if !resident.is_alive() {
-        let message =
-            format!("{}: {host} has died; end the rack with `p4rack down {}`", rack.name, rack.name);
-        return Err(LabError::NotThere(message));
+    rack.namespace(host)?.command(&mut command, false)?;
+    if rack.scheme.is_none() {
+        netns::show_own_interfaces(&mut command);
     }
-    ns?.command(&mut command, false)?;
     Ok(command)
 }
 
@@ -283,16 +309,18 @@ fn ends_within(process: Pid, limit: Duration) -> bool {
     !process.is_alive()
 }
 
-/// Summary of a rack that was just started.
+/// Summary of a rack or topology that was just started.
 pub fn welcome(rack: &KeptRack) -> String {
     let first = rack.hosts.first().map_or("h1", |host| host.name.as_str());
     let other = rack.hosts.last().map(|host| host.ip.to_string()).unwrap_or_default();
     let hosts: Vec<String> = rack.hosts.iter().map(|host| format!("{} {}", host.name, host.ip)).collect();
-    format!(
-        "{} runs under {}: {}\n  p4rack exec {first} -- ping -c 3 {other}\n  p4rack down {}",
-        rack.name,
-        rack.scheme,
-        hosts.join(", "),
-        rack.name
-    )
+    let what = match &rack.scheme {
+        Some(scheme) => format!("{} runs under {scheme}: {}", rack.name, hosts.join(", ")),
+        None => {
+            let at = |switch: &KeptSwitch| format!("{} {}", switch.name, switch.grpc_addr);
+            let switches: Vec<String> = rack.switches.iter().map(at).collect();
+            format!("{} runs: {}\n  hosts: {}", rack.name, switches.join(", "), hosts.join(", "))
+        }
+    };
+    format!("{what}\n  p4rack exec {first} -- ping -c 3 {other}\n  p4rack down {}", rack.name)
 }

@@ -29,6 +29,7 @@ pub mod stats;
 pub mod store;
 pub mod sys;
 pub mod table;
+pub mod topology;
 pub mod up;
 mod usage;
 pub mod ways;

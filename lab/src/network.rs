@@ -15,7 +15,7 @@ pub const HOST_INTERFACE: &str = "eth0";
 /// TAP interface that applications use.
 pub const TAP_INTERFACE: &str = "app0";
 /// MTU of a link: a full frame, tag, shim, and some room.
-const LINK_MTU: u32 = 1_600;
+pub(crate) const LINK_MTU: u32 = 1_600;
 /// A full frame as the kernel counts it.
 const KERNEL_FRAME_BYTES: u32 = 1_514;
 /// TCP's congestion control on every host.
@@ -190,7 +190,7 @@ fn give_to_kernel(rack: &Rack, host: &Host) -> Result<(), p4rack_netdev::Error> 
 }
 
 /// A namespace without IPv6: neighbour discovery would be noise on every link.
-fn namespace() -> Result<NetNs, LabError> {
+pub(crate) fn namespace() -> Result<NetNs, LabError> {
     let ns = NetNs::create()?;
     ns.run(|| {
         for which in ["all", "default"] {

@@ -254,7 +254,7 @@ pub fn pause_until(at_ns: u64) -> Result<(), LabError> {
     }
 }
 
-fn contents(file: &File) -> String {
+pub(crate) fn contents(file: &File) -> String {
     let length = file.metadata().map_or(0, |meta| meta.len()).min(OUTPUT_MAX);
     let mut bytes = vec![0; length as usize];
     let read = file.read_at(&mut bytes, 0).unwrap_or(0);

@@ -14,6 +14,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How long a process may take to start on a busy machine.
+pub(crate) const START: Duration = Duration::from_secs(20);
 /// How long an agent may take to report.
 const REPORT: Duration = Duration::from_secs(3);
 
@@ -86,7 +88,8 @@ impl<'a> Running<'a> {
                 )
             },
         )?;
-        let control_capture = captures.map(|folder| capture_control(network, &name, folder)).transpose()?;
+        let control_capture =
+            captures.map(|folder| capture_control(&network.switch, &name, folder)).transpose()?;
         progress.step(
             &format!("{name}: installing program and entries over P4Runtime"),
             || deploy(rack, path, network, scheme),
@@ -244,16 +247,16 @@ fn start_switch(
 }
 
 /// Captures the traffic of the switch's P4Runtime server from before the first call.
-fn capture_control(network: &Network, run: &str, captures: &Path) -> Result<Process, LabError> {
+pub(crate) fn capture_control(switch: &NetNs, run: &str, captures: &Path) -> Result<Process, LabError> {
     let file = capture_folder(captures, run)?.join("control.pcap");
     let args: [OsString; 3] = ["workload".into(), "capture".into(), file.into()];
-    let mut process = Process::start("the capture of the control channel", &network.switch, args)?;
+    let mut process = Process::start("the capture of the control channel", switch, args)?;
     process.wait_for_line("ready", START)?;
     Ok(process)
 }
 
 /// The folder for a run's captures.
-fn capture_folder(captures: &Path, run: &str) -> Result<PathBuf, LabError> {
+pub(crate) fn capture_folder(captures: &Path, run: &str) -> Result<PathBuf, LabError> {
     let folder = captures.join(run);
     std::fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
     absolute(&folder)

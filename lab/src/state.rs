@@ -2,6 +2,7 @@
 
 use crate::error::LabError;
 use crate::sys;
+use p4rack_netdev::NetNs;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -69,32 +70,94 @@ fn start_time(stat: &str) -> Option<u64> {
     rest.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// A host of a kept rack.
+/// How to find the namespace of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// A process lives there.
+    Process(Pid),
+    /// The supervisor holds it open by this descriptor.
+    Descriptor(i32),
+}
+
+/// A host of a kept rack or topology.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptHost {
     /// Name of the host.
     pub name: String,
-    /// Address of its TAP.
+    /// Address that its applications use.
     pub ip: Ipv4Addr,
-    /// Process of its agent.
-    pub agent: Pid,
+    /// Its namespace.
+    pub place: Place,
 }
 
-/// A kept rack.
+/// A switch of a kept rack or topology.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptSwitch {
+    /// Name of the switch; `switch` in a rack.
+    pub name: String,
+    /// Process of the switch.
+    pub process: Pid,
+    /// Address of P4Runtime, in the switch's namespace.
+    pub grpc_addr: SocketAddr,
+    /// P4Runtime device id.
+    pub device_id: u64,
+}
+
+/// A kept rack or topology.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptRack {
     /// Name of the rack.
     pub name: String,
-    /// Scheme that it runs.
-    pub scheme: String,
+    /// Scheme that it runs; `None`: a topology's switches run what they are given.
+    pub scheme: Option<String>,
     /// Owner of all its processes, which end with it.
     pub supervisor: Pid,
-    /// Process of the switch.
-    pub switch: Pid,
-    /// Address of P4Runtime, in the switch's namespace.
-    pub grpc_addr: SocketAddr,
+    /// Switches; one in a rack.
+    pub switches: Vec<KeptSwitch>,
     /// Hosts of the rack.
     pub hosts: Vec<KeptHost>,
+}
+
+/// What a rack's only switch is called. Any switch of a topology is meant by it, too: they share a namespace.
+pub const SWITCH: &str = "switch";
+
+impl KeptRack {
+    /// The switch with this name.
+    pub fn switch(&self, name: &str) -> Result<&KeptSwitch, LabError> {
+        self.switches.iter().find(|switch| switch.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.switches.iter().map(|switch| switch.name.as_str()).collect();
+            let there = names.join(", ");
+            LabError::NotThere(format!("{}: no switch is called `{name}`; there are {there}", self.name))
+        })
+    }
+
+    /// The namespace of a node, opened while what holds it lives.
+    pub fn namespace(&self, node: &str) -> Result<NetNs, LabError> {
+        let host = self.hosts.iter().find(|host| host.name == node).map(|host| host.place);
+        let of_name = |switch: &&KeptSwitch| switch.name == node;
+        let any = || self.switches.first().filter(|_| node == SWITCH);
+        let switch = self.switches.iter().find(of_name).or_else(any);
+        let place = host.or(switch.map(|switch| Place::Process(switch.process))).ok_or_else(|| {
+            let hosts = self.hosts.iter().map(|host| host.name.as_str());
+            let names: Vec<_> =
+                hosts.chain(self.switches.iter().map(|switch| switch.name.as_str())).collect();
+            let message =
+                format!("{}: no host is called `{node}`; there are {}", self.name, names.join(", "));
+            LabError::NotThere(message)
+        })?;
+        let (ns, holder) = match place {
+            Place::Process(process) => (NetNs::of_process(process.pid), process),
+            Place::Descriptor(fd) => (NetNs::held_by(self.supervisor.pid, fd), self.supervisor),
+        };
+        // The opened namespace is the node's if its holder still runs now.
+        if !holder.is_alive() {
+            let name = &self.name;
+            let message = format!("{name}: {node} has died; end the rack with `p4rack down {name}`");
+            return Err(LabError::NotThere(message));
+        }
+        Ok(ns?)
+    }
 }
 
 /// The folder of state files.

@@ -7,11 +7,19 @@ use std::process::{Command, Stdio};
 fn rack(name: &str, supervisor: Pid) -> KeptRack {
     KeptRack {
         name: name.to_owned(),
-        scheme: "pl2-clock".to_owned(),
+        scheme: Some("pl2-clock".to_owned()),
         supervisor,
-        switch: supervisor,
-        grpc_addr: "127.0.0.1:9559".parse().unwrap(),
-        hosts: vec![KeptHost { name: "h1".into(), ip: [10, 0, 0, 1].into(), agent: supervisor }],
+        switches: vec![KeptSwitch {
+            name: SWITCH.into(),
+            process: supervisor,
+            grpc_addr: "127.0.0.1:9559".parse().unwrap(),
+            device_id: 1,
+        }],
+        hosts: vec![KeptHost {
+            name: "h1".into(),
+            ip: [10, 0, 0, 1].into(),
+            place: Place::Process(supervisor),
+        }],
     }
 }
 

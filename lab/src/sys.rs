@@ -129,6 +129,14 @@ pub fn kill(pid: u32, signal: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Whether processes that are started from now on get huge pages without asking. They are fast, and cost megabytes in each of
+/// many small processes.
+pub fn allow_huge_pages(allow: bool) {
+    let disable = libc::c_ulong::from(!allow);
+    // SAFETY: this command takes integers. A kernel without it has no such setting, and memory is all that it costs.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, 0, 0, 0) };
+}
+
 /// Real user id of this process.
 pub fn user_id() -> u32 {
     // SAFETY: no memory is involved; the call can't fail.
@@ -174,6 +182,62 @@ pub fn catch_interrupts() {
         // and calls `_exit`, both allowed in a handler.
         unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) };
     }
+}
+
+static CTRL_C: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note_ctrl_c(_signal: libc::c_int) {
+    CTRL_C.store(true, Ordering::Relaxed);
+}
+
+/// From now on Ctrl-C only sets what [`take_ctrl_c`] returns: at a prompt it ends the command in the foreground.
+pub fn catch_at_prompt() {
+    // SAFETY: as above.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = note_ctrl_c as *const () as libc::sighandler_t;
+    // SAFETY: as above; the handler only touches an atomic.
+    unsafe { libc::sigaction(libc::SIGINT, &action, std::ptr::null_mut()) };
+}
+
+/// Whether Ctrl-C was pressed since the last call.
+pub fn take_ctrl_c() -> bool {
+    CTRL_C.swap(false, Ordering::Relaxed)
+}
+
+/// Reads a line from standard input, and not a byte more: commands that follow may read the rest. `None` if it does not begin
+/// within `limit`, `Some(None)` at the end.
+pub fn read_line(limit: std::time::Duration) -> io::Result<Option<Option<String>>> {
+    let mut poll = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
+    let limit_ms = libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: `poll` is one entry that outlives the call.
+    match unsafe { libc::poll(&mut poll, 1, limit_ms) } {
+        0 => return Ok(None),
+        n if n < 0 => {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::Interrupted { Ok(None) } else { Err(error) };
+        }
+        _ => {}
+    }
+    let mut line = Vec::new();
+    loop {
+        let mut byte = 0u8;
+        // SAFETY: one byte is writable there.
+        match unsafe { libc::read(libc::STDIN_FILENO, (&raw mut byte).cast(), 1) } {
+            0 if line.is_empty() => return Ok(Some(None)),
+            0 => break,
+            n if n < 0 => {
+                let error = io::Error::last_os_error();
+                match error.kind() {
+                    io::ErrorKind::Interrupted if line.is_empty() => return Ok(None),
+                    io::ErrorKind::Interrupted => {}
+                    _ => return Err(error),
+                }
+            }
+            _ if byte == b'\n' => break,
+            _ => line.push(byte),
+        }
+    }
+    Ok(Some(Some(String::from_utf8_lossy(&line).into_owned())))
 }
 
 /// Whether the process was asked to end.

@@ -302,6 +302,26 @@ impl Links {
             .map_err(denied)
     }
 
+    /// Adds the default route, by a router on the interface's network. Replaces one that exists.
+    pub fn add_default_route(&mut self, name: &str, gateway: Ipv4Addr) -> Result<(), Error> {
+        let index = self.get(name)?.index;
+        // `struct rtmsg`, as below: an empty destination, and the widest scope.
+        let mut fixed = [0u8; 12];
+        fixed[0] = libc::AF_INET as u8;
+        fixed[4] = libc::RT_TABLE_MAIN;
+        fixed[5] = libc::RTPROT_STATIC;
+        fixed[6] = libc::RT_SCOPE_UNIVERSE;
+        fixed[7] = libc::RTN_UNICAST;
+        let request = Request::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &fixed)
+            .attribute(libc::RTA_GATEWAY, &gateway.octets())
+            .attribute(libc::RTA_OIF, &index.to_ne_bytes());
+        self.netlink
+            .call(request)
+            .context(|| format!("adding the default route by {gateway} to interface `{name}`"))
+            .map(drop)
+            .map_err(denied)
+    }
+
     /// Sets TCP's congestion control for connections to an interface's own network. Unlike
     /// [`set_congestion_control`], this accepts any algorithm that the kernel has.
     pub fn set_route_congestion_control(

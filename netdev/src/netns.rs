@@ -111,6 +111,21 @@ impl NetNs {
         Ok(NetNs { net: open("net")?.into(), user })
     }
 
+    /// The namespace that a running process of the same user holds open; root may use any's.
+    pub fn held_by(pid: u32, descriptor: RawFd) -> Result<NetNs, Error> {
+        let path = format!("/proc/{pid}/fd/{descriptor}");
+        let net = File::open(&path).context(|| format!("opening {path}")).map_err(|error| {
+            error.help_if_denied("a process of another user: run as that user or as root")
+        })?;
+        let NetNs { user, .. } = NetNs::of_process(pid)?;
+        Ok(NetNs { net: net.into(), user })
+    }
+
+    /// The descriptor by which this process holds the namespace, for [`NetNs::held_by`].
+    pub fn descriptor(&self) -> RawFd {
+        self.raw_net()
+    }
+
     /// Whether a process is in the namespace now, as far as this process may know.
     pub fn has_process(&self, pid: u32) -> bool {
         let (Ok(its), Ok(own)) = (
@@ -168,6 +183,25 @@ impl NetNs {
         unsafe { command.pre_exec(before_exec) };
         Ok(())
     }
+}
+
+/// Makes `command`, which [`NetNs::command`] has prepared, see its namespace's interfaces under /sys, in a mount namespace of
+/// its own. Where that is not permitted, /sys stays as it is.
+pub fn show_own_interfaces(command: &mut Command) {
+    let before_exec = || {
+        let (kind, place, root) = (c"sysfs".as_ptr(), c"/sys".as_ptr(), c"/".as_ptr());
+        // SAFETY: the strings are constants; without data, the kernel reads nothing else.
+        unsafe {
+            let is_private = libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(kind, root, kind, libc::MS_REC | libc::MS_PRIVATE, std::ptr::null()) == 0;
+            if is_private {
+                libc::mount(kind, place, kind, 0, std::ptr::null());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes system calls; it neither allocates nor takes locks.
+    unsafe { command.pre_exec(before_exec) };
 }
 
 fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> io::Result<()> {

@@ -12,6 +12,7 @@
 //! Neither side ever waits for the other inside the data plane. While it sleeps, and only where no packet has come for
 //! a while, a server may do a job of a few updates itself: `Handle::here`, without waking another thread.
 
+use crate::wire::WireCounts;
 use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;
 use p4rack_switch::{DigestMessage, IdleEntry, Switch};
@@ -149,6 +150,7 @@ pub fn channel() -> io::Result<(Handle, Jobs, EventSender, Events)> {
             events_lost: lost.clone(),
             turned_away: Arc::default(),
             calls_refused: Arc::default(),
+            wires: Arc::default(),
         },
         Jobs {
             jobs,
@@ -193,9 +195,20 @@ pub struct Handle {
     events_lost: Arc<AtomicU64>,
     turned_away: Arc<AtomicU64>,
     calls_refused: Arc<AtomicU64>,
+    wires: Arc<WireCounts>,
 }
 
 impl Handle {
+    /// With these counts of the ports' links.
+    pub fn counting(self, wires: Arc<WireCounts>) -> Handle {
+        Handle { wires, ..self }
+    }
+
+    /// What the ports' links have dropped.
+    pub fn wires(&self) -> &WireCounts {
+        &self.wires
+    }
+
     /// Lets this handle run short jobs in the calling thread.
     pub fn sharing(self, shared: Arc<Shared>) -> Handle {
         Handle { shared: Some(shared), ..self }

@@ -11,6 +11,7 @@ use crate::core;
 use crate::driver::{self, Driver, DriverError, IoChoice, PortSpec};
 use crate::plane::{Plane, PlaneError};
 use crate::server::{self, ServeError, ServerConfig, ServerTls};
+use crate::wire::{WireSpec, Wires};
 use crate::{metrics, telemetry};
 use p4rack_entities::Candidate;
 use p4rack_netdev::signal::Signals;
@@ -34,6 +35,8 @@ pub struct DaemonConfig {
     pub rate_bps: u64,
     /// Rates of individual ports.
     pub port_rates_bps: Vec<(u16, u64)>,
+    /// Delay and loss of the links at individual ports.
+    pub wires: Vec<WireSpec>,
     /// Size of the buffer that all queues share.
     pub buffer_bytes: u64,
     /// Part of the buffer that frames below the scheduled priority cannot use.
@@ -92,6 +95,9 @@ pub enum DaemonError {
     /// Two rates for the same port.
     #[error("--port-rate is given twice for port {0}: give each port one rate")]
     RateTwice(u16),
+    /// Delay or loss for the link of a port that does not exist, or twice for the same.
+    #[error("--port-delay and --port-loss: port {0} {1}")]
+    Wire(u16, &'static str),
     /// A port with an interface in a pipe whose ports are internal.
     #[error(
         "port {port} is in pipe {pipe}, whose ports --internal-pipes makes internal: what leaves them comes in again; \
@@ -147,9 +153,11 @@ pub fn run(config: DaemonConfig, ready: fn(&str)) -> Result<(), DaemonError> {
     let listener = runtime.block_on(server::bind(config.grpc_addr))?;
     let bfrt = config.bfrt_addr.map(|addr| runtime.block_on(server::bind(addr))).transpose()?;
     let driver = Driver::open(&config.ports, config.io, config.captures.as_deref())?;
-    let plane = Plane::new(switch, driver).map_err(system("waiting for ports"))?;
+    let wires = Wires::new(&config.wires, clock::wall_ns());
+    let wire_counts = wires.counts();
+    let plane = Plane::with_wires(switch, driver, wires).map_err(system("waiting for ports"))?;
     let (handle, jobs, event_sender, events) = core::channel().map_err(system("making an eventfd"))?;
-    let handle = handle.sharing(plane.shared());
+    let handle = handle.sharing(plane.shared()).counting(wire_counts);
     let stats_file = config.stats_file.clone();
     let (ended, has_ended) = oneshot::channel::<()>();
     let data_plane = std::thread::Builder::new()
@@ -240,6 +248,14 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
             return Err(DaemonError::RateTwice(*port));
         }
     }
+    for (at, WireSpec { port, .. }) in config.wires.iter().enumerate() {
+        if config.ports.iter().all(|spec| spec.number != *port) {
+            return Err(DaemonError::Wire(*port, "is no port that an -i opens"));
+        }
+        if config.wires[..at].iter().any(|other| other.port == *port) {
+            return Err(DaemonError::Wire(*port, "is given twice: give each port one value"));
+        }
+    }
     let internal = |spec: &&PortSpec| config.internal_pipes.contains(&pipe_of(spec.number));
     if let Some(PortSpec { number: port, .. }) = config.ports.iter().find(internal) {
         return Err(DaemonError::InternalPort { port: *port, pipe: pipe_of(*port) });
@@ -295,6 +311,7 @@ mod tests {
             io: IoChoice::default(),
             rate_bps: 0,
             port_rates_bps: Vec::new(),
+            wires: Vec::new(),
             buffer_bytes: 1 << 18,
             reserved_bytes: 0,
             queueing: Queueing::Fifo,

@@ -12,3 +12,4 @@ pub mod plane;
 pub mod server;
 pub mod telemetry;
 mod trace;
+pub mod wire;

@@ -2,6 +2,7 @@
 
 use crate::core::{EventSender, Jobs, Shared};
 use crate::driver::{CaptureError, Driver, PortReport};
+use crate::wire::Wires;
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Poller, clock};
@@ -52,6 +53,7 @@ pub enum PlaneError {
 pub struct Plane {
     shared: Arc<Shared>,
     driver: Driver,
+    wires: Wires,
     /// Waits for the driver's ports first, in its order, then for jobs and signals.
     poller: Poller,
     frame: Vec<u8>,
@@ -66,6 +68,11 @@ pub struct Plane {
 impl Plane {
     /// Combines both. The switch must be configured with the driver's port numbers.
     pub fn new(switch: Switch, driver: Driver) -> io::Result<Plane> {
+        Plane::with_wires(switch, driver, Wires::new(&[], 0))
+    }
+
+    /// The same with links that have delay or loss.
+    pub fn with_wires(switch: Switch, driver: Driver, wires: Wires) -> io::Result<Plane> {
         let mut poller = Poller::new();
         for position in 0..driver.len() {
             poller.add(driver.descriptor(position))?;
@@ -73,6 +80,7 @@ impl Plane {
         Ok(Plane {
             shared: Shared::new(switch),
             driver,
+            wires,
             poller,
             frame: Vec::with_capacity(2048),
             started: clock::now(),
@@ -141,6 +149,7 @@ impl Plane {
         let shared = self.shared.clone();
         let switch = shared.lock();
         let due = earlier(switch.next_timeout(), self.driver.next_timeout());
+        let due = earlier(due, self.wires.next_timeout());
         shared.sleep(switch, due);
         self.poller.wait(earlier(due, at_latest))?;
         let mut switch = shared.lock();
@@ -150,12 +159,17 @@ impl Plane {
         for position in 0..self.driver.len() {
             if self.poller.ready(position) {
                 packets = true;
-                let Plane { driver, frame: out, .. } = self;
+                let Plane { driver, frame: out, wires, .. } = self;
                 let switch = &mut *switch;
                 driver.receive(position, |port, frame, arrived, outputs| {
+                    if wires.arrive(port, frame, arrived) {
+                        return;
+                    }
                     let now = clock::now();
                     // Most ports are usually idle, and the frame passes straight through.
-                    if let Some(to) = switch.forward_late(port, frame, arrived, now, out) {
+                    if let Some(to) = switch.forward_late(port, frame, arrived, now, out)
+                        && !wires.depart(to, out, now)
+                    {
                         outputs.send(to, out, now);
                     }
                 });
@@ -178,10 +192,27 @@ impl Plane {
     /// Sends due frames.
     fn drain(&mut self, switch: &mut Switch) {
         let now = clock::now();
+        while let Some((port, due, frame)) = self.wires.poll_arrival(now) {
+            if let Some(to) = switch.forward_late(port, &frame, due, now, &mut self.frame) {
+                self.send(to, now);
+            }
+            self.wires.recycle(frame);
+        }
         while let Some(port) = switch.poll_transmit(now, &mut self.frame) {
-            self.driver.send(port, &mut self.frame, now);
+            self.send(port, now);
+        }
+        while let Some((port, mut frame)) = self.wires.poll_departure(now) {
+            self.driver.send(port, &mut frame, now);
+            self.wires.recycle(frame);
         }
         self.driver.flush(now);
+    }
+
+    /// Sends the frame in `frame` by a port's link, if that has delay or loss, or by its interface.
+    fn send(&mut self, port: u16, now: Nanos) {
+        if !self.wires.depart(port, &mut self.frame, now) {
+            self.driver.send(port, &mut self.frame, now);
+        }
     }
 
     /// Statistics so far.

@@ -14,6 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tonic::{Request, Response, Status};
 
+/// Frames that a port's link lost on purpose.
+const LINK_LOSS: &str = "link_loss";
+/// Frames that found a port's link full.
+const LINK_FULL: &str = "link_full";
+
 /// Serves the statistics of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct TelemetryService {
@@ -48,6 +53,7 @@ impl Telemetry for TelemetryService {
             // Counts are reset only after the caller's answer has room, so none are lost.
             connection.answer(answer.encoded_len())?;
             switch.reset_stats(now);
+            handle.wires().reset();
             Ok::<_, Status>(answer)
         };
         self.device.as_primary(claim, start_anew).await?.map(Response::new)
@@ -65,6 +71,14 @@ fn with_counts_of(handle: &Handle, mut response: GetStatsResponse) -> GetStatsRe
     response.packet_ins_lost = handle.events_lost();
     response.connections_turned_away = handle.turned_away().load(Ordering::Relaxed);
     response.calls_refused = handle.calls_refused().load(Ordering::Relaxed);
+    for (number, lost, full) in handle.wires().read() {
+        for (reason, count) in [(LINK_LOSS, lost), (LINK_FULL, full)] {
+            *response.drops.entry(reason.to_owned()).or_default() += count;
+            if let Some(port) = response.ports.iter_mut().find(|port| port.port == u32::from(number)) {
+                port.drops.insert(reason.to_owned(), count);
+            }
+        }
+    }
     response
 }
 

@@ -45,6 +45,7 @@ mod simulated;
 pub mod switch;
 pub mod switch_trace;
 pub mod top;
+pub mod topology;
 pub mod trace;
 pub mod up;
 mod values;

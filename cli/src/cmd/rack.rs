@@ -1,6 +1,7 @@
 //! `p4rack rack`.
 
 use super::settings::Settings;
+use super::topology;
 use crate::output::OutputFile;
 use p4rack_codegen::description::import::{self, import};
 use p4rack_codegen::rack::Rack;
@@ -23,9 +24,9 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Check a rack description and show derived values: slots, goodput ceilings
+    /// Check a rack description and show what follows from it: slots, goodput ceilings; or a topology, with its programs and entries
     Check {
-        /// The rack description, TOML
+        /// The rack description or topology, TOML
         file: PathBuf,
         #[command(flatten)]
         settings: Settings,
@@ -80,6 +81,11 @@ struct ImportArgs {
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
+        Command::Check { file, settings, json }
+            if settings.set.is_empty() && topology::is_topology(&file) =>
+        {
+            topology::check(&file, json)
+        }
         Command::Check { file, settings, json } => check(&file, &settings.set, json),
         Command::Import(args) => done(import_topology(&args)),
         Command::ImportEntries { entries, p4info, output, device_id } => {

@@ -4,12 +4,14 @@ use super::p4::definition;
 use crate::output::{self, OutputFile};
 use clap::builder::RangedI64ValueParser;
 use p4rack_codegen::rack::limits::{self, Refusal};
-use p4rack_codegen::rack::units::{parse_bytes, parse_rate};
+use p4rack_codegen::rack::units::{parse_bytes, parse_rate, parse_time};
 use p4rack_codegen::rack::{self, Target};
 use p4rack_switch::Queueing;
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
 use p4rack_switchd::server::ServerTls;
+use p4rack_switchd::wire::WireSpec;
+use p4rack_wire::Nanos;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -124,6 +126,12 @@ struct RunArgs {
     /// Rate of one port, e.g. "1=25 Mb/s"
     #[arg(long, value_name = "PORT=RATE", value_parser = port_rate)]
     port_rate: Vec<(u16, u64)>,
+    /// Delay of the link at a port, each way, e.g. "1=5 ms"; made by this switch alone, so one end of a link has it
+    #[arg(long, value_name = "PORT=TIME", value_parser = port_delay)]
+    port_delay: Vec<(u16, Nanos)>,
+    /// Frames lost on the link at a port, each way, in percent, e.g. "1=0.5"
+    #[arg(long, value_name = "PORT=PERCENT", value_parser = port_loss)]
+    port_loss: Vec<(u16, u32)>,
     /// Size of the buffer that all queues share, e.g. "256 KiB"
     #[arg(long, value_name = "BYTES", default_value = "256 KiB", value_parser = buffer)]
     buffer: u64,
@@ -150,10 +158,44 @@ struct RunArgs {
     metrics_addr: Option<SocketAddr>,
 }
 
-fn port_rate(text: &str) -> Result<(u16, u64), String> {
-    let (port, rate) = text.split_once('=').ok_or_else(|| format!("`{text}` is not PORT=RATE"))?;
+/// A port, and what follows `=`; `what` is its name in errors.
+fn of_port<'t>(text: &'t str, what: &str) -> Result<(u16, &'t str), String> {
+    let (port, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not PORT={what}"))?;
     let port = crate::numbers::number(port).map_err(|_| format!("`{port}` is not a port number"))?;
+    Ok((port, value))
+}
+
+fn port_rate(text: &str) -> Result<(u16, u64), String> {
+    let (port, rate) = of_port(text, "RATE")?;
     Ok((port, parse_rate(rate)?))
+}
+
+fn port_delay(text: &str) -> Result<(u16, Nanos), String> {
+    let (port, time) = of_port(text, "TIME")?;
+    Ok((port, parse_time(time)?))
+}
+
+/// A port, and lost frames per million.
+fn port_loss(text: &str) -> Result<(u16, u32), String> {
+    let (port, percent) = of_port(text, "PERCENT")?;
+    match percent.parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok((port, (percent * 1e4).round() as u32)),
+        _ => Err(format!("`{percent}` is no number from 0 to 100")),
+    }
+}
+
+/// Links that have a delay, a loss, or both.
+fn wires(delays: &[(u16, Nanos)], losses: &[(u16, u32)]) -> Vec<WireSpec> {
+    let mut wires: Vec<WireSpec> =
+        delays.iter().map(|(port, delay)| WireSpec { port: *port, delay: *delay, loss_ppm: 0 }).collect();
+    for (port, loss_ppm) in losses {
+        let same = |wire: &&mut WireSpec| wire.port == *port && wire.loss_ppm == 0;
+        match wires.iter_mut().find(same) {
+            Some(wire) => wire.loss_ppm = *loss_ppm,
+            None => wires.push(WireSpec { port: *port, loss_ppm: *loss_ppm, ..WireSpec::default() }),
+        }
+    }
+    wires
 }
 
 fn buffer(text: &str) -> Result<u64, String> {
@@ -199,6 +241,7 @@ pub fn run(args: Args) -> ExitCode {
         ports: args.interfaces,
         io: args.io,
         rate_bps: args.rate_bps.unwrap_or(0),
+        wires: wires(&args.port_delay, &args.port_loss),
         port_rates_bps: args.port_rate,
         buffer_bytes: args.buffer,
         reserved_bytes: args.reserve,

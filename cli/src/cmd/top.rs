@@ -9,9 +9,11 @@ use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
 use p4rack_ctrl::{CtrlError, Link, Protocol, bfrt};
+use p4rack_lab::keep;
 use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsResponse, PortStats};
 use p4rack_p4rt::schema::Schema;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,6 +42,12 @@ pub struct Args {
     /// Print JSON; includes --once
     #[arg(long)]
     json: bool,
+    /// Watch this switch of a topology or rack that `up --keep` left running
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["grpc_addr", "bfrt_addr", "device_id"])]
+    switch: Option<String>,
+    /// Name of the topology or rack, if several are running
+    #[arg(long = "of", value_name = "NAME", requires = "switch")]
+    of: Option<String>,
     #[command(flatten)]
     target: connect::Either,
 }
@@ -57,6 +65,9 @@ pub struct Look {
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
+    if let Some(name) = &args.switch {
+        return super::up::refused(keep::top(args.of.as_deref(), name, &own_words()));
+    }
     let rack = match args.rack.as_ref().map(Rack::load).transpose() {
         Ok(rack) => rack,
         Err(error) => {
@@ -68,6 +79,21 @@ pub fn run(args: Args) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => connect::fail(&error, args.json),
     }
+}
+
+/// The command's own arguments, without the switch's name: what runs beside the switch gets its address instead.
+fn own_words() -> Vec<OsString> {
+    let mut words = std::env::args_os().skip(1);
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        match ["--switch", "--of"].into_iter().find(|option| text.starts_with(option)) {
+            Some(option) if text == option => drop(words.next()),
+            Some(option) if text[option.len()..].starts_with('=') => {}
+            _ => kept.push(word),
+        }
+    }
+    kept
 }
 
 async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {

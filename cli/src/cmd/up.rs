@@ -5,10 +5,11 @@ use super::simulated;
 use crate::output::{self, OutputFile};
 use p4rack_codegen::Arch;
 use p4rack_codegen::rack::Run;
+use p4rack_codegen::topology::Exercise;
 use p4rack_lab::keep::{self, Down, KeepOptions};
 use p4rack_lab::results::Results;
 use p4rack_lab::up::{self, Options};
-use p4rack_lab::{report, table};
+use p4rack_lab::{report, table, topology};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use std::process::ExitCode;
 /// Arguments of `p4rack up`.
 #[derive(clap::Args, Debug)]
 pub struct UpArgs {
-    /// Rack description, e.g. examples/pl2-incast.toml; several run one after the other
+    /// Rack description, e.g. examples/pl2-incast.toml; several run one after the other. Or a topology, e.g.
+    /// examples/pod/pod.toml
     #[arg(required = true)]
     rack: Vec<PathBuf>,
     #[command(flatten)]
@@ -28,7 +30,7 @@ pub struct UpArgs {
     /// Write a self-contained HTML report with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Build the rack and leave it running without its workload; see `p4rack exec` and `p4rack down`
+    /// Build the rack or topology and leave it running without its workload; see `p4rack exec` and `p4rack down`
     #[arg(long, conflicts_with_all = ["json", "html", "duration_s", "seed"])]
     keep: bool,
     #[arg(long, value_name = "SCHEME", help = super::schemes::help_of_runs("as described; with --keep, the rack's protocols"))]
@@ -45,6 +47,9 @@ pub struct UpArgs {
     /// Seed of the workload [default: as described]
     #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u64>)]
     seed: Option<u64>,
+    /// Of a topology: after the hosts' commands, run the lines of a file as `p4rack lab` takes them
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["keep", "simulate", "scheme", "arch", "duration_s", "seed", "html"])]
+    test: Option<PathBuf>,
     /// Write captures of the rack's links and of the control channel to a folder per scheme
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
@@ -56,7 +61,7 @@ pub struct UpArgs {
 /// Arguments of `p4rack exec`.
 #[derive(clap::Args, Debug)]
 pub struct ExecArgs {
-    /// Name of the host, or `switch`
+    /// Name of the host, or `switch`; of a topology, that of a host or switch
     host: String,
     /// Name of the rack, if several are running
     #[arg(long, value_name = "NAME")]
@@ -90,6 +95,12 @@ pub(super) fn refused(error: impl Display) -> ExitCode {
 
 /// Runs the command.
 pub fn up(args: UpArgs) -> ExitCode {
+    if let Some(topology) = args.rack.iter().find(|path| super::topology::is_topology(path)).cloned() {
+        return up_topology(args, topology);
+    }
+    if let Some(script) = &args.test {
+        return refused(format!("--test {}: a rack has a workload; topologies have tests", script.display()));
+    }
     if args.keep {
         return keep_running(args);
     }
@@ -126,6 +137,45 @@ pub fn up(args: UpArgs) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => refused(error),
     }
+}
+
+/// Runs the command for a topology, which has neither workload nor schemes.
+fn up_topology(args: UpArgs, path: PathBuf) -> ExitCode {
+    let settings = !args.settings.set.is_empty();
+    let given = [
+        ("--set", settings),
+        ("--scheme", !args.scheme.is_empty()),
+        ("--arch", args.arch.is_some()),
+        ("--simulate", args.simulate),
+        ("--duration", args.duration_s.is_some()),
+        ("--seed", args.seed.is_some()),
+        ("--html", args.html.is_some()),
+    ];
+    if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        return refused(format!("{option} is for racks, and {} is a topology: leave it out", path.display()));
+    }
+    if args.rack.len() > 1 {
+        return refused("a topology runs alone: give one file");
+    }
+    if let Err(error) = args.pcap.as_deref().map_or(Ok(()), |folder| output::folder("--pcap", folder)) {
+        return refused(error);
+    }
+    if args.keep {
+        return keep_running(args);
+    }
+    let as_json = match args.json.as_deref() {
+        None => false,
+        Some(file) if file == Path::new("-") => true,
+        Some(_) => return refused("--json of a topology goes to standard output: leave out =FILE"),
+    };
+    let options = topology::Options {
+        path,
+        exercise: Exercise::default(),
+        commands_may_fail: false,
+        captures: args.pcap,
+        quiet: args.quiet,
+    };
+    super::topology::up(&options, args.test, as_json)
 }
 
 /// Files for the figures, opened before the run.
@@ -202,7 +252,9 @@ fn keep_running(args: UpArgs) -> ExitCode {
         quiet: args.quiet,
     };
     let started = options.captures.as_deref().map_or(Ok(()), |folder| output::folder("--pcap", folder));
-    match started.and_then(|()| keep::keep(&options).map_err(|error| error.to_string())) {
+    let is_topology = super::topology::is_topology(&options.path);
+    let keep = || if is_topology { topology::keep(&options) } else { keep::keep(&options) };
+    match started.and_then(|()| keep().map_err(|error| error.to_string())) {
         Ok(rack) => {
             println!("{}", keep::welcome(&rack));
             ExitCode::SUCCESS

@@ -10,6 +10,7 @@ use p4rack_lab::keep::{self, KeepOptions};
 use p4rack_lab::state::Runtime;
 use p4rack_lab::store::bulk::Load;
 use p4rack_lab::store::run::{self, Reached, Task};
+use p4rack_lab::topology;
 use p4rack_lab::workload::rpc::{self, ClientSpan};
 use p4rack_lab::workload::{Span, capture, print_result, udp};
 use std::fmt::Display;
@@ -259,7 +260,11 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
         Program::Supervise { rack, settings, scheme, arch, pcap, runtime, quiet } => {
             let settings = settings.set;
             let options = KeepOptions { path: rack, settings, scheme, arch, captures: pcap, quiet };
-            return ended(keep::supervise(&options, &Runtime::at(runtime)));
+            let runtime = Runtime::at(runtime);
+            return ended(match super::topology::is_topology(&options.path) {
+                true => topology::supervise(&options, &runtime),
+                false => keep::supervise(&options, &runtime),
+            });
         }
     };
     ended(done)

@@ -225,28 +225,28 @@ fn check_subnet(sink: &mut Sink<'_>, drafts: &[Draft]) {
     }
 }
 
-pub(super) const RATE_HELP: &str = "write a rate such as \"100 Mb/s\" or \"25 Gb/s\"";
-pub(super) const NAME_HELP: &str =
+pub(crate) const RATE_HELP: &str = "write a rate such as \"100 Mb/s\" or \"25 Gb/s\"";
+pub(crate) const NAME_HELP: &str =
     "write letters, digits and -, starting with a letter, at most 32 characters";
-pub(super) const MAC_HELP: &str = "write a unicast MAC address such as \"02:00:00:00:00:01\"";
-pub(super) const IP_HELP: &str =
+pub(crate) const MAC_HELP: &str = "write a unicast MAC address such as \"02:00:00:00:00:01\"";
+pub(crate) const IP_HELP: &str =
     "write the host's own address and the subnet's prefix, such as \"10.0.0.1/24\"";
 
-pub(super) fn check_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let good = name.len() <= 32
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     if good { Ok(()) } else { Err(format!("`{}` is no name", name.escape_default())) }
 }
 
-pub(super) fn check_mac(mac: MacAddr) -> Result<(), String> {
+pub(crate) fn check_mac(mac: MacAddr) -> Result<(), String> {
     if mac.is_group() {
         return Err(format!("`{mac}` is a group address (its first byte is odd)"));
     }
     if mac == MacAddr::default() { Err("all zeros is no host's address".to_owned()) } else { Ok(()) }
 }
 
-pub(super) fn check_ip(ip: Ipv4Addr, prefix: u8) -> Result<(), String> {
+pub(crate) fn check_ip(ip: Ipv4Addr, prefix: u8) -> Result<(), String> {
     if !(1..=30).contains(&prefix) {
         return Err(format!("`/{prefix}` is no prefix length from 1 to 30"));
     }

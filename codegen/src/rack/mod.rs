@@ -80,6 +80,10 @@ pub struct Switch {
 
 /// Default size of a switch's buffer.
 pub const BUFFER_BYTES: u64 = 256 << 10;
+/// Default port for packets of the controller.
+pub const CPU_PORT: u16 = 510;
+/// Default port that means "drop".
+pub const DROP_PORT: u16 = 511;
 /// Part of the buffer that best-effort frames cannot use, in percent.
 pub const RESERVED_PERCENT: u64 = 25;
 
@@ -94,8 +98,8 @@ impl Switch {
             buffer_bytes: 0,
             reserved_bytes: 0,
             queueing: Queueing::Fifo,
-            cpu_port: 510,
-            drop_port: 511,
+            cpu_port: CPU_PORT,
+            drop_port: DROP_PORT,
             grpc_addr: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559),
             time_unit_ns: target.time_unit_ns(),
         }

@@ -128,6 +128,11 @@ impl<'t> Sink<'t> {
         self.errors.push(FieldError { file, line, field, message, help: help.into() });
     }
 
+    /// Whether a mistake of this field was recorded.
+    pub(crate) fn reported(&self, field: &str) -> bool {
+        self.errors.iter().any(|error| error.field == field)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }

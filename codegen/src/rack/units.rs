@@ -1,5 +1,7 @@
 //! Rates and sizes in human-readable form: "100 Mb/s", "256 KiB".
 
+use p4rack_wire::Nanos;
+
 /// Parses a rate such as `100 Mb/s`, `25Gb/s`, `2.5 Gbit/s` or `10 Gbps` to bits per second. Errors say what
 /// is wrong; zero is an error.
 pub fn parse_rate(text: &str) -> Result<u64, String> {
@@ -19,6 +21,21 @@ pub fn parse_rate(text: &str) -> Result<u64, String> {
             Err(format!("`{text}` is not a rate: `{number}` is no number, or more than {} b/s", u64::MAX))
         }
     }
+}
+
+/// Parses a time such as `5 ms`, `20us` or `1.5 s`.
+pub fn parse_time(text: &str) -> Result<Nanos, String> {
+    let (number, unit) = split(text);
+    let scale = match unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(format!("`{text}` is not a time: the unit is missing or unknown")),
+    };
+    scaled(number, scale)
+        .map(Nanos)
+        .ok_or_else(|| format!("`{text}` is not a time: `{number}` is no number of whole nanoseconds"))
 }
 
 /// Parses a size such as `256 KiB`, `2 MiB` or `64 kB` to bytes.
@@ -142,6 +159,17 @@ mod tests {
         assert_eq!(parse_size("2 MiB"), Ok(2_097_152));
         assert!(parse_size("12").is_err());
         assert!(parse_size("12 parsecs").is_err());
+    }
+
+    #[test]
+    fn times_are_exact() {
+        for (text, ns) in [("5 ms", 5_000_000), ("20us", 20_000), ("20 µs", 20_000), ("1.5 s", 1_500_000_000)]
+        {
+            assert_eq!(parse_time(text), Ok(Nanos(ns)), "{text}");
+        }
+        for text in ["", "5", "5 m", "-1 ms", "0.5 ns", "99999999999 s"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
     }
 
     #[test]

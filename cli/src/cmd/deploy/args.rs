@@ -53,7 +53,7 @@ impl From<JsonCompiler> for Compiler {
 /// Arguments of `p4rack deploy`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The rack description, TOML
+    /// The rack description, TOML; or a topology, whose switches are all brought to what it says
     pub rack: PathBuf,
     #[command(flatten)]
     pub settings: Settings,

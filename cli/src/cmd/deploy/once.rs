@@ -4,8 +4,10 @@ use super::args::Args;
 use super::step::line;
 use crate::cmd::connect;
 use p4rack_codegen::Rack;
+use p4rack_codegen::topology::{self, Switch, Topology};
 use p4rack_ctrl::deploy::{Desired, Extent, Step, deploy};
 use p4rack_ctrl::items::Item;
+use p4rack_ctrl::provision;
 use p4rack_ctrl::reconcile::Changes;
 use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol};
 use p4rack_p4rt::p4::v1::update;
@@ -19,6 +21,9 @@ const SHOWN: usize = 50;
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
+    if crate::cmd::topology::is_topology(&args.rack) {
+        return run_topology(&args);
+    }
     let rack = match Rack::load_set(&args.rack, &args.settings.set) {
         Ok(rack) => rack,
         Err(error) => {
@@ -38,15 +43,87 @@ pub fn run(args: Args) -> ExitCode {
     }
     let targets = args.targets(&rack);
     let several = targets.len() > 1;
-    let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
-    let one = |target: ConnectOptions| {
+    let job = |target: ConnectOptions| {
         let prefix = if several { format!("{}: ", target.addr) } else { String::new() };
-        let (report, differs, error) = one(&args, &desired, target, &prefix);
+        Job { prefix, desired: &desired, target }
+    };
+    let (reports, code) = all(&args, targets.into_iter().map(job).collect());
+    if args.json {
+        let report = json!({ "rack": rack.name, "scheme": scheme, "switches": reports });
+        println!("{report:#}");
+    }
+    code
+}
+
+/// Deploys to all switches of a topology that have a program.
+fn run_topology(args: &Args) -> ExitCode {
+    let given = [
+        ("--set", !args.settings.set.is_empty()),
+        ("--scheme", args.scheme.is_some()),
+        ("--arch", args.arch.is_some()),
+        ("--to", args.to.is_some()),
+        ("--device-config", args.device_config.is_some()),
+        ("--grpc-addr", !args.grpc_addr.is_empty()),
+        ("--bfrt-addr", !args.bfrt_addr.is_empty()),
+    ];
+    if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        let message = format!("{option} is for racks: a topology describes its switches, so leave it out");
+        return connect::fail(&CtrlError::Input(message), args.json);
+    }
+    let topology = match Topology::load(&args.rack) {
+        Ok(topology) => topology,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(1);
+        }
+    };
+    let (mut desired, mut refused) = (Vec::new(), Vec::new());
+    for switch in &topology.switches {
+        match provision::desired(switch) {
+            Ok(Some(wanted)) => desired.push((switch, wanted)),
+            Ok(None) => {}
+            Err(error) => refused.push(error.to_string()),
+        }
+    }
+    if !refused.is_empty() {
+        return connect::fail(&CtrlError::Input(refused.join("\n")), args.json);
+    }
+    let job = |(switch, desired)| {
+        let (switch, desired): (&Switch, &Desired) = (switch, desired);
+        let protocol = match switch.target {
+            topology::Target::Tofino => Protocol::BfRuntime,
+            topology::Target::Embedded | topology::Target::Bmv2 => Protocol::P4Runtime,
+        };
+        let target = args.identity.at(switch.grpc_addr.to_string(), None);
+        let target = ConnectOptions { protocol, device_id: switch.device_id, ..target };
+        Job { prefix: format!("{}: ", switch.name), desired, target }
+    };
+    let jobs = desired.iter().map(|(switch, desired)| job((*switch, desired)));
+    let (reports, code) = all(args, jobs.collect());
+    if args.json {
+        let report = json!({ "topology": topology.name, "switches": reports });
+        println!("{report:#}");
+    }
+    code
+}
+
+/// What to deploy to a switch.
+struct Job<'d> {
+    /// What its lines begin with.
+    prefix: String,
+    desired: &'d Desired,
+    target: ConnectOptions,
+}
+
+/// Deploys to all switches in parallel: each takes its own time. Returns their reports.
+fn all(args: &Args, jobs: Vec<Job<'_>>) -> (Vec<Value>, ExitCode) {
+    let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    let one = |Job { prefix, desired, target }: Job<'_>| {
+        let (report, differs, error) = one(args, desired, target, &prefix);
         (report, differs, error.map(|error| format!("{prefix}{error}")))
     };
-    // In parallel: each switch takes its own time.
     let outcomes: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = targets.into_iter().map(|target| scope.spawn(|| one(target))).collect();
+        let threads: Vec<_> = jobs.into_iter().map(|job| scope.spawn(|| one(job))).collect();
         threads.into_iter().map(|thread| thread.join()).collect()
     });
     for outcome in outcomes {
@@ -62,11 +139,7 @@ pub fn run(args: Args) -> ExitCode {
         }
         reports.push(report);
     }
-    if args.json {
-        let report = json!({ "rack": rack.name, "scheme": scheme, "switches": reports });
-        println!("{report:#}");
-    }
-    code
+    (reports, code)
 }
 
 /// Deploys to one switch. Returns its report, whether anything differed, and the error if there was one.

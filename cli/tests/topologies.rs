@@ -1,0 +1,293 @@
+//! Topologies: built, used and taken down; mistakes are named before anything starts.
+
+mod common;
+
+use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout};
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::MutexGuard;
+
+/// A runtime folder of its own, and files; everything that runs ends with it.
+struct Lab {
+    folder: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Lab {
+    fn new() -> Option<Lab> {
+        let able = can_make_namespaces() && have("ping", "iputils-ping");
+        able.then(|| Lab { _alone: one_at_a_time(), folder: tempfile::tempdir().expect("a scratch folder") })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        fs::write(self.path(name), text).expect("a file");
+        self.path(name)
+    }
+
+    /// The example's program and entries, beside a description of two hosts at s1.
+    fn pair(&self, links: &str) -> PathBuf {
+        fs::copy(repo("examples/pod/route.p4"), self.path("route.p4")).expect("a copy");
+        self.write(
+            "s1.entries",
+            "routes dst=10.0.1.0/24 --action to next_hop=02:00:00:00:00:01 port=1\n\
+             routes dst=10.0.2.0/24 --action to next_hop=02:00:00:00:00:02 port=2\n",
+        );
+        let host = |n: u8| {
+            format!(
+                "[[host]]\nname = \"h{n}\"\nip = \"10.0.{n}.1/24\"\ngateway = \"10.0.{n}.254\"\n\
+                 gateway_mac = \"02:00:00:00:01:00\"\n"
+            )
+        };
+        let text = format!(
+            "name = \"pair\"\n[[switch]]\nname = \"s1\"\nprogram = \"route.p4\"\nentries = \"s1.entries\"\n{}{}{links}",
+            host(1),
+            host(2)
+        );
+        self.write("pair.toml", &text)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = p4rack();
+        command.args(words).env("XDG_RUNTIME_DIR", self.folder.path());
+        command
+    }
+
+    fn run(&self, words: &[&str], file: &Path) -> Output {
+        self.command(words).arg(file).output().expect("p4rack starts")
+    }
+
+    /// `p4rack lab` with these lines as input.
+    fn lab(&self, words: &[&str], lines: &str) -> Output {
+        let mut command = self.command(&["lab", "--quiet"]);
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("p4rack starts");
+        child.stdin.take().expect("a pipe").write_all(lines.as_bytes()).expect("it reads");
+        child.wait_with_output().expect("ours")
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.command(&["down", "--all"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}
+
+const LINKS: &str = "[[link]]\nends = [\"h1\", \"s1:1\"]\n[[link]]\nends = [\"s1:2\", \"h2\"]\n";
+
+#[test]
+fn a_pod_is_kept_used_and_taken_down() {
+    let Some(lab) = Lab::new() else { return };
+    let up = lab.run(&["up", "--keep"], &repo("examples/pod/pod.toml"));
+    assert!(up.status.success(), "{}", stderr(&up));
+    let said = stdout(&up);
+    assert!(said.contains("s1 127.0.0.1:9559, s2 127.0.0.1:9560") && said.contains("h6 10.0.6.1"), "{said}");
+    let run = |words: &[&str]| lab.command(words).output().expect("p4rack starts");
+    let ping = run(&["exec", "h1", "--", "ping", "-c", "1", "-W", "5", "10.0.6.1"]);
+    assert!(ping.status.success(), "{}{}", stdout(&ping), stderr(&ping));
+    // By each switch's own address, and by name.
+    let read = ["table", "read", "--grpc-addr", "127.0.0.1:9562"];
+    let entries = run(&[&["exec", "s1", "--", env!("CARGO_BIN_EXE_p4rack")][..], &read].concat());
+    assert!(stdout(&entries).contains("10.0.6.0/24"), "{}{}", stdout(&entries), stderr(&entries));
+    let top = run(&["top", "--switch", "s4", "--json", "--every", "0.1"]);
+    assert!(top.status.success(), "{}", stderr(&top));
+    let _: Value = serde_json::from_str(&stdout(&top)).expect("JSON");
+    // Nothing to change, until a switch has lost an entry.
+    let deploy = |more: &str| {
+        let binary = env!("CARGO_BIN_EXE_p4rack");
+        let pod = repo("examples/pod/pod.toml").display().to_string();
+        run(&["exec", "s1", "--", "sh", "-c", &format!("{more} {binary} deploy --dry-run {pod}")])
+    };
+    let same = deploy("");
+    assert!(same.status.success(), "{}{}", stdout(&same), stderr(&same));
+    assert!(
+        stdout(&same).contains("s4: compared") && stdout(&same).contains("nothing to change"),
+        "{}",
+        stdout(&same)
+    );
+    let delete = format!("{} table delete routes dst=10.0.6.0/24 &&", env!("CARGO_BIN_EXE_p4rack"));
+    let differs = deploy(&delete);
+    assert_eq!(differs.status.code(), Some(1), "{}{}", stdout(&differs), stderr(&differs));
+    assert!(stdout(&differs).contains("1 to insert"), "{}", stdout(&differs));
+    let unknown = run(&["top", "--switch", "s9"]);
+    assert!(
+        stderr(&unknown).contains("no switch is called `s9`; there are s1, s2, s3, s4"),
+        "{}",
+        stderr(&unknown)
+    );
+    let unknown = run(&["exec", "h9", "--", "true"]);
+    assert!(stderr(&unknown).contains("h5, h6, s1"), "{}", stderr(&unknown));
+    let again = lab.run(&["up", "--keep"], &repo("examples/pod/pod.toml"));
+    assert!(stderr(&again).contains("already running"), "{}", stderr(&again));
+    let down = run(&["down"]);
+    assert!(down.status.success(), "{}", stderr(&down));
+    let left: Vec<_> = fs::read_dir(lab.path("p4rack")).expect("the folder").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_prompt_takes_lines_as_mininets() {
+    let Some(lab) = Lab::new() else { return };
+    let pod = repo("examples/pod/pod.toml");
+    let pod = pod.to_str().expect("a path in UTF-8");
+    let lines = "pingall\nh1 ping -c 1 h6\nxterm h1\nnet\nh3 echo to h4\nsh echo at the switches\nh9 true\nexit\nh1 echo after\n";
+    let output = lab.lab(&[pod], lines);
+    let (said, refused) = (stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{said}{refused}");
+    assert!(said.contains("Results: 0% dropped (30/30 received)"), "{said}{refused}");
+    assert!(
+        said.contains("1 received") && said.contains("to 10.0.4.1") && said.contains("at the switches"),
+        "{said}"
+    );
+    assert!(said.contains("s1:4 <-> s3:1 1 Gb/s 100.000 µs"), "{said}");
+    assert!(refused.contains("xterm is not supported") && refused.contains("`h9` is no node"), "{refused}");
+    assert!(!said.contains("after"), "{said}");
+}
+
+#[test]
+fn a_script_fails_at_the_line_that_fails() {
+    let Some(lab) = Lab::new() else { return };
+    let file = lab.pair(LINKS);
+    let script = lab.write("good.txt", "# both ways\npingall\nh1 ping -c 1 h2\n");
+    let good = lab.run(&["up", "--quiet", "--test", script.to_str().expect("UTF-8")], &file);
+    assert!(good.status.success(), "{}{}", stdout(&good), stderr(&good));
+    assert!(stdout(&good).contains("mininet> pingall"), "{}", stdout(&good));
+    let script = lab.write("bad.txt", "h1 true\nh2 false\nh1 echo not reached\n");
+    let bad = lab.run(&["up", "--quiet", "--test", script.to_str().expect("UTF-8")], &file);
+    assert_eq!(bad.status.code(), Some(1));
+    assert!(stderr(&bad).contains("bad.txt:2: h2 false: exit code 1"), "{}", stderr(&bad));
+    assert!(!stdout(&bad).contains("not reached"), "{}", stdout(&bad));
+}
+
+#[test]
+fn hosts_commands_run_and_one_that_fails_is_named() {
+    let Some(lab) = Lab::new() else { return };
+    let file = lab.pair(LINKS);
+    let text = fs::read_to_string(&file).expect("our file");
+    let with = |commands: &str| {
+        let text = text.replacen("[[host]]", &format!("[[host]]\ncommands = [{commands}]"), 1);
+        lab.run(&["up", "--quiet", "--json"], &lab.write("commands.toml", &text))
+    };
+    let good = with("\"ping -c 1 -W 5 10.0.2.1\", \"sleep 100 &\"");
+    assert!(good.status.success(), "{}", stderr(&good));
+    let outcome: Value = serde_json::from_str(&stdout(&good)).expect("JSON");
+    assert_eq!((&outcome["commands"][0]["code"], &outcome["network"]["name"]), (&0.into(), &"pair".into()));
+    let bad = with("\"true\", \"no-such-program\"");
+    assert_eq!(bad.status.code(), Some(1));
+    assert!(stderr(&bad).contains("h1: `no-such-program` failed, exit code 127"), "{}", stderr(&bad));
+}
+
+#[test]
+fn links_delay_and_lose_frames_in_both_directions_and_count_them() {
+    let Some(lab) = Lab::new() else { return };
+    let slow = LINKS.replace("\"s1:1\"]\n", "\"s1:1\"]\ndelay = \"30 ms\"\n");
+    let file = lab.pair(&slow);
+    let output = lab.lab(&[file.to_str().expect("UTF-8")], "h1 ping -c 3 -i 0.2 h2\nexit\n");
+    let said = stdout(&output);
+    let min_ms = said.split("rtt min/avg/max/mdev = ").nth(1).and_then(|rest| rest.split('/').next());
+    let min_ms: f64 = min_ms.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{said}"));
+    assert!((60.0..1_000.0).contains(&min_ms), "{said}");
+    let lossy = LINKS.replace("\"h2\"]\n", "\"h2\"]\nloss_percent = 100\n");
+    let up = lab.run(&["up", "--keep", "--quiet"], &lab.pair(&lossy));
+    assert!(up.status.success(), "{}", stderr(&up));
+    let run = |words: &[&str]| lab.command(words).output().expect("p4rack starts");
+    let ping = run(&["exec", "h1", "--", "ping", "-c", "2", "-i", "0.2", "-W", "1", "10.0.2.1"]);
+    assert!(!ping.status.success(), "{}", stdout(&ping));
+    let top = run(&["top", "--switch", "s1", "--json", "--every", "0.1"]);
+    let top: Value = serde_json::from_str(&stdout(&top)).expect("JSON");
+    assert_eq!(
+        (&top["dropped"][0]["reason"], &top["dropped"][0]["frames"]),
+        (&"link_loss".into(), &2.into())
+    );
+}
+
+#[test]
+fn a_topology_json_runs_its_entries_and_commands() {
+    let Some(lab) = Lab::new() else { return };
+    lab.pair(LINKS);
+    lab.write(
+        "s1-runtime.json",
+        r#"{"target": "bmv2", "bmv2_json": "build/route.json", "table_entries": [
+            {"table": "PodIngress.routes", "default_action": true, "action_name": "PodIngress.drop", "action_params": {}},
+            {"table": "PodIngress.routes", "match": {"hdr.ipv4.dst": ["10.0.1.1", 32]},
+             "action_name": "PodIngress.to", "action_params": {"next_hop": "08:00:00:00:01:11", "port": 1}},
+            {"table": "PodIngress.routes", "match": {"hdr.ipv4.dst": ["10.0.2.2", 32]},
+             "action_name": "PodIngress.to", "action_params": {"next_hop": "08:00:00:00:02:22", "port": 2}}]}"#,
+    );
+    let file = lab.write(
+        "topology.json",
+        r#"{"hosts": {
+            "h1": {"ip": "10.0.1.1/24", "mac": "08:00:00:00:01:11", "commands":
+                ["ip route add default via 10.0.1.10", "ip neigh add 10.0.1.10 lladdr 08:00:00:00:01:00 dev eth0"]},
+            "h2": {"ip": "10.0.2.2/24", "mac": "08:00:00:00:02:22", "commands":
+                ["ip route add default via 10.0.2.20", "ip neigh add 10.0.2.20 lladdr 08:00:00:00:02:00 dev eth0"]}},
+            "switches": {"s1": {"runtime_json": "s1-runtime.json"}},
+            "links": [["h1", "s1-p1"], ["s1-p2", "h2", "5ms", 10]]}"#,
+    );
+    if !have("ip", "iproute2") {
+        return;
+    }
+    let output = lab.lab(&[file.to_str().expect("UTF-8")], "pingall\ndump\nexit\n");
+    let said = stdout(&output);
+    assert!(said.contains("Results: 0% dropped (2/2 received)"), "{said}{}", stderr(&output));
+    assert!(said.contains("s1 P4Runtime 127.0.0.1:50051 device 0"), "{said}");
+}
+
+#[test]
+fn a_switch_with_a_racks_program_has_its_protocol_and_agents() {
+    let Some(lab) = Lab::new() else { return };
+    fs::copy(repo("examples/two-hosts.toml"), lab.path("rack.toml")).expect("a copy");
+    let mut text = "name = \"with-rack\"\n[[switch]]\nname = \"s1\"\nrack = \"rack.toml\"\n".to_owned();
+    for n in [1, 2] {
+        text += &format!("[[host]]\nname = \"h{n}\"\n[[link]]\nends = [\"h{n}\", \"s1:{n}\"]\n");
+    }
+    let script = lab.write("script.txt", "pingall\nh1 ip address show app0\n");
+    let file = lab.write("with-rack.toml", &text);
+    let output = lab.run(&["up", "--quiet", "--test", script.to_str().expect("UTF-8")], &file);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn mistakes_in_programs_and_entries_are_named_before_anything_starts() {
+    let Some(lab) = Lab::new() else { return };
+    let file = lab.pair(LINKS);
+    let of = |name: &str, text: &str| {
+        let before = fs::read_to_string(lab.path(name)).expect("our file");
+        lab.write(name, text);
+        let output = lab.run(&["up"], &file);
+        lab.write(name, &before);
+        assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+        assert!(!stderr(&output).contains("namespaces"), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let said = of("s1.entries", "routes dts=10.0.1.0/24 --action to next_hop=1 port=1\n");
+    assert!(
+        said.contains("s1: ")
+            && said.contains("s1.entries: line 1")
+            && said.contains("did you mean `hdr.ipv4.dst`"),
+        "{said}"
+    );
+    let said = of("route.p4", "control\n");
+    assert!(said.contains("s1: expected a name") && said.contains("route.p4:2"), "{said}");
+    let said = of("pair.toml", "name = \"pair\"\n[[switch]]\nname = \"s1\"\n");
+    assert!(said.contains("pair.toml:2: switch[0]: runs nothing"), "{said}");
+}
+
+#[test]
+fn a_rejected_entry_rolls_everything_back() {
+    let Some(lab) = Lab::new() else { return };
+    let file = lab.pair(LINKS);
+    let twice = "routes dst=10.0.1.0/24 --action to next_hop=02:00:00:00:00:01 port=1\n".repeat(2);
+    lab.write("s1.entries", &twice);
+    let output = lab.run(&["up", "--keep"], &file);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("ALREADY_EXISTS"), "{}", stderr(&output));
+    let down = lab.command(&["down"]).output().expect("p4rack starts");
+    assert!(stderr(&down).contains("no rack is running"), "{}", stderr(&down));
+}

@@ -1,0 +1,300 @@
+//! Checks nodes of a topology, whichever file they come from.
+
+use super::links::{self, Nodes};
+use super::{Host, Runs, Switch, Target, Topology};
+use crate::description::{check_ip, check_name};
+use crate::rack::limits::{self, Refusal};
+use crate::rack::{BUFFER_BYTES, CPU_PORT, DROP_PORT, Rack, RackError, Sink};
+use p4rack_wire::{MacAddr, Nanos};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Longest name of a switch: its interfaces are called NAME-ethPORT, and the kernel keeps 15 bytes.
+const SWITCH_NAME_MAX: usize = 8;
+
+/// What a file says, as far as it could be read.
+#[derive(Debug)]
+pub(super) struct Drafts {
+    pub(super) name: Option<String>,
+    pub(super) switches: Vec<SwitchDraft>,
+    pub(super) hosts: Vec<HostDraft>,
+    pub(super) links: Vec<LinkDraft>,
+    /// P4Runtime's port of the first switch; the others' count up.
+    pub(super) first_grpc_port: u16,
+}
+
+#[derive(Debug)]
+pub(super) struct SwitchDraft {
+    /// Name of its table.
+    pub(super) field: String,
+    pub(super) name: Option<String>,
+    pub(super) program: Option<PathBuf>,
+    pub(super) rack: Option<PathBuf>,
+    pub(super) entries: Option<PathBuf>,
+    pub(super) target: Option<Target>,
+    pub(super) grpc_addr: Option<SocketAddr>,
+    pub(super) device_id: u64,
+    pub(super) cpu_port: Option<u16>,
+    pub(super) buffer_bytes: Option<u64>,
+    pub(super) time_unit_ns: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct HostDraft {
+    /// Name of its table.
+    pub(super) field: String,
+    pub(super) name: Option<String>,
+    pub(super) mac: Option<MacAddr>,
+    pub(super) ip: Option<(Ipv4Addr, u8)>,
+    pub(super) gateway: Option<Ipv4Addr>,
+    pub(super) gateway_mac: Option<MacAddr>,
+    pub(super) commands: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct LinkDraft {
+    /// Name of its table.
+    pub(super) field: String,
+    /// `None`: they could not be read, which has been reported.
+    pub(super) ends: Option<[EndDraft; 2]>,
+    pub(super) rate_bps: Option<u64>,
+    pub(super) delay: Nanos,
+    pub(super) loss_ppm: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct EndDraft {
+    /// Name of its field.
+    pub(super) field: String,
+    pub(super) node: String,
+    /// `None` is a host's interface.
+    pub(super) port: Option<u16>,
+}
+
+/// Checks everything that was read, and builds the topology if there is no mistake.
+pub(super) fn finish(mut sink: Sink<'_>, drafts: Drafts) -> Result<Topology, RackError> {
+    let topology = build(&mut sink, drafts);
+    match topology {
+        Some(topology) if sink.is_empty() => Ok(topology),
+        _ => Err(sink.into_error()),
+    }
+}
+
+fn build(sink: &mut Sink<'_>, drafts: Drafts) -> Option<Topology> {
+    let Drafts { name, switches, hosts, links, first_grpc_port } = drafts;
+    if switches.is_empty() {
+        sink.refuse(&["switch"], "is missing".to_owned(), "add one [[switch]] table for each switch");
+    }
+    unique_nodes(sink, &switches, &hosts);
+    let runs: Vec<Option<Runs>> = switches.iter().map(|draft| runs(sink, draft)).collect();
+    let nodes = Nodes {
+        switches: switches.iter().map(|draft| draft.name.as_deref()).collect(),
+        hosts: hosts.iter().map(|draft| draft.name.as_deref()).collect(),
+    };
+    let resolved = links::resolve(sink, &nodes, &links);
+    let mut complete = Vec::new();
+    for (position, draft) in hosts.iter().enumerate() {
+        let at = resolved.iter().flatten().find(|link| link.joins_host(position));
+        if at.is_none() && draft.name.is_some() && resolved.iter().all(Option::is_some) {
+            let help = format!(
+                "add a [[link]] with ends = [\"{}\", \"s1:1\"]",
+                draft.name.as_deref().unwrap_or("h1")
+            );
+            sink.refuse(&[&draft.field], "hangs on no switch".to_owned(), help);
+        }
+        complete.push(host(sink, draft, position, links::rack_host(at, &runs)));
+    }
+    unique_addresses(sink, &hosts, &complete);
+    for (position, (runs, draft)) in runs.iter().zip(&switches).enumerate() {
+        if let Some(Runs::Rack(_, rack)) = runs {
+            links::check_rack(sink, &draft.field, rack, position, (&resolved, &hosts));
+        }
+    }
+    let mut built = Vec::new();
+    for (position, (draft, runs)) in switches.into_iter().zip(runs).enumerate() {
+        built.push(switch(sink, draft, runs, first_grpc_port.saturating_add(position as u16)));
+    }
+    for (n, switch) in built.iter().enumerate() {
+        let same = |other: &Option<Switch>| {
+            other.as_ref().map(|other| other.grpc_addr) == switch.as_ref().map(|switch| switch.grpc_addr)
+        };
+        if let Some(first) = built[..n].iter().position(same).filter(|_| switch.is_some()) {
+            let message = format!("is switch[{first}]'s already");
+            sink.refuse(&[&format!("switch[{n}].grpc_addr")], message, "give each switch its own address");
+        }
+    }
+    links::check_ports(sink, &built, &links, &resolved);
+    Some(Topology {
+        name: name?,
+        switches: built.into_iter().collect::<Option<_>>()?,
+        hosts: complete.into_iter().collect::<Option<_>>()?,
+        links: resolved.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {
+    let field = |key: &str| format!("{}.{key}", draft.field);
+    match (&draft.program, &draft.rack) {
+        (Some(_), Some(_)) => {
+            let message = "is a second program beside `program`".to_owned();
+            sink.refuse(&[&field("rack")], message, "a switch runs one: remove `program` or `rack`");
+            None
+        }
+        (program, None) => {
+            if program.is_none() && draft.entries.is_some() {
+                let message = "have no program".to_owned();
+                sink.refuse(&[&field("entries")], message, "name the program that they are for");
+            }
+            Some(program.clone().map_or(Runs::Nothing, Runs::Program))
+        }
+        (None, Some(path)) => {
+            if draft.entries.is_some() {
+                let message = "are a second set: a rack's program has its own".to_owned();
+                sink.refuse(&[&field("entries")], message, "remove `entries`");
+            }
+            match Rack::load(path) {
+                Ok(rack) => Some(Runs::Rack(path.clone(), Box::new(rack))),
+                Err(error) => {
+                    sink.refuse(
+                        &[&field("rack")],
+                        format!("is no rack's:\n{error}"),
+                        "mend that description",
+                    );
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn switch(sink: &mut Sink<'_>, draft: SwitchDraft, runs: Option<Runs>, grpc_port: u16) -> Option<Switch> {
+    let refuse = |sink: &mut Sink<'_>, key: &str, Refusal { message, help }: Refusal| {
+        sink.refuse(&[&format!("{}.{key}", draft.field)], message, help);
+    };
+    if let Some(name) = draft.name.as_deref().filter(|name| name.len() > SWITCH_NAME_MAX) {
+        let message = format!("`{name}` is longer than {SWITCH_NAME_MAX} characters");
+        refuse(sink, "name", Refusal { message, help: "shorten it: its interfaces are NAME-ethPORT" });
+    }
+    let of_rack = match &runs {
+        Some(Runs::Rack(_, rack)) => Some(&rack.switch),
+        _ => None,
+    };
+    let cpu_port = draft.cpu_port.or(of_rack.map(|switch| switch.cpu_port)).unwrap_or(CPU_PORT);
+    let drop_port = of_rack.map_or(DROP_PORT, |switch| switch.drop_port);
+    if let Err(refusal) = limits::cpu_port(cpu_port.into(), drop_port.into()) {
+        refuse(sink, "cpu_port", refusal);
+    }
+    let buffer_bytes =
+        draft.buffer_bytes.or(of_rack.map(|switch| switch.buffer_bytes)).unwrap_or(BUFFER_BYTES);
+    if let Err(refusal) = limits::buffer(buffer_bytes) {
+        refuse(sink, "buffer", refusal);
+    }
+    let time_unit_ns = of_rack.map(|switch| switch.time_unit_ns).or(draft.time_unit_ns).unwrap_or(1);
+    Some(Switch {
+        name: draft.name?,
+        runs: runs?,
+        entries: draft.entries,
+        target: draft.target.unwrap_or(Target::Embedded),
+        grpc_addr: draft.grpc_addr.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, grpc_port))),
+        device_id: draft.device_id,
+        cpu_port,
+        buffer_bytes,
+        time_unit_ns,
+    })
+}
+
+/// A host, if its draft is complete. A rack's host has the addresses of its description.
+fn host(
+    sink: &mut Sink<'_>,
+    draft: &HostDraft,
+    position: usize,
+    of_rack: Option<&crate::rack::Host>,
+) -> Option<Host> {
+    let field = |key: &str| format!("{}.{key}", draft.field);
+    if let Some(rack_host) = of_rack {
+        let theirs = (rack_host.ip, rack_host.prefix);
+        if let Some((ip, prefix)) = draft.ip.filter(|ip| *ip != theirs) {
+            let message = format!("{ip}/{prefix} is not {}/{}, its address in its rack", theirs.0, theirs.1);
+            sink.refuse(&[&field("ip")], message, "write the same, or leave it out");
+        }
+        if let Some(mac) = draft.mac.filter(|mac| *mac != rack_host.mac) {
+            let message = format!("{mac} is not {}, its address in its rack", rack_host.mac);
+            sink.refuse(&[&field("mac")], message, "write the same, or leave it out");
+        }
+    }
+    if draft.ip.is_none() && of_rack.is_none() && !sink.reported(&field("ip")) {
+        sink.refuse(&[&draft.field], "has no ip".to_owned(), "add ip = \"10.0.1.1/24\"");
+    }
+    let (ip, prefix) = draft.ip.or(of_rack.map(|host| (host.ip, host.prefix)))?;
+    let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+    if let Some(gateway) = draft.gateway {
+        if gateway.to_bits() & mask != ip.to_bits() & mask {
+            let message = format!("{gateway} is not in the subnet of {ip}/{prefix}");
+            sink.refuse(&[&field("gateway")], message, "write an address of the host's subnet");
+        } else if gateway == ip {
+            let message = format!("{gateway} is the host itself");
+            sink.refuse(&[&field("gateway")], message, "write the address of its router");
+        }
+    } else if draft.gateway_mac.is_some() {
+        sink.refuse(&[&field("gateway_mac")], "has no gateway".to_owned(), "add gateway = \"10.0.1.254\"");
+    }
+    Some(Host {
+        name: draft.name.clone()?,
+        mac: draft.mac.or(of_rack.map(|host| host.mac)).unwrap_or_else(|| default_mac(position)),
+        ip,
+        prefix,
+        gateway: draft.gateway,
+        gateway_mac: draft.gateway_mac,
+        commands: draft.commands.clone(),
+    })
+}
+
+/// 02:00:00:00:00:01 for the first host.
+fn default_mac(position: usize) -> MacAddr {
+    let [.., high, low] = (position as u64 + 1).to_be_bytes();
+    MacAddr([2, 0, 0, 0, high, low])
+}
+
+/// `10.0.1.1/24`. Prefixes up to 32 are accepted: topologies route.
+pub(super) fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let (ip, prefix) = text.split_once('/').ok_or_else(|| format!("`{text}` has no prefix length"))?;
+    let ip: Ipv4Addr = ip.parse().map_err(|_| format!("`{ip}` is no IPv4 address"))?;
+    let prefix: u8 = prefix.parse().map_err(|_| format!("`/{prefix}` is no prefix length from 1 to 32"))?;
+    match prefix {
+        31 | 32 if !ip.is_multicast() && !ip.is_loopback() && !ip.is_unspecified() => Ok((ip, prefix)),
+        _ => check_ip(ip, prefix).map(|()| (ip, prefix)),
+    }
+}
+
+/// Names of switches and hosts share one space, because links, `exec` and the prompt name both.
+fn unique_nodes(sink: &mut Sink<'_>, switches: &[SwitchDraft], hosts: &[HostDraft]) {
+    let switches = switches.iter().map(|draft| (&draft.field, &draft.name));
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for (field, name) in switches.chain(hosts.iter().map(|draft| (&draft.field, &draft.name))) {
+        let Some(name) = name.as_deref() else { continue };
+        if let Err(message) = check_name(name) {
+            sink.refuse(&[&format!("{field}.name")], message, crate::description::NAME_HELP);
+        }
+        if let Some(first) = seen.insert(name, field) {
+            let message = format!("`{name}` is {first}'s already");
+            sink.refuse(&[&format!("{field}.name")], message, "give each node its own name");
+        }
+    }
+}
+
+fn unique_addresses(sink: &mut Sink<'_>, drafts: &[HostDraft], hosts: &[Option<Host>]) {
+    let named = || drafts.iter().zip(hosts).filter_map(|(draft, host)| Some((&draft.field, host.as_ref()?)));
+    let mut macs: BTreeMap<MacAddr, &str> = BTreeMap::new();
+    let mut ips: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+    for (field, host) in named() {
+        if let Some(first) = macs.insert(host.mac, field) {
+            let message = format!("{} is {first}'s already", host.mac);
+            sink.refuse(&[&format!("{field}.mac")], message, "give each host its own address");
+        }
+        if let Some(first) = ips.insert(host.ip, field) {
+            let message = format!("{} is {first}'s already", host.ip);
+            sink.refuse(&[&format!("{field}.ip")], message, "give each host its own address");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Files with entries of a program: a text-format WriteRequest, a `sN-runtime.json` of the P4 tutorials, or one line for each
+//! entry, in the words of `p4rack table insert` and `p4rack group insert`:
+//!
+//! ```text
+//! # comment
+//! routes dst=10.0.1.0/24 --action to next_hop=02:00:00:00:00:01 port=1
+//! acl kind=0x800&0xff00 --priority 5 --action drop
+//! routes --default --action drop
+//! --multicast 1 1 2 3:7
+//! --clone 5 4
+//! ```
+
+use crate::error::CtrlError;
+use crate::items::{ActionItem, CloneItem, Item, MulticastItem, ReplicaItem, TableItem};
+use crate::runtime_json;
+use p4rack_p4rt::p4::v1::{Entity, WriteRequest};
+use p4rack_p4rt::schema::Schema;
+use p4rack_p4rt::text;
+use std::collections::BTreeMap;
+
+/// The entities of a file, in its order. Errors name the line or the entry, the table and the field.
+pub fn read(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
+    let is_request = |line: &str| {
+        let line = line.trim_start();
+        ["updates", "device_id", "election_id"].iter().any(|field| line.starts_with(field))
+    };
+    if text.trim_start().starts_with('{') {
+        let updates = runtime_json::updates(text, schema)?;
+        return Ok(updates.into_iter().filter_map(|update| update.entity).collect());
+    }
+    match text.lines().any(is_request) {
+        true => of_request(text, schema),
+        false => of_lines(text, schema),
+    }
+}
+
+fn of_request(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
+    let request: WriteRequest = text::parse(text).map_err(|error| CtrlError::Input(error.to_string()))?;
+    let mut entities = Vec::new();
+    for (n, update) in request.updates.into_iter().enumerate() {
+        let at = |error: CtrlError| CtrlError::Input(format!("updates[{n}]: {error}"));
+        let entity = update.entity.ok_or_else(|| at(CtrlError::Input("has no entity".into())))?;
+        // A name for each id, and a value for each name: what fits the program.
+        Item::of(schema, &entity).and_then(|item| item.entity(schema)).map_err(at)?;
+        entities.push(entity);
+    }
+    Ok(entities)
+}
+
+fn of_lines(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
+    let mut entities = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        if words.is_empty() {
+            continue;
+        }
+        let entity = item(&words).and_then(|item| item.entity(schema));
+        entities.push(entity.map_err(|error| CtrlError::Input(format!("line {}: {error}", n + 1)))?);
+    }
+    Ok(entities)
+}
+
+fn input(what: impl Into<String>) -> CtrlError {
+    CtrlError::Input(what.into())
+}
+
+/// A line's item. An option takes the words up to the next one.
+fn item(words: &[String]) -> Result<Item, CtrlError> {
+    let mut options: BTreeMap<&str, &[String]> = BTreeMap::new();
+    let (first, mut rest) = split(words);
+    while let Some((option, more)) = rest.split_first() {
+        let (values, others) = split(more);
+        if options.insert(option, values).is_some() {
+            return Err(input(format!("{option} is given twice")));
+        }
+        rest = others;
+    }
+    let mut take = |option: &str| options.remove(option);
+    let parsed = match (take("--multicast"), take("--clone")) {
+        (Some(values), None) => {
+            let (group, replicas) = copies("--multicast", values)?;
+            Item::Multicast(MulticastItem { group, replicas })
+        }
+        (None, Some(values)) => {
+            let (session, replicas) = copies("--clone", values)?;
+            Item::Clone(CloneItem { session, replicas, class_of_service: 0, packet_length_bytes: 0 })
+        }
+        (Some(_), Some(_)) => return Err(input("a line has one of --multicast and --clone")),
+        (None, None) => {
+            let (table, keys) =
+                first.split_first().ok_or_else(|| input("a line begins with a table's name"))?;
+            let pair = |word: &String| {
+                let (key, value) = word.split_once('=').ok_or_else(|| {
+                    input(format!("table {table}: `{word}` is not KEY=VALUE; an action follows --action"))
+                })?;
+                Ok((key.to_owned(), value.to_owned()))
+            };
+            let keys = keys.iter().map(pair).collect::<Result<_, CtrlError>>()?;
+            let priority = take("--priority").map_or(Ok(0), |values| number("--priority", values))?;
+            let is_default = match take("--default") {
+                Some([]) => true,
+                Some(_) => return Err(input("--default takes no value")),
+                None => false,
+            };
+            let action = take("--action").map(ActionItem::call).transpose()?;
+            let table = table.clone();
+            Item::TableEntry(TableItem { table, keys, priority, action, is_default, ..TableItem::default() })
+        }
+    };
+    match options.keys().next() {
+        Some(option) => {
+            let known = "--action, --priority, --default, --multicast, --clone";
+            Err(input(format!("{option} is unknown or can't be here; there are {known}")))
+        }
+        None => Ok(parsed),
+    }
+}
+
+/// The words before the next option, and the rest.
+fn split(words: &[String]) -> (&[String], &[String]) {
+    words.split_at(words.iter().position(|word| word.starts_with("--")).unwrap_or(words.len()))
+}
+
+fn number<T: std::str::FromStr>(option: &str, values: &[String]) -> Result<T, CtrlError> {
+    let number = match values {
+        [one] => one.parse().ok(),
+        _ => None,
+    };
+    number.ok_or_else(|| input(format!("{option} takes a number, found `{}`", values.join(" "))))
+}
+
+fn copies(option: &str, values: &[String]) -> Result<(u32, Vec<ReplicaItem>), CtrlError> {
+    let (id, members) = values.split_at(values.len().min(1));
+    let replicas = members.iter().map(|member| member.parse().map_err(input)).collect::<Result<_, _>>()?;
+    Ok((number(option, id)?, replicas))
+}

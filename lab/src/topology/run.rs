@@ -1,0 +1,155 @@
+//! `p4rack up TOPOLOGY`, `p4rack lab`, and `up --keep` of a topology.
+
+use super::hosts::{self, Done};
+use super::prompt;
+use super::running::{self, Running};
+use super::wiring::Wiring;
+use crate::error::LabError;
+use crate::keep::{self, KeepOptions};
+use crate::progress::Progress;
+use crate::state::{KeptRack, Runtime};
+use crate::sys;
+use p4rack_codegen::topology::{Exercise, Topology};
+use p4rack_ctrl::provision::Desired;
+use p4rack_netdev::netns::{self, Privilege};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Path of the topology.
+    pub path: PathBuf,
+    /// Programs of the switches of a `topology.json`.
+    pub exercise: Exercise,
+    /// Whether a host's command that fails is only shown, as in Mininet: exercises rely on that.
+    pub commands_may_fail: bool,
+    /// Folder for captures.
+    pub captures: Option<PathBuf>,
+    /// Whether to hide progress.
+    pub quiet: bool,
+}
+
+/// What to do with a topology that runs.
+#[derive(Clone, Debug)]
+pub enum Use {
+    /// Run the hosts' commands; one that fails is a failure.
+    Commands,
+    /// After the hosts' commands, run lines as the prompt takes them, from a file.
+    Script(PathBuf),
+    /// After the hosts' commands, a prompt.
+    Prompt,
+}
+
+/// What a run has shown.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// What ran.
+    pub network: KeptRack,
+    /// The hosts' commands.
+    pub commands: Vec<Done>,
+    /// What failed, in sentences; empty if nothing did.
+    pub failures: Vec<String>,
+}
+
+impl Options {
+    /// Builds the topology, uses it, and takes it down. Call this on the main thread before other threads are started.
+    pub fn run(&self, how: &Use) -> Result<Outcome, LabError> {
+        sys::catch_interrupts();
+        let script = match how {
+            Use::Script(path) => Some((path, std::fs::read_to_string(path).map_err(LabError::file(path))?)),
+            _ => None,
+        };
+        let progress = Progress::new(self.quiet);
+        let (topology, desired) = self.read(&progress)?;
+        let wiring = create(&topology, &progress)?;
+        let mut running = Running::start(&topology, &wiring, desired, self.captures.as_deref(), &progress)?;
+        let network = running.kept()?;
+        let commands = hosts::run_commands(&topology, &wiring)?;
+        let mut failures = Vec::new();
+        for done in commands.iter().filter(|done| !done.is_success()) {
+            match self.commands_may_fail {
+                true => progress.line(&format!("– {}", done.failure())),
+                false => failures.push(done.failure()),
+            }
+        }
+        let used = match (how, script) {
+            (Use::Prompt, _) => prompt::interact(&mut running).map(|()| None),
+            (_, Some((path, text))) if failures.is_empty() => prompt::script(&mut running, path, &text),
+            _ => running.check().map(|()| None),
+        };
+        let stopped = running.stop();
+        keep::end_residents(|| wiring.namespaces());
+        failures.extend(used?);
+        stopped?;
+        Ok(Outcome { network, commands, failures })
+    }
+
+    /// Reads topology, programs and entries; everything that can be wrong with them is reported here.
+    fn read(&self, progress: &Progress) -> Result<(Topology, Vec<Option<Desired>>), LabError> {
+        progress.step(
+            "reading the topology",
+            || {
+                let topology = Topology::load_exercise(&self.path, &self.exercise)?;
+                let desired = running::desired(&topology)?;
+                Ok((topology, desired))
+            },
+            |(topology, _)| {
+                let (switches, hosts) = (topology.switches.len(), topology.hosts.len());
+                format!(
+                    "{}: {switches} switches, {hosts} hosts, {} links",
+                    topology.name,
+                    topology.links.len()
+                )
+            },
+        )
+    }
+}
+
+fn create(topology: &Topology, progress: &Progress) -> Result<Wiring, LabError> {
+    let made = progress.step(
+        "creating namespaces and links",
+        || {
+            let privilege = netns::acquire()?;
+            Ok((Wiring::create(topology)?, privilege))
+        },
+        |(wiring, privilege)| {
+            let how = match privilege {
+                Privilege::Granted => "",
+                Privilege::UserNamespace => ", in a user namespace",
+            };
+            format!("{} namespaces and their links{how}", wiring.namespaces().count())
+        },
+    )?;
+    Ok(made.0)
+}
+
+/// Starts a supervisor and waits until its topology runs.
+pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
+    let topology = Topology::load(&options.path)?;
+    keep::start(&topology.name, options, &[])
+}
+
+/// The supervisor of a topology: builds it, announces it, and runs until it is told to end. Call this on the main thread
+/// before other threads are started.
+pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabError> {
+    sys::catch_interrupts();
+    sys::detach().map_err(LabError::system("leaving the terminal"))?;
+    let progress = Progress::new(options.quiet);
+    let KeepOptions { path, captures, quiet, .. } = options.clone();
+    let exercise = Exercise::default();
+    let own = Options { path, exercise, commands_may_fail: false, captures, quiet };
+    let (topology, desired) = own.read(&progress)?;
+    let _name = runtime.lock(&topology.name)?.ok_or_else(|| keep::taken(&topology.name))?;
+    let wiring = create(&topology, &progress)?;
+    let mut running = Running::start(&topology, &wiring, desired, own.captures.as_deref(), &progress)?;
+    let failed = hosts::run_commands(&topology, &wiring)?.into_iter().find(|done| !done.is_success());
+    if let Some(done) = failed {
+        return Err(LabError::Unfit(done.failure()));
+    }
+    let kept = running.kept()?;
+    let stayed = keep::stay(runtime, &kept, || running.check())?;
+    let stopped = running.stop();
+    keep::end_residents(|| wiring.namespaces());
+    keep::conclude(runtime, &topology.name, stayed.and(stopped))
+}

@@ -1,0 +1,231 @@
+//! A running topology: its switches with their programs, and agents of hosts in racks.
+
+use super::wiring::{Wiring, has_agent, switch_interface};
+use crate::error::LabError;
+use crate::network::{HOST_INTERFACE, TAP_INTERFACE};
+use crate::process::{self, Process};
+use crate::progress::Progress;
+use crate::running::{START, capture_control, capture_folder};
+use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place};
+use crate::sys;
+use p4rack_codegen::topology::{Runs, Switch, Target, Topology};
+use p4rack_ctrl::ConnectOptions;
+use p4rack_ctrl::provision::{self, Desired};
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// The processes of a topology. They end when this is dropped.
+#[derive(Debug)]
+pub(super) struct Running<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) wiring: &'a Wiring,
+    pub(super) switches: Vec<Process>,
+    agents: Vec<Process>,
+    /// Captures the control channels, if requested.
+    control_capture: Option<Process>,
+}
+
+/// What the switches should hold; `None` for those whose program a controller brings. Nothing has been started for it.
+pub(super) fn desired(topology: &Topology) -> Result<Vec<Option<Desired>>, LabError> {
+    if let Some(switch) = topology.switches.iter().find(|switch| switch.target != Target::Embedded) {
+        let Switch { name, target, .. } = switch;
+        let message = format!("{name}'s target is {target}, and topologies are built with embedded switches");
+        return Err(LabError::Unfit(message));
+    }
+    // All mistakes at once, as those of the description.
+    let made: Vec<_> = topology.switches.iter().map(provision::desired).collect();
+    let mistakes: Vec<String> =
+        made.iter().filter_map(|made| made.as_ref().err()).map(ToString::to_string).collect();
+    match mistakes.is_empty() {
+        true => Ok(made.into_iter().map(|made| made.unwrap_or_default()).collect()),
+        false => Err(LabError::Unfit(mistakes.join("\n"))),
+    }
+}
+
+impl<'a> Running<'a> {
+    /// Starts all switches, installs their programs and entries, then starts the agents.
+    pub(super) fn start(
+        topology: &'a Topology,
+        wiring: &'a Wiring,
+        desired: Vec<Option<Desired>>,
+        captures: Option<&Path>,
+        progress: &Progress,
+    ) -> Result<Running<'a>, LabError> {
+        let switches = progress.step(
+            "starting the switches",
+            || {
+                sys::allow_huge_pages(false);
+                let start = |(at, _)| start_switch(topology, wiring, at, captures);
+                let started: Result<Vec<_>, _> = topology.switches.iter().enumerate().map(start).collect();
+                sys::allow_huge_pages(true);
+                let mut switches = started?;
+                switches.iter_mut().try_for_each(|switch| switch.wait_for_line("ready", START))?;
+                Ok(switches)
+            },
+            |switches| {
+                let addresses = topology.switches.iter().map(|switch| switch.grpc_addr);
+                let ports: Vec<String> = addresses.map(|addr| addr.to_string()).collect();
+                format!("{} switches run, P4Runtime at {}", switches.len(), ports.join(", "))
+            },
+        )?;
+        let control_capture =
+            captures.map(|folder| capture_control(&wiring.switches, "control", folder)).transpose()?;
+        progress.step(
+            "installing programs and entries over P4Runtime",
+            || install(topology, wiring, desired),
+            |entries| format!("programs and {entries} entries installed over P4Runtime"),
+        )?;
+        let mut running = Running { topology, wiring, switches, agents: Vec::new(), control_capture };
+        running.start_agents()?;
+        Ok(running)
+    }
+
+    fn start_agents(&mut self) -> Result<(), LabError> {
+        for (at, (host, ns)) in self.topology.hosts.iter().zip(&self.wiring.hosts).enumerate() {
+            let switch =
+                self.topology.attachment(at).and_then(|(_, switch, _)| self.topology.switches.get(switch));
+            let Some(Runs::Rack(path, rack)) = switch.map(|switch| &switch.runs) else { continue };
+            if !has_agent(self.topology, at) {
+                continue;
+            }
+            let scheme = rack.scheme().name();
+            let mut args: Vec<OsString> = vec!["host".into(), "run".into(), path.into()];
+            for (option, value) in [
+                ("--name", host.name.as_str()),
+                ("--interface", HOST_INTERFACE),
+                ("--tap", TAP_INTERFACE),
+                ("--scheme", scheme.as_str()),
+                ("--arch", rack.switch.arch.name()),
+            ] {
+                args.extend([option.into(), value.into()]);
+            }
+            self.agents.push(Process::start(&format!("the agent of {}", host.name), ns, args)?);
+        }
+        self.agents.iter_mut().try_for_each(|agent| agent.wait_for_line("ready", START))
+    }
+
+    /// Fails if a switch or an agent has ended.
+    pub(super) fn check(&mut self) -> Result<(), LabError> {
+        self.switches.iter_mut().chain(&mut self.agents).try_for_each(Process::check_running)
+    }
+
+    /// What `exec` and `down` have to know.
+    pub(super) fn kept(&self) -> Result<KeptRack, LabError> {
+        let pid = |number: u32| Pid::of(number).map_err(LabError::system("reading a process's start time"));
+        let switches = self.topology.switches.iter().zip(&self.switches).map(|(switch, process)| {
+            Ok(KeptSwitch {
+                name: switch.name.clone(),
+                process: pid(process.pid())?,
+                grpc_addr: switch.grpc_addr,
+                device_id: switch.device_id,
+            })
+        });
+        let hosts = self.topology.hosts.iter().zip(&self.wiring.hosts).map(|(host, ns)| KeptHost {
+            name: host.name.clone(),
+            ip: host.ip,
+            place: Place::Descriptor(ns.descriptor()),
+        });
+        Ok(KeptRack {
+            name: self.topology.name.clone(),
+            scheme: None,
+            supervisor: pid(std::process::id())?,
+            switches: switches.collect::<Result<_, LabError>>()?,
+            hosts: hosts.collect(),
+        })
+    }
+
+    /// Ends agents, then switches. Errors: a capture could not be completed.
+    pub(super) fn stop(mut self) -> Result<(), LabError> {
+        process::stop(&mut self.agents);
+        let is_captured = self.control_capture.is_some();
+        process::stop(self.switches.iter_mut().chain(&mut self.control_capture));
+        let mut last = self.switches.iter_mut().chain(&mut self.control_capture).filter(|_| is_captured);
+        last.try_for_each(Process::check_succeeded)
+    }
+}
+
+fn start_switch(
+    topology: &Topology,
+    wiring: &Wiring,
+    at: usize,
+    captures: Option<&Path>,
+) -> Result<Process, LabError> {
+    let switch = &topology.switches[at];
+    let mut args: Vec<OsString> = ["switch", "run", "--no-p4"].map(Into::into).into();
+    let mut push = |option: &str, value: String| args.extend([option.into(), value.into()]);
+    push("--device-id", switch.device_id.to_string());
+    push("--grpc-server-addr", switch.grpc_addr.to_string());
+    push("--cpu-port", switch.cpu_port.to_string());
+    push("--drop-port", switch.drop_port().to_string());
+    // Rings take 9 MB for each port.
+    push("--io", "packet".to_owned());
+    push("--buffer", switch.buffer_bytes.to_string());
+    push("--time-unit-ns", switch.time_unit_ns.to_string());
+    let rack = match &switch.runs {
+        Runs::Rack(_, rack) => Some(rack),
+        _ => None,
+    };
+    if let Some(rack) = rack {
+        push("--reserve", rack.reserved_bytes().to_string());
+        push("--queueing", rack.switch.queueing.name().to_owned());
+    }
+    for (port, link) in topology.ports(at) {
+        push("--interface", format!("{port}@{}", switch_interface(&switch.name, port)));
+        let of_rack = rack.and_then(|rack| rack.hosts.iter().find(|host| host.port == port));
+        if let Some(rate_bps) = link.rate_bps.or(of_rack.map(|host| host.rate_bps)) {
+            push("--port-rate", format!("{port}={rate_bps} b/s"));
+        }
+        // One end of a link makes its delay and its loss, in both directions.
+        if link.ends[0] == p4rack_codegen::rack::End::Port(at, port) {
+            if link.delay.0 > 0 {
+                push("--port-delay", format!("{port}={} ns", link.delay.0));
+            }
+            if link.loss_ppm > 0 {
+                push("--port-loss", format!("{port}={}", f64::from(link.loss_ppm) / 1e4));
+            }
+        }
+    }
+    if !switch.grpc_addr.ip().is_loopback() {
+        // Only processes in the switches' namespace can reach it, whatever the address.
+        args.push("--insecure".into());
+    }
+    if let Some(folder) = captures {
+        let mut option = OsString::from("--pcap=");
+        option.push(capture_folder(folder, &switch.name)?);
+        args.push(option);
+    }
+    Process::start(&format!("switch {}", switch.name), &wiring.switches, args)
+}
+
+/// Installs programs and entries on all switches at the same time. Returns the number of updates.
+fn install(topology: &Topology, wiring: &Wiring, desired: Vec<Option<Desired>>) -> Result<usize, LabError> {
+    let wanted: Vec<(String, ConnectOptions, Arc<Desired>)> = topology
+        .switches
+        .iter()
+        .zip(desired)
+        .filter_map(|(switch, desired)| {
+            let target = ConnectOptions::new(switch.grpc_addr.to_string(), switch.device_id);
+            Some((switch.name.clone(), target, Arc::new(desired?)))
+        })
+        .collect();
+    let installed = wiring.switches.run(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        runtime.block_on(async {
+            let mut under_way = JoinSet::new();
+            for (name, target, desired) in wanted {
+                under_way.spawn(async move {
+                    provision::install(&desired, target).await.map_err(|error| format!("{name}: {error}"))
+                });
+            }
+            let mut updates = 0;
+            while let Some(done) = under_way.join_next().await {
+                updates += done.map_err(|error| error.to_string())??;
+            }
+            Ok(updates)
+        })
+    })?;
+    installed.map_err(|why: String| LabError::Unfit(format!("installing programs and entries: {why}")))
+}

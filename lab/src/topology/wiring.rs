@@ -1,0 +1,137 @@
+//! Namespaces and links of a topology.
+
+use crate::error::LabError;
+use crate::network::{HOST_INTERFACE, LINK_MTU, namespace};
+use p4rack_codegen::rack::End;
+use p4rack_codegen::topology::{Host, Runs, Topology};
+use p4rack_fabric::common::Station;
+use p4rack_netdev::link::VethEnd;
+use p4rack_netdev::{Links, NetNs, ethtool};
+
+/// A full frame as the kernel counts it.
+const KERNEL_FRAME_BYTES: u32 = 1_514;
+
+/// Namespaces and links. They disappear with this value and the processes inside.
+#[derive(Debug)]
+pub(super) struct Wiring {
+    /// Namespace of all switches.
+    pub(super) switches: NetNs,
+    /// Namespaces of the hosts, in the topology's order.
+    pub(super) hosts: Vec<NetNs>,
+}
+
+/// Interface of a switch at a port, as Mininet calls it.
+pub(super) fn switch_interface(switch: &str, port: u16) -> String {
+    format!("{switch}-eth{port}")
+}
+
+/// Whether an agent stands between a host's applications and its link.
+pub(super) fn has_agent(topology: &Topology, host: usize) -> bool {
+    let runs = topology.attachment(host).and_then(|(_, switch, _)| topology.switches.get(switch));
+    match runs.map(|switch| &switch.runs) {
+        Some(Runs::Rack(_, rack)) => rack.protocols.iter().any(|protocol| protocol.needs_agents()),
+        _ => false,
+    }
+}
+
+impl Wiring {
+    /// Creates everything; all links are up.
+    pub(super) fn create(topology: &Topology) -> Result<Wiring, LabError> {
+        let switches = namespace()?;
+        let hosts = topology.hosts.iter().map(|_| namespace()).collect::<Result<Vec<NetNs>, LabError>>()?;
+        let end = |end: End| match end {
+            End::Port(at, port) => {
+                let name = topology.switches.get(at).map_or("", |switch| &switch.name);
+                (switch_interface(name, port), &switches)
+            }
+            End::Host(at) => (HOST_INTERFACE.to_owned(), &hosts[at]),
+        };
+        for link in &topology.links {
+            let [(a, a_ns), (b, b_ns)] = link.ends.map(end);
+            Links::add_veth(
+                VethEnd { name: &a, ns: a_ns, mac: None },
+                VethEnd { name: &b, ns: b_ns, mac: None },
+            )?;
+        }
+        // The switches open their ports themselves; before that, both ends have to be up.
+        switches.run(|| {
+            let mut links = Links::open()?;
+            let ports = topology.links.iter().flat_map(|link| link.ends).map(end);
+            for (name, _) in ports.filter(|(name, _)| name != HOST_INTERFACE) {
+                links.make_pipe(&name, LINK_MTU)?;
+            }
+            Ok::<_, p4rack_netdev::Error>(())
+        })??;
+        for (at, (host, ns)) in topology.hosts.iter().zip(&hosts).enumerate() {
+            match has_agent(topology, at) {
+                true => drop(ns.run(|| Links::open()?.make_pipe(HOST_INTERFACE, LINK_MTU))??),
+                false => ns.run(|| give_to_kernel(topology, at, host))??,
+            }
+        }
+        Ok(Wiring { switches, hosts })
+    }
+
+    /// All namespaces.
+    pub(super) fn namespaces(&self) -> impl Iterator<Item = &NetNs> {
+        std::iter::once(&self.switches).chain(&self.hosts)
+    }
+
+    /// The namespace of a node.
+    pub(super) fn of(&self, topology: &Topology, node: &str) -> Option<&NetNs> {
+        match topology.host(node) {
+            Some(at) => self.hosts.get(at),
+            None => topology.switch(node).map(|_| &self.switches),
+        }
+    }
+}
+
+/// Gives a host's link to the kernel: addresses, rate, route. No offloads: what the switch gets has to be what a wire would
+/// carry.
+fn give_to_kernel(topology: &Topology, at: usize, host: &Host) -> Result<(), p4rack_netdev::Error> {
+    let mut links = Links::open()?;
+    ethtool::offloads_off(HOST_INTERFACE)?;
+    links.set_mac(HOST_INTERFACE, host.mac)?;
+    links.add_address(HOST_INTERFACE, host.ip, host.prefix)?;
+    if let Some(rate_bps) = rate_bps(topology, at) {
+        // A NIC's queue is as long as an agent's.
+        let limit_frames = Station::new(host.mac, rate_bps).queue_limit_frames as u32;
+        links.set_rate(HOST_INTERFACE, rate_bps, limit_frames * KERNEL_FRAME_BYTES)?;
+    }
+    links.set_up(HOST_INTERFACE)?;
+    for (ip, mac) in rack_neighbours(topology, at) {
+        links.add_neighbour(HOST_INTERFACE, ip, mac)?;
+    }
+    if let Some(gateway) = host.gateway {
+        if let Some(mac) = host.gateway_mac {
+            links.add_neighbour(HOST_INTERFACE, gateway, mac)?;
+        }
+        links.add_default_route(HOST_INTERFACE, gateway)?;
+    }
+    Ok(())
+}
+
+/// Rate of a host's link: its own, or that of its rack.
+fn rate_bps(topology: &Topology, host: usize) -> Option<u64> {
+    let (link, switch, port) = topology.attachment(host)?;
+    let of_rack = || match &topology.switches.get(switch)?.runs {
+        Runs::Rack(_, rack) => rack.hosts.iter().find(|host| host.port == port).map(|host| host.rate_bps),
+        _ => None,
+    };
+    link.rate_bps.or_else(of_rack)
+}
+
+/// The other hosts of a host's rack, which need no ARP.
+fn rack_neighbours(topology: &Topology, host: usize) -> Vec<(std::net::Ipv4Addr, p4rack_wire::MacAddr)> {
+    let switch = topology.attachment(host).and_then(|(_, switch, _)| topology.switches.get(switch));
+    match switch.map(|switch| &switch.runs) {
+        Some(Runs::Rack(_, rack)) => {
+            let own = topology.hosts.get(host).map(|host| host.mac);
+            rack.hosts
+                .iter()
+                .filter(|other| Some(other.mac) != own)
+                .map(|other| (other.ip, other.mac))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
