@@ -70,6 +70,22 @@ fn what_is_too_late_is_skipped_and_counted() {
 }
 
 #[test]
+fn a_rest_delays_all_generators_and_has_endless_ones_skip() {
+    let mut bench = FORWARD.run();
+    bench.switch.generator_set(1, config(0, 1_000)).unwrap();
+    bench.switch.generator_set(2, config(3, 1_500)).unwrap();
+    bench.switch.generator_set(3, config(0, 40_000)).unwrap();
+    bench.switch.rest_generators(Nanos(12_300));
+    // One frame of the first in place of eight, and all of the second. The third waits no period for its next one.
+    assert_eq!(times(&mut bench, 14_000), [12_300, 12_300, 12_300, 12_300, 12_300, 13_000, 14_000]);
+    assert_eq!(bench.switch.generator_runs(), 3);
+    let stats: Vec<_> = bench.switch.generators().into_iter().map(|(_, _, stats)| stats).collect();
+    assert_eq!(stats[0], GeneratorStats { sent: 3, skipped: 7, active: true });
+    assert_eq!(stats[1], GeneratorStats { sent: 3, skipped: 0, active: false });
+    assert_eq!(stats[2], GeneratorStats { sent: 1, skipped: 0, active: true });
+}
+
+#[test]
 fn bad_generators_are_refused() {
     let mut bench = FORWARD.run();
     let mut refused = |config: GeneratorConfig, why: &str| {

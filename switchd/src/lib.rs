@@ -9,6 +9,7 @@ mod generator;
 pub mod metrics;
 mod p4runtime;
 pub mod plane;
+mod rest;
 pub mod server;
 pub mod telemetry;
 mod trace;

@@ -2,7 +2,7 @@
 
 use crate::core::{EventSender, Jobs, Shared};
 use crate::driver::{CaptureError, Driver, PortReport};
-use crate::wire::Wires;
+use crate::rest::Rest;
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Poller, clock};
@@ -57,6 +57,7 @@ pub struct Plane {
     /// Waits for the driver's ports first, in its order, then for jobs and signals.
     poller: Poller,
     frame: Vec<u8>,
+    rest: Rest,
     started: Nanos,
     granted: Option<Granted>,
     wakeups: u64,
@@ -83,6 +84,7 @@ impl Plane {
             wires,
             poller,
             frame: Vec::with_capacity(2048),
+            rest: Rest::default(),
             started: clock::now(),
             granted: None,
             wakeups: 0,
@@ -186,6 +188,11 @@ impl Plane {
             self.timer_late_max = self.timer_late_max.max(now - due);
         }
         self.drain(&mut switch);
+        let runs = switch.generator_runs();
+        // Most switches have no generator.
+        if runs > 0 {
+            switch.rest_generators(self.rest.after(runs, now, clock::thread_cpu()));
+        }
         Ok(())
     }
 
@@ -236,5 +243,32 @@ fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::IoChoice;
+    use p4rack_switch::{Config, GeneratorConfig, PortConfig};
+
+    #[test]
+    fn a_generator_without_end_leaves_the_processor_to_others() {
+        let config = Config { ports: vec![PortConfig::new(1, 0)], ..Config::default() };
+        let mut switch = Switch::new(config);
+        let (start, period) = (Nanos(0), Nanos(100));
+        let endless = GeneratorConfig { frame: vec![0; 60], port: 1, start, period, count: 0 };
+        switch.generator_set(1, endless).unwrap();
+        let mut plane = Plane::new(switch, Driver::open(&[], IoChoice::default(), None).unwrap()).unwrap();
+        plane.take_thread();
+        plane.turn(None).unwrap();
+        let (start, cpu_before) = (clock::now(), clock::thread_cpu());
+        let end = start + Nanos::from_millis(200);
+        while clock::now() < end {
+            plane.turn(Some(end)).unwrap();
+        }
+        let (took, worked) = (clock::now() - start, clock::thread_cpu() - cpu_before);
+        assert!(worked.0 * 100 < took.0 * 65, "{worked:?} of {took:?}");
+        assert!(plane.shared().lock().generator_runs() > 1_000);
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! A generator is a pure function of time: frame `n` arrives at `start + n * period`. If polled late, it
 //! makes up for at most [`crate::Config::catch_up`]; frames that were due earlier are skipped and counted.
+//!
+//! A thread that runs a switch may let all generators rest ([`Switch::rest_generators`]), so that they don't take all of its time.
 
 use super::arch::PacketApps;
 use crate::error::ControlError;
@@ -34,7 +36,7 @@ pub struct GeneratorConfig {
 pub struct GeneratorStats {
     /// Frames injected.
     pub sent: u64,
-    /// Frames skipped because the switch was polled too late.
+    /// Frames skipped because the switch was polled too late, or because generators rested.
     pub skipped: u64,
     /// Whether more frames will follow.
     pub active: bool,
@@ -65,13 +67,17 @@ pub(crate) struct Generators {
     pub apps: PacketApps,
     /// Time at which the first generator is due; `None` if none is.
     due: Option<Nanos>,
+    /// Time at which a rest ends. Until then none injects.
+    rests_until: Nanos,
+    /// Number of times that generators have injected what was due.
+    runs: u64,
 }
 
 impl Generators {
     /// Time of the next frame of any generator.
     #[inline]
     pub fn due(&self) -> Option<Nanos> {
-        self.due
+        self.due.map(|due| due.max(self.rests_until))
     }
 
     /// Finds out when the next frame is due.
@@ -132,12 +138,29 @@ impl Switch {
         self.generators.all.iter().map(|(&number, one)| (number, one.config.clone(), one.stats)).collect()
     }
 
+    /// Lets all generators rest until a time. Afterwards an endless one injects a single frame in place of those that were due; the
+    /// others are skipped and counted. Finite ones, and applications of a device, make up for the rest as for any delay.
+    #[inline]
+    pub fn rest_generators(&mut self, until: Nanos) {
+        self.generators.rests_until = until;
+    }
+
+    /// Number of times that generators have injected frames that were due.
+    #[inline]
+    pub fn generator_runs(&self) -> u64 {
+        self.generators.runs
+    }
+
     /// Injects frames that are due.
     #[cold]
     pub(crate) fn generate(&mut self, now: Nanos) {
+        self.generators.runs += 1;
         let mut all = std::mem::take(&mut self.generators.all);
         for one in all.values_mut() {
-            let earliest = now.saturating_sub(self.config.catch_up);
+            let mut earliest = now.saturating_sub(self.config.catch_up);
+            if one.config.count == 0 {
+                earliest = earliest.max(self.generators.rests_until.saturating_sub(one.config.period));
+            }
             if one.stats.active && one.due < earliest && one.config.period > Nanos::ZERO {
                 let late = earliest.saturating_sub(one.due).0.div_ceil(one.config.period.0);
                 let left = match one.config.count {
