@@ -239,6 +239,8 @@ fn place(
         patience: patience(rack),
     };
     match definition.link {
+        // The memory is the program's own.
+        Link::Kernel if definition.service == Service::None && access.interface.is_none() => {}
         Link::Kernel => routed(access, &described(own))?,
         link => place.interface = described(own).interface(link, access.interface)?,
     }
