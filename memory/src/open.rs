@@ -263,10 +263,12 @@ pub(crate) fn routed_here(rack: &Rack, access: &Access<'_>) -> Result<(), OpenEr
     Ok(routed(access, &described(own))?)
 }
 
-/// Checks that this is one of the rack's hosts, for a client of `at` that does not name its own. Errors: it is none.
+/// Checks that this is one of the rack's hosts, for a client of `at`, one host or several with commas in between, that does not name its
+/// own. Errors: it is none.
 pub(crate) fn on_some_host(rack: &Rack, at: &str) -> Result<(), NotHere> {
     let is_here = |host: &Host| described(host).address().is_ok();
-    match rack.hosts.iter().find(|host| host.name != at) {
+    let has_board = |host: &Host| at.split(',').any(|name| name.trim() == host.name);
+    match rack.hosts.iter().find(|host| !has_board(host)) {
         Some(client) if !rack.hosts.iter().any(is_here) => described(client).address(),
         _ => Ok(()),
     }

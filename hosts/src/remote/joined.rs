@@ -5,6 +5,9 @@ use super::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status, W
 use p4rack_wire::Nanos;
 use std::cell::Cell;
 
+/// Longest wait for one part before a look at the others.
+const TURN: Nanos = Nanos::from_micros(50);
+
 /// A [`Remote`] of several others. An operation that crosses an edge between two is an operation on each.
 pub struct Joined(Cut<Parts>);
 

@@ -47,7 +47,8 @@ impl Own<'_> {
     /// lead elsewhere. Errors: it has not.
     pub fn address(&self) -> Result<(), NotHere> {
         UdpSocket::bind((self.ip, 0)).map(drop).map_err(|error| NotHere {
-            or: ", or give the address of the memory's service (--memory)".to_owned(),
+            or: ", or give the address of the memory's service (--memory; memory or board in programs)"
+                .to_owned(),
             ..self.not_here(NONE_NAMED, format!("no interface here has the address {}: {error}", self.ip))
         })
     }

@@ -219,7 +219,10 @@ fn number_of(tenant: &Tenant) -> u64 {
 }
 
 fn full(full: Full) -> Status {
-    Status::resource_exhausted(format!("{full}, or serve the pool with fewer --tenants"))
+    // With fewer tenants, less is kept for the others.
+    let is_kept = full.asked.saturating_sub(full.left) <= full.kept;
+    let help = if is_kept { ", or serve the pool with fewer --tenants" } else { "" };
+    Status::resource_exhausted(format!("{full}{help}"))
 }
 
 fn unreserved(why: Unreserved) -> Status {

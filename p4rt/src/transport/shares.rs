@@ -45,6 +45,8 @@ pub struct Full {
     pub held: u64,
     /// Number that it may still take.
     pub left: u64,
+    /// Number that is free, but kept for other tenants.
+    pub kept: u64,
     /// How many there are.
     pub total: u64,
 }
@@ -64,7 +66,8 @@ impl<T: Ord + Clone + Display> Shares<T> {
         if count > left {
             self.refused.fetch_add(1, Ordering::Relaxed);
             let (tenant, what, total) = (tenant.to_string(), self.what, self.total);
-            return Err(Full { tenant, what, asked: count, held: own, left, total });
+            let kept = total.saturating_sub(held.values().sum()).saturating_sub(left);
+            return Err(Full { tenant, what, asked: count, held: own, left, kept, total });
         }
         held.insert(tenant.clone(), own + count);
         Ok(Share { shares: self.clone(), tenant: tenant.clone(), count })

@@ -50,9 +50,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     lend: Option<PathBuf>,
     /// RDMA, Cowbird: hosts that share the pool: half of its queue pairs, and of the memory where they reserve it, is kept for them,
-    /// in equal parts. Of 8, one may reserve 9/16, of 1 all
-    #[arg(long, value_name = "N", default_value_t = pool::TENANTS, value_parser = crate::numbers::within::<u64>(1..=65_536))]
-    tenants: u64,
+    /// in equal parts. Of 8, one may reserve 9/16, of 1 all [default: 8]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u64>(1..=65_536))]
+    tenants: Option<u64>,
     /// By TCP, RDMA or Clio: serve every host that reaches this one, in plain text
     #[arg(long, conflicts_with = "grpc_server_ssl")]
     insecure: bool,
@@ -84,6 +84,9 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     }
     if args.lend.is_some() && !matches!(service, Offers::Pool | Offers::Board) {
         return Err(format!("--lend: boards of Clio and RDMA pools lend, and this is --way {way}"));
+    }
+    if args.tenants.is_some() && service != Offers::Pool {
+        return Err(format!("--tenants: hosts share RDMA pools alone, and this is --way {way}"));
     }
     match service {
         Offers::Node => serve_node(args, &rack, way),
@@ -196,7 +199,7 @@ fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     roce::serve_memory(
         (interface, host.ip),
         setup,
-        (bytes, reserved, args.tenants),
+        (bytes, reserved, args.tenants.unwrap_or(pool::TENANTS)),
         args.lend,
         args.telling,
         Events::new(args.json),

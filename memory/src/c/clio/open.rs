@@ -78,6 +78,9 @@ unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
             let scheme = rack.by(Way::CLIO).scheme;
             let rack = if rack.scheme().way() == Some(Way::CLIO) { Ok(rack) } else { rack.under(scheme) };
             let rack = rack.map_err(|error| error.to_string())?;
+            if options.board.is_null() {
+                crate::open::on_some_host(&rack, at).map_err(|error| error.to_string())?;
+            }
             let access = Access { memory: optional(options.board)?, tls, ..Access::new(at, at) };
             (boards(&rack, &access).map_err(|error| error.to_string())?, crate::patience(&rack))
         }
