@@ -3,6 +3,7 @@
 use crate::core::{EventSender, Jobs, Shared};
 use crate::driver::{CaptureError, Driver, PortReport};
 use crate::rest::Rest;
+use crate::wire::Wires;
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Poller, clock};
