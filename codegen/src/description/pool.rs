@@ -109,7 +109,8 @@ pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cach
     let mut ways = workload.schemes.iter().filter_map(|run| run.way.or_else(|| run.scheme.way()));
     if workload.kill.is_some() && !ways.any(lends) {
         let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| lends(*way)).collect();
-        let message = "kills no client: no way of workload.schemes lends extents that another client can take over";
+        let message =
+            "kills no client: no way of workload.schemes lends extents that another client can take over";
         let help = format!("add {}, or remove it", names_of(&lending));
         sink.refuse(&["workload.kill"], message.to_owned(), help);
     }
