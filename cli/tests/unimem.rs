@@ -86,9 +86,9 @@ fn regions_that_cannot_be_are_refused_with_the_field() {
         (&["workload.cache.policy=lfu"][..], "workload.cache.policy: `lfu`; expected one of"),
         (&["workload.cache.policy=belady"], "policy belady"),
         (&["workload.records=1", "workload.value_bytes=8"], "workload.cache: local_percent"),
-        (&["workload.schemes=[\"rdma-sync\"]"], "rdma-sync has one request under way"),
+        (&["workload.schemes=[\"rdma-sync\", \"clio\"]"], "rdma-sync has one request under way"),
         (
-            &["cowbird.message_bytes_max=4096", "workload.schemes=[\"cowbird-p4\"]"],
+            &["cowbird.message_bytes_max=4096", "workload.schemes=[\"cowbird-p4\", \"clio\"]"],
             "cowbird.message_bytes_max",
         ),
         (

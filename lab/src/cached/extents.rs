@@ -39,7 +39,7 @@ pub(super) struct Extent {
     pub session: Session,
 }
 
-/// What the thread is told, and tells.
+/// What the thread does, and what its owner reads.
 struct Shared {
     does: AtomicU8,
     /// Until when the extents are held, on the monotonic clock.
