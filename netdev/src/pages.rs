@@ -78,7 +78,7 @@ pub fn prefer_huge(memory: Range<*const u8>) -> bool {
     let end = memory.end as usize / HUGE_BYTES * HUGE_BYTES;
     let Some(bytes) = end.checked_sub(start).filter(|bytes| *bytes > 0) else { return false };
     let advise = |advice| {
-        // SAFETY: neither advice changes what the memory holds, whether it is mapped, or which access it permits; the kernel refuses addresses
+        // SAFETY: neither advice changes what the memory holds, whether it is mapped, or who may access it; the kernel refuses addresses
         // that are not mapped.
         unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) == 0 }
     };

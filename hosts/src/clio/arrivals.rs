@@ -1,26 +1,22 @@
 //! Packets that have come and wait for the board.
 //!
 //! ```text
-//!   port ─ as many as have come ─▶ queues of addresses, 128 each ─ in turns ─▶ board
-//!                                     └── full: dropped, as all of that queue in the next 10 ms, and counted
+//!   port ─ as many as have come ─▶ queues of addresses, 64 each ─ in turns ─▶ board
+//!                                     └── full: dropped, and counted
 //! ```
 //!
 //! Taking a packet off the port costs less than sending it, so what one client sends beyond its share waits, and is lost, in its own queue:
-//! the port's has room for the others. A client of the library has at most 64 packets under way, so one that fills its queue ignores
-//! windows, and would take all of the time that others leave. Addresses that fall into one of the queues share it; which ones do is a
-//! secret.
+//! the port's has room for the others. Addresses that fall into one of the queues share it; which ones do is a secret.
 
 use super::port::Peer;
 use p4rack_fabric::common::Turns;
-use p4rack_wire::{Nanos, SplitMix};
+use p4rack_wire::SplitMix;
 use std::net::IpAddr;
 
 /// Queues, and packets of each and of all.
 const QUEUES: u64 = 256;
-const OF_QUEUE: usize = 128;
+const OF_QUEUE: usize = 64;
 const PACKETS: u16 = 1_024;
-/// How long a queue takes nothing after it was full.
-const CLOSED: Nanos = Nanos::from_millis(10);
 
 /// A packet that waits: where it came from, its buffer, its bytes.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +33,6 @@ pub(super) struct Arrivals {
     buffers: Vec<Box<[u8]>>,
     /// Buffers without a packet, the one that was used last at the end.
     free: Vec<u16>,
-    /// Until when each queue takes nothing.
-    closed: Vec<Nanos>,
     seed: u64,
     dropped: u64,
 }
@@ -51,7 +45,6 @@ impl Arrivals {
             turns: Turns::new(1),
             buffers: (0..PACKETS).map(|_| vec![0; packet_bytes].into_boxed_slice()).collect(),
             free: (0..PACKETS).rev().collect(),
-            closed: vec![Nanos::ZERO; QUEUES as usize],
             seed,
             dropped: 0,
         }
@@ -76,15 +69,11 @@ impl Arrivals {
         (SplitMix(words ^ self.seed).next() % QUEUES) as u16
     }
 
-    /// Adds a packet, unless its queue is full, or was full a short time ago.
-    pub fn add(&mut self, from: Peer, packet: &[u8], now: Nanos) {
+    /// Adds a packet, unless its queue is full.
+    pub fn add(&mut self, from: Peer, packet: &[u8]) {
         let queue = self.queue_of(&from);
-        let closed = &mut self.closed[usize::from(queue)];
-        if now >= *closed && self.turns.len_of(queue) >= OF_QUEUE {
-            *closed = now + CLOSED;
-        }
-        let takes = now >= *closed;
-        let buffer = self.free.last().filter(|_| takes).copied();
+        let is_full = self.turns.len_of(queue) >= OF_QUEUE;
+        let buffer = self.free.last().filter(|_| !is_full).copied();
         let place = buffer.and_then(|buffer| self.buffers[usize::from(buffer)].get_mut(..packet.len()));
         let (Some(buffer), Some(place)) = (buffer, place) else {
             self.dropped += 1;
@@ -118,8 +107,8 @@ mod tests {
     fn one_address_with_many_packets_holds_no_other_one_up() {
         let mut arrivals = Arrivals::new(100, 5);
         assert_ne!(arrivals.queue_of(&peer(1)), arrivals.queue_of(&peer(2)));
-        (0..10_000u32).for_each(|nth| arrivals.add(peer(1), &nth.to_be_bytes(), Nanos(1)));
-        (0..3u32).for_each(|nth| arrivals.add(peer(2), &nth.to_be_bytes(), Nanos(1)));
+        (0..10_000u32).for_each(|nth| arrivals.add(peer(1), &nth.to_be_bytes()));
+        (0..3u32).for_each(|nth| arrivals.add(peer(2), &nth.to_be_bytes()));
         assert_eq!(arrivals.dropped(), 10_000 - OF_QUEUE as u64);
         let mut order = Vec::new();
         while arrivals.next(|from, packet| order.push((from.addr.port(), packet[3]))) {}
@@ -127,20 +116,15 @@ mod tests {
         assert_eq!(order.iter().position(|one| *one == (2, 2)), Some(5));
         assert_eq!((of(2), of(1)), (vec![0, 1, 2], (0..OF_QUEUE as u8).collect()));
         assert!(arrivals.is_empty() && arrivals.free.len() == usize::from(PACKETS));
-        // The queue is closed for a while, and for no longer.
-        for (now, takes) in [(CLOSED, false), (CLOSED + Nanos(1), true)] {
-            arrivals.add(peer(1), &[], now);
-            assert_eq!(arrivals.next(|_, _| {}), takes, "{now}");
-        }
     }
 
     #[test]
     fn many_addresses_fill_no_more_than_there_is_and_long_packets_are_dropped() {
         let mut arrivals = Arrivals::new(8, 5);
-        arrivals.add(peer(1), &[0; 9], Nanos(1));
+        arrivals.add(peer(1), &[0; 9]);
         assert_eq!(arrivals.dropped(), 1);
         for port in 1..=u16::MAX {
-            arrivals.add(peer(port), &[0; 8], Nanos(1));
+            arrivals.add(peer(port), &[0; 8]);
         }
         assert!(arrivals.free.is_empty());
         let mut count = 0;

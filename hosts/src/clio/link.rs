@@ -78,8 +78,7 @@ impl Link {
         self.client.submit(THREAD, board, tag, operation, clock::now())
     }
 
-    /// Delivers ended operations, with their board and tag. If there are none, waits for one, at most until `until`. Errors: a socket
-    /// failed.
+    /// Delivers ended operations, with their board and tag. If there are none, waits for one, at most until `until`. Errors: the socket failed.
     pub fn poll(
         &mut self,
         until: Nanos,

@@ -1,5 +1,4 @@
-//! A board on a UDP socket, or on an interface. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a
-//! [`Handle`].
+//! A board on a UDP socket, or on an interface. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
 
 use super::arrivals::Arrivals;
 use super::long_calls::LongCalls;
@@ -28,10 +27,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
-/// Packets that the board takes before answers have their turn.
+/// Packets that the board takes, and answers that leave, before others have their turn.
 const BATCH: usize = 64;
-/// Answers that leave before packets have their turn: sending costs more, and one client may wait for many long ones.
-const ANSWERS: usize = 16;
 /// Batches that are taken off the port in a row.
 const DRAINED: usize = 8;
 /// Processes of offloads: the board's own two, and loaded ones.
@@ -361,10 +358,9 @@ impl Host {
         let Host { port, arrivals, board, loss, random, lost, long_calls, .. } = self;
         let mut more = true;
         for _ in 0..DRAINED {
-            let now = clock::now();
             more = port.receive(|from, packet| match loss.strikes(random) {
                 true => lost[0] += 1,
-                false => arrivals.add(from, packet, now),
+                false => arrivals.add(from, packet),
             })?;
             if !more {
                 break;
@@ -422,7 +418,7 @@ impl Host {
     /// Sends a batch of what waits. Answers to the server itself go to `own`.
     fn send(&mut self, mut own: Option<&mut Client>) {
         let now = clock::now();
-        for _ in 0..ANSWERS {
+        for _ in 0..BATCH {
             let Some(sent) = self.board.poll_link(now, &mut self.out) else { break };
             match &mut own {
                 Some(client) if sent.to == OWN => client.handle_link((0, &self.out), now, now),
