@@ -21,8 +21,8 @@ use std::ops::Range;
 
 const PAGE: PageSize = PageSize::M4;
 /// Requests between two looks at the clock, and how often.
-const REQUESTS: u64 = 4_096;
-const ROUNDS: usize = 500;
+const REQUESTS: u64 = 256;
+const ROUNDS: usize = 5_000;
 const READ_BYTES: u32 = 16;
 /// Offset of the address in a packet.
 const ADDRESS_AT: usize = 16;

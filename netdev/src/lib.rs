@@ -30,5 +30,6 @@ pub use link::Links;
 pub use netns::NetNs;
 pub use packet::PacketSocket;
 pub use pages::Pages;
+pub use sys::set_buffers;
 pub use tap::Tap;
 pub use wait::Poller;

@@ -110,8 +110,9 @@ pub(crate) fn bind_netlink(fd: BorrowedFd<'_>) -> io::Result<()> {
     bind(fd, &any)
 }
 
-/// Requests large buffers for a socket, in both directions.
-pub(crate) fn set_buffers(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+/// Requests large buffers for a socket, in both directions. Without root of the initial user namespace it gets what the system's limit
+/// (`net.core.rmem_max`, `wmem_max`) permits.
+pub fn set_buffers(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let bytes = bytes.min(libc::c_int::MAX as usize / 2) as libc::c_int;
     for (force, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
         // Only root of the initial user namespace may exceed the limit; others get the limit.

@@ -22,6 +22,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Packets taken before others have their turn.
 const BATCH: usize = 64;
+/// Buffer of a UDP socket: what comes while the board waits for a processor. As much as a ring has.
+const BUFFER_BYTES: usize = 8 << 20;
 /// Bytes of the longest datagram.
 const DATAGRAM_BYTES: usize = 1 << 16;
 
@@ -65,14 +67,15 @@ pub(super) struct Interface {
 }
 
 impl Port {
-    /// Opens it for packets with this much data at most. Errors: the address can't be had, no interface has it, the interface is too narrow,
-    /// or the process has no right to it.
+    /// Opens it for packets with this much data at most. Errors: the address can't be had, no interface has it, the interface is too
+    /// narrow, or the process has no right to it.
     pub fn open(at: &At, data_bytes_max: u32) -> Result<Port, BoardError> {
         match at {
             At::Udp(addr) => {
                 let socket =
                     UdpSocket::bind(addr).map_err(|error| BoardError::Bind { addr: *addr, error })?;
                 socket.set_nonblocking(true)?;
+                p4rack_netdev::set_buffers(socket.as_fd(), BUFFER_BYTES)?;
                 Ok(Port::Udp { socket, input: vec![0; DATAGRAM_BYTES].into_boxed_slice() })
             }
             At::Packet(addr, interface) => {
