@@ -37,7 +37,10 @@ fn bmv2s_json_is_written_and_runs_like_the_text() {
     let passed = run(&["stf", &json, &repo("tests/stf/table_lpm.stf").display().to_string()]);
     assert!(passed.status.success(), "{}{}", stdout(&passed), stderr(&passed));
     let ids = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| line.trim_start().starts_with("id:")).map(str::to_owned).collect()
+        let ids = text.lines().filter(|line| line.trim_start().starts_with("id:"));
+        let mut ids: Vec<String> = ids.map(str::to_owned).collect();
+        ids.sort();
+        ids
     };
     let again = run(&["info", &json]);
     let kept = std::fs::read_to_string(&info).expect("written");
