@@ -5,7 +5,7 @@ mod common;
 use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout};
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::MutexGuard;
@@ -277,6 +277,48 @@ fn mistakes_in_programs_and_entries_are_named_before_anything_starts() {
     assert!(said.contains("s1: expected a name") && said.contains("route.p4:2"), "{said}");
     let said = of("pair.toml", "name = \"pair\"\n[[switch]]\nname = \"s1\"\n");
     assert!(said.contains("pair.toml:2: switch[0]: runs nothing"), "{said}");
+}
+
+#[test]
+fn a_check_shows_programs_entries_and_addresses() {
+    let output =
+        p4rack().args(["rack", "check"]).arg(repo("examples/pod/pod.toml")).output().expect("p4rack starts");
+    let said = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(said.contains("v1model") && said.contains("127.0.0.1:9562") && said.contains("s2:3"), "{said}");
+    let output = p4rack()
+        .args(["rack", "check", "--json"])
+        .arg(repo("examples/pod/pod.toml"))
+        .output()
+        .expect("p4rack starts");
+    let pod: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((&pod["switches"][0]["entries"], &pod["links"][9]["delay_ns"]), (&6.into(), &100_000.into()));
+}
+
+#[test]
+fn a_terminated_lab_leaves_nothing_behind() {
+    let Some(lab) = Lab::new() else { return };
+    let file = lab.pair(LINKS);
+    let mut command = lab.command(&["lab"]);
+    command.arg(&file).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("p4rack starts");
+    // A line is answered when everything runs.
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(b"h1 echo it runs; sleep 1000 &\n").expect("it reads");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert!(lines.any(|line| line.expect("a line") == "it runs"));
+    let switches = || {
+        let own = format!("/proc/{}/task/{0}/children", child.id());
+        fs::read_to_string(own).unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let children = switches();
+    assert!(!children.is_empty());
+    let killed = Command::new("kill").arg(child.id().to_string()).status().expect("kill starts");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("ours");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
+    assert!(children.iter().all(|pid| !Path::new("/proc").join(pid).exists()), "{children:?}");
 }
 
 #[test]

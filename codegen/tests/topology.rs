@@ -1,4 +1,6 @@
 //! Topologies are read, and mistakes are named by file, line or field.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 use p4rack_codegen::rack::End;
 use p4rack_codegen::topology::{Exercise, Program, ProgramError, Runs, Topology};

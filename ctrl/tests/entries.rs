@@ -1,4 +1,6 @@
 //! Entries from files: lines, requests, and runtime files of the tutorials.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 use p4rack_ctrl::entries::read;
 use p4rack_ctrl::items::Item;

@@ -1,4 +1,6 @@
 //! Links with delay and loss.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
 
 use p4rack_switchd::wire::{WireSpec, Wires};
 use p4rack_wire::Nanos;

@@ -24,6 +24,7 @@ const PAGES: &[(&str, &str)] = &[
     ("generator", "p4.md"),
     ("group", "control.md"),
     ("host", "operator.md"),
+    ("lab", "topology.md"),
     ("memory", "memory.md"),
     ("meter", "control.md"),
     ("mininet", "mininet.md"),

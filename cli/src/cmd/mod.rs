@@ -52,6 +52,12 @@ mod values;
 mod way;
 pub mod workload;
 
+/// Prints why a command did not do its work, and returns its exit code.
+fn refused(error: impl std::fmt::Display) -> std::process::ExitCode {
+    eprintln!("error: {error}");
+    std::process::ExitCode::FAILURE
+}
+
 /// A time that an option takes. `parse` also reads "nan" and "inf", which no time can be.
 fn finite(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

@@ -66,7 +66,7 @@ pub struct Look {
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     if let Some(name) = &args.switch {
-        return super::up::refused(keep::top(args.of.as_deref(), name, &own_words()));
+        return super::refused(keep::top(args.of.as_deref(), name, &own_words()));
     }
     let rack = match args.rack.as_ref().map(Rack::load).transpose() {
         Ok(rack) => rack,

@@ -1,6 +1,6 @@
 //! `p4rack up` of a topology, and `p4rack lab`.
 
-use super::up::refused;
+use super::refused;
 use crate::output;
 use p4rack_codegen::kind::Kind;
 use p4rack_codegen::topology::{Exercise, Host, Link, Runs, Topology};

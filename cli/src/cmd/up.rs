@@ -1,5 +1,6 @@
 //! `p4rack up`, `exec` and `down`.
 
+use super::refused;
 use super::settings::Settings;
 use super::simulated;
 use crate::output::{self, OutputFile};
@@ -11,7 +12,6 @@ use p4rack_lab::results::Results;
 use p4rack_lab::up::{self, Options};
 use p4rack_lab::{report, table, topology};
 use std::ffi::OsString;
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -86,11 +86,6 @@ fn duration(text: &str) -> Result<f64, String> {
         Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("a number of seconds from 0.1 to 3600".to_owned()),
     }
-}
-
-pub(super) fn refused(error: impl Display) -> ExitCode {
-    eprintln!("error: {error}");
-    ExitCode::FAILURE
 }
 
 /// Runs the command.

@@ -1,7 +1,7 @@
 //! `p4rack workload`: the programs that `p4rack up` starts on a rack's hosts.
 
+use super::refused;
 use super::settings::Settings;
-use super::up::refused;
 use p4rack_codegen::rack::KvServer;
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_codegen::{Arch, Scheme};

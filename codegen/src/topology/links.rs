@@ -1,6 +1,6 @@
 //! Checks links of a topology: their ends, ports, and what a rack expects at its own.
 
-use super::check::{EndDraft, HostDraft, LinkDraft};
+use super::drafts::{EndDraft, HostDraft, LinkDraft};
 use super::{Link, Runs, Switch};
 use crate::rack::{End, Host, Rack, Sink};
 use p4rack_p4rt::nearest::nearest;

@@ -9,6 +9,7 @@
 //! ```
 
 mod check;
+mod drafts;
 mod links;
 mod program;
 mod read;
@@ -25,9 +26,6 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-
-/// Fields of a topology with units, defaults and limits, as text.
-pub const SCHEMA: &str = include_str!("../../../docs/topology.md");
 
 /// A checked topology: names, ports and addresses are unique, and every link leads from a port to a port or a host.
 #[derive(Clone, Debug, PartialEq)]

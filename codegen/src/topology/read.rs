@@ -1,7 +1,8 @@
 //! Reads TOML into drafts for the checks.
 
 use super::Topology;
-use super::check::{self, Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
+use super::check;
+use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
 use crate::description::{IP_HELP, MAC_HELP, NAME_HELP, RATE_HELP, check_mac, check_name};
 use crate::rack::reader::as_string;
 use crate::rack::units::{parse_rate, parse_size, parse_time};

@@ -10,7 +10,8 @@
 //! exercise, or its solution.
 
 use super::Topology;
-use super::check::{self, Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
+use super::check;
+use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
 use crate::description::{MAC_HELP, check_mac};
 use crate::rack::units::{parse_rate, parse_time};
 use crate::rack::{RackError, Sink, Target, limits};

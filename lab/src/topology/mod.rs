@@ -6,7 +6,19 @@
 //!  running    processes: switches with their programs, agents
 //!  prompt     lines such as `h1 ping h2`, from a terminal or a script
 //!  run        up, lab, up --keep
+//!
+//!  sN: a process with a P4Runtime address of its own      hN: a namespace; nothing runs there but its commands
+//!  veth: h1 eth0 ═ s1-eth1, s1-eth2 ═ s2-eth1
 //! ```
+//!
+//! - **A switch is `p4rack switch run`**, as in racks. All switches share a namespace, so that one controller reaches all of them at
+//!   loopback addresses, as in Mininet. They do without rings and huge pages: there may be many.
+//! - **All or nothing.** Description, programs and entries are checked before anything starts. A switch gets its program, then all its
+//!   entries in one Write that is rolled back as a whole. If anything fails, the processes end and the namespaces vanish with them.
+//! - **Links.** A rate is the switch ports', and by the kernel's token bucket the host's. Delay and loss are made by one switch of a
+//!   link, in both directions, beside its core (`switchd::wire`).
+//! - **Hosts are the kernel's**: their addresses are on the link. At a rack's switch, hosts whose protocol needs agents have them.
+//! - **Namespaces have no residents.** `exec` opens the descriptor that the supervisor holds.
 
 mod hosts;
 mod prompt;

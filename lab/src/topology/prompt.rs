@@ -98,14 +98,19 @@ fn with_addresses(topology: &Topology, line: &str) -> String {
     line.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
+/// Prints. A reader that has gone away doesn't end the network.
+fn say(text: &str) {
+    let mut output = std::io::stdout();
+    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+}
+
 /// Runs lines from standard input until `exit` or its end. Lines that fail are told, and nothing more.
 pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
     sys::catch_at_prompt();
     let is_terminal = std::io::stdin().is_terminal();
     loop {
         if is_terminal {
-            print!("{PROMPT}");
-            let _ = std::io::stdout().flush();
+            say(PROMPT);
         }
         let line = loop {
             let read = sys::read_line(LOOK).map_err(LabError::system("reading a line"))?;
@@ -114,8 +119,7 @@ pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
                 return Err(LabError::Interrupted);
             }
             if sys::take_ctrl_c() && is_terminal {
-                print!("\n{PROMPT}");
-                let _ = std::io::stdout().flush();
+                say(&format!("\n{PROMPT}"));
             }
             if let Some(line) = read {
                 break line;
@@ -125,6 +129,8 @@ pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
         match run(running, &line)? {
             Ended::Exit => return Ok(()),
             Ended::Well => {}
+            // The user has ended it.
+            Ended::Failed(_) if sys::take_ctrl_c() => say("\n"),
             Ended::Failed(why) => eprintln!("{why}"),
         }
         let _ = sys::take_ctrl_c();
@@ -135,7 +141,7 @@ pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
 pub(super) fn script(running: &mut Running<'_>, path: &Path, text: &str) -> Result<Option<String>, LabError> {
     for (n, line) in text.lines().enumerate() {
         if !line.trim().is_empty() {
-            println!("{PROMPT}{}", line.trim());
+            say(&format!("{PROMPT}{}\n", line.trim()));
         }
         let ended = run(running, line)?;
         running.check()?;
@@ -163,21 +169,21 @@ fn run(running: &mut Running<'_>, line: &str) -> Result<Ended, LabError> {
         Line::Nothing => Ok(Ended::Well),
         Line::Exit => Ok(Ended::Exit),
         Line::Help => {
-            print!("{HELP}");
+            say(HELP);
             Ok(Ended::Well)
         }
         Line::Nodes => {
             let names = topology.hosts.iter().map(|host| host.name.as_str());
             let names = names.chain(topology.switches.iter().map(|switch| switch.name.as_str()));
-            println!("{}", names.collect::<Vec<_>>().join(" "));
+            say(&format!("{}\n", names.collect::<Vec<_>>().join(" ")));
             Ok(Ended::Well)
         }
         Line::Net => {
-            print!("{}", net(topology));
+            say(&net(topology));
             Ok(Ended::Well)
         }
         Line::Dump => {
-            print!("{}", dump(topology));
+            say(&dump(topology));
             Ok(Ended::Well)
         }
         Line::PingAll => ping_all(running),
@@ -247,10 +253,10 @@ fn ping_all(running: &Running<'_>) -> Result<Ended, LabError> {
             lost += usize::from(!is_answered);
             words.push(if is_answered { topology.hosts[to].name.as_str() } else { "X" });
         }
-        println!("{} -> {}", host.name, words.join(" "));
+        say(&format!("{} -> {}\n", host.name, words.join(" ")));
     }
     let percent = if sent > 0 { lost * 100 / sent } else { 0 };
-    println!("Results: {percent}% dropped ({}/{sent} received)", sent - lost);
+    say(&format!("Results: {percent}% dropped ({}/{sent} received)\n", sent - lost));
     match lost {
         0 => Ok(Ended::Well),
         _ => Ok(Ended::Failed(format!("{lost} of {sent} pings were not answered"))),
@@ -263,7 +269,7 @@ fn iperf(running: &mut Running<'_>, from: usize, to: usize) -> Result<Ended, Lab
         return Ok(Ended::Failed("needs iperf, get it by: sudo apt-get install iperf".to_owned()));
     }
     let (hosts, namespaces) = (&running.topology.hosts, &running.wiring.hosts);
-    println!("iperf: TCP from {} to {}", hosts[from].name, hosts[to].name);
+    say(&format!("iperf: TCP from {} to {}\n", hosts[from].name, hosts[to].name));
     let start = |name: &str, at: usize, words: &[&str]| {
         let mut command = Command::new("iperf");
         command.args(words).stdin(Stdio::null());
@@ -278,7 +284,7 @@ fn iperf(running: &mut Running<'_>, from: usize, to: usize) -> Result<Ended, Lab
         match start("iperf", from, &client)?.finish(IPERF) {
             Ok(said) => match said.lines().rfind(|line| line.contains("bits/sec")) {
                 Some(line) => {
-                    println!("{}", line.trim());
+                    say(&format!("{}\n", line.trim()));
                     break Ended::Well;
                 }
                 // The server may not listen yet; a client that reaches none ends well.

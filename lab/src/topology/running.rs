@@ -34,7 +34,7 @@ pub(super) fn desired(topology: &Topology) -> Result<Vec<Option<Desired>>, LabEr
         let message = format!("{name}'s target is {target}, and topologies are built with embedded switches");
         return Err(LabError::Unfit(message));
     }
-    // All mistakes at once, as those of the description.
+    // All mistakes together, as those of the description.
     let made: Vec<_> = topology.switches.iter().map(provision::desired).collect();
     let mistakes: Vec<String> =
         made.iter().filter_map(|made| made.as_ref().err()).map(ToString::to_string).collect();
