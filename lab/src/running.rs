@@ -14,8 +14,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a process may take to start on a busy machine.
-pub(crate) const START: Duration = Duration::from_secs(20);
 /// How long an agent may take to report.
 const REPORT: Duration = Duration::from_secs(3);
 

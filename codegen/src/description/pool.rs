@@ -103,17 +103,6 @@ pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cach
         let message = "leaves no client that gets its memory".to_owned();
         sink.refuse(&["workload.kill"], message, "name two clients at least, or remove it");
     }
-    // Boards lend their memory in extents, and an extent goes to another client once its holder's lease has ended.
-    let lends = |way: Way| way.definition().service == Service::Board;
-    // A scheme may stand for its own way.
-    let mut ways = workload.schemes.iter().filter_map(|run| run.way.or_else(|| run.scheme.way()));
-    if workload.kill.is_some() && !ways.any(lends) {
-        let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| lends(*way)).collect();
-        let message =
-            "kills no client: no way of workload.schemes lends extents that another client can take over";
-        let help = format!("add {}, or remove it", names_of(&lending));
-        sink.refuse(&["workload.kill"], message.to_owned(), help);
-    }
     check_engine(sink, workload, "workload.cache.engine", cache.engine.as_ref(), hosts);
 }
 
