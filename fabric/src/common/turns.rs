@@ -63,6 +63,23 @@ impl<K: Copy + Ord, T> Turns<K, T> {
         }
     }
 
+    /// Takes the last entry of `party`.
+    pub fn pop_last_of(&mut self, party: K) -> Option<T> {
+        let queue = self.queues.get_mut(&party)?;
+        let (_, what) = queue.entries.pop_back()?;
+        self.len -= 1;
+        if queue.entries.is_empty() {
+            self.leave(party);
+        }
+        Some(what)
+    }
+
+    /// A party without entries has no turn.
+    fn leave(&mut self, party: K) {
+        self.begun &= self.order.front() != Some(&party);
+        self.order.retain(|other| *other != party);
+    }
+
     /// The first entry of the one whose turn it is.
     pub fn first(&self) -> Option<&T> {
         self.queues.get(self.order.front()?)?.entries.front().map(|(_, what)| what)
@@ -95,8 +112,7 @@ impl<K: Copy + Ord, T> Turns<K, T> {
         queue.entries.retain(|(_, what)| keep(what));
         self.len -= before - queue.entries.len();
         if queue.entries.is_empty() && before > 0 {
-            self.begun &= self.order.front() != Some(&party);
-            self.order.retain(|other| *other != party);
+            self.leave(party);
         }
     }
 
@@ -142,6 +158,9 @@ mod tests {
         turns.push(3, 100, (3, 0));
         let before = std::iter::from_fn(|| turns.pop()).position(|one| one.0 == 3);
         assert_eq!(before, Some(2), "two short ones of the second one's turn");
+        // The last entry of a party leaves before the others.
+        turns.push(3, 100, (3, 1));
+        assert_eq!((turns.pop_last_of(3), turns.pop_last_of(3), turns.len_of(3)), (Some((3, 1)), None, 0));
         // Nothing of a requester that is forgotten is sent.
         turns.forget(1);
         assert_eq!(turns.pop().map(|one| one.0), Some(2));

@@ -1,21 +1,21 @@
 //! Packets that have come and wait for the board.
 //!
 //! ```text
-//!   port ─ as many as have come ─▶ queues of addresses, 64 each ─ in turns ─▶ board
-//!                                     └── full: dropped, and counted
+//!   port ─ as many as have come ─▶ queues of addresses ─ in turns ─▶ board
+//!                                     └── no buffer left: the longest queue loses its last packet, which is counted
 //! ```
 //!
-//! Taking a packet off the port costs less than sending it, so what one client sends beyond its share waits, and is lost, in its own queue:
-//! the port's has room for the others. Addresses that fall into one of the queues share it; which ones do is a secret.
+//! Taking a packet off the port costs less than sending it, so the excess of one host waits, and is lost, in its own queue: the port's
+//! has room for the others. A host has one queue, whatever ports it sends from. Hosts whose addresses fall into one of the queues share
+//! it; a secret seed decides which ones do.
 
 use super::port::Peer;
 use p4rack_fabric::common::Turns;
 use p4rack_wire::SplitMix;
 use std::net::IpAddr;
 
-/// Queues, and packets of each and of all.
-const QUEUES: u64 = 256;
-const OF_QUEUE: usize = 64;
+/// Queues, and packets of all.
+const QUEUES: usize = 256;
 const PACKETS: u16 = 1_024;
 
 /// A packet that waits: where it came from, its buffer, its bytes.
@@ -35,6 +35,7 @@ pub(super) struct Arrivals {
     free: Vec<u16>,
     seed: u64,
     dropped: u64,
+    too_long: u64,
 }
 
 impl Arrivals {
@@ -47,6 +48,7 @@ impl Arrivals {
             free: (0..PACKETS).rev().collect(),
             seed,
             dropped: 0,
+            too_long: 0,
         }
     }
 
@@ -55,9 +57,14 @@ impl Arrivals {
         self.turns.is_empty()
     }
 
-    /// Packets that found their queue full, or were too long.
+    /// Packets that were lost because their host had more waiting than any other.
     pub fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    /// Packets that were longer than any of Clio's.
+    pub fn too_long(&self) -> u64 {
+        self.too_long
     }
 
     fn queue_of(&self, peer: &Peer) -> u16 {
@@ -65,22 +72,28 @@ impl Arrivals {
             IpAddr::V4(ip) => u128::from(ip.to_bits()),
             IpAddr::V6(ip) => ip.to_bits(),
         };
-        let words = ip as u64 ^ ((ip >> 64) as u64).rotate_left(32) ^ u64::from(peer.addr.port()) << 40;
-        (SplitMix(words ^ self.seed).next() % QUEUES) as u16
+        // The seed changes each word before the next one is added: which addresses collide can't be computed without it.
+        let low = SplitMix(ip as u64 ^ self.seed).next();
+        (SplitMix((ip >> 64) as u64 ^ low ^ self.seed.rotate_left(32)).next() % QUEUES as u64) as u16
     }
 
-    /// Adds a packet, unless its queue is full.
+    /// Adds a packet. Where no buffer is left, the longest queue gives one.
     pub fn add(&mut self, from: Peer, packet: &[u8]) {
-        let queue = self.queue_of(&from);
-        let is_full = self.turns.len_of(queue) >= OF_QUEUE;
-        let buffer = self.free.last().filter(|_| !is_full).copied();
-        let place = buffer.and_then(|buffer| self.buffers[usize::from(buffer)].get_mut(..packet.len()));
-        let (Some(buffer), Some(place)) = (buffer, place) else {
-            self.dropped += 1;
+        if self.buffers.first().is_none_or(|buffer| packet.len() > buffer.len()) {
+            self.too_long += 1;
             return;
-        };
-        place.copy_from_slice(packet);
-        self.free.pop();
+        }
+        let queue = self.queue_of(&from);
+        if self.free.is_empty() {
+            self.dropped += 1;
+            let longest = (0..QUEUES as u16).max_by_key(|queue| self.turns.len_of(*queue)).unwrap_or(queue);
+            if self.turns.len_of(queue) >= self.turns.len_of(longest) {
+                return;
+            }
+            self.free.extend(self.turns.pop_last_of(longest).map(|last| last.buffer));
+        }
+        let Some(buffer) = self.free.pop() else { return };
+        self.buffers[usize::from(buffer)][..packet.len()].copy_from_slice(packet);
         self.turns.push(queue, 1, Waiting { from, buffer, bytes: packet.len() });
     }
 
@@ -99,36 +112,48 @@ mod tests {
     use p4rack_wire::MacAddr;
     use std::net::{Ipv4Addr, SocketAddr};
 
-    fn peer(port: u16) -> Peer {
-        Peer { addr: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), mac: MacAddr::default() }
+    fn peer(host: u32, port: u16) -> Peer {
+        Peer { addr: SocketAddr::from((Ipv4Addr::from_bits(host), port)), mac: MacAddr::default() }
     }
 
     #[test]
-    fn one_address_with_many_packets_holds_no_other_one_up() {
+    fn one_host_with_many_packets_and_ports_holds_no_other_one_up() {
         let mut arrivals = Arrivals::new(100, 5);
-        assert_ne!(arrivals.queue_of(&peer(1)), arrivals.queue_of(&peer(2)));
-        (0..10_000u32).for_each(|nth| arrivals.add(peer(1), &nth.to_be_bytes()));
-        (0..3u32).for_each(|nth| arrivals.add(peer(2), &nth.to_be_bytes()));
-        assert_eq!(arrivals.dropped(), 10_000 - OF_QUEUE as u64);
+        assert_ne!(arrivals.queue_of(&peer(1, 1)), arrivals.queue_of(&peer(2, 1)));
+        (0..10_000u32).for_each(|nth| arrivals.add(peer(1, nth as u16 % 64), &nth.to_be_bytes()));
+        (0..3u32).for_each(|nth| arrivals.add(peer(2, 1), &nth.to_be_bytes()));
+        assert_eq!(arrivals.dropped(), 10_000 + 3 - u64::from(PACKETS));
         let mut order = Vec::new();
-        while arrivals.next(|from, packet| order.push((from.addr.port(), packet[3]))) {}
-        let of = |port| order.iter().filter(|one| one.0 == port).map(|one| one.1).collect::<Vec<_>>();
-        assert_eq!(order.iter().position(|one| *one == (2, 2)), Some(5));
-        assert_eq!((of(2), of(1)), (vec![0, 1, 2], (0..OF_QUEUE as u8).collect()));
+        while arrivals.next(|from, packet| order.push((from.addr.ip(), packet.to_vec()))) {}
+        let of = |host: u32| order.iter().filter(move |one| one.0 == Ipv4Addr::from_bits(host));
+        let second: Vec<u8> = of(2).map(|one| one.1[3]).collect();
+        assert_eq!(second, [0, 1, 2]);
+        assert_eq!(order.iter().rposition(|one| one.0 == Ipv4Addr::from_bits(2)), Some(5), "in turns");
+        let kept = 0..u32::from(PACKETS) - 3;
+        assert!(of(1).map(|one| one.1.clone()).eq(kept.map(|nth| nth.to_be_bytes().to_vec())));
         assert!(arrivals.is_empty() && arrivals.free.len() == usize::from(PACKETS));
     }
 
     #[test]
-    fn many_addresses_fill_no_more_than_there_is_and_long_packets_are_dropped() {
+    fn many_hosts_fill_no_more_than_there_is_and_long_packets_are_dropped() {
         let mut arrivals = Arrivals::new(8, 5);
-        arrivals.add(peer(1), &[0; 9]);
-        assert_eq!(arrivals.dropped(), 1);
-        for port in 1..=u16::MAX {
-            arrivals.add(peer(port), &[0; 8]);
+        arrivals.add(peer(1, 1), &[0; 9]);
+        assert_eq!((arrivals.dropped(), arrivals.too_long()), (0, 1));
+        for host in 1..=0xffff {
+            arrivals.add(peer(host, 1), &[0; 8]);
         }
         assert!(arrivals.free.is_empty());
         let mut count = 0;
         while arrivals.next(|_, _| count += 1) {}
         assert_eq!((count, arrivals.free.len()), (usize::from(PACKETS), usize::from(PACKETS)));
+    }
+
+    #[test]
+    fn addresses_that_share_a_queue_under_one_seed_share_none_under_another() {
+        let other = |seed| Arrivals::new(1, seed);
+        let (one, two) = (other(5), other(6));
+        let shared = (2..).find(|host| one.queue_of(&peer(*host, 1)) == one.queue_of(&peer(1, 1)));
+        let host = shared.unwrap();
+        assert_ne!(two.queue_of(&peer(host, 1)), two.queue_of(&peer(1, 1)));
     }
 }

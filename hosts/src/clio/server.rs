@@ -309,6 +309,7 @@ impl Server {
         let own = [
             ("unsent", self.host.unsent),
             ("over_share", self.host.arrivals.dropped()),
+            ("too_long", self.host.arrivals.too_long()),
             ("lost_in", lost_in),
             ("lost_out", lost_out),
         ];
@@ -343,6 +344,8 @@ impl Server {
             while let Some(command) = self.commands.next() {
                 command(&mut self.host);
             }
+            // A command that waited for the board has taken packets off the port.
+            self.more |= !self.host.arrivals.is_empty();
         }
         self.host.go_on();
         self.host.execute();
