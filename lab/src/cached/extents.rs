@@ -1,4 +1,4 @@
-//! Extents of a pool that a client's process holds: a thread renews their lease, and reserves more when it is told to.
+//! Extents of a pool that a client's process holds: a thread renews their lease, and reserves more on request.
 
 use super::claim::Claim;
 use crate::error::LabError;
@@ -129,7 +129,7 @@ impl Drop for Holding {
     }
 }
 
-/// Holds extents until it is told to end.
+/// Holds extents until their owner ends it.
 async fn hold(
     server: Server,
     holder: u32,
