@@ -10,6 +10,7 @@ use p4rack_wire::{Nanos, SplitMix};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const REGION_BYTES: u64 = 1 << 20;
 
@@ -151,6 +152,67 @@ fn a_busy_memory_with_short_operations_is_asked_again() {
         region.read(0, &mut all).unwrap();
         assert!(all == plain, "{fault:?}, seed {seed}");
     }
+}
+
+/// Memory that counts the bytes that it is read, and says that it is busy to some reads.
+struct Counted {
+    local: Local,
+    read_bytes: Arc<AtomicU64>,
+    busy: Arc<AtomicU64>,
+}
+
+impl Remote for Counted {
+    fn abilities(&self) -> &Abilities {
+        self.local.abilities()
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        if let Operation::Read { bytes, .. } = operation {
+            if self.busy.load(Ordering::Relaxed) > 0 {
+                self.busy.fetch_sub(1, Ordering::Relaxed);
+                return Err(Status::Busy);
+            }
+            self.read_bytes.fetch_add(bytes.into(), Ordering::Relaxed);
+        }
+        self.local.submit(tag, operation)
+    }
+
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        self.local.poll(until, ended)
+    }
+}
+
+/// Fetches of blocks of which every second one is zeros: what is fetched is what was read, however often the memory was busy.
+#[test]
+fn zeros_of_a_fetch_that_comes_again_count_once() {
+    const BLOCK: u64 = 512;
+    let (read_bytes, busy) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let local = Local::new(REGION_BYTES);
+    let remote = Counted { local, read_bytes: Arc::clone(&read_bytes), busy: Arc::clone(&busy) };
+    // This policy fetches several blocks together.
+    let config = RegionConfig { starts_zeroed: true, block_bytes: Some(BLOCK as u32), ..config("runs") };
+    let region = RemoteRegion::new(Box::new(remote), &config).unwrap();
+    for at in (BLOCK..REGION_BYTES).step_by(2 * BLOCK as usize) {
+        region.write(at, &[7; BLOCK as usize]).unwrap();
+    }
+    region.flush().unwrap();
+    let (mut found, mut refused) = (vec![1; 16 * BLOCK as usize], 0);
+    for at in (0..2 * REGION_BYTES).step_by(found.len()) {
+        // What was asked for ahead arrives, too, before the memory is busy again.
+        let began = Instant::now();
+        while region.statistics().fetched_bytes() != read_bytes.load(Ordering::Relaxed) {
+            assert!(began.elapsed() < Duration::from_secs(20), "{read_bytes:?}, {:?}", region.statistics());
+            std::thread::yield_now();
+        }
+        busy.store(5, Ordering::Relaxed);
+        region.read(at % REGION_BYTES, &mut found).unwrap();
+        refused += 5 - busy.swap(0, Ordering::Relaxed);
+        for (nth, block) in found.chunks(BLOCK as usize).enumerate() {
+            let expected = if nth % 2 == 1 { 7 } else { 0 };
+            assert!(block.iter().all(|byte| *byte == expected), "at {at}, block {nth}");
+        }
+    }
+    assert!(refused > 100 && region.statistics().zeroed > 100, "{refused}, {:?}", region.statistics());
 }
 
 #[test]

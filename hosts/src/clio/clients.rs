@@ -5,8 +5,7 @@ use super::threads::GIVEN;
 use p4rack_fabric::clio::board::{Quota, Quotas, Space};
 use p4rack_fabric::clio::lib::Credentials;
 use p4rack_netdev::clock;
-use p4rack_wire::clio::{PAGE_SIZES, lock_thread};
-use std::collections::BTreeSet;
+use p4rack_wire::clio::PAGE_SIZES;
 
 /// A client of a board.
 #[derive(Clone, Copy, Debug)]
@@ -84,9 +83,7 @@ impl Host {
         to_all: (Credentials, Range),
         own: Option<Bounds>,
     ) -> Result<Joined, JoinError> {
-        // The owner of a lock may be gone before its lease is over.
-        let locked: BTreeSet<u16> = self.board.lock_words().map(lock_thread).collect();
-        let thread = self.threads.take(|number| locked.contains(&number)).ok_or(JoinError::NoThread)?;
+        let thread = self.threads.take(self.board.lock_words()).ok_or(JoinError::NoThread)?;
         let process = own.map_or(Ok(to_all), |bounds| self.begin(bounds.reserved, bounds));
         match process {
             Ok(process) => Ok(Joined { process, thread }),

@@ -30,7 +30,7 @@ pub(super) struct Local {
     pub late: u64,
     /// Requests that were taken and have not ended.
     pub under_way: u32,
-    /// Blocks that were asked for and are zeros, without a fetch.
+    /// Blocks that arrived as zeros, without a fetch.
     pub zeroed: u64,
     /// Why remote memory is lost.
     pub lost: Option<String>,
@@ -200,7 +200,6 @@ impl Local {
 
     /// Puts zeros into the frames that wait for blocks.
     pub fn land_zeros(&mut self, blocks: std::ops::Range<u32>) {
-        self.zeroed += blocks.len() as u64;
         for block in blocks {
             if let Some(frame) = self.residency.frame_of(block) {
                 // SAFETY: a frame whose fetch has not ended is used by the fetch alone.

@@ -32,6 +32,21 @@ struct Taken {
     request: Request,
     /// Operations that have not ended.
     left: u32,
+    /// Whether the way took any.
+    is_asked: bool,
+    /// Blocks that are zeros, and need no operation.
+    zeroed: u32,
+    failed: Option<Status>,
+}
+
+/// What was asked of the way for a request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    /// Operations that it took.
+    operations: u32,
+    /// Blocks that are zeros, and need no operation.
+    zeroed: u32,
+    /// Why it did not take all.
     failed: Option<Status>,
 }
 
@@ -111,14 +126,19 @@ impl Transport {
             let mut local = lock(local);
             let Some(request) = local.residency.next_request() else { return submitted };
             local.under_way += 1;
-            let number = self.requests.push(Taken { request, left: 0, failed: None });
-            self.unanswered.get_or_insert(self.remote.now());
-            let (count, failed) = self.submit_request(number, request, &mut local);
-            submitted.any |= count > 0;
-            if let Some(taken) = self.requests.get_mut(number) {
-                (taken.left, taken.failed) = (count, failed);
+            let number =
+                self.requests.push(Taken { request, left: 0, is_asked: false, zeroed: 0, failed: None });
+            let Asked { operations, zeroed, failed } = self.submit_request(number, request, &mut local);
+            // A request for zeros alone asks the way for nothing.
+            if operations > 0 || failed.is_some() {
+                self.unanswered.get_or_insert(self.remote.now());
             }
-            if count == 0 {
+            submitted.any |= operations > 0;
+            if let Some(taken) = self.requests.get_mut(number) {
+                (taken.left, taken.is_asked) = (operations, operations > 0);
+                (taken.zeroed, taken.failed) = (zeroed, failed);
+            }
+            if operations == 0 {
                 self.end(number, &mut local);
                 submitted.has_ended = true;
             }
@@ -128,15 +148,17 @@ impl Transport {
         }
     }
 
-    /// Submits the operations of a request. Returns how many the way took, and why not all.
-    fn submit_request(&mut self, number: u64, request: Request, local: &mut Local) -> (u32, Option<Status>) {
+    /// Submits the operations of a request.
+    fn submit_request(&mut self, number: u64, request: Request, local: &mut Local) -> Asked {
         // Back in its place below.
         let mut fresh = self.fresh.take();
-        let submitted = match (request, &mut fresh) {
+        let mut zeroed = 0;
+        let (operations, failed) = match (request, &mut fresh) {
             (Request::Fetch { first, count }, Some(fresh)) => {
                 let (mut operations, mut failed) = (0, None);
                 for (is_written, blocks) in fresh.runs(first..first + count) {
                     if !is_written {
+                        zeroed += blocks.end - blocks.start;
                         local.land_zeros(blocks);
                         continue;
                     }
@@ -157,7 +179,7 @@ impl Transport {
             }
         };
         self.fresh = fresh;
-        submitted
+        Asked { operations, zeroed, failed }
     }
 
     /// Submits the operations on adjacent blocks: reads, or writes of these bytes. Returns how many the way took, and why not all.
@@ -230,9 +252,13 @@ impl Transport {
 
     /// All operations of a request have ended.
     fn end(&mut self, number: u64, local: &mut Local) {
-        let Some(Taken { request, failed, .. }) = self.requests.take(number) else { return };
+        let Some(Taken { request, is_asked, zeroed, failed, .. }) = self.requests.take(number) else {
+            return;
+        };
         local.under_way -= 1;
         match (request, failed) {
+            // It says nothing of the way.
+            (_, None) if !is_asked => {}
             (_, None) => {
                 self.unanswered = (local.under_way > 0).then(|| self.remote.now());
                 self.last_failure = None;
@@ -250,8 +276,75 @@ impl Transport {
         self.last_failure = failed.or(self.last_failure);
         match (request, failed) {
             (request, Some(_)) => local.residency.refuse(request),
-            (Request::Fetch { first, count }, None) => local.residency.fetched(first, count),
+            (Request::Fetch { first, count }, None) => {
+                // Not sooner: a fetch that is refused comes again.
+                local.zeroed += u64::from(zeroed);
+                local.residency.fetched(first, count);
+            }
             (Request::WriteBack { frame, .. }, None) => local.residency.written(frame),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::{Abilities, Local as Memory};
+    use p4rack_cache::region::{Found, Limits, Mode, Residency, Room};
+
+    const BLOCK_BYTES: u32 = 512;
+    const BLOCKS: u32 = 64;
+
+    /// Memory that answers nothing. A poll takes two seconds.
+    struct Silent {
+        memory: Memory,
+        now: Nanos,
+    }
+
+    impl Remote for Silent {
+        fn abilities(&self) -> &Abilities {
+            self.memory.abilities()
+        }
+
+        fn submit(&mut self, _: u64, _: Operation<'_>) -> Result<(), Status> {
+            Ok(())
+        }
+
+        fn poll(&mut self, _: Nanos, _: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+            self.now += Nanos::from_secs(2);
+            Ok(())
+        }
+
+        fn now(&self) -> Nanos {
+            self.now
+        }
+    }
+
+    #[test]
+    fn blocks_that_need_no_memory_do_not_hide_that_it_is_silent() {
+        let policy = p4rack_cache::find("lru").unwrap();
+        let limits = Limits { guards: 1, claims: 4, prefetched: 1, fetch: 1 };
+        let residency = Residency::new(policy, (BLOCKS, BLOCK_BYTES), Room::Bytes(64 << 10), limits).unwrap();
+        let local = Mutex::new(Local::new(residency, BLOCK_BYTES));
+        let mut fresh = Fresh::new(BLOCKS);
+        fresh.write(0);
+        let memory = Memory::new(u64::from(BLOCKS * BLOCK_BYTES));
+        let silent = Silent { memory, now: Nanos(1) };
+        let mut way = Transport::new(Box::new(silent), BLOCK_BYTES, Some(fresh));
+        // A block that needs memory, and then one a poll that does not.
+        let mut lost_after = None;
+        for block in 0..BLOCKS {
+            assert_eq!(lock(&local).residency.access(block, Mode::Read), Found::Wait);
+            way.drive(&local, Nanos::ZERO);
+            if lock(&local).lost.is_some() {
+                lost_after = Some(way.remote.now());
+                break;
+            }
+            let is_here = matches!(lock(&local).residency.claimed(block, Mode::Read), Found::Here(_));
+            assert_eq!(is_here, block > 0);
+        }
+        let lost_after = lost_after.expect("it is never reported");
+        assert!(lost_after > PATIENCE && lost_after < PATIENCE + Nanos::from_secs(5), "{lost_after:?}");
+        assert!(lock(&local).lost.as_ref().is_some_and(|why| why.contains("no answer for 10 s")));
     }
 }

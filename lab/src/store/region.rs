@@ -23,8 +23,8 @@ pub(super) struct RegionStore<'a> {
     places: Vec<u32>,
     next: u32,
     place_bytes: usize,
-    /// Operations so far.
-    operations: u64,
+    /// The field of the client's operation.
+    field: u32,
     /// Version and field, or the whole place of a record.
     record: Vec<u8>,
 }
@@ -56,7 +56,7 @@ impl<'a> RegionStore<'a> {
             places: vec![NOWHERE; load.records as usize],
             next: 0,
             place_bytes: place_bytes(load),
-            operations: 0,
+            field: 0,
             record: Vec::with_capacity(place_bytes(load)),
         })
     }
@@ -65,12 +65,6 @@ impl<'a> RegionStore<'a> {
     fn at(&self, key: u32) -> Option<u64> {
         let place = self.places.get(key as usize).copied().filter(|place| *place != NOWHERE)?;
         Some(u64::from(place) * self.place_bytes as u64)
-    }
-
-    /// The field of the next operation.
-    fn next_field(&mut self) -> u32 {
-        self.operations += 1;
-        self.fields.of(self.operations)
     }
 
     /// Version and one field of a record, in adjacent pieces if it is the first one.
@@ -105,9 +99,13 @@ impl Store for RegionStore<'_> {
         true
     }
 
+    fn begin(&mut self, number: u64) {
+        self.field = self.fields.of(number);
+    }
+
     fn get(&mut self, _token: usize, key: u32, _until: Nanos) -> Result<Option<Ended>, Error> {
         let Some(at) = self.at(key) else { return Ok(Some(Ended::Wrong)) };
-        let field = self.next_field();
+        let field = self.field;
         self.record.resize(VERSION_BYTES + self.fields.bytes(), 0);
         match field {
             0 => self.region.read(at, &mut self.record),
@@ -136,7 +134,7 @@ impl Store for RegionStore<'_> {
         if expected.is_some_and(|expected| expected != before) {
             return Ok(Some(Ended::Changed));
         }
-        let field = self.next_field();
+        let field = self.field;
         self.record.clear();
         self.record.extend((before + 1).to_le_bytes());
         if before == 0 || self.fields.count() == 1 {

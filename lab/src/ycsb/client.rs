@@ -56,6 +56,8 @@ enum Kind {
 /// An operation in flight.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
+    /// Counts from 1.
+    number: u64,
     key: u32,
     kind: Kind,
     start: Nanos,
@@ -92,6 +94,8 @@ pub struct Client<'a, S: ?Sized> {
     under_way: Vec<Option<Operation>>,
     /// Tokens without an operation.
     free: Vec<usize>,
+    /// Operations so far.
+    begun: u64,
     /// Results by token. Kept to reuse its allocation.
     came: Vec<(usize, Checked)>,
     /// When something ended.
@@ -124,6 +128,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
             written: vec![false; count],
             under_way: vec![None; config.depth],
             free: (0..config.depth).collect(),
+            begun: 0,
             came: Vec::new(),
             limit: LOST,
             patience: PATIENCE,
@@ -282,7 +287,9 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
 
     /// Begins an operation; it may end immediately.
     fn begin(&mut self, token: usize, key: u32, kind: Kind) -> Result<(), Error> {
-        self.under_way[token] = Some(Operation { key, kind, start: self.store.now(), least: 0 });
+        self.begun += 1;
+        let (start, number) = (self.store.now(), self.begun);
+        self.under_way[token] = Some(Operation { number, key, kind, start, least: 0 });
         let ended = if kind == Kind::Write { self.put(token, None)? } else { self.get(token)? };
         ended.map_or(Ok(()), |ended| self.go_on(token, ended))
     }
@@ -291,6 +298,7 @@ impl<'a, S: Store + ?Sized> Client<'a, S> {
     fn asks(&mut self, token: usize) -> Result<Operation, Error> {
         let operation = self.under_way.get_mut(token).and_then(Option::as_mut).ok_or(Error::Unasked)?;
         operation.least = self.records.newest(operation.key as usize);
+        self.store.begin(operation.number);
         Ok(*operation)
     }
 

@@ -11,6 +11,8 @@ struct Faulty {
     ended: Vec<(usize, Ended)>,
     /// Whether operations end later than they are asked for.
     late: bool,
+    /// Numbers of the operations that asked, in the order in which they did.
+    numbers: Vec<u64>,
     random: Random,
 }
 
@@ -37,6 +39,7 @@ impl Faulty {
             operations: 0,
             ended: Vec::new(),
             late: depth > 1,
+            numbers: Vec::new(),
             random: Random::new(3),
         };
         Client::new(&mut store, &config(records, depth)).load().unwrap();
@@ -59,6 +62,10 @@ impl Faulty {
 }
 
 impl Store for Faulty {
+    fn begin(&mut self, number: u64) {
+        self.numbers.push(number);
+    }
+
     fn get(&mut self, token: usize, key: u32, _: Nanos) -> Result<Option<Ended>, Error> {
         if self.now(Fault::Lost) {
             return Ok(self.end(token, Ended::Lost));
@@ -148,6 +155,23 @@ fn a_number_of_operations_is_that_number() {
             assert_eq!((report.operations, report.lost, report.wrong), (count, 0, 0));
         }
     }
+}
+
+/// A change asks twice, with one number; so a choice by number is the same in a store that answers late.
+#[test]
+fn operations_have_the_same_numbers_whatever_the_store() {
+    let numbers = |depth| {
+        let mut store = Faulty::new(50, Fault::None, depth);
+        store.numbers.clear();
+        Client::new(&mut store, &config(50, 1)).operations(Mix::F, 100).unwrap();
+        store.numbers
+    };
+    let soon = numbers(1);
+    assert!(soon.len() > 100, "{soon:?}");
+    let mut distinct = soon.clone();
+    distinct.dedup();
+    assert_eq!(distinct, (1..=100).collect::<Vec<u64>>());
+    assert_eq!(numbers(16), soon, "a store that answers later");
 }
 
 #[test]

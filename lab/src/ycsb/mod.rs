@@ -82,6 +82,9 @@ pub trait Store {
         false
     }
 
+    /// What comes next is of the client's operation of this number, which counts from 1. Stores that choose by it choose the same.
+    fn begin(&mut self, _number: u64) {}
+
     /// Begins to read a record. Returns how that ended, if it has.
     fn get(&mut self, token: usize, key: u32, until: Nanos) -> Result<Option<Ended>, Error>;
 

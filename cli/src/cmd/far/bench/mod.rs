@@ -18,7 +18,7 @@ use p4rack_memory::{Access, OpenError};
 use p4rack_report::text::{bytes, count, micros};
 use serde::Serialize;
 use serde_json::{Value, json};
-use servers::{Failed, Servers};
+use servers::{Failed, Servers, paused};
 use std::net::SocketAddr;
 use std::time::Duration;
 use swap::Swap;
@@ -246,7 +246,7 @@ fn in_region(
     };
     let mut at_load = [0; 2];
     let done = fixed::on_region(&region, load, || {
-        at_load = moved();
+        at_load = paused(|| Ok(moved()))?;
         Ok(())
     });
     let done = done.map_err(|error| error.to_string())?;

@@ -27,6 +27,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Time for a server whose connection has closed to end.
 const ENDS: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
+/// Between the load and the operations, of all systems: more than far memory takes to write new figures.
+const PAUSE: Duration = Duration::from_millis(500);
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
@@ -218,7 +220,7 @@ impl Servers {
         let pid = server.child.id();
         let mut loaded = None;
         let done = fixed::on_redis(at, load, LIMIT, || {
-            loaded = Some(look(pid)?);
+            loaded = Some(paused(|| look(pid))?);
             Ok(())
         });
         let done = done.map_err(|error| {
@@ -270,6 +272,15 @@ impl Servers {
         let [load, all] = looked.map(|pages| [0, 1].map(|way| (pages[way] - before[way]) * PAGE_BYTES));
         Ok((done, Moved { load, all }))
     }
+}
+
+/// Looks at a system when all records were written. It takes as long whatever the system: pages, blocks and processor caches have the same
+/// rest before the operations.
+pub(super) fn paused<T>(look: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let begun = Instant::now();
+    let looked = look()?;
+    std::thread::sleep(PAUSE.saturating_sub(begun.elapsed()));
+    Ok(looked)
 }
 
 /// What the program of a `far run` has moved by now: waits for figures of this time.
