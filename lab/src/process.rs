@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// Interval of polling.
-const POLL: Duration = Duration::from_millis(5);
+pub(crate) const POLL: Duration = Duration::from_millis(5);
 /// How long a process may take to end after SIGTERM.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// Maximum output read from a process.

@@ -1,6 +1,7 @@
 //! Namespaces and links of a topology.
 
 use crate::error::LabError;
+use crate::keep;
 use crate::network::{HOST_INTERFACE, LINK_MTU, namespace};
 use p4rack_codegen::rack::End;
 use p4rack_codegen::topology::{Host, Runs, Topology};
@@ -11,7 +12,7 @@ use p4rack_netdev::{Links, NetNs, ethtool};
 /// A full frame as the kernel counts it.
 const KERNEL_FRAME_BYTES: u32 = 1_514;
 
-/// Namespaces and links. They disappear with this value and the processes inside.
+/// Namespaces and links. They disappear with this value, which ends the processes inside.
 #[derive(Debug)]
 pub(super) struct Wiring {
     /// Namespace of all switches.
@@ -82,6 +83,12 @@ impl Wiring {
             Some(at) => self.hosts.get(at),
             None => topology.switch(node).map(|_| &self.switches),
         }
+    }
+}
+
+impl Drop for Wiring {
+    fn drop(&mut self) {
+        keep::end_residents(|| self.namespaces());
     }
 }
 
