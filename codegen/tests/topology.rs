@@ -107,6 +107,21 @@ fn mistakes_are_named_by_line_and_field() {
             "switch[0].rack: is a second program",
         ),
         ("program = \"x.p4\"", "rack = \"r.toml\"", "switch[0].rack: is no rack's"),
+        (
+            "program = \"x.p4\"",
+            "rack = \"r.toml\"\ncpu_port = 100",
+            "switch[0].cpu_port: can't be set beside",
+        ),
+        (
+            "program = \"x.p4\"",
+            "rack = \"r.toml\"\nbuffer = \"1 MiB\"",
+            "switch[0].buffer: can't be set beside",
+        ),
+        (
+            "program = \"x.p4\"",
+            "rack = \"r.toml\"\ntime_unit_ns = 10",
+            "switch[0].time_unit_ns: can't be set",
+        ),
         ("program = \"none\"", "program = \"none\"\nentries = \"e\"", "switch[1].entries: have no program"),
         ("name = \"s2\"", "name = \"s1\"", "switch[1].name: `s1` is switch[0]'s already"),
         ("name = \"s2\"", "name = \"h1\"", "host[0].name: `h1` is switch[1]'s already"),

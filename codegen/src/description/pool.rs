@@ -107,7 +107,8 @@ pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cach
     let lends = |way: Way| way.definition().service == Service::Board;
     if workload.kill.is_some() && !workload.schemes.iter().filter_map(|run| run.way).any(lends) {
         let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| lends(*way)).collect();
-        let message = "kills no client: no way of workload.schemes lends extents that another client can take over";
+        let message =
+            "kills no client: no way of workload.schemes lends extents that another client can take over";
         let help = format!("add {}, or remove it", names_of(&lending));
         sink.refuse(&["workload.kill"], message.to_owned(), help);
     }

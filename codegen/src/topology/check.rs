@@ -94,6 +94,17 @@ fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {
                 let message = "are a second set: a rack's program has its own".to_owned();
                 sink.refuse(&[&field("entries")], message, "remove `entries`");
             }
+            // Its program, entries and reserves are made for them.
+            for (key, is_given) in [
+                ("cpu_port", draft.cpu_port.is_some()),
+                ("buffer", draft.buffer_bytes.is_some()),
+                ("time_unit_ns", draft.time_unit_ns.is_some()),
+            ] {
+                if is_given {
+                    let message = "can't be set beside `rack`, whose description has it".to_owned();
+                    sink.refuse(&[&field(key)], message, "remove it; set it in the rack's description");
+                }
+            }
             match Rack::load(path) {
                 Ok(rack) => Some(Runs::Rack(path.clone(), Box::new(rack))),
                 Err(error) => {
