@@ -508,7 +508,7 @@ fn a_server_that_is_not_there_is_named_with_what_to_do() {
 }
 
 #[test]
-fn plain_text_for_other_machines_is_refused_by_the_flag_that_allows_it_and_json_by_its_name() {
+fn plain_text_for_other_machines_is_refused_by_the_flag_that_allows_it_and_wrong_json_with_its_place() {
     let start = |words: &[&str]| {
         let output = p4rack().args(["switch", "run"]).args(words).output().expect("p4rack starts");
         assert!(!output.status.success());
@@ -519,7 +519,8 @@ fn plain_text_for_other_machines_is_refused_by_the_flag_that_allows_it_and_json_
     let json = tempfile::NamedTempFile::new().expect("a scratch file");
     std::fs::write(json.path(), r#"{"header_types": [], "pipelines": []}"#).expect("written");
     let refused = start(&[&json.path().display().to_string()]);
-    assert!(refused.contains("is BMv2 JSON") && !refused.contains("error: error"), "{refused}");
+    assert!(refused.contains(": at `.`: `headers` is missing"), "{refused}");
+    assert!(!refused.contains("error: error"), "{refused}");
     let warned = p4rack()
         .args(["switch", "run", "--no-p4", "--grpc-server-addr", "0.0.0.0:0", "--insecure"])
         .stdout(Stdio::piped())

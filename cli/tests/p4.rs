@@ -26,6 +26,53 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn bmv2s_json_is_written_and_runs_like_the_text() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let run = |words: &[&str]| p4rack().arg("p4").args(words).output().expect("p4rack starts");
+    let text = repo("tests/stf/table_lpm.p4").display().to_string();
+    let (json, info) = (at("table_lpm.json"), at("table_lpm.p4info.txtpb"));
+    let written = run(&["compile", &text, "-o", &json, "--p4info", &info]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    let passed = run(&["stf", &json, &repo("tests/stf/table_lpm.stf").display().to_string()]);
+    assert!(passed.status.success(), "{}{}", stdout(&passed), stderr(&passed));
+    let ids = |text: &str| -> Vec<String> {
+        let ids = text.lines().filter(|line| line.trim_start().starts_with("id:"));
+        let mut ids: Vec<String> = ids.map(str::to_owned).collect();
+        ids.sort();
+        ids
+    };
+    let again = run(&["info", &json]);
+    let kept = std::fs::read_to_string(&info).expect("written");
+    assert_eq!(ids(&stdout(&again)), ids(&kept), "the names give the same ids");
+    assert!(stdout(&run(&["check", &json])).contains("accepted: 1 table"));
+    let other = std::fs::read_to_string(&json).expect("written").replace("\"assign\"", "\"assigns\"");
+    std::fs::write(&json, other).expect("writable");
+    let refused = run(&["stf", &json, &text]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("].op`: simple_switch has no primitive `assigns`"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn what_bmv2_cannot_express_is_refused_with_its_line() {
+    let text = std::fs::read_to_string(repo("tests/stf/table_lpm.p4")).expect("readable");
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let path = folder.path().join("t.p4");
+    let declared = text.replacen("control I(", "extern bit<8> odd(in bit<8> x);\ncontrol I(", 1);
+    let called = declared.replacen("t.apply();", "hdr.h.c = (bit<16>) odd(8w1);\n t.apply();", 1);
+    assert_ne!(declared, called, "the case has the table's call");
+    std::fs::write(&path, called).expect("writable");
+    let refused = p4rack().args(["p4", "compile"]).arg(&path).output().expect("p4rack starts");
+    assert_eq!(refused.status.code(), Some(1), "{}", stdout(&refused));
+    let said = stderr(&refused);
+    assert!(said.contains("BMv2 has no extern `odd`") && said.contains("t.p4:"), "{said}");
+}
+
+#[test]
 fn stf_exits_with_zero_one_or_two() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let program = repo("tests/stf/table_lpm.p4");

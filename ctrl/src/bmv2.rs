@@ -40,13 +40,29 @@ pub fn check(rack: &Rack) -> Result<(), CtrlError> {
     )))
 }
 
-/// The program in the form that BMv2 takes.
-pub fn compile(artefacts: &Artefacts) -> Result<Vec<u8>, CtrlError> {
-    compile_text(&artefacts.name, &artefacts.p4)
+/// Which compiler makes BMv2's JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compiler {
+    /// p4rack's own.
+    #[default]
+    Own,
+    /// p4c-bm2-ss, which must be on PATH.
+    P4c,
 }
 
-/// Compiles any P4_16 program for v1model to the form that BMv2 takes. Messages of the compiler call it
-/// `name`.
+/// The program in the form that BMv2 takes.
+pub fn compile(artefacts: &Artefacts, compiler: Compiler) -> Result<Vec<u8>, CtrlError> {
+    let Artefacts { name, p4, .. } = artefacts;
+    if compiler == Compiler::P4c {
+        return compile_text(name, p4);
+    }
+    let json = p4rack_p4::compile(p4, &format!("{name}.p4"), &p4rack_p4::Options::default())
+        .and_then(|compiled| p4rack_bmv2::write(&compiled));
+    let json = json.map_err(|refused| CtrlError::Program(refused.render(false)))?;
+    Ok(json.to_string().into_bytes())
+}
+
+/// Compiles any P4_16 program for v1model by p4c to the form that BMv2 takes. Its messages call it `name`.
 pub fn compile_text(name: &str, text: &str) -> Result<Vec<u8>, CtrlError> {
     compile_including(name, text, &[])
 }
@@ -65,8 +81,8 @@ fn compile_with(
 ) -> Result<Vec<u8>, CtrlError> {
     let compiler = compiler.ok_or_else(|| {
         CtrlError::Program(format!(
-            "BMv2 takes p4c's JSON, and {COMPILER} is not on PATH: install p4c (`p4rack doctor` tells how), or \
-             compile the program of `p4rack generate` elsewhere and give the JSON with --device-config"
+            "{COMPILER} is not on PATH: install p4c (`p4rack doctor` says how), or use p4rack's own compiler, which \
+             `deploy` does without --compiler and `p4rack p4 compile` for any program"
         ))
     })?;
     let folder = private_folder()?;
@@ -149,6 +165,17 @@ mod tests {
         let artefacts = artefacts();
         let config = compile_with("r", &artefacts.p4, &[], Some(compiler)).unwrap();
         assert_eq!(String::from_utf8(config).unwrap(), artefacts.p4 + "of r.p4\n");
+    }
+
+    #[test]
+    fn the_programs_of_all_schemes_compile_without_p4c() {
+        for scheme in [Scheme::L2, Scheme::PL2_COUNTER, Scheme::PL2_CLOCK] {
+            let artefacts = generate(&rack("target = \"bmv2\""), scheme, Arch::V1model).unwrap();
+            let json = compile(&artefacts, Compiler::Own).unwrap();
+            let json = String::from_utf8(json).unwrap();
+            let info = p4rack_p4rt::text::parse(&artefacts.p4info).unwrap();
+            p4rack_bmv2::read(&json, "r.json", Some(&info)).unwrap();
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a switch should have: a program and contents.
 
-use crate::bmv2;
+use crate::bmv2::{self, Compiler};
 use crate::error::CtrlError;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::{Arch, Artefacts, GenerateError, Rack, Scheme, sde};
@@ -104,16 +104,17 @@ pub struct Desired {
 
 impl Desired {
     /// What the switch of a rack should hold. `target` says what kind of switch it is; `compiled` is a compiler's output for
-    /// the program, for switches that do not take P4 text.
+    /// the program, for switches that do not take P4 text. Without it, `compiler` makes it.
     pub fn of_rack(
         rack: &Rack,
         scheme: Scheme,
         target: Target,
         compiled: Option<&Path>,
+        compiler: Compiler,
     ) -> Result<Desired, CtrlError> {
         check(target, &rack.under(scheme).map_err(GenerateError::from)?)?;
         let artefacts = p4rack_codegen::generate(rack, scheme, rack.switch.arch)?;
-        let device_config = device_config(target, &artefacts, compiled)?;
+        let device_config = device_config(target, &artefacts, compiled, compiler)?;
         Desired::of_artefacts(&artefacts, device_config)
     }
 
@@ -199,11 +200,12 @@ fn device_config(
     target: Target,
     artefacts: &Artefacts,
     compiled: Option<&Path>,
+    compiler: Compiler,
 ) -> Result<Vec<u8>, CtrlError> {
     match (target, compiled) {
         (_, Some(path)) => read(path),
         (Target::Embedded, None) => Ok(artefacts.p4.clone().into_bytes()),
-        (Target::Bmv2, None) => bmv2::compile(artefacts),
+        (Target::Bmv2, None) => bmv2::compile(artefacts, compiler),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Programs and entries of a topology's switches: what each should hold, and bringing it there as a whole.
 
+use crate::bmv2::Compiler;
 use crate::connect::ConnectOptions;
 use crate::desired::BfrtProgram;
 pub use crate::desired::Desired;
@@ -25,7 +26,7 @@ pub fn desired(switch: &Switch) -> Result<Option<Desired>, CtrlError> {
             let is_for_tofino = switch.target == Target::Tofino;
             let made = match is_for_tofino {
                 true => Desired::for_tofino(rack, rack.scheme(), None),
-                false => Desired::of_rack(rack, rack.scheme(), target, None),
+                false => Desired::of_rack(rack, rack.scheme(), target, None, Compiler::Own),
             };
             return made.map(Some).map_err(|error| at(error.to_string()));
         }

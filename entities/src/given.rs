@@ -1,5 +1,4 @@
-//! Forms of `p4_device_config`: P4 text, plain or wrapped as older controllers do, or something meant for
-//! another switch.
+//! Forms of `p4_device_config`: a program, plain or wrapped as older controllers do.
 
 use p4rack_p4rt::raw::{Field, Fields};
 
@@ -24,22 +23,6 @@ pub fn device_data(bytes: &[u8]) -> Option<&[u8]> {
         }
     }
     third.or(second.filter(|_| !has_reassign))
-}
-
-/// If a text cannot be P4: what it is, and what to send instead. No P4 program begins with a brace.
-pub fn other_than_p4(text: &str) -> Option<&'static str> {
-    let json = text.trim_start_matches(|first: char| first == '\u{feff}' || first.is_whitespace());
-    if !json.starts_with('{') {
-        return None;
-    }
-    // p4c-bm2-ss always writes this.
-    let is_bmv2 = ["\"header_types\"", "\"pipelines\""].iter().all(|key| json.contains(key));
-    Some(if is_bmv2 {
-        "BMv2 JSON, the output of p4c-bm2-ss for simple_switch; this switch runs P4_16 text: give the .p4 file that it \
-         was compiled from, and the P4Info of `p4rack p4 info FILE.p4`"
-    } else {
-        "JSON; this switch runs P4_16 text: give the .p4 file, and the P4Info of `p4rack p4 info FILE.p4`"
-    })
 }
 
 #[cfg(test)]
@@ -75,14 +58,5 @@ mod tests {
             assert_eq!(device_data(other), None, "{other:?}");
         }
         assert_eq!(device_data(&[vec![8, 1], field(2, &text)].concat()), None, "extras only");
-    }
-
-    #[test]
-    fn json_is_told_from_text_and_bmv2s_from_other() {
-        assert!(
-            other_than_p4("{ \"header_types\" : [], \"pipelines\" : [] }").unwrap().starts_with("BMv2 JSON")
-        );
-        assert!(other_than_p4("\u{feff}\n {\"a\": 1}").unwrap().starts_with("JSON"));
-        assert_eq!(other_than_p4("// {\n#include <core.p4>"), None);
     }
 }

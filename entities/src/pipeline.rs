@@ -1,4 +1,4 @@
-//! From text or a controller's config to a program that this switch can run.
+//! From text, BMv2's JSON or a controller's config to a program that this switch can run.
 
 use super::plain::{Action, MOST_FIELDS, Plan, Plans};
 use super::program::Program;
@@ -7,6 +7,7 @@ use p4rack_p4::{Compiled, Options, preprocess};
 use p4rack_p4rt::diff;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::config::v1::action_ref::Scope;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
 use p4rack_p4rt::schema::{NAMELESS, id_of, program_name};
@@ -27,6 +28,19 @@ pub struct Candidate {
     pub pipeline: Pipeline,
 }
 
+/// Compiles P4 text, or reads BMv2's JSON, with the P4Info that came with it. The error is a message for the author.
+pub fn compiled(
+    text: &str,
+    file_name: &str,
+    options: &Options,
+    info: Option<&P4Info>,
+) -> Result<Compiled, String> {
+    if p4rack_bmv2::is_json(text) {
+        return p4rack_bmv2::read(text, file_name, info).map_err(|error| format!("error: {error}"));
+    }
+    p4rack_p4::compile(text, file_name, options).map_err(|diagnostics| diagnostics.render(false))
+}
+
 /// Why the switch does not run a program, with the place in its text where that is known.
 pub fn refusal(error: &CompileError, compiled: &Compiled) -> String {
     match error.span() {
@@ -42,14 +56,9 @@ pub fn refusal(error: &CompileError, compiled: &Compiled) -> String {
 const TEXT_BYTES_MAX: usize = 4 << 20;
 
 impl Candidate {
-    /// Compiles P4 text. The error is a message for the author.
+    /// Compiles P4 text, or reads BMv2's JSON. The error is a message for the author.
     pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Candidate, String> {
-        if let Some(what) = given::other_than_p4(text) {
-            return Err(format!("error: {file_name} is {what}"));
-        }
-        let compiled =
-            p4rack_p4::compile(text, file_name, options).map_err(|diagnostics| diagnostics.render(false))?;
-        let mut candidate = Candidate::new(text, compiled)?;
+        let mut candidate = Candidate::new(text, compiled(text, file_name, options, None)?)?;
         let stem = || Path::new(file_name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         candidate.program.name = program_name(&candidate.program.info).or_else(stem).unwrap_or_default();
         Ok(candidate)
@@ -85,6 +94,11 @@ impl Candidate {
     /// Compiles text from the network. It may include built-in files but no files of this machine, whose
     /// contents would appear in error messages.
     pub fn received(text: &str, name: &str) -> Result<Candidate, String> {
+        Candidate::received_with(text, name, None)
+    }
+
+    /// The same with the P4Info that came with the text: BMv2's JSON takes ids and types from it.
+    fn received_with(text: &str, name: &str, info: Option<&P4Info>) -> Result<Candidate, String> {
         if text.len() > TEXT_BYTES_MAX {
             let (given, most) = (text.len(), TEXT_BYTES_MAX >> 20);
             return Err(format!(
@@ -92,6 +106,9 @@ impl Candidate {
             ));
         }
         let options = Options::default();
+        if p4rack_bmv2::is_json(text) {
+            return Candidate::new(text, compiled(text, name, &options, info)?);
+        }
         let no_files = |_: &Path| Err(io::Error::from(io::ErrorKind::NotFound));
         preprocess::run_with(text, name, &options, &no_files)
             .map_err(|diagnostics| diagnostics.render(false))?;
@@ -107,7 +124,7 @@ impl Candidate {
         if config.p4_device_config.is_empty() {
             return refuse(
                 Code::InvalidArgument,
-                "config.p4_device_config is empty; this switch runs P4_16 text, put the program there",
+                "config.p4_device_config is empty; this switch runs P4_16 text and BMv2's JSON, put the program there",
             );
         }
         let (data, wrapped) = match given::device_data(&config.p4_device_config) {
@@ -116,13 +133,10 @@ impl Candidate {
         };
         let text = std::str::from_utf8(data).map_err(|_| {
             invalid(format!(
-                "config.p4_device_config{wrapped} is not text; this switch runs P4_16 text, not a compiler's output"
+                "config.p4_device_config{wrapped} is not text; this switch runs P4_16 text and BMv2's JSON"
             ))
         })?;
-        if let Some(what) = given::other_than_p4(text) {
-            return Err(invalid(format!("config.p4_device_config{wrapped} is {what}")));
-        }
-        let mut candidate = Candidate::received(text, NAMELESS)
+        let mut candidate = Candidate::received_with(text, NAMELESS, Some(given))
             .map_err(|error| invalid(format!("the program can't be installed:\n{error}")))?;
         let differences = diff::differences(given, &candidate.program.info);
         if !differences.is_empty() {

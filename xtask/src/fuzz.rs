@@ -27,6 +27,7 @@ const FLOORS: &[(&str, u64)] = &[
     ("balloon", FEWEST),
     ("bfrt_entry", FEWEST),
     ("bfrt_service", FEWEST),
+    ("bmv2_json", FEWEST),
     ("clio_board", FEWEST),
     ("clio_client", FEWEST),
     ("clio_offloads", FEWEST),

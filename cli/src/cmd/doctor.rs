@@ -50,7 +50,7 @@ const TOOLS: &[Tool] = &[
     tool("ip", &["-V"], "PTF suite, Mininet", "sudo apt-get install iproute2"),
     tool("mn", &["--version"], "p4rack mininet", "sudo apt-get install --no-install-recommends mininet"),
     tool("simple_switch_grpc", &["--version"], "deploy --to bmv2", BUILD_BMV2),
-    tool("p4c-bm2-ss", &["--version"], "deploy --to bmv2", BUILD_P4C),
+    tool("p4c-bm2-ss", &["--version"], "deploy --compiler p4c, comparisons with BMv2", BUILD_P4C),
     tool("p4c", &["--version"], "other targets", BUILD_P4C),
     tool("bf_switchd", &[], "Tofino's model", BUILD_SDE),
     tool("tofino-model", &[], "Tofino's model", BUILD_SDE),

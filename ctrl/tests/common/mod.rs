@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use p4rack_codegen::{Rack, Scheme};
+use p4rack_ctrl::bmv2::Compiler;
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
 use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol};
 use p4rack_netdev::{clock, wait::Poller};
@@ -89,7 +90,7 @@ pub fn rack() -> Rack {
 
 /// What the rack's switch should hold.
 pub fn desired(rack: &Rack, scheme: Scheme) -> Desired {
-    Desired::of_rack(rack, scheme, p4rack_codegen::rack::Target::Embedded, None).unwrap()
+    Desired::of_rack(rack, scheme, p4rack_codegen::rack::Target::Embedded, None, Compiler::Own).unwrap()
 }
 
 /// Deploys and collects the steps.

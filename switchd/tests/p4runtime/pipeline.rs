@@ -118,18 +118,34 @@ async fn text_in_a_p4_device_config_is_installed_and_given_back_as_it_came() {
 }
 
 #[tokio::test]
-async fn bmv2_json_is_named_with_what_to_give_in_its_place() {
+async fn bmv2_json_is_installed_and_has_the_ids_of_the_p4info() {
     let (_rig, mut client) = primary().await;
-    let json = br#"{ "header_types": [], "parsers": [], "pipelines": [], "__meta__": {"version": [2, 23]} }"#;
-    for (bytes, where_) in
-        [(json.to_vec(), "p4_device_config is"), (wrapped(json), "in a P4DeviceConfig, is")]
-    {
+    let compiled = p4rack_p4::compile(PROGRAM, "rig.p4", &p4rack_p4::Options::default()).unwrap();
+    let json = p4rack_bmv2::write(&compiled).unwrap().to_string();
+    for bytes in [json.clone().into_bytes(), wrapped(json.as_bytes())] {
         let given = ForwardingPipelineConfig { p4_device_config: bytes, ..config() };
+        client.set(Action::VerifyAndCommit, Some(given.clone())).await.unwrap();
+        assert_eq!(client.get(ResponseType::All).await, Some(given));
+        client.insert(dmac(1, 1)).await.unwrap();
+        assert_eq!(client.table(wildcard("dmac")).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn json_that_is_wrong_is_refused_saying_where() {
+    let (_rig, mut client) = primary().await;
+    let compiled = p4rack_p4::compile(PROGRAM, "rig.p4", &p4rack_p4::Options::default()).unwrap();
+    let json = p4rack_bmv2::write(&compiled).unwrap().to_string();
+    let other = r#"{ "header_types": [], "pipelines": [], "__meta__": {"version": [3, 0]} }"#;
+    for (text, said) in [
+        (other.to_owned(), "at `__meta__.version[0]`: version 3 of the format"),
+        (json.replace("Rig.dmac", "Rig.other"), "the program has no table `Rig.dmac`"),
+        ("{}".to_owned(), "not BMv2's JSON"),
+    ] {
+        let given = ForwardingPipelineConfig { p4_device_config: text.into_bytes(), ..config() };
         let refused = client.set(Action::VerifyAndCommit, Some(given)).await.unwrap_err();
         assert_eq!(refused.code(), tonic::Code::InvalidArgument);
-        for part in [where_, "BMv2 JSON", "give the .p4 file", "p4rack p4 info"] {
-            assert!(refused.message().contains(part), "{part}: {}", refused.message());
-        }
+        assert!(refused.message().contains(said), "{said}: {}", refused.message());
     }
 }
 

@@ -5,6 +5,7 @@ use crate::output::Events;
 use p4rack_codegen::rack::{Host, Target};
 use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
 use p4rack_codegen::{Arch, Rack, Scheme};
+use p4rack_ctrl::bmv2::Compiler;
 use p4rack_ctrl::connect::parse_election_id;
 use p4rack_ctrl::cowbird::{Engine, Turns};
 use p4rack_ctrl::deploy::Desired;
@@ -156,7 +157,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let Some(cowbird) = rack.protocol::<Cowbird>().cloned() else {
         return Err(format!("{}: has no Cowbird under {scheme}; add a [cowbird] table", args.rack.display()));
     };
-    let desired = Desired::of_rack(&rack, scheme, rack.switch.target, None).map_err(text)?;
+    let desired = Desired::of_rack(&rack, scheme, rack.switch.target, None, Compiler::Own).map_err(text)?;
     let target = args.grpc_addr.unwrap_or_else(|| rack.switch.grpc_addr.to_string());
     let target = ConnectOptions {
         election_id: args.election_id,

@@ -4,6 +4,7 @@ use crate::cmd::connect;
 use crate::cmd::settings::Settings;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::{Arch, Rack, Scheme};
+use p4rack_ctrl::bmv2::Compiler;
 use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::deploy::Desired;
 use p4rack_ctrl::etcd::Access;
@@ -31,6 +32,24 @@ impl FromStr for To {
     }
 }
 
+/// A compiler that makes BMv2's JSON.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonCompiler {
+    /// p4rack's own
+    P4rack,
+    /// p4c-bm2-ss, on PATH
+    P4c,
+}
+
+impl From<JsonCompiler> for Compiler {
+    fn from(compiler: JsonCompiler) -> Compiler {
+        match compiler {
+            JsonCompiler::P4rack => Compiler::Own,
+            JsonCompiler::P4c => Compiler::P4c,
+        }
+    }
+}
+
 /// Arguments of `p4rack deploy`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
@@ -50,6 +69,9 @@ pub struct Args {
     /// output folder of p4c's backend
     #[arg(long, value_name = "FILE")]
     pub device_config: Option<PathBuf>,
+    /// With a target of BMv2: what makes its JSON
+    #[arg(long, value_enum, default_value_t = JsonCompiler::P4rack, conflicts_with = "device_config")]
+    pub compiler: JsonCompiler,
     /// Address of a switch's P4Runtime server, HOST:PORT; repeat it for several switches with the same
     /// contents [default: as described]
     #[arg(long, value_name = "ADDR", help_heading = "Switch")]
@@ -123,10 +145,11 @@ impl Args {
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
         let rack = &rack.on(self.arch.unwrap_or(rack.switch.arch));
         let compiled = self.device_config.as_deref();
+        let compiler = self.compiler.into();
         match self.to {
             Some(To::Tofino) => Desired::for_tofino(rack, scheme, compiled),
-            Some(To::Target(target)) => Desired::of_rack(rack, scheme, target, compiled),
-            None => Desired::of_rack(rack, scheme, rack.switch.target, compiled),
+            Some(To::Target(target)) => Desired::of_rack(rack, scheme, target, compiled, compiler),
+            None => Desired::of_rack(rack, scheme, rack.switch.target, compiled, compiler),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `p4rack p4`: checks, runs and compares P4 programs.
 
 mod against_bmv2;
+mod compile;
 mod compiler;
 mod fit;
 mod run;
@@ -45,6 +46,14 @@ enum Command {
         /// Format of the P4Info
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
+    },
+    /// Compile a program for v1model to the JSON that BMv2's simple_switch loads
+    #[command(after_help = compile::EXAMPLES)]
+    Compile {
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        options: compile::Options,
     },
     /// Print a TNA program's interface for BFRuntime (bf-rt.json)
     BfrtInfo {
@@ -103,9 +112,16 @@ enum Format {
 pub fn run(args: Args) -> ExitCode {
     match args.command {
         Command::Samples(args) => samples::run(args),
+        Command::Check { source, json } if source.is_json() => {
+            source.compiled(|_, name, compiled| check(name, Ok(Accepted::Whole(Box::new(compiled))), json))
+        }
         Command::Check { source, json } => source.with(|text, name, options| {
             let result = p4rack_p4::check(text, name, options);
             check(name, result, json)
+        }),
+        Command::Compile { source, options } => compile::run(&source, options),
+        Command::Info { source, output, format } if source.is_json() => with_output(output, |write| {
+            source.compiled(|_, _, compiled| write(&encode(&compiled.p4info, format)))
         }),
         Command::Info { source, output, format } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::check(text, name, options) {

@@ -1,6 +1,6 @@
 //! `p4rack p4 run`: runs a program on captures, in simulated time, optionally with a trace.
 
-use super::source::{Source, USAGE, refuse};
+use super::source::{Source, USAGE};
 use crate::output::{self, OutputFile};
 use p4rack_entities::{self as entities, Candidate};
 use p4rack_p4rt::p4::v1::WriteRequest;
@@ -57,11 +57,7 @@ pub fn run(source: &Source, options: &Options) -> ExitCode {
         eprintln!("error: {error}");
         return ExitCode::from(USAGE);
     }
-    source.with(|text, name, preprocessing| {
-        let compiled = match p4rack_p4::compile(text, name, preprocessing) {
-            Ok(compiled) => compiled,
-            Err(diagnostics) => return refuse(&diagnostics),
-        };
+    source.compiled(|text, name, compiled| {
         let traced = options.trace.map(|_| Pipeline::compile_traced(&compiled.program)).transpose();
         let loaded = traced
             .map_err(|error| entities::refusal(&error, &compiled))

@@ -1,7 +1,7 @@
 //! A P4 program given on the command line.
 
 use p4rack_codegen::kind::Kind;
-use p4rack_p4::{Diagnostics, Options};
+use p4rack_p4::{Compiled, Diagnostics, Options};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,6 +25,34 @@ pub struct Source {
 impl Source {
     /// Calls `run` with the program's text, its name and the options.
     pub fn with(&self, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
+        self.read(false, run)
+    }
+
+    /// Whether the file is JSON rather than text.
+    pub fn is_json(&self) -> bool {
+        std::fs::read_to_string(&self.file).is_ok_and(|text| p4rack_bmv2::is_json(&text))
+    }
+
+    /// Calls `run` with a whole program, its text and its name: compiled from text, or read from BMv2's JSON.
+    pub fn compiled(&self, run: impl FnOnce(&str, &str, Compiled) -> ExitCode) -> ExitCode {
+        self.read(true, |text, name, options| {
+            if p4rack_bmv2::is_json(text) {
+                return match p4rack_bmv2::read(text, name, None) {
+                    Ok(compiled) => run(text, name, compiled),
+                    Err(error) => {
+                        eprintln!("error: {error}");
+                        ExitCode::FAILURE
+                    }
+                };
+            }
+            match p4rack_p4::compile(text, name, options) {
+                Ok(compiled) => run(text, name, compiled),
+                Err(diagnostics) => refuse(&diagnostics),
+            }
+        })
+    }
+
+    fn read(&self, takes_json: bool, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
         let text = match std::fs::read_to_string(&self.file) {
             Ok(text) => text,
             Err(error) => {
@@ -33,7 +61,8 @@ impl Source {
             }
         };
         // What is called a program is compiled, whatever its lines look like.
-        let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4");
+        let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4")
+            || takes_json && p4rack_bmv2::is_json(&text);
         let file = self.file.display().to_string();
         if let Some(mistaken) = Kind::mistaken(&text, &file, Kind::P4).filter(|_| !is_called_p4) {
             eprintln!("error: {mistaken}");

@@ -1,6 +1,6 @@
 //! `p4rack p4 stf`: runs a program against a file of the simple test framework.
 
-use super::source::{Source, USAGE, refuse};
+use super::source::{Source, USAGE};
 use p4rack_stf::{Outcome, run_with_drop_port};
 use p4rack_switch::Pipeline;
 use std::path::Path;
@@ -15,11 +15,7 @@ pub fn run(source: &Source, stf: &Path, drop_port: u16) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    source.with(|program, name, options| {
-        let compiled = match p4rack_p4::compile(program, name, options) {
-            Ok(compiled) => compiled,
-            Err(diagnostics) => return refuse(&diagnostics),
-        };
+    source.compiled(|_, name, compiled| {
         let pipeline = match Pipeline::compile(&compiled.program) {
             Ok(pipeline) => pipeline,
             Err(error) => {

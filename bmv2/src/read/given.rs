@@ -1,0 +1,233 @@
+//! What the P4Info says that the JSON does not: ids, names of parts, types that controllers see, headers of packets
+//! from and to the controller.
+
+use super::Reader;
+use p4rack_p4::ir::{ControllerHeader, DataTy, InstanceKind, Named, NewType, Ty, Unit};
+use p4rack_p4rt::p4::config::v1 as pb;
+use pb::counter_spec::Unit as CounterUnit;
+use pb::p4_new_type_translation::SdnType;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ids by name.
+fn ids<'i>(preambles: impl Iterator<Item = Option<&'i pb::Preamble>>) -> BTreeMap<&'i str, u32> {
+    preambles.flatten().map(|preamble| (preamble.name.as_str(), preamble.id)).collect()
+}
+
+/// Takes over the id of a name; an object without one is not the control plane's.
+fn set(named: &mut Named, ids: &BTreeMap<&str, u32>) {
+    match ids.get(named.name.as_str()) {
+        Some(id) => named.id = Some(*id),
+        None => named.hidden = true,
+    }
+}
+
+impl Reader<'_> {
+    /// Completes the program with the P4Info, if there is one.
+    pub(super) fn apply_info(&mut self) {
+        let Some(info) = self.info else { return };
+        macro_rules! ids {
+            ($list:ident) => {
+                ids(info.$list.iter().map(|object| object.preamble.as_ref()))
+            };
+        }
+        self.info_types(info);
+        let (tables, actions) = (ids!(tables), ids!(actions));
+        for table in &mut self.program.tables {
+            set(&mut table.named, &tables);
+            let Some(known) =
+                info.tables.iter().find(|known| name_of(known.preamble.as_ref()) == table.named.name)
+            else {
+                continue;
+            };
+            for (key, field) in table.keys.iter_mut().zip(&known.match_fields) {
+                key.named.id = Some(field.id);
+                key.named.name.clone_from(&field.name);
+                key.type_name = field.type_name.as_ref().map(|ty| ty.name.clone());
+            }
+        }
+        for action in &mut self.program.actions {
+            set(&mut action.named, &actions);
+            let Some(known) =
+                info.actions.iter().find(|known| name_of(known.preamble.as_ref()) == action.named.name)
+            else {
+                continue;
+            };
+            for (param, field) in action.params.iter_mut().zip(&known.params) {
+                param.named.id = Some(field.id);
+                param.named.name.clone_from(&field.name);
+                param.type_name = field.type_name.as_ref().map(|ty| ty.name.clone());
+            }
+        }
+        for instance in &mut self.program.instances {
+            let known = match &mut instance.kind {
+                InstanceKind::Counter { unit, .. } => {
+                    *unit = counter_unit(info.counters.iter().find_map(|counter| {
+                        (name_of(counter.preamble.as_ref()) == instance.named.name).then_some(counter.spec?)
+                    }));
+                    ids!(counters)
+                }
+                InstanceKind::DirectCounter { unit, .. } => {
+                    *unit = counter_unit(info.direct_counters.iter().find_map(|counter| {
+                        (name_of(counter.preamble.as_ref()) == instance.named.name).then_some(counter.spec?)
+                    }));
+                    ids!(direct_counters)
+                }
+                InstanceKind::Meter { .. } => ids!(meters),
+                InstanceKind::DirectMeter { .. } => ids!(direct_meters),
+                InstanceKind::ActionProfile { .. } => ids!(action_profiles),
+                InstanceKind::ActionSelector { max_group_size, .. } => {
+                    let known = info
+                        .action_profiles
+                        .iter()
+                        .find(|profile| name_of(profile.preamble.as_ref()) == instance.named.name);
+                    *max_group_size =
+                        known.map_or(0, |known| u64::try_from(known.max_group_size).unwrap_or(0));
+                    ids!(action_profiles)
+                }
+                _ => ids!(registers),
+            };
+            set(&mut instance.named, &known);
+        }
+        let (sets, digests) = (ids!(value_sets), ids!(digests));
+        self.program.value_sets.iter_mut().for_each(|value_set| set(&mut value_set.named, &sets));
+        self.program.digests.iter_mut().for_each(|digest| set(&mut digest.named, &digests));
+        if let Some(package) = &info.pkg_info
+            && !package.name.is_empty()
+        {
+            self.program.name.clone_from(&package.name);
+        }
+        self.program.controller_headers =
+            info.controller_packet_metadata.iter().map(controller_header).collect();
+    }
+
+    /// Types that controllers see in another form.
+    fn info_types(&mut self, info: &pb::P4Info) {
+        let Some(types) = &info.type_info else { return };
+        for (name, ty) in &types.new_types {
+            use pb::p4_new_type_spec::Representation;
+            let (ty, translation) = match &ty.representation {
+                Some(Representation::TranslatedType(translated)) => {
+                    let width = match &translated.sdn_type {
+                        Some(SdnType::SdnBitwidth(width)) => u32::try_from(*width).ok(),
+                        _ => None,
+                    };
+                    let ty = Ty::Bit(self.stored_width(info, name).or(width).unwrap_or(32));
+                    (ty, Some((translated.uri.clone(), width)))
+                }
+                _ => (Ty::Bit(self.stored_width(info, name).unwrap_or(32)), None),
+            };
+            self.program.new_types.push(NewType {
+                name: name.clone(),
+                ty,
+                inner: DataTy::Scalar(ty),
+                annotations: Vec::new(),
+                translation,
+                mappings: Vec::new(),
+            });
+        }
+    }
+
+    /// The width in which the program stores a translated type: that of a key or parameter.
+    fn stored_width(&self, info: &pb::P4Info, name: &str) -> Option<u32> {
+        let is = |ty: &Option<pb::P4NamedType>| ty.as_ref().is_some_and(|ty| ty.name == name);
+        for table in &info.tables {
+            let Some(at) = table.match_fields.iter().position(|field| is(&field.type_name)) else { continue };
+            let own =
+                self.program.tables.iter().find(|own| own.named.name == name_of(table.preamble.as_ref()));
+            if let Some(key) = own.and_then(|own| own.keys.get(at)) {
+                return Some(key.ty.width());
+            }
+        }
+        for action in &info.actions {
+            let Some(at) = action.params.iter().position(|param| is(&param.type_name)) else { continue };
+            let own =
+                self.program.actions.iter().find(|own| own.named.name == name_of(action.preamble.as_ref()));
+            if let Some(param) = own.and_then(|own| own.params.get(at)) {
+                return Some(param.ty.width());
+            }
+        }
+        None
+    }
+}
+
+fn name_of(preamble: Option<&pb::Preamble>) -> &str {
+    preamble.map_or("", |preamble| preamble.name.as_str())
+}
+
+fn counter_unit(spec: Option<pb::CounterSpec>) -> Unit {
+    match spec.map(|spec| spec.unit()) {
+        Some(CounterUnit::Packets) => Unit::Packets,
+        Some(CounterUnit::Bytes) => Unit::Bytes,
+        _ => Unit::Both,
+    }
+}
+
+fn controller_header(header: &pb::ControllerPacketMetadata) -> ControllerHeader {
+    let preamble = header.preamble.clone().unwrap_or_default();
+    let named = |name: &str, id: u32| Named { name: name.to_owned(), id: Some(id), ..Named::default() };
+    let field = |field: &pb::controller_packet_metadata::Metadata| {
+        let ty = Ty::Bit(u32::try_from(field.bitwidth).unwrap_or(0));
+        (named(&field.name, field.id), ty, field.type_name.as_ref().map(|ty| ty.name.clone()))
+    };
+    ControllerHeader {
+        named: named(&preamble.name, preamble.id),
+        fields: header.metadata.iter().map(field).collect(),
+        type_name: preamble.name,
+    }
+}
+
+/// Checks that the P4Info is that of the program: what it describes exists, with the same keys and parameters.
+pub(super) fn compare(info: &pb::P4Info, own: &pb::P4Info) -> Result<(), String> {
+    macro_rules! all_exist {
+        ($what:literal, $list:ident) => {
+            let own: BTreeSet<&str> =
+                own.$list.iter().map(|object| name_of(object.preamble.as_ref())).collect();
+            let missing = info
+                .$list
+                .iter()
+                .map(|object| name_of(object.preamble.as_ref()))
+                .find(|name| !own.contains(name));
+            if let Some(name) = missing {
+                return Err(format!(
+                    "the P4Info is not the program's: the program has no {} `{name}`",
+                    $what
+                ));
+            }
+        };
+    }
+    all_exist!("table", tables);
+    all_exist!("counter", counters);
+    all_exist!("direct counter", direct_counters);
+    all_exist!("meter", meters);
+    all_exist!("direct meter", direct_meters);
+    all_exist!("action profile", action_profiles);
+    all_exist!("value set", value_sets);
+    all_exist!("digest", digests);
+    for table in &info.tables {
+        let name = name_of(table.preamble.as_ref());
+        let own = own.tables.iter().find(|own| name_of(own.preamble.as_ref()) == name);
+        let kinds = |table: &pb::Table| -> Vec<(i32, Option<i32>)> {
+            let field = |field: &pb::MatchField| {
+                let kind = match field.r#match {
+                    Some(pb::match_field::Match::MatchType(kind)) => Some(kind),
+                    _ => None,
+                };
+                (field.bitwidth, kind)
+            };
+            table.match_fields.iter().map(field).collect()
+        };
+        if own.is_some_and(|own| kinds(own) != kinds(table)) {
+            return Err(format!("the P4Info is not the program's: table `{name}` has other keys"));
+        }
+    }
+    for action in &info.actions {
+        let name = name_of(action.preamble.as_ref());
+        let own = own.actions.iter().find(|own| name_of(own.preamble.as_ref()) == name);
+        let widths =
+            |action: &pb::Action| action.params.iter().map(|param| param.bitwidth).collect::<Vec<i32>>();
+        if own.is_some_and(|own| widths(own) != widths(action)) {
+            return Err(format!("the P4Info is not the program's: action `{name}` has other parameters"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Files that are wrong give an error with a path, never a panic.
+
+use p4rack_p4::Options;
+use p4rack_switch::Pipeline;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// The JSON of some programs of `tests/stf`, which have most of what there is between them.
+static FILES: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let names =
+        ["header_stack", "table_selector", "direct_resources", "unions", "value_sets", "checksum", "digest"];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf");
+    let mut programs: Vec<_> = std::fs::read_dir(folder)
+        .expect("the folder of cases")
+        .filter_map(|file| Some(file.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "p4"))
+        .collect();
+    programs.sort();
+    programs.retain(|path| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        names.iter().any(|name| stem.contains(name)) || stem.len() % 3 == 0
+    });
+    let json = |path: &std::path::PathBuf| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let compiled = p4rack_p4::compile(&text, "t.p4", &Options::default()).ok()?;
+        p4rack_bmv2::write(&compiled).ok()
+    };
+    programs.iter().filter_map(json).collect()
+});
+
+/// Paths of all values of a file.
+fn pointers(value: &Value, at: &str, out: &mut Vec<String>) {
+    out.push(at.to_owned());
+    match value {
+        Value::Array(values) => {
+            values.iter().enumerate().for_each(|(i, value)| pointers(value, &format!("{at}/{i}"), out));
+        }
+        Value::Object(values) => {
+            values.iter().for_each(|(key, value)| pointers(value, &format!("{at}/{key}"), out));
+        }
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_changed_file_is_read_or_refused(
+        file in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..10), 1..4),
+    ) {
+        let mut json = FILES[file.index(FILES.len())].clone();
+        let mut all = Vec::new();
+        pointers(&json, "", &mut all);
+        for (at, from, kind) in changes {
+            let other = json.pointer(&all[from.index(all.len())]).cloned().unwrap_or_default();
+            let new = match kind {
+                0 => Value::Null,
+                1 => json!(0),
+                2 => json!(u64::MAX),
+                3 => json!("0xffffffffffffffffffffffffffffffffff"),
+                4 => json!("-0x1"),
+                5 => json!([]),
+                6 => json!({}),
+                _ => other,
+            };
+            if let Some(value) = json.pointer_mut(&all[at.index(all.len())]) {
+                *value = new;
+            }
+        }
+        match p4rack_bmv2::read(&json.to_string(), "t.json", None) {
+            Ok(compiled) => drop(Pipeline::compile_interpreted(&compiled.program)),
+            Err(error) => prop_assert!(error.starts_with("t.json: at `"), "{}", error),
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let read = |text: &str| p4rack_bmv2::read(text, "t.json", None).unwrap_err();
+    assert!(read("{\n x").starts_with("t.json: "), "{}", read("{\n x"));
+    let json = FILES[0].to_string();
+    let with = |key: &str, value: Value| {
+        let mut json: Value = serde_json::from_str(&json).unwrap();
+        *json.pointer_mut(key).unwrap_or_else(|| panic!("{key}")) = value;
+        json.to_string()
+    };
+    for (text, said) in [
+        ("{}".to_owned(), "`header_types` and `pipelines` are missing"),
+        (
+            with("/__meta__/version/0", json!(1)),
+            "at `__meta__.version[0]`: version 1 of the format; expected 2",
+        ),
+        (
+            with("/pipelines/0/name", json!("main_control")),
+            "at `pipelines[0].name`: a pipeline `main_control`",
+        ),
+        (
+            with("/extern_instances", json!([{"type": "Hash"}])),
+            "at `extern_instances[0]`: an extern of type `Hash`",
+        ),
+        (
+            with("/parsers/0/init_state", json!("none")),
+            "at `parsers[0].init_state`: there is no state `none`",
+        ),
+        (with("/headers", json!([{"name": "h", "id": 0}])), "at `headers[0]`: `header_type` is missing"),
+    ] {
+        let error = read(&text);
+        assert!(error.starts_with("t.json: at `") && error.contains(said), "{said}: {error}");
+    }
+}
