@@ -310,6 +310,16 @@ fn the_example_is_a_topology_and_its_program_compiles() {
     assert_eq!((topology.switches.len(), topology.hosts.len(), topology.links.len()), (4, 6, 10));
     let program = Program::load(&pod.join("route.p4")).unwrap();
     assert_eq!(program.arch, Arch::V1model);
+    // BMv2 takes JSON, which is a program, too.
+    let json = Program::load_for_bmv2(&pod.join("route.p4")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("route.json");
+    fs::write(&file, &json.text).unwrap();
+    for again in [Program::load(&file), Program::load_for_bmv2(&file)].map(Result::unwrap) {
+        assert_eq!((again.text.as_str(), again.arch), (json.text.as_str(), Arch::V1model));
+    }
+    let error = Topology::load(&file).unwrap_err().to_string();
+    assert!(error.contains("is a program in BMv2's JSON, not a topology"), "{error}");
 }
 
 #[test]
