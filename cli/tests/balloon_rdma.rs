@@ -140,6 +140,16 @@ fn used(rack: &Path, key: &str, file: &(dyn Fn(&str) -> PathBuf + Sync)) {
     assert!(wait_until(LIMIT, || balloon.free_bytes() == Some(4 << 20)));
 }
 
+/// The extent itself says how it is reached.
+#[test]
+fn options_that_an_extent_would_ignore_are_refused() {
+    for (option, value) in [("--way", "rdma"), ("--key", "2"), ("--engine", "a:1"), ("--reserve", "2 MiB")] {
+        let output = memory(Path::new("rack.toml"), "read", Path::new("extent.json"), &[option, value]);
+        let said = stderr(&output);
+        assert!(said.contains("cannot be used with") && said.contains(option), "{said}");
+    }
+}
+
 #[test]
 fn what_does_not_lend_says_so() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,12 +12,14 @@ use p4rack_hosts::paging::{Faults, Mapping, MappingConfig, check_privileges};
 use p4rack_hosts::region::{RegionConfig, RemoteRegion};
 use p4rack_hosts::remote::Local;
 use p4rack_netdev::clock;
-use p4rack_wire::SplitMix;
+use p4rack_wire::{Nanos, SplitMix};
 use std::hint::black_box;
 use std::sync::Arc;
 
 const BYTES: u64 = 16 << 20;
 const PAGES: u64 = BYTES / 4_096;
+/// How long a thread that has served a fault looks for the next one, where it does.
+const SPIN_US: u64 = 50;
 /// Rounds, of which the best counts: what else the machine does makes all others longer.
 const ROUNDS: usize = 12;
 
@@ -73,7 +75,10 @@ fn main() {
     let by_thread = check_privileges().map(|()| (Faults::ByThread, 10.0));
     let by_thread = by_thread.map_err(|error| println!("not measured by thread: {error}")).ok();
     for (faults, goal_us) in [(Faults::InThread, 6.0)].into_iter().chain(by_thread) {
-        measure_faults(&region, faults, goal_us, read_ns);
+        let spins: &[u64] = if faults == Faults::ByThread { &[0, SPIN_US] } else { &[0] };
+        for spin_us in spins {
+            measure_faults(&region, (faults, Nanos::from_micros(*spin_us)), goal_us, read_ns);
+        }
     }
     for batch_pages in [1, 32] {
         measure_leaving(&region, batch_pages);
@@ -81,9 +86,12 @@ fn main() {
     measure_in_place(&region);
 }
 
-fn measure_faults(region: &Arc<RemoteRegion>, faults: Faults, goal_us: f64, read_ns: f64) {
+fn measure_faults(region: &Arc<RemoteRegion>, (faults, spin): (Faults, Nanos), goal_us: f64, read_ns: f64) {
     // Each round has a fresh mapping, which has room for all pages and twins.
-    let fresh = || map(region, faults, 3 * BYTES, 32);
+    let fresh = || {
+        let config = MappingConfig { faults, spin, ..MappingConfig::new(3 * BYTES) };
+        Mapping::new(Arc::clone(region), &config).unwrap()
+    };
     let reads = median_ns(|time| {
         let mapping = fresh();
         (0..PAGES).for_each(|page| {
@@ -104,7 +112,8 @@ fn measure_faults(region: &Arc<RemoteRegion>, faults: Faults, goal_us: f64, read
         (0..PAGES).for_each(|page| time(&mut || write(&mapping, page * 4_096, page)));
     });
     println!(
-        "{faults:?}: a fault above the region's read {:.1} µs (goal {goal_us} µs), one that writes {:.1} µs; a write to a page that was read {:.1} µs",
+        "{faults:?}, looking for {} µs before sleep: a fault above the region's read {:.1} µs (goal {goal_us} µs), one that writes {:.1} µs; a write to a page that was read {:.1} µs",
+        spin.0 / 1_000,
         (reads - read_ns) / 1e3,
         (first_writes - read_ns) / 1e3,
         later_writes / 1e3

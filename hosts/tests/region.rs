@@ -93,6 +93,45 @@ impl Remote for Common {
     }
 }
 
+/// What was never written is zeros, whatever remote memory has, and is not fetched; what was written comes back.
+#[test]
+fn a_region_that_starts_zeroed_fetches_what_was_written_alone() {
+    const STEP: u64 = 1_000;
+    for policy in ["runs", "lru", "unimem", "kona"] {
+        let mut junk = Local::new(REGION_BYTES);
+        junk.bytes().fill(0xff);
+        let config = RegionConfig { starts_zeroed: true, ..config(policy) };
+        let region = RemoteRegion::new(Box::new(junk), &config).unwrap();
+        let mut found = vec![1; 64 << 10];
+        for at in (0..REGION_BYTES).step_by(found.len()) {
+            region.read(at, &mut found).unwrap();
+            assert!(found.iter().all(|byte| *byte == 0), "{policy}, {at}");
+        }
+        let statistics = region.statistics();
+        assert_eq!((statistics.fetched_bytes(), statistics.written_bytes()), (0, 0), "{policy}");
+        assert!(statistics.local_bytes <= LOCAL_BYTES, "{statistics:?}");
+        // A part of a block, in the first half of the region.
+        let of = |at: u64| (at / STEP % 251) as u8 + 1;
+        for at in (0..REGION_BYTES / 2).step_by(STEP as usize) {
+            region.write(at, &[of(at); 7]).unwrap();
+        }
+        for at in (0..REGION_BYTES).step_by(STEP as usize) {
+            let mut found = [9; 9];
+            region.read(at, &mut found).unwrap();
+            let written = if at < REGION_BYTES / 2 { of(at) } else { 0 };
+            assert_eq!(
+                found,
+                [written, written, written, written, written, written, written, 0, 0],
+                "{policy}, {at}"
+            );
+        }
+        let statistics = region.statistics();
+        assert!(statistics.fetched_bytes() > REGION_BYTES / 8, "{policy}: {statistics:?}");
+        assert!(statistics.fetched_bytes() < REGION_BYTES, "{policy}: {statistics:?}");
+        assert_eq!(region.close().unwrap().abilities().region_bytes, REGION_BYTES);
+    }
+}
+
 const STRIPE: u64 = 24;
 
 /// A thread's random accesses. It has the bytes at every `THREADS`th stripe of 24 bytes, so that threads share all blocks. Returns what

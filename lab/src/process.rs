@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// Interval of polling.
 pub(crate) const POLL: Duration = Duration::from_millis(5);
+/// How long a process may take to start on a busy machine.
+pub(crate) const START: Duration = Duration::from_secs(20);
 /// How long a process may take to end after SIGTERM.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// Maximum output read from a process.

@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use crate::network::{HOST_INTERFACE, Network, TAP_INTERFACE, switch_interface};
-use crate::process::{self, Process, pause};
+use crate::process::{self, Process, START, pause};
 use crate::progress::Progress;
 use crate::sys;
 use crate::usage::Usage;
@@ -14,8 +14,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a process may take to start on a busy machine.
-pub(crate) const START: Duration = Duration::from_secs(20);
 /// How long an agent may take to report.
 const REPORT: Duration = Duration::from_secs(3);
 

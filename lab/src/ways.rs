@@ -3,7 +3,7 @@
 use crate::edm::{self, REGION_KEY};
 use crate::error::LabError;
 use crate::network::{HOST_INTERFACE, setup_ip, switch_setup_ip};
-use crate::process::Process;
+use crate::process::{Process, START};
 use crate::running::Running;
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_codegen::scheme::cowbird::Cowbird;
@@ -12,15 +12,12 @@ use p4rack_fabric::hostile::cowbird::Attack;
 use p4rack_fabric::remote::{Engine, Service, Way};
 use p4rack_hosts::memory::Remote as EdmRemote;
 use p4rack_hosts::remote::{self, Opened, Place, Shape};
+use p4rack_memory::POOL_PORT;
 use p4rack_wire::roce::Mtu;
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
-/// Ports of the set-up services.
-const POOL_PORT: u16 = 9_561;
+/// Port of the engine's set-up service.
 const ENGINE_PORT: u16 = 9_562;
-/// How long a server may take to start.
-const START: Duration = Duration::from_secs(20);
 
 /// Whose memory clients use on a running rack, and by which way.
 pub(crate) struct Reach<'a> {

@@ -87,16 +87,26 @@ fn the_link_carries_the_policys_bytes_and_roces_headers() {
     assert_eq!(rack.to_pool_bytes, (rack.fetches + rack.write_backs) * (each + 16) + counts.written_bytes);
 }
 
-/// Each node has what it had alone, and the others beside it.
+/// Each node has what it had alone, and the others beside it. Where the pool's link is full, it carries no more for twice as many nodes,
+/// each of which waits for one fetch at a time: a fetch takes twice as long.
 #[test]
-fn more_compute_nodes_never_lower_latency() {
-    for (way, policy) in [("rdma", "runs"), ("edm-timed-dst", "lru"), ("clio", "kona")] {
+fn more_compute_nodes_never_lower_latency_and_double_it_on_a_full_link() {
+    for (way, policy, fills_from) in
+        [("rdma", "runs", None), ("edm-timed-dst", "lru", None), ("rdma", "kona", Some(4))]
+    {
         let mut before = 0.0;
-        for nodes in [1, 2, 4, 8] {
+        for nodes in [1, 2, 4, 8, 16] {
             let rack = format!("way = \"{way}\"\nrate = \"10 Gb/s\"\ncompute_nodes = {nodes}\n");
             let rack = run(policy, "writes", &rack).rack.unwrap();
+            let ratio = rack.misses_ns.mean / before;
             // Traces differ by their seeds: half a percent.
-            assert!(rack.misses_ns.mean > before * 0.995, "{way}: {nodes} nodes, {before} before, {rack:?}");
+            assert!(ratio > 0.995, "{way}: {nodes} nodes, {before} before, {rack:?}");
+            if fills_from.is_some_and(|full| nodes > full) {
+                assert!(
+                    rack.from_pool > 0.95 && (1.8..2.3).contains(&ratio),
+                    "{way}: {nodes} nodes, {ratio}, {rack:?}"
+                );
+            }
             before = rack.misses_ns.mean;
         }
     }

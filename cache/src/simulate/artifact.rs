@@ -63,7 +63,7 @@ pub(super) fn simulate(
         written_bytes,
         amplification: of(Served::Remote) as f64 / touched as f64,
         write_amplification: load.write_amplification(written_bytes),
-        used_share: used.bytes() as f64 / fetched_bytes as f64,
+        used_share: Outcome::used_share(used.bytes(), fetched_bytes),
         promoted,
     })
 }
@@ -87,6 +87,6 @@ mod tests {
         assert_eq!((outcome.from_host, outcome.from_device, outcome.from_remote), (128 + 2 * 6, 100, 16));
         let cost_ns = 140.0 * 80.0 + 100.0 * 150.0 + 16.0 * 2_000.0 + 2.0 * 3.88;
         assert!((outcome.amat_ns - cost_ns / 256.0).abs() < 1e-9, "{}", outcome.amat_ns);
-        assert_eq!((outcome.amplification, outcome.written_bytes, outcome.used_share), (1.0, 0, 1.0));
+        assert_eq!((outcome.amplification, outcome.written_bytes, outcome.used_share), (1.0, 0, Some(1.0)));
     }
 }

@@ -141,10 +141,17 @@ pub struct Outcome {
     pub amplification: f64,
     /// Bytes written back for each byte of the dirtied lines; none if no line is dirtied.
     pub write_amplification: Option<f64>,
-    /// Share of the fetched bytes whose line was accessed before its block left, or by the end.
-    pub used_share: f64,
+    /// Share of the fetched bytes whose line was accessed before its block left, or by the end; none if nothing was fetched.
+    pub used_share: Option<f64>,
     /// Pages that moved to the host.
     pub promoted: u64,
+}
+
+impl Outcome {
+    /// The share that was used of the fetched bytes; none if nothing was fetched.
+    pub fn used_share(used_bytes: u64, fetched_bytes: u64) -> Option<f64> {
+        (fetched_bytes > 0).then(|| used_bytes as f64 / fetched_bytes as f64)
+    }
 }
 
 /// Runs a policy on a load. Errors: a load that no CPU waits for; local memory, its share or a block that the policy can't have.
@@ -272,7 +279,7 @@ impl<'a> Run<'a> {
             // A load without accesses is refused, so lines are touched.
             amplification: self.fetched_bytes as f64 / load.touched_bytes() as f64,
             write_amplification: load.write_amplification(self.written_bytes),
-            used_share: program.used_bytes() as f64 / self.fetched_bytes as f64,
+            used_share: Outcome::used_share(program.used_bytes(), self.fetched_bytes),
             promoted: self.promoted,
         }
     }
@@ -301,10 +308,10 @@ mod tests {
         assert_eq!(outcome.amat_ns, (10.0 * 2_000.0 + 10.0 * 150.0) / 20.0);
         assert_eq!(outcome.fetched_bytes, 10 * 512);
         assert_eq!((outcome.amplification, outcome.write_amplification), (8.0, None));
-        assert_eq!(outcome.used_share, 1.0 / 8.0);
+        assert_eq!(outcome.used_share, Some(1.0 / 8.0));
         let kona = run("kona", &load, 4096, 800);
         assert_eq!(kona.amat_ns, (2.0 * 4_000.0 + 18.0 * 150.0) / 20.0 + 14.0);
-        assert_eq!(kona.used_share, 10.0 / 128.0);
+        assert_eq!(kona.used_share, Some(10.0 / 128.0));
     }
 
     /// Pages of two lines each, which are used in turn: a page that has left begins anew.
@@ -313,12 +320,13 @@ mod tests {
         let lines = |page: u32| [page * 64, page * 64 + 9];
         let load = load((0..64).flat_map(|at| lines(at % 8)), 8);
         let [all, few] = [200, 70].map(|percent| run("kona", &load, 4096, percent));
-        assert_eq!((all.from_remote, all.used_share), (8, 2.0 / 64.0));
-        assert_eq!((few.from_remote, few.used_share), (64, 2.0 / 64.0));
+        assert_eq!((all.from_remote, all.used_share), (8, Some(2.0 / 64.0)));
+        assert_eq!((few.from_remote, few.used_share), (64, Some(2.0 / 64.0)));
         // One line before the page leaves, and the other one after it has come again.
         let apart = (0..64).map(|at| lines(at % 8)[(at / 8 % 2) as usize]);
         let [all, few] = [200, 70].map(|percent| run("kona", &self::load(apart.clone(), 8), 4096, percent));
-        assert_eq!((all.used_share, few.used_share), (2.0 / 64.0, 1.0 / 64.0));
+        assert_eq!((all.used_share, few.used_share), (Some(2.0 / 64.0), Some(1.0 / 64.0)));
+        assert_eq!(Outcome::used_share(0, 0), None);
     }
 
     const EIGHT_BLOCKS: Setup =

@@ -105,7 +105,9 @@ pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cach
     }
     // Boards lend their memory in extents, and an extent goes to another client once its holder's lease has ended.
     let lends = |way: Way| way.definition().service == Service::Board;
-    if workload.kill.is_some() && !workload.schemes.iter().filter_map(|run| run.way).any(lends) {
+    // A scheme may stand for its own way.
+    let mut ways = workload.schemes.iter().filter_map(|run| run.way.or_else(|| run.scheme.way()));
+    if workload.kill.is_some() && !ways.any(lends) {
         let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| lends(*way)).collect();
         let message =
             "kills no client: no way of workload.schemes lends extents that another client can take over";

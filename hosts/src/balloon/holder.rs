@@ -31,6 +31,9 @@ pub enum LeaseError {
     /// The board of an extent can't be reached, or refuses.
     #[error(transparent)]
     Board(#[from] ClioError),
+    /// The pool has no such extent now, or this compute node holds as many as it may: one may come later.
+    #[error(transparent)]
+    Full(SetupError),
     /// The session has ended, as the service says: another session may have the extents.
     #[error("all that was held is lost: {0}")]
     Ended(String),
@@ -201,6 +204,9 @@ impl Tenancy {
                 Failure::Refused(status) if status.code() == Code::NotFound && is_return && is_copy => {
                     return Ok(AskResponse::default());
                 }
+                Failure::Refused(status) if status.code() == Code::ResourceExhausted => {
+                    return Err(LeaseError::Full(self.server.refused(&status)));
+                }
                 failure if !failure.may_pass() || is_late || now >= end => {
                     return Err(failure.error(&self.server).into());
                 }
@@ -209,6 +215,11 @@ impl Tenancy {
             }
             is_copy = true;
         }
+    }
+
+    /// Until when what is held is held, by the clock of this host; the service counts from a later time.
+    pub fn until(&self) -> Nanos {
+        self.until
     }
 
     /// Sends a request once, and waits for the reply until `end`.
@@ -243,6 +254,7 @@ impl Tenancy {
     }
 
     /// Reserves an extent of `bytes` bytes, a power of two from 2 MiB to 1 GiB. Returns it with the set-up service of its memory node.
+    /// Errors: [`LeaseError::Full`] if there is none now; others as those of [`renew`](Self::renew).
     pub async fn reserve(&mut self, bytes: u64) -> Result<(Lent, String), LeaseError> {
         self.number += 1;
         let number = self.number;

@@ -1,5 +1,7 @@
 //! How a mapping uses local memory and serves faults.
 
+use p4rack_wire::Nanos;
+
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4_096;
 
@@ -27,6 +29,9 @@ pub struct MappingConfig {
     pub starts_zeroed: bool,
     /// Threads that serve faults, at least 1; of [`Faults::ByThread`].
     pub threads: u16,
+    /// How long a thread that has served a fault looks for the next one before it sleeps; of [`Faults::ByThread`]. It takes a processor
+    /// for that time, and saves the faulting thread the time to wake one.
+    pub spin: Nanos,
     /// Most pages that leave together, 1 to 32.
     pub batch_pages: u16,
 }
@@ -39,6 +44,7 @@ impl MappingConfig {
             pages_bytes,
             starts_zeroed: false,
             threads: 4,
+            spin: Nanos::ZERO,
             batch_pages: 32,
         }
     }

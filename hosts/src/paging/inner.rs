@@ -126,7 +126,7 @@ impl Inner {
 
     /// Has pages leave, or waits for those that other threads have leave.
     pub fn make_room<'a>(&'a self, mut locked: MutexGuard<'a, Locked>) -> MutexGuard<'a, Locked> {
-        let mut any = false;
+        let mut began = None;
         // Out of the shelf, then onto it.
         for next in [Pages::evict, Pages::shelve] {
             let mut batch: Batch = [None; BATCH];
@@ -135,15 +135,18 @@ impl Inner {
                 if place.is_none() {
                     break;
                 }
-                any = true;
+                began.get_or_insert_with(clock::thread_cpu);
             }
-            if batch[0].is_some() {
-                let began = clock::thread_cpu();
-                locked = self.carry_out(locked, &mut batch);
-                locked.pages.counters.leaving_cpu_ns += (clock::thread_cpu() - began).0;
-            }
+            locked = self.carry_out(locked, &mut batch);
         }
-        if any || locked.is_closing || locked.pages.is_lost() { locked } else { self.wait(locked) }
+        if let Some(began) = began {
+            locked.pages.counters.leaving_cpu_ns += (clock::thread_cpu() - began).0;
+        }
+        if began.is_some() || locked.is_closing || locked.pages.is_lost() {
+            locked
+        } else {
+            self.wait(locked)
+        }
     }
 
     /// Carries out works without the lock, each operation for all of them before the next. Leaves the batch empty.

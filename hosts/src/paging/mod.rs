@@ -153,12 +153,13 @@ impl Mapping {
             self.served = Some(signal::Served::new(&self.inner)?);
             return Ok(());
         }
+        let spinning = Arc::new(thread::Spinning::default());
         for _ in 0..config.threads {
-            let inner = Arc::clone(&self.inner);
+            let (inner, spinning, spin) = (Arc::clone(&self.inner), Arc::clone(&spinning), config.spin);
             // All descriptors of a mapping are open when it is.
             let idle = Idle::new(self.inner.memory.uffd(), end).map_err(failed)?;
             let serve = move || {
-                if let Err(error) = thread::serve(&inner, idle) {
+                if let Err(error) = thread::serve(&inner, idle, &spinning, spin) {
                     let why = format!("a thread that serves faults has ended: {error}");
                     inner.lose_all(&mut inner.lock(), &why);
                 }

@@ -30,6 +30,8 @@ pub(super) struct Local {
     pub late: u64,
     /// Requests that were taken and have not ended.
     pub under_way: u32,
+    /// Blocks that were asked for and are zeros, without a fetch.
+    pub zeroed: u64,
     /// Why remote memory is lost.
     pub lost: Option<String>,
 }
@@ -73,6 +75,7 @@ impl Local {
             sleepers: 0,
             late: 0,
             under_way: 0,
+            zeroed: 0,
             lost: None,
         }
     }
@@ -192,6 +195,17 @@ impl Local {
                 block[offset..offset + part.len()].copy_from_slice(part);
             }
             (block, offset, bytes) = (block + 1, 0, rest);
+        }
+    }
+
+    /// Puts zeros into the frames that wait for blocks.
+    pub fn land_zeros(&mut self, blocks: std::ops::Range<u32>) {
+        self.zeroed += blocks.len() as u64;
+        for block in blocks {
+            if let Some(frame) = self.residency.frame_of(block) {
+                // SAFETY: a frame whose fetch has not ended is used by the fetch alone.
+                unsafe { self.block_mut(frame) }.fill(0);
+            }
         }
     }
 

@@ -18,6 +18,7 @@
 //! Each block's part of an access takes effect in one step; an access to several blocks does not.
 
 mod error;
+mod fresh;
 mod guard;
 mod local;
 mod parts;
@@ -29,6 +30,7 @@ pub use guard::{View, ViewMut};
 pub use p4rack_cache::region::Counters;
 
 use crate::remote::{Certain, Piece, Remote, Written};
+use fresh::Fresh;
 use guard::Pinned;
 use local::{Cause, Local, Tried, Unpinned};
 use p4rack_cache::FOOTPRINT_MAX;
@@ -52,6 +54,9 @@ pub struct RegionConfig {
     pub local_bytes: u64,
     /// Name of the policy; `p4rack cache policies` lists them.
     pub policy: String,
+    /// Whether the region begins as zeros, whatever remote memory contains: blocks that were never written back need no fetch. Remote
+    /// memory never gets the zeros of a block that was not written. Takes a bit of local memory for each block.
+    pub starts_zeroed: bool,
     /// Bytes of a block, a power of two from 64 to 4096; `None`: the policy's.
     pub block_bytes: Option<u32>,
     /// Views open at the same time; `None`: blocks of a 64th of local memory, but of 16 KiB if that is more, and of 256 KiB at most. In
@@ -62,7 +67,13 @@ pub struct RegionConfig {
 impl RegionConfig {
     /// Our policy with this much local memory.
     pub fn new(local_bytes: u64) -> RegionConfig {
-        RegionConfig { local_bytes, policy: "runs".to_owned(), block_bytes: None, guards: None }
+        RegionConfig {
+            local_bytes,
+            policy: "runs".to_owned(),
+            starts_zeroed: false,
+            block_bytes: None,
+            guards: None,
+        }
     }
 }
 
@@ -77,10 +88,24 @@ pub struct Statistics {
     pub tables_bytes: u64,
     /// Accesses by tier, and blocks that moved.
     pub counters: Counters,
+    /// Of the fetched blocks, those that were zeros, without a fetch.
+    pub zeroed: u64,
     /// Threads that sleep now, until a view closes or remote memory answers.
     pub sleeping: u32,
     /// Accesses that could go on and were not woken: they found out when their wait of 20 s ended. 0, unless this module is wrong.
     pub late: u64,
+}
+
+impl Statistics {
+    /// Bytes that were fetched.
+    pub fn fetched_bytes(&self) -> u64 {
+        (self.counters.fetched - self.zeroed) * u64::from(self.block_bytes)
+    }
+
+    /// Bytes that were written back.
+    pub fn written_bytes(&self) -> u64 {
+        self.counters.written_back * u64::from(self.block_bytes)
+    }
 }
 
 /// A cached region of remote memory. See the [module](self).
@@ -93,6 +118,8 @@ pub struct RemoteRegion {
     /// Bytes of a block, as a power of two.
     shift: u32,
     guards: u16,
+    /// Bytes of what says which blocks are zeros.
+    fresh_bytes: u64,
 }
 
 impl fmt::Debug for RemoteRegion {
@@ -141,9 +168,12 @@ impl RemoteRegion {
         let guards = config.guards.unwrap_or(aside);
         let fetch = (abilities.read_bytes_max.min(FETCH_BYTES) / block_bytes).max(1);
         let limits = Limits { guards, claims: aside, prefetched: aside, fetch };
-        let room = Room::Bytes(config.local_bytes);
+        let fresh = config.starts_zeroed.then(|| Fresh::new(footprint));
+        let fresh_bytes = if fresh.is_some() { Fresh::bytes(footprint) } else { 0 };
+        let room = Room::Bytes(config.local_bytes.saturating_sub(fresh_bytes));
         let residency = Residency::new(definition, (footprint, block_bytes), room, limits)?;
-        let (local, transport) = (Local::new(residency, block_bytes), Transport::new(remote, block_bytes));
+        let (local, transport) =
+            (Local::new(residency, block_bytes), Transport::new(remote, block_bytes, fresh));
         let shared = Arc::new(Shared::new(local, transport));
         let kept = Arc::clone(&shared);
         let keeper = std::thread::Builder::new().name("region".to_owned()).spawn(move || kept.keep());
@@ -155,6 +185,7 @@ impl RemoteRegion {
             region_bytes,
             shift: block_bytes.trailing_zeros(),
             guards,
+            fresh_bytes,
         })
     }
 
@@ -272,13 +303,14 @@ impl RemoteRegion {
     /// Sizes, and what has happened so far.
     pub fn statistics(&self) -> Statistics {
         self.shared.change(|local| {
-            let tables_bytes = local.residency.tables_bytes();
+            let tables_bytes = local.residency.tables_bytes() + self.fresh_bytes;
             let frames = u64::from(local.residency.frame_count()) << self.shift;
             Statistics {
                 block_bytes: 1 << self.shift,
                 local_bytes: frames + tables_bytes,
                 tables_bytes,
                 counters: *local.residency.counters(),
+                zeroed: local.zeroed,
                 sleeping: local.sleepers,
                 late: local.late,
             }

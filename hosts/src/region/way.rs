@@ -1,5 +1,6 @@
 //! Requests of a residency as operations of a way.
 
+use super::fresh::Fresh;
 use super::local::Local;
 use crate::remote::{Operation, Outcome, Remote, RemoteError, Status, Window};
 use p4rack_cache::region::Request;
@@ -14,6 +15,8 @@ const PATIENCE_S: u64 = 10;
 pub(super) struct Transport {
     remote: Box<dyn Remote>,
     block_bytes: u64,
+    /// Blocks that are zeros, whatever remote memory has there. `None`: none is.
+    fresh: Option<Fresh>,
     requests: Window<Taken>,
     operations: Window<Part>,
     /// Since when something is asked and nothing has succeeded.
@@ -30,6 +33,15 @@ struct Taken {
     /// Operations that have not ended.
     left: u32,
     failed: Option<Status>,
+}
+
+/// What became of requests that were submitted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Submitted {
+    /// Whether the way has operations of them.
+    any: bool,
+    /// Whether one has ended already.
+    has_ended: bool,
 }
 
 /// An operation.
@@ -54,11 +66,11 @@ pub(super) fn lock(local: &Mutex<Local>) -> MutexGuard<'_, Local> {
 }
 
 impl Transport {
-    pub fn new(remote: Box<dyn Remote>, block_bytes: u32) -> Transport {
+    pub fn new(remote: Box<dyn Remote>, block_bytes: u32, fresh: Option<Fresh>) -> Transport {
         let (requests, operations, losses) = (Window::default(), Window::default(), remote.losses());
         let (unanswered, last_failure) = (None, None);
         let block_bytes = block_bytes.into();
-        Transport { remote, block_bytes, requests, operations, unanswered, last_failure, losses }
+        Transport { remote, block_bytes, fresh, requests, operations, unanswered, last_failure, losses }
     }
 
     /// The way itself.
@@ -68,10 +80,12 @@ impl Transport {
 
     /// Submits what is asked for, then waits for ends, at most `wait`. A loss is noted in `local`.
     pub fn drive(&mut self, local: &Mutex<Local>, wait: Nanos) {
-        self.submit(local);
-        let until = if wait == Nanos::ZERO { wait } else { self.remote.now() + wait };
+        let submitted = self.submit(local);
+        // Threads may wait for what has ended without the way.
+        let waits = wait > Nanos::ZERO && !submitted.has_ended;
+        let until = if waits { self.remote.now() + wait } else { Nanos::ZERO };
         let polled = self.poll(local, until);
-        let polled = polled.and_then(|()| match self.submit(local) {
+        let polled = polled.and_then(|()| match self.submit(local).any {
             // They leave with a poll.
             true => self.poll(local, Nanos::ZERO),
             false => Ok(()),
@@ -89,43 +103,73 @@ impl Transport {
         lock(local).lose(why);
     }
 
-    /// Submits requests as long as the way takes them. Returns whether there were any.
-    fn submit(&mut self, local: &Mutex<Local>) -> bool {
-        let mut any = false;
+    /// Submits requests as long as the way takes them.
+    fn submit(&mut self, local: &Mutex<Local>) -> Submitted {
+        let mut submitted = Submitted::default();
         loop {
             let mut local = lock(local);
-            let Some(request) = local.residency.next_request() else { return any };
+            let Some(request) = local.residency.next_request() else { return submitted };
             local.under_way += 1;
             let number = self.requests.push(Taken { request, left: 0, failed: None });
             self.unanswered.get_or_insert(self.remote.now());
-            let (count, failed) = self.submit_parts(number, request, &local);
-            any |= count > 0;
+            let (count, failed) = self.submit_request(number, request, &mut local);
+            submitted.any |= count > 0;
             if let Some(taken) = self.requests.get_mut(number) {
                 (taken.left, taken.failed) = (count, failed);
             }
             if count == 0 {
                 self.end(number, &mut local);
+                submitted.has_ended = true;
             }
             if failed.is_some() {
-                return any;
+                return submitted;
             }
         }
     }
 
     /// Submits the operations of a request. Returns how many the way took, and why not all.
-    fn submit_parts(&mut self, number: u64, request: Request, local: &Local) -> (u32, Option<Status>) {
-        let abilities = self.remote.abilities();
-        let (start, end, most, outgoing) = match request {
-            Request::Fetch { first, count } => {
-                let start = u64::from(first) * self.block_bytes;
-                (start, start + u64::from(count) * self.block_bytes, abilities.read_bytes_max, None)
+    fn submit_request(&mut self, number: u64, request: Request, local: &mut Local) -> (u32, Option<Status>) {
+        // Back in its place below.
+        let mut fresh = self.fresh.take();
+        let submitted = match (request, &mut fresh) {
+            (Request::Fetch { first, count }, Some(fresh)) => {
+                let (mut operations, mut failed) = (0, None);
+                for (is_written, blocks) in fresh.runs(first..first + count) {
+                    if !is_written {
+                        local.land_zeros(blocks);
+                        continue;
+                    }
+                    let more;
+                    (more, failed) = self.submit_parts(number, (blocks.start, blocks.len() as u32), None);
+                    operations += more;
+                    if failed.is_some() {
+                        break;
+                    }
+                }
+                (operations, failed)
             }
-            Request::WriteBack { block, frame } => {
-                let start = u64::from(block) * self.block_bytes;
-                (start, start + self.block_bytes, abilities.write_bytes_max, Some(local.outgoing(frame)))
+            (Request::Fetch { first, count }, None) => self.submit_parts(number, (first, count), None),
+            (Request::WriteBack { block, frame }, fresh) => {
+                // A write that is refused comes again, and its block stays until then.
+                fresh.iter_mut().for_each(|fresh| fresh.write(block));
+                self.submit_parts(number, (block, 1), Some(local.outgoing(frame)))
             }
         };
-        let end = end.min(abilities.region_bytes);
+        self.fresh = fresh;
+        submitted
+    }
+
+    /// Submits the operations on adjacent blocks: reads, or writes of these bytes. Returns how many the way took, and why not all.
+    fn submit_parts(
+        &mut self,
+        number: u64,
+        (first, count): (u32, u32),
+        outgoing: Option<&[u8]>,
+    ) -> (u32, Option<Status>) {
+        let abilities = self.remote.abilities();
+        let most = if outgoing.is_some() { abilities.write_bytes_max } else { abilities.read_bytes_max };
+        let start = u64::from(first) * self.block_bytes;
+        let end = (start + u64::from(count) * self.block_bytes).min(abilities.region_bytes);
         let mut count = 0;
         for at in (start..end).step_by(most.max(1) as usize) {
             let bytes = (end - at).min(most.into()) as usize;

@@ -7,6 +7,9 @@ use std::cell::Cell;
 /// Pieces of an operation at most: an edge divides each in two.
 const PIECES_MAX: usize = 32;
 
+/// Longest wait for one part before a look at the others.
+const TURN: Nanos = Nanos::from_micros(50);
+
 /// A [`Remote`] of several others. An operation that crosses an edge between two is an operation on each.
 pub struct Joined {
     parts: Pieces<Parts>,
@@ -133,9 +136,10 @@ impl Remote for Parts {
         Ok(())
     }
 
-    /// Waits for the part with the oldest operation, after a look at all others.
+    /// Waits for the part with the oldest operation. While others have operations too, looks at them in between.
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
         let oldest = self.asked.iter_mut().next().map_or(0, |(_, (nth, _))| *nth);
+        let waits_for_others = self.asked.iter_mut().any(|(_, (nth, _))| *nth != oldest);
         let (asked, any) = (&mut self.asked, Cell::new(false));
         let mut deliver = |number: u64, outcome: Outcome<'_>| {
             if let Some((_, tag)) = asked.take(number) {
@@ -143,10 +147,20 @@ impl Remote for Parts {
                 ended(tag, outcome);
             }
         };
-        let others = self.parts.iter_mut().enumerate().filter(|(nth, _)| *nth != oldest);
-        others.map(|(_, part)| part).try_for_each(|part| part.poll(Nanos::ZERO, &mut deliver))?;
-        let until = if any.get() { Nanos::ZERO } else { until };
-        self.parts.get_mut(oldest).map_or(Ok(()), |part| part.poll(until, &mut deliver))
+        loop {
+            let others = self.parts.iter_mut().enumerate().filter(|(nth, _)| *nth != oldest);
+            others.map(|(_, part)| part).try_for_each(|part| part.poll(Nanos::ZERO, &mut deliver))?;
+            let Some(part) = self.parts.get_mut(oldest) else { return Ok(()) };
+            let wait_until = match waits_for_others {
+                _ if any.get() || until == Nanos::ZERO => Nanos::ZERO,
+                true => until.min(part.now() + TURN),
+                false => until,
+            };
+            part.poll(wait_until, &mut deliver)?;
+            if any.get() || wait_until == Nanos::ZERO || part.now() >= until || !waits_for_others {
+                return Ok(());
+            }
+        }
     }
 
     fn now(&self) -> Nanos {
@@ -160,7 +174,7 @@ impl Remote for Parts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Local;
+    use super::super::{Delayed, Local};
     use super::*;
 
     fn joined() -> Joined {
@@ -207,6 +221,18 @@ mod tests {
         for operation in [Operation::Read { at: 40, bytes: 9 }, Operation::Read { at: 0, bytes: 17 }] {
             assert!(joined.submit(9, operation).is_err());
         }
+    }
+
+    #[test]
+    fn a_part_that_answers_is_heard_while_an_older_operation_waits_for_another() {
+        let part = |delay| -> Box<dyn Remote> { Box::new(Delayed::new(Local::new(16), delay)) };
+        let parts = vec![part(Nanos::from_secs(3_600)), part(Nanos::from_millis(5))];
+        let mut joined = Joined::new(parts).unwrap();
+        joined.submit(1, Operation::Read { at: 0, bytes: 8 }).unwrap();
+        joined.submit(2, Operation::Read { at: 16, bytes: 8 }).unwrap();
+        let (until, mut ended) = (joined.now() + Nanos::from_secs(20), Vec::new());
+        joined.poll(until, &mut |tag, _| ended.push(tag)).unwrap();
+        assert_eq!(ended, [2]);
     }
 
     #[test]

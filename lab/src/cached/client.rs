@@ -23,6 +23,8 @@ use std::path::Path;
 
 /// The line that reports that a region is open, with its number among the percentages. The answer is when its mixes begin.
 pub(super) const OPEN: &str = "open";
+/// The line that reports until when a client's extents are held, on the monotonic clock; the last one counts.
+pub(super) const HELD: &str = "held";
 /// Time between two looks at what has come, beside operations.
 const LOOK: Nanos = Nanos::from_millis(20);
 /// Time that other clients may take for their records before one is killed.
@@ -179,9 +181,17 @@ pub fn use_store(path: &Path, task: &ClientTask) -> Result<(), LabError> {
             let ended = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             ended.map(drop).map_err(LabError::system("waiting for the end"))
         }
-        Fate::Dies => loop {
-            client.mix(Mix::A, clock::now() + LOOK).map_err(failed)?;
-        },
+        Fate::Dies => {
+            let mut said = Nanos::ZERO;
+            loop {
+                let until = holding.until();
+                if until != said {
+                    say(&format!("{HELD} {}", until.0))?;
+                    said = until;
+                }
+                client.mix(Mix::A, clock::now() + LOOK).map_err(failed)?;
+            }
+        }
         Fate::Takes(count) => {
             let lease = Nanos::from_secs(setup.cache.pool.lease_s.into());
             let taken = take(&mut client, &holding, count, lease, &setup)?;

@@ -7,8 +7,9 @@ use p4rack_fabric::balloon::Lent;
 use p4rack_hosts::balloon::{LeaseError, Tenancy};
 use p4rack_hosts::clio::{Patience, Session};
 use p4rack_hosts::roce::setup::Server;
+use p4rack_wire::Nanos;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -38,10 +39,17 @@ pub(super) struct Extent {
     pub session: Session,
 }
 
+/// What the thread does, and what its owner reads.
+struct Shared {
+    does: AtomicU8,
+    /// Until when the extents are held, on the monotonic clock.
+    until_ns: AtomicU64,
+}
+
 /// A compute node's session at the pool's service.
 pub(super) struct Holding {
     came: Receiver<Result<Came, LeaseError>>,
-    does: Arc<AtomicU8>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     patience: Patience,
 }
@@ -60,8 +68,8 @@ impl Holding {
     ) -> Result<(Holding, Vec<Extent>), LabError> {
         let server = Server { addr: addr.to_owned(), tls: None };
         let (tell, came) = channel();
-        let does = Arc::new(AtomicU8::new(HOLDS));
-        let told = Arc::clone(&does);
+        let shared = Arc::new(Shared { does: AtomicU8::new(HOLDS), until_ns: AtomicU64::new(0) });
+        let told = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("extents".to_owned()).spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let held = match runtime {
@@ -74,7 +82,7 @@ impl Holding {
             }
         });
         let thread = thread.map_err(LabError::system("starting a thread"))?;
-        let holding = Holding { came, does, thread: Some(thread), patience };
+        let holding = Holding { came, shared, thread: Some(thread), patience };
         let extents = (0..count).map(|_| holding.wait()).collect::<Result<_, _>>()?;
         Ok((holding, extents))
     }
@@ -97,7 +105,12 @@ impl Holding {
 
     /// From now on, takes every extent that is free.
     pub fn take(&self) {
-        self.does.store(TAKES, Ordering::Relaxed);
+        self.shared.does.store(TAKES, Ordering::Relaxed);
+    }
+
+    /// Until when all extents are held at least, on the monotonic clock, if the process ends now.
+    pub fn until(&self) -> Nanos {
+        Nanos(self.shared.until_ns.load(Ordering::Relaxed))
     }
 
     /// What has come since the last call. Errors: the session has ended.
@@ -108,7 +121,7 @@ impl Holding {
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        self.does.store(ENDS, Ordering::Relaxed);
+        self.shared.does.store(ENDS, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             // A thread that has panicked has ended too.
             let _ = thread.join();
@@ -121,7 +134,7 @@ async fn hold(
     server: Server,
     holder: u32,
     (count, bytes): (u64, u64),
-    does: &AtomicU8,
+    shared: &Shared,
     tell: &Sender<Result<Came, LeaseError>>,
 ) -> Result<(), LeaseError> {
     let mut tenancy = Tenancy::open(server, holder, START).await?;
@@ -129,18 +142,20 @@ async fn hold(
         let at_ns = sys::monotonic_ns();
         let _ = tell.send(Ok(Came { lent, board, at_ns }));
     };
+    let held = |tenancy: &Tenancy| shared.until_ns.store(tenancy.until().0, Ordering::Relaxed);
     for _ in 0..count {
-        tell(tenancy.reserve(bytes).await?);
+        let came = tenancy.reserve(bytes).await?;
+        held(&tenancy);
+        tell(came);
     }
     let third_ns = tenancy.lease().0 / 3;
     let mut renew_ns = sys::monotonic_ns() + third_ns;
     loop {
-        match does.load(Ordering::Relaxed) {
+        match shared.does.load(Ordering::Relaxed) {
             ENDS => return tenancy.close().await,
             TAKES => match tenancy.reserve(bytes).await {
                 Ok(came) => tell(came),
-                // There is none.
-                Err(LeaseError::Setup(_)) => {}
+                Err(LeaseError::Full(_)) => {}
                 Err(error) => return Err(error),
             },
             _ => {}
@@ -148,6 +163,7 @@ async fn hold(
         tokio::time::sleep(PAUSE).await;
         if sys::monotonic_ns() >= renew_ns {
             tenancy.renew().await?;
+            held(&tenancy);
             renew_ns = sys::monotonic_ns() + third_ns;
         }
     }

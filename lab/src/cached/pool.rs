@@ -3,7 +3,7 @@
 use super::client::lies_in_extents;
 use super::setup::Setup;
 use crate::error::LabError;
-use crate::process::Process;
+use crate::process::{Process, START};
 use crate::running::Running;
 use crate::sys;
 use crate::ways::Reach;
@@ -12,14 +12,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
-use std::time::Duration;
 
 /// Port of the pool's service.
 const SERVICE_PORT: u16 = 9_564;
 /// Bytes of the key that boards and service share.
 const KEY_BYTES: usize = 32;
-/// Time limit for a server to start.
-const START: Duration = Duration::from_secs(20);
 
 /// What serves, in the order in which it was started.
 pub(super) struct Serving {

@@ -1,6 +1,6 @@
 //! The stores as `up`'s workload: memory nodes and a client on each compute node are processes of a rack.
 
-use super::client::{CacheReport, OPEN, Outcome, lead_ns};
+use super::client::{CacheReport, HELD, OPEN, Outcome, lead_ns};
 use super::pool::{self, Serving};
 use super::setup::Setup;
 use super::takeover::{self, Owner, Taken};
@@ -34,6 +34,8 @@ const ALL_RECORDS: Duration = Duration::from_secs(120);
 const TAKEOVER: Duration = Duration::from_secs(60);
 /// Bytes of the pool for which that takes a second: three passes over them.
 const LOOK_BYTES: u64 = 2 << 20;
+/// Time limit for a client to say until when it holds its extents.
+const HELD_LIMIT: Duration = Duration::from_secs(20);
 /// Time for which all clients work before one is killed.
 const BEFORE_KILL: Duration = Duration::from_millis(200);
 
@@ -260,6 +262,13 @@ fn told<T: DeserializeOwned>(
     }
 }
 
+/// Until when a client's extents are held at least, as it has said last.
+fn held_ns(output: &str) -> Option<u64> {
+    let complete = output.rfind('\n').map_or("", |end| &output[..end]);
+    let last = complete.lines().rev().find_map(|line| line.strip_prefix(HELD));
+    last.and_then(|ns| ns.trim().parse().ok())
+}
+
 /// Kills a client, and waits until another one has its memory.
 fn take_over(
     running: &mut Running<'_>,
@@ -272,9 +281,13 @@ fn take_over(
     let name = running.name.clone();
     let heir = usize::from(killed == 0);
     pause(BEFORE_KILL)?;
-    clients[killed].process.check_running()?;
-    clients[killed].process.kill();
+    let process = &mut clients[killed].process;
+    process.wait_for_line_beside(HELD, HELD_LIMIT, &mut || running.check())?;
+    process.check_running()?;
+    process.kill();
     let kill_ns = sys::monotonic_ns();
+    let held_ns = held_ns(&process.output());
+    let held_ns = held_ns.ok_or_else(|| process.failure("did not say until when its extents are held"))?;
     let (host, by) = (clients[killed].host, clients[heir].host);
     progress.line(&format!("✓ {name}: killed the client on {host}"));
     let lease = Duration::from_secs(setup.cache.pool.lease_s.into());
@@ -289,7 +302,7 @@ fn take_over(
     let others = (0..outcomes.len()).filter(|nth| *nth != killed);
     let others: Vec<Owner<'_>> = others.map(|nth| owner(nth, u64::MAX)).collect();
     let lease_ms = lease.as_millis() as u64;
-    let judged = takeover::judge((host, owner(killed, kill_ns)), &others, (by, &taken), lease_ms);
+    let judged = takeover::judge((host, kill_ns, owner(killed, held_ns)), &others, (by, &taken), lease_ms);
     Ok((judged, taken))
 }
 

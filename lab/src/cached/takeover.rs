@@ -6,6 +6,7 @@ use crate::error::LabError;
 use crate::results::Takeover;
 use crate::sys;
 use p4rack_hosts::clio::{AskError, Session};
+use p4rack_wire::SplitMix;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of an extent that are read or written at a time.
@@ -49,9 +50,9 @@ pub(super) fn owned_twice(owners: &[Owner<'_>]) -> u64 {
     pairs
 }
 
-/// The outcome: `killed` is what the killed compute node held, `others` are what all others hold, and `taken` is what one of them got.
+/// The outcome: `killed` is what the killed compute node held, until its lease ended, and when it was killed; `others` are what all others hold, and `taken` is what one of them got.
 pub(super) fn judge(
-    (host, killed): (&str, Owner<'_>),
+    (host, killed_ns, killed): (&str, u64, Owner<'_>),
     others: &[Owner<'_>],
     (by, taken): (&str, &Taken),
     lease_ms: u64,
@@ -66,7 +67,7 @@ pub(super) fn judge(
         by: by.to_owned(),
         extents: killed.claims.len() as u64,
         taken: count as u64,
-        after_ms: last_ns.filter(|_| is_all).map(|last| last.saturating_sub(killed.until_ns) / 1_000_000),
+        after_ms: last_ns.filter(|_| is_all).map(|last| last.saturating_sub(killed_ns) / 1_000_000),
         lease_ms,
         foreign_bytes: taken.foreign_bytes,
         unlike_bytes: taken.unlike_bytes,
@@ -92,24 +93,56 @@ fn ask<T>(
     }
 }
 
+/// Bytes of an extent.
+trait Bytes {
+    fn count(&self) -> u64;
+    /// Reads `length` bytes from an offset.
+    fn read(&mut self, at: u64, length: u64) -> Result<Vec<u8>, LabError>;
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), LabError>;
+}
+
+impl Bytes for Session {
+    fn count(&self) -> u64 {
+        self.range().1
+    }
+
+    fn read(&mut self, at: u64, length: u64) -> Result<Vec<u8>, LabError> {
+        let address = self.range().0 + at;
+        ask(self, |session| session.read(address, length as u32))
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), LabError> {
+        let address = self.range().0 + at;
+        ask(self, |session| session.write(address, bytes))
+    }
+}
+
+/// What is written to bytes of an extent, none of it zero: other bytes in each extent and at each offset.
+fn pattern(claim: &Claim, at: u64, length: u64) -> Vec<u8> {
+    let place = SplitMix(claim.start ^ u64::from(claim.node) << 48).next();
+    let words =
+        (at / 8..(at + length).div_ceil(8)).flat_map(|word| SplitMix(place ^ word).next().to_le_bytes());
+    words.map(|byte| byte.max(1)).skip((at % 8) as usize).take(length as usize).collect()
+}
+
 /// Looks at all bytes of an extent, writes them, and reads them again. Counts what differs in `taken`.
 pub(super) fn inspect(extent: &mut Extent, taken: &mut Taken) -> Result<(), LabError> {
-    let session = &mut extent.session;
-    let (address, bytes) = session.range();
+    inspect_bytes(&extent.claim, &mut extent.session, taken)
+}
+
+fn inspect_bytes(claim: &Claim, extent: &mut impl Bytes, taken: &mut Taken) -> Result<(), LabError> {
+    let bytes = extent.count();
     let chunks = || (0..bytes).step_by(CHUNK_BYTES as usize).map(|at| (at, CHUNK_BYTES.min(bytes - at)));
-    let own =
-        |at: u64, length: u64| -> Vec<u8> { (at..at + length).map(|at| (at % 251) as u8 | 1).collect() };
     for (at, length) in chunks() {
-        let found = ask(session, |session| session.read(address + at, length as u32))?;
+        let found = extent.read(at, length)?;
         taken.foreign_bytes += found.iter().filter(|byte| **byte != 0).count() as u64;
-        ask(session, |session| session.write(address + at, &own(at, length)))?;
+        extent.write(at, &pattern(claim, at, length))?;
     }
     for (at, length) in chunks() {
-        let found = ask(session, |session| session.read(address + at, length as u32))?;
-        taken.unlike_bytes +=
-            found.iter().zip(own(at, length)).filter(|(found, own)| *found != own).count() as u64;
+        let (found, own) = (extent.read(at, length)?, pattern(claim, at, length));
+        taken.unlike_bytes += found.iter().zip(own).filter(|(found, own)| *found != own).count() as u64;
     }
-    taken.claims.push(extent.claim);
+    taken.claims.push(*claim);
     Ok(())
 }
 
@@ -121,6 +154,76 @@ mod tests {
 
     fn claim(node: u16, start: u64, since_ns: u64) -> Claim {
         Claim { node, start: start * MIB, bytes: 2 * MIB, since_ns }
+    }
+
+    /// Two extents of 2 MiB: bytes, and where each begins.
+    struct Memory {
+        bytes: Vec<u8>,
+        start: usize,
+    }
+
+    const BYTES: usize = 2 << 20;
+
+    impl Bytes for Memory {
+        fn count(&self) -> u64 {
+            BYTES as u64
+        }
+
+        fn read(&mut self, at: u64, length: u64) -> Result<Vec<u8>, LabError> {
+            let at = self.start + at as usize;
+            Ok(self.bytes[at..at + length as usize].to_vec())
+        }
+
+        fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), LabError> {
+            let at = self.start + at as usize;
+            self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_zero_or_not_kept_are_counted() {
+        let mut memory = Memory { bytes: vec![0; 2 * BYTES], start: 0 };
+        let mut taken = Taken::default();
+        inspect_bytes(&claim(0, 0, 1), &mut memory, &mut taken).unwrap();
+        assert_eq!((taken.foreign_bytes, taken.unlike_bytes, taken.claims.len()), (0, 0, 1));
+        // Half of an extent that overlaps it is not zero.
+        memory.start = BYTES / 2;
+        inspect_bytes(&claim(0, 1, 1), &mut memory, &mut taken).unwrap();
+        assert_eq!((taken.foreign_bytes, taken.unlike_bytes), (BYTES as u64 / 2, 0));
+        // All bytes at the same place: each chunk but the last is overwritten by the next one.
+        struct Folded(Vec<u8>);
+        impl Bytes for Folded {
+            fn count(&self) -> u64 {
+                BYTES as u64
+            }
+            fn read(&mut self, _: u64, length: u64) -> Result<Vec<u8>, LabError> {
+                Ok(self.0[..length as usize].to_vec())
+            }
+            fn write(&mut self, _: u64, bytes: &[u8]) -> Result<(), LabError> {
+                self.0[..bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+        }
+        let mut taken = Taken::default();
+        inspect_bytes(&claim(0, 0, 1), &mut Folded(vec![0; BYTES]), &mut taken).unwrap();
+        assert!(taken.unlike_bytes > BYTES as u64 * 9 / 10, "{}", taken.unlike_bytes);
+    }
+
+    #[test]
+    fn patterns_differ_by_extent_and_offset() {
+        let pattern = |of: &Claim, at| pattern(of, at, 4_096);
+        let all = [(0, 0, 0), (0, 2, 0), (1, 0, 0), (0, 0, 4_096)]
+            .map(|(node, start, at)| pattern(&claim(node, start, 1), at));
+        for (nth, one) in all.iter().enumerate() {
+            assert!(!one.contains(&0) && one.len() == 4_096);
+            for other in &all[nth + 1..] {
+                let same = one.iter().zip(other).filter(|(one, other)| one == other).count();
+                assert!(same < 100, "{same} bytes are the same");
+            }
+        }
+        let own = claim(0, 0, 1);
+        assert_eq!(super::pattern(&own, 3, 10), pattern(&own, 0)[3..13], "wherever it is cut");
     }
 
     #[test]
@@ -141,19 +244,20 @@ mod tests {
     #[test]
     fn a_takeover_is_of_the_same_extents_and_ends_with_the_last() {
         let held = [claim(0, 0, 10), claim(1, 2, 11)];
-        let killed = Owner { claims: &held, until_ns: 5_000_000 };
+        // Its lease of 2 s was renewed 1 ms before it was killed.
+        let killed = Owner { claims: &held, until_ns: 2_004_000_000 };
         let other = [claim(0, 2, 12)];
         let others = [Owner { claims: &other, until_ns: u64::MAX }];
         let judged = |claims: Vec<Claim>| {
             let taken = Taken { claims, foreign_bytes: 3, ..Taken::default() };
-            judge(("c1", killed), &others, ("c2", &taken), 2_000)
+            judge(("c1", 5_000_000, killed), &others, ("c2", &taken), 2_000)
         };
-        let all = judged(vec![claim(1, 2, 9_000_000), claim(0, 0, 2_005_000_000)]);
+        let all = judged(vec![claim(1, 2, 2_004_000_000), claim(0, 0, 2_005_000_000)]);
         assert_eq!((all.extents, all.taken, all.after_ms, all.owned_twice), (2, 2, Some(2_000), 0));
         assert_eq!((all.foreign_bytes, all.lease_ms), (3, 2_000));
-        let some = judged(vec![claim(1, 2, 9_000_000), claim(1, 0, 9_000_000)]);
+        let some = judged(vec![claim(1, 2, 2_009_000_000), claim(1, 0, 2_009_000_000)]);
         assert_eq!((some.taken, some.after_ms), (1, None));
-        let early = judged(vec![claim(1, 2, 4_000_000), claim(0, 2, 9_000_000)]);
-        assert_eq!((early.taken, early.owned_twice), (1, 2), "before it was killed, and another's");
+        let early = judged(vec![claim(1, 2, 2_003_000_000), claim(0, 2, 2_009_000_000)]);
+        assert_eq!((early.taken, early.owned_twice), (1, 2), "before its lease has ended, and another's");
     }
 }

@@ -7,7 +7,7 @@ use crate::ends;
 use crate::error::LabError;
 use crate::measure::{self, Plan};
 use crate::network::{Access, HOST_INTERFACE, Network};
-use crate::process::Process;
+use crate::process::{Process, START};
 use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
@@ -23,12 +23,9 @@ use p4rack_fabric::hostile::{Attack, Fared, edm};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Bytes of a read or write of a host that behaves.
 const HONEST_BYTES: usize = 1 << 10;
-/// How long the attacking program may take to start.
-const START: Duration = Duration::from_secs(20);
 
 /// Parameters of the benchmark.
 #[derive(Clone, Debug)]

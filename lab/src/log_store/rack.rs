@@ -5,6 +5,7 @@ use super::log::MEMORY_PAGES_MIN;
 use crate::control;
 use crate::error::LabError;
 use crate::measure::Plan;
+use crate::process::START;
 use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
@@ -20,8 +21,6 @@ use p4rack_report::text;
 use p4rack_wire::Nanos;
 use std::time::Duration;
 
-/// Time limit for an attacker to start.
-const START: Duration = Duration::from_secs(20);
 /// Time limit for writing all records.
 const ALL_RECORDS: Duration = Duration::from_secs(60);
 

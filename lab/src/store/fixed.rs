@@ -1,5 +1,7 @@
 //! A fixed number of YCSB's operations by one client: for loads that are recorded or compared, which have to be the same each time.
 
+use super::fields::Fields;
+use super::hashes::Hashes;
 use super::piped::PipedStore;
 use super::redis::Redis;
 use super::region::{self, RegionStore};
@@ -24,8 +26,10 @@ const ANSWERS: Nanos = Nanos::from_secs(60);
 pub struct Load {
     /// Number of records.
     pub records: u32,
-    /// Bytes of a value, a multiple of 8.
-    pub value_bytes: u32,
+    /// Fields of a record, at least 1.
+    pub fields: u32,
+    /// Bytes of a field, at least 8.
+    pub field_bytes: u32,
     /// Reads and writes.
     pub mix: Mix,
     /// How many of them.
@@ -34,6 +38,17 @@ pub struct Load {
     pub depth: usize,
     /// Seed of keys, operations and values.
     pub seed: u64,
+}
+
+impl Load {
+    /// Bytes of all fields of a record.
+    pub fn record_bytes(&self) -> u64 {
+        u64::from(self.fields) * u64::from(self.field_bytes)
+    }
+
+    pub(super) fn fields(&self) -> Fields {
+        Fields::new(self.fields, self.field_bytes as usize, self.seed)
+    }
 }
 
 /// What came of it.
@@ -51,9 +66,14 @@ pub struct Done {
     pub p99_us: f64,
 }
 
-/// Uses a Redis server, which may still be starting: waits for it as long as `starts`, and until it has ended if that is sooner. Errors: it
-/// can't be reached, or an answer is missing or wrong.
-pub fn on_redis(at: SocketAddr, load: &Load, starts: Duration) -> Result<Done, LabError> {
+/// Uses a Redis server, which may still be starting: waits for it as long as `starts`, and until it has ended if that is sooner. Calls
+/// `loaded` when all records were written. Errors: it can't be reached, an answer is missing or wrong, or `loaded` has failed.
+pub fn on_redis(
+    at: SocketAddr,
+    load: &Load,
+    starts: Duration,
+    loaded: impl FnOnce() -> Result<(), String>,
+) -> Result<Done, LabError> {
     let until = clock::now() + Nanos(starts.as_nanos() as u64);
     while let Err(error) = TcpStream::connect(at) {
         if clock::now() >= until {
@@ -62,25 +82,40 @@ pub fn on_redis(at: SocketAddr, load: &Load, starts: Duration) -> Result<Done, L
         }
         std::thread::sleep(AGAIN);
     }
-    let store = PipedStore::connect(at, Redis::new(load.value_bytes as usize, load.seed));
-    run(&mut store.map_err(LabError::system("connecting to the server"))?, load)
-        .map_err(|error| LabError::measurement(at.to_string(), error))
+    let not_connected = LabError::system("connecting to the server");
+    let done = if load.fields == 1 {
+        let redis = Redis::new(load.field_bytes as usize, load.seed);
+        run(&mut PipedStore::connect(at, redis).map_err(not_connected)?, load, loaded)
+    } else {
+        let redis = Hashes::new(load.records, load.fields());
+        run(&mut PipedStore::connect(at, redis).map_err(not_connected)?, load, loaded)
+    };
+    done.map_err(|error| LabError::measurement(at.to_string(), error))
 }
 
-/// Uses a region by the calling thread, one operation at a time. Errors: the region is lost or too small, or a record is wrong.
-pub fn on_region(region: &RemoteRegion, load: &Load) -> Result<Done, LabError> {
+/// Uses a region by the calling thread, one operation at a time. Calls `loaded` when all records were written. Errors: the region is lost
+/// or too small, a record is wrong, or `loaded` has failed.
+pub fn on_region(
+    region: &RemoteRegion,
+    load: &Load,
+    loaded: impl FnOnce() -> Result<(), String>,
+) -> Result<Done, LabError> {
     let name = "records in a region";
-    let store = RegionStore::new(region, load.records, load.value_bytes, load.seed);
+    let store = RegionStore::new(region, load);
     let mut store = store.map_err(|why| LabError::measurement(name, why))?;
-    run(&mut store, load).map_err(|error| LabError::measurement(name, error))
+    run(&mut store, load, loaded).map_err(|error| LabError::measurement(name, error))
 }
 
-/// Bytes that the records of a load take in a region.
-pub fn region_bytes(load: &Load) -> u64 {
-    region::bytes(load.records, load.value_bytes)
+/// Bytes that the records of a load take in a region, and those of the client's own memory that say where each record is.
+pub fn region_bytes(load: &Load) -> (u64, u64) {
+    (region::bytes(load), region::index_bytes(load))
 }
 
-fn run<S: Store>(store: &mut S, load: &Load) -> Result<Done, Error> {
+fn run<S: Store>(
+    store: &mut S,
+    load: &Load,
+    loaded: impl FnOnce() -> Result<(), String>,
+) -> Result<Done, Error> {
     let Load { records, depth, seed, .. } = *load;
     let mut client =
         Client::new(store, &ClientConfig { mixes: Vec::new(), records, depth, seed, tells: false });
@@ -88,6 +123,7 @@ fn run<S: Store>(store: &mut S, load: &Load) -> Result<Done, Error> {
     let began = clock::now();
     client.load()?;
     let load_ns = (clock::now() - began).0;
+    loaded().map_err(Error::Gone)?;
     let report = client.operations(load.mix, load.operations)?;
     let missing = report.lost + report.wrong;
     if missing > 0 {
@@ -111,21 +147,56 @@ mod tests {
     use p4rack_hosts::region::RegionConfig;
     use p4rack_hosts::remote::Local;
 
+    /// A region whose remote memory is the process's own.
+    fn region(bytes: u64, local_bytes: u64) -> RemoteRegion {
+        let config = RegionConfig { starts_zeroed: true, ..RegionConfig::new(local_bytes) };
+        RemoteRegion::new(Box::new(Local::new(bytes)), &config).unwrap()
+    }
+
+    fn load(fields: u32, field_bytes: u32) -> Load {
+        Load { records: 500, fields, field_bytes, mix: Mix::F, operations: 3_000, depth: 4, seed: 3 }
+    }
+
     #[test]
     fn records_in_a_region_are_right_whatever_is_local() {
-        let load =
-            Load { records: 500, value_bytes: 1_000, mix: Mix::F, operations: 3_000, depth: 4, seed: 3 };
-        let bytes = region_bytes(&load);
-        assert_eq!(bytes, 500 * 1_024);
-        let region =
-            |bytes, local| RemoteRegion::new(Box::new(Local::new(bytes)), &RegionConfig::new(local)).unwrap();
-        let all = region(bytes, bytes * 2);
-        let done = on_region(&all, &load).unwrap();
-        assert!(done.per_s > 0.0 && done.p99_us >= done.p50_us, "{done:?}");
-        let few = region(bytes, bytes / 4);
-        on_region(&few, &load).unwrap();
-        assert!(few.statistics().counters.fetched > 2 * all.statistics().counters.fetched);
-        let small = on_region(&region(bytes - 1, bytes), &load).unwrap_err().to_string();
-        assert!(small.contains("has 511999 bytes, and 500 records take 512000"), "{small}");
+        for load in [load(1, 1_000), load(10, 100)] {
+            let (bytes, index_bytes) = region_bytes(&load);
+            assert_eq!((bytes, index_bytes), (500 * 1_024, 500 * 4));
+            let all = region(bytes, bytes * 2);
+            let mut loaded = None;
+            let done = on_region(&all, &load, || {
+                loaded = Some(all.statistics());
+                Ok(())
+            });
+            let done = done.unwrap();
+            assert!(done.per_s > 0.0 && done.p99_us >= done.p50_us, "{done:?}");
+            let loaded = loaded.unwrap();
+            assert_eq!((loaded.fetched_bytes(), loaded.written_bytes()), (0, 0), "nothing was there before");
+            let few = region(bytes, bytes / 4);
+            on_region(&few, &load, || Ok(())).unwrap();
+            assert!(few.statistics().fetched_bytes() > 500 * 512);
+            let small = on_region(&region(bytes - 1, bytes), &load, || Ok(())).unwrap_err().to_string();
+            assert!(small.contains("has 511999 bytes, and 500 records take 512000"), "{small}");
+        }
+        let (bytes, _) = region_bytes(&load(1, 1_000));
+        let failed = on_region(&region(bytes, bytes * 2), &load(1, 1_000), || Err("not measured".to_owned()));
+        assert!(failed.unwrap_err().to_string().contains("not measured"));
+    }
+
+    #[test]
+    fn an_operation_on_a_field_moves_fewer_bytes_than_one_on_a_record() {
+        let moved = |load: Load| {
+            let region = region(region_bytes(&load).0, 100 << 10);
+            let mut loaded = 0;
+            let blocks = || region.statistics().fetched_bytes() + region.statistics().written_bytes();
+            let at_load = || {
+                loaded = blocks();
+                Ok(())
+            };
+            on_region(&region, &load, at_load).unwrap();
+            blocks() - loaded
+        };
+        let (records, fields) = (moved(load(1, 1_000)), moved(load(10, 100)));
+        assert!(fields < records, "{fields} and {records} bytes");
     }
 }

@@ -2,8 +2,10 @@
 //! key-value offload beside it, or in a region with a cache; bulk traffic beside their clients; and the figures of all stores.
 
 pub mod bulk;
+mod fields;
 pub(crate) mod figures;
 pub mod fixed;
+mod hashes;
 mod keys;
 mod lines;
 mod memcached;

@@ -32,6 +32,8 @@ pub(super) struct Asked {
     pub(super) token: usize,
     pub(super) key: u32,
     pub(super) what: What,
+    /// Of the operation, counted by its client.
+    pub(super) number: u64,
     until: Nanos,
 }
 
@@ -96,6 +98,8 @@ pub struct PipedStore<P> {
     poller: Poller,
     protocol: P,
     asked: VecDeque<Asked>,
+    /// Operations so far.
+    operations: u64,
     /// Requests that the socket has not taken.
     out: Vec<u8>,
     /// The beginning of an answer.
@@ -117,7 +121,12 @@ impl<P: Protocol> PipedStore<P> {
     pub(super) fn connect(to: SocketAddr, protocol: P) -> io::Result<PipedStore<P>> {
         let (stream, poller) = open(to)?;
         let (asked, out, input, piece) = (VecDeque::new(), Vec::new(), Vec::new(), vec![0; PIECE_BYTES]);
-        Ok(PipedStore { to, stream, poller, protocol, asked, out, input, piece })
+        Ok(PipedStore { to, stream, poller, protocol, asked, operations: 0, out, input, piece })
+    }
+
+    fn begin(&mut self, token: usize, key: u32, what: What, until: Nanos) {
+        self.operations += 1;
+        self.ask(Asked { token, key, what, number: self.operations, until });
     }
 
     fn ask(&mut self, asked: Asked) {
@@ -192,7 +201,7 @@ impl<P: Protocol> PipedStore<P> {
 
 impl<P: Protocol> Store for PipedStore<P> {
     fn get(&mut self, token: usize, key: u32, until: Nanos) -> Result<Option<Ended>, Error> {
-        self.ask(Asked { token, key, what: What::Get, until });
+        self.begin(token, key, What::Get, until);
         Ok(None)
     }
 
@@ -203,7 +212,7 @@ impl<P: Protocol> Store for PipedStore<P> {
         expected: Option<u64>,
         until: Nanos,
     ) -> Result<Option<Ended>, Error> {
-        self.ask(Asked { token, key, what: What::Put(expected), until });
+        self.begin(token, key, What::Put(expected), until);
         Ok(None)
     }
 

@@ -1,3 +1,5 @@
+use super::super::fields::Fields;
+use super::super::hashes::Hashes;
 use super::super::memcached::Memcached;
 use super::super::redis::Redis;
 use super::*;
@@ -14,7 +16,7 @@ fn value(stamp: u64) -> Vec<u8> {
 }
 
 fn asked(what: What) -> Asked {
-    Asked { token: 3, key: KEY, what, until: Nanos(0) }
+    Asked { token: 3, key: KEY, what, number: 1, until: Nanos(0) }
 }
 
 /// What follows from an answer. However it is cut, it is not complete before its last byte.
@@ -48,6 +50,36 @@ fn redis_answers_with_versions() {
     assert_eq!(next(&mut redis, What::Put(Some(12)), b":0\r\n"), Next::Ended(Ended::Changed));
     assert_eq!(next(&mut redis, What::Put(Some(12)), b":13\r\n"), Next::Ended(Ended::Wrote(13)));
     assert_eq!(next(&mut redis, What::Put(Some(12)), b":14\r\n"), Next::Ended(Ended::Wrong));
+}
+
+/// The number of a request decides its field, for the request and its answer.
+#[test]
+fn redis_answers_with_versions_of_fields() {
+    let new = || Hashes::new(KEY + 1, Fields::new(10, VALUE_BYTES, 1));
+    let (mut redis, mut out) = (new(), Vec::new());
+    let field = Fields::new(10, VALUE_BYTES, 1).of(asked(What::Get).number);
+    redis.ask(asked(What::Get), &mut out);
+    let name = format!("f{field}");
+    assert!(out.ends_with(format!("HMGET\r\n$2\r\nr7\r\n$1\r\nn\r\n$2\r\n{name}\r\n").as_bytes()));
+    let record = |of: u32| {
+        let mut value = Vec::new();
+        Fields::new(10, VALUE_BYTES, 8).append(KEY, of, &mut value);
+        [b"*2\r\n$2\r\n12\r\n$16\r\n", value.as_slice(), b"\r\n"].concat()
+    };
+    assert_eq!(next(&mut redis, What::Get, &record(field)), Next::Ended(Ended::Found(12)));
+    assert_eq!(next(&mut redis, What::Get, &record(field ^ 1)), Next::Ended(Ended::Wrong), "another field");
+    let put = b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:13\r\n:0\r\n";
+    assert_eq!(next(&mut redis, What::Put(None), put), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut redis, What::Put(Some(12)), b":13\r\n"), Next::Ended(Ended::Wrote(13)));
+    assert_eq!(next(&mut redis, What::Put(Some(12)), b":0\r\n"), Next::Ended(Ended::Changed));
+    // The first write of a record has all fields, and the next one a single one.
+    for (count, only) in [(10, None), (1, Some(name.as_str()))] {
+        out.clear();
+        redis.ask(asked(What::Put(None)), &mut out);
+        let text = out.escape_ascii().to_string();
+        assert_eq!(text.matches("\\r\\n$16\\r\\n").count(), count, "{text}");
+        assert!(only.is_none_or(|name| text.contains(name)), "{text}");
+    }
 }
 
 #[test]
@@ -210,6 +242,7 @@ proptest! {
         for what in [What::Get, What::Put(None), What::Put(Some(12)), What::Count] {
             grows(&mut Redis::new(VALUE_BYTES, 1), what, &input)?;
             grows(&mut Memcached::new(VALUE_BYTES, 1), what, &input)?;
+            grows(&mut Hashes::new(KEY + 1, Fields::new(10, VALUE_BYTES, 1)), what, &input)?;
         }
     }
 }

@@ -33,7 +33,7 @@ impl Redis {
 }
 
 /// Appends a command.
-fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
+pub(super) fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
     out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
     for word in words {
         out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
@@ -44,7 +44,7 @@ fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
 
 /// A reply; an array's elements follow as replies of their own.
 #[derive(Debug, PartialEq, Eq)]
-enum Reply<'a> {
+pub(super) enum Reply<'a> {
     Word(&'a [u8]),
     Number(u64),
     Bytes(&'a [u8]),
@@ -54,7 +54,7 @@ enum Reply<'a> {
 }
 
 /// The next reply. Errors are replies of their own, which end the answer.
-fn reply<'a>(lines: &mut Lines<'a>) -> Result<Reply<'a>, Stop> {
+pub(super) fn reply<'a>(lines: &mut Lines<'a>) -> Result<Reply<'a>, Stop> {
     let line = lines.line()?;
     match line.split_first() {
         Some((b'+', word)) => Ok(Reply::Word(word)),
@@ -67,7 +67,7 @@ fn reply<'a>(lines: &mut Lines<'a>) -> Result<Reply<'a>, Stop> {
 }
 
 /// The next reply, which has to be this one.
-fn expect(lines: &mut Lines<'_>, wanted: Reply<'_>) -> Result<(), Stop> {
+pub(super) fn expect(lines: &mut Lines<'_>, wanted: Reply<'_>) -> Result<(), Stop> {
     let found = reply(lines)?;
     if found == wanted {
         Ok(())
@@ -104,15 +104,7 @@ impl Protocol for Redis {
         let values = &self.values;
         lines::read(input, |lines| {
             let how = match asked.what {
-                What::Get | What::Count => {
-                    expect(lines, Reply::Array(2))?;
-                    match (reply(lines)?, reply(lines)?) {
-                        (Reply::Bytes(version), Reply::Bytes(value)) if values.is_one(asked.key, value) => {
-                            Ended::Found(number(version)?)
-                        }
-                        _ => Ended::Wrong,
-                    }
-                }
+                What::Get | What::Count => found(lines, |value| values.is_one(asked.key, value))?,
                 What::Put(None) => {
                     expect(lines, Reply::Word(b"OK"))?;
                     expect(lines, Reply::Word(b"QUEUED"))?;
@@ -122,11 +114,7 @@ impl Protocol for Redis {
                     expect(lines, Reply::Word(b"OK"))?;
                     wrote(version)
                 }
-                // The script is one step, so no other write is between what was read and this one.
-                What::Put(Some(expected)) => match wrote(reply(lines)?) {
-                    Ended::Wrote(version) if Some(version) != expected.checked_add(1) => Ended::Wrong,
-                    how => how,
-                },
+                What::Put(Some(expected)) => changed(reply(lines)?, expected),
             };
             Ok(Next::Ended(how))
         })
@@ -137,8 +125,25 @@ impl Protocol for Redis {
     }
 }
 
+/// How a read has ended that asked for version and value.
+pub(super) fn found(lines: &mut Lines<'_>, is_one: impl FnOnce(&[u8]) -> bool) -> Result<Ended, Stop> {
+    expect(lines, Reply::Array(2))?;
+    Ok(match (reply(lines)?, reply(lines)?) {
+        (Reply::Bytes(version), Reply::Bytes(value)) if is_one(value) => Ended::Found(number(version)?),
+        _ => Ended::Wrong,
+    })
+}
+
+/// How a script has ended that writes in place of a version. It is one step, so no other write is between what was read and this one.
+pub(super) fn changed(version: Reply<'_>, expected: u64) -> Ended {
+    match wrote(version) {
+        Ended::Wrote(version) if Some(version) != expected.checked_add(1) => Ended::Wrong,
+        how => how,
+    }
+}
+
 /// How a write has ended that left this version, or 0 if another one was there.
-fn wrote(version: Reply<'_>) -> Ended {
+pub(super) fn wrote(version: Reply<'_>) -> Ended {
     match version {
         Reply::Number(0) => Ended::Changed,
         Reply::Number(version) => Ended::Wrote(version),

@@ -11,7 +11,7 @@ use super::tcp;
 use crate::control;
 use crate::error::LabError;
 use crate::measure::Plan;
-use crate::process::Process;
+use crate::process::{Process, START};
 use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
@@ -36,8 +36,6 @@ const STORE_PORT: u16 = 7_003;
 const LEAD_NS: u64 = 1_000_000_000;
 /// Time limit for loading or reading all records.
 const ALL_RECORDS: Duration = Duration::from_secs(60);
-/// Time limit for the server to start.
-const START: Duration = Duration::from_secs(20);
 
 /// Work of a client's process.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,9 @@
 use super::wiring::{Wiring, has_agent, switch_interface};
 use crate::error::LabError;
 use crate::network::{HOST_INTERFACE, TAP_INTERFACE};
-use crate::process::{self, Process};
+use crate::process::{self, Process, START};
 use crate::progress::Progress;
-use crate::running::{START, capture_control, capture_folder};
+use crate::running::{capture_control, capture_folder};
 use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place};
 use crate::sys;
 use p4rack_codegen::topology::{Runs, Switch, Target, Topology};

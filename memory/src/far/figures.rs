@@ -101,7 +101,7 @@ impl Figures {
     /// The figures of a mapping.
     pub fn of(statistics: &MappingStatistics) -> Figures {
         let (pages, region) = (&statistics.pages, &statistics.region);
-        let (counters, block_bytes) = (&region.counters, u64::from(region.block_bytes));
+        let counters = &region.counters;
         Figures {
             bytes: statistics.bytes,
             local_bytes: statistics.local_bytes + region.local_bytes,
@@ -117,8 +117,8 @@ impl Figures {
             changed_lines: pages.changed_lines,
             blocks_here: counters.from_host + counters.from_device,
             blocks_fetched: counters.waited(),
-            fetched_bytes: counters.fetched * block_bytes,
-            written_bytes: counters.written_back * block_bytes,
+            fetched_bytes: region.fetched_bytes(),
+            written_bytes: region.written_bytes(),
             ..Figures::default()
         }
     }

@@ -54,6 +54,8 @@ pub fn open(settings: &Settings) -> Result<FarMemory, FarError> {
     let region = RegionConfig {
         policy: settings.policy.clone(),
         block_bytes: settings.block_bytes,
+        // What a policy fetches behind a written block may never have been written.
+        starts_zeroed: true,
         ..RegionConfig::new(region_bytes)
     };
     // System calls of the program use far memory as any other, so threads serve the faults.

@@ -219,7 +219,7 @@ fn table(rows: &[Row], profile: &Profile, footprint_bytes: u64, fills: u64) -> S
             percent(outcome.from_host, fills),
             format!("{:.2}", outcome.amplification),
             ratio(outcome.write_amplification),
-            format!("{:.1}", outcome.used_share * 100.0),
+            outcome.used_share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}", share * 100.0)),
             percent(outcome.tables_bytes, outcome.local_bytes),
         ]);
     }

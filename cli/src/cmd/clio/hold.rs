@@ -8,9 +8,9 @@ use p4rack_fabric::clio::lib::Credentials;
 use p4rack_hosts::clio::{Patience, Session, Wanted};
 use p4rack_netdev::signal::{Signal, Signals};
 use serde_json::{Value, json};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,15 +34,27 @@ pub(super) struct Args {
     share_limit: Option<u64>,
 }
 
-/// Writes a file that its owner alone may read, in place of one that is there.
-fn write(path: &Path, value: &Value) -> Result<(), String> {
+/// Writes a file that its owner alone may read, in place of one that is there. Returns it.
+fn write(path: &Path, value: &Value) -> Result<File, String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(said(error)),
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(said)?;
-    writeln!(file, "{value}").map_err(said)
+    writeln!(file, "{value}").map_err(said)?;
+    Ok(file)
+}
+
+/// Removes a file, unless there is another one in its place by now.
+fn remove(path: &Path, file: &File) -> std::io::Result<()> {
+    let own = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) if (there.dev(), there.ino()) == (own.dev(), own.ino()) => fs::remove_file(path),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The process of a file, and its range.
@@ -73,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let mut session = session.map_err(|error| args.board.said(error))?;
     let (Credentials { pid, epoch, token }, (address, bytes)) = (session.credentials(), session.range());
     let process = json!({ "pid": pid, "epoch": epoch, "token": token, "address": address, "bytes": bytes });
-    write(&args.file, &process)?;
+    let file = write(&args.file, &process)?;
     Events::new(args.board.json).report(
         "ready",
         json!({
@@ -99,6 +111,24 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         }
     };
     // What it proves is void.
-    let removed = fs::remove_file(&args.file).map_err(|error| format!("{}: {error}", args.file.display()));
+    let removed = remove(&args.file, &file).map_err(|error| format!("{}: {error}", args.file.display()));
     ended.and(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_another_command_stays() {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let path = folder.path().join("process");
+        let first = write(&path, &json!({ "pid": 1 })).expect("written");
+        let second = write(&path, &json!({ "pid": 2 })).expect("written in its place");
+        remove(&path, &first).expect("not its file");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "{\"pid\":2}\n");
+        remove(&path, &second).expect("its file");
+        assert!(!path.exists());
+        remove(&path, &second).expect("gone already");
+    }
 }

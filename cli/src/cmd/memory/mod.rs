@@ -113,8 +113,9 @@ struct There {
     #[command(flatten)]
     services: Services,
     /// By RDMA or Clio: use an extent of a balloon, instead of what is offered to all; the file has the output of
-    /// `p4rack balloon reserve --json`, which runs as long as the extent is used. --at then only names its host in messages
-    #[arg(long, value_name = "FILE", conflicts_with = "reserve")]
+    /// `p4rack balloon reserve --json`, which runs as long as the extent is used. It names way and key; --at only names its host in
+    /// messages
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reserve", "way", "key", "engine"])]
     extent: Option<PathBuf>,
     /// EDM: key of the region
     #[arg(long, default_value = "1", value_parser = crate::numbers::number::<u32>)]

@@ -1,4 +1,8 @@
 //! Clio's interface for C, as `include/p4rack_clio.h` declares and explains it.
+//!
+//! **Safety.** A handle is *open* from the call that returns it to the one that closes it. Its caller also promises, of each asynchronous
+//! operation, that the place of the result (the buffer of a read, the address of an allocation) can be written until the operation was
+//! polled. Every function that waits writes such places, so this is part of “the handle is open” in their contracts.
 
 mod calls;
 mod open;
@@ -99,7 +103,7 @@ impl Handle {
     /// Waits until something has ended.
     ///
     /// # Safety
-    /// The places of operations under way can be written.
+    /// The handle is open: the places of operations under way can be written.
     unsafe fn poll(&mut self, mut own: impl FnMut(u64, Outcome<'_>) -> bool) -> Result<(), Status> {
         let Handle { session, places, ended, .. } = self;
         let polled = session.poll(clock::now() + TURN, &mut |number, outcome| {

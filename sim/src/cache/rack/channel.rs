@@ -1,6 +1,6 @@
 //! A compute node's requests: those under way, and those that wait.
 //!
-//! Requests leave in order, but fetches that an access waits for pass the others. None passes a request for the same block if one of the
+//! Requests leave in order, but fetches that an access waits for pass the others, also if they were begun ahead. None passes a request for the same block if one of the
 //! two writes, and none leaves while such a request is under way. So a fetch brings what was written back last, which is checked.
 
 use crate::requests::{Ask, Ended, Requests, What};
@@ -133,11 +133,29 @@ impl Channel {
         if !order.is_write {
             self.coming[order.blocks()].iter_mut().for_each(|count| *count += 1);
         }
-        let behind = |other: &Order| other.is_urgent || self.conflict(&order, other);
-        let at = match order.is_urgent {
-            true => self.waiting.iter().rposition(behind).map_or(0, |last| last + 1),
-            false => self.waiting.len(),
+        let at = self.place(&order, self.waiting.len());
+        self.waiting.insert(at, order);
+    }
+
+    /// Where a request belongs among the first `count` that wait.
+    fn place(&self, order: &Order, count: usize) -> usize {
+        let behind = |other: &Order| other.is_urgent || self.conflict(order, other);
+        match order.is_urgent {
+            true => self.waiting.iter().take(count).rposition(behind).map_or(0, |last| last + 1),
+            false => count,
+        }
+    }
+
+    /// An access waits for a block from now on: if its fetch has not left, it passes the others.
+    pub fn hasten(&mut self, block: Block) {
+        let fetches = |order: &Order| !order.is_write && order.blocks().contains(&(block as usize));
+        let Some(before) = self.waiting.iter().position(fetches) else { return };
+        let Some(mut order) = self.waiting.get(before).copied().filter(|order| !order.is_urgent) else {
+            return;
         };
+        order.is_urgent = true;
+        let at = self.place(&order, before);
+        self.waiting.remove(before);
         self.waiting.insert(at, order);
     }
 
@@ -216,5 +234,36 @@ impl Channel {
             })
         });
         is_whole && expected.all(|word| words.next() == Some(word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fetch(first: Block, count: u32, is_urgent: bool) -> Order {
+        Order { first, count, is_write: false, is_urgent }
+    }
+
+    fn write(first: Block) -> Order {
+        Order { first, count: 1, is_write: true, is_urgent: false }
+    }
+
+    /// What waits once an access has come to wait for block 9.
+    fn hastened(orders: &[Order]) -> Vec<Block> {
+        let mut channel = Channel::new(0, 64, 512, Limits { window: 1, queue: 64 }, None);
+        orders.iter().for_each(|order| channel.order(*order));
+        channel.hasten(9);
+        channel.waiting.iter().map(|order| order.first).collect()
+    }
+
+    #[test]
+    fn a_late_fetch_passes_all_but_what_it_needs() {
+        assert_eq!(hastened(&[write(1), fetch(32, 2, false), fetch(8, 4, false), write(2)]), [8, 1, 32, 2]);
+        assert_eq!(hastened(&[write(1), fetch(40, 1, true), fetch(8, 4, false)]), [40, 8, 1]);
+        let own = [write(1), write(10), write(2), fetch(8, 4, false)];
+        assert_eq!(hastened(&own), [1, 10, 8, 2], "behind the write-back of a block that it brings");
+        assert_eq!(hastened(&[write(9), fetch(16, 4, false)]), [9, 16], "no fetch of it waits");
+        assert_eq!(hastened(&[fetch(8, 4, true), write(1)]), [8, 1]);
     }
 }

@@ -46,13 +46,15 @@ pub(super) struct Tally {
     /// Accesses that the CPU waited for, by what served them.
     pub served: [u64; 3],
     pub cost_ps: u64,
-    /// Times of these accesses, and of those that remote memory served, nanoseconds.
+    /// Times of these accesses, and of those that waited for a fetch, nanoseconds.
     pub accesses: Histogram,
     pub misses: Histogram,
     /// What the policy asked for.
     pub fetched_blocks: u64,
     pub written_blocks: u64,
     pub promoted: u64,
+    /// Accesses whose block was on its way already, and that waited for it.
+    pub late: u64,
     /// How often the program waited for room in the queue.
     pub waits: u64,
 }
@@ -68,6 +70,8 @@ pub(super) struct Node<'a> {
     stage: Stage,
     began_ps: u64,
     now_ps: u64,
+    /// Whether the access has waited for a fetch that was begun before it.
+    is_late: bool,
     /// Whether it waits for room in the queue.
     is_held: bool,
     /// When it goes on; `u64::MAX`: when a request ends, or never.
@@ -87,6 +91,7 @@ impl<'a> Node<'a> {
             stage: Stage::Begins,
             began_ps: 0,
             now_ps: 0,
+            is_late: false,
             is_held: false,
             due_ps: 0,
             channel,
@@ -136,6 +141,7 @@ impl<'a> Node<'a> {
                         return u64::MAX;
                     };
                     (self.access, self.began_ps, self.stage) = (access, self.now_ps, Stage::Acts(0));
+                    self.is_late = false;
                     let is_local = self.actions.as_slice().is_empty() && self.channel.is_here(access.block);
                     if !is_local && self.now_ps > now_ps {
                         return self.now_ps;
@@ -157,6 +163,8 @@ impl<'a> Node<'a> {
                 }
                 Stage::Waits => {
                     if self.access.waits && !self.channel.is_here(self.access.block) {
+                        self.is_late = self.access.served != Served::Remote;
+                        self.channel.hasten(self.access.block);
                         return u64::MAX;
                     }
                     self.served();
@@ -178,7 +186,14 @@ impl<'a> Node<'a> {
             }
             Action::Promote { page } => {
                 let first = page * self.blocks_per_page;
-                if (first..first + self.blocks_per_page).any(|block| !self.channel.is_here(block)) {
+                let mut is_whole = true;
+                for block in first..first + self.blocks_per_page {
+                    if !self.channel.is_here(block) {
+                        is_whole = false;
+                        self.channel.hasten(block);
+                    }
+                }
+                if !is_whole {
                     return Needs::AnEnd;
                 }
                 self.tally.promoted += 1;
@@ -210,7 +225,8 @@ impl<'a> Node<'a> {
             let took_ns = (self.now_ps - self.began_ps) / 1_000;
             self.tally.served[self.access.served as usize] += 1;
             self.tally.accesses.record(took_ns);
-            if self.access.served == Served::Remote {
+            self.tally.late += u64::from(self.is_late);
+            if self.access.served == Served::Remote || self.is_late {
                 self.tally.misses.record(took_ns);
             }
         }

@@ -22,8 +22,10 @@ pub struct RackOutcome {
     pub rate_gbps: f64,
     /// Times of the accesses that the CPU waited for.
     pub accesses_ns: Latency,
-    /// Those that remote memory served.
+    /// Those that waited for a fetch.
     pub misses_ns: Latency,
+    /// Of them, those whose block was on its way already, fetched ahead.
+    pub late: u64,
     /// A read of one block, alone in the rack.
     pub unloaded_ns: u64,
     /// AMAT with fixed latencies: those of reads alone, at the link's rate.
@@ -120,6 +122,7 @@ pub(in crate::cache) fn run(
         rate_gbps: rack.rate_bps as f64 / 1e9,
         accesses_ns: merged(|tally| &tally.accesses),
         misses_ns: merged(|tally| &tally.misses),
+        late: nodes.iter().map(|node| node.tally.late).sum(),
         unloaded_ns,
         fixed_amat_ns: fixed_ns / fills as f64,
         fetches: sum(|asked| asked.fetches),
@@ -176,8 +179,10 @@ fn counts(nodes: &[Node<'_>], loads: &[Load], block_bytes: u32) -> Outcome {
         written_bytes,
         amplification: fetched_bytes as f64 / touched_bytes as f64,
         write_amplification: (dirtied_bytes > 0).then(|| written_bytes as f64 / dirtied_bytes as f64),
-        used_share: nodes.iter().map(|node| node.program().used_bytes()).sum::<u64>() as f64
-            / fetched_bytes as f64,
+        used_share: Outcome::used_share(
+            nodes.iter().map(|node| node.program().used_bytes()).sum(),
+            fetched_bytes,
+        ),
         promoted: sum(|tally| tally.promoted),
     }
 }

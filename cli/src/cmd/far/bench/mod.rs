@@ -29,8 +29,11 @@ const STARTS: Duration = Duration::from_secs(600);
 const PAGE_BYTES: u64 = 4_096;
 /// Far memory that a server without records may need.
 const EMPTY_BYTES: u64 = 64 << 20;
-/// What a record may take in a server beside its value.
+/// What a record may take in a server beside its fields, and a field beside its value.
 const RECORD_BYTES: u64 = 256;
+const FIELD_BYTES: u64 = 64;
+/// What the kernel may have for a server, which the limit of a cgroup counts: page tables, stacks, sockets.
+const KERNEL_BYTES: u64 = 2 << 20;
 /// Local memory of a region beside its blocks, however few they are.
 const SPARE_BYTES: u64 = 1 << 20;
 
@@ -43,9 +46,13 @@ pub struct Args {
     /// Number of records
     #[arg(long, default_value_t = 20_000, value_parser = crate::numbers::within::<u32>(1..=100_000_000))]
     records: u32,
-    /// Bytes of a value, a multiple of 8
-    #[arg(long, value_name = "BYTES", default_value_t = 1_000, value_parser = value_bytes)]
-    value: u32,
+    /// Fields of a record; an operation reads or writes one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u32>(1..=64))]
+    fields: u32,
+    /// Bytes of a field
+    #[arg(long, value_name = "BYTES", default_value_t = 1_000,
+        value_parser = crate::numbers::within::<u32>(8..=1 << 20))]
+    field_bytes: u32,
     /// YCSB's mix of reads and writes: A, B, C or F
     #[arg(long, default_value = "B")]
     mix: Mix,
@@ -70,14 +77,8 @@ pub struct Args {
     json: bool,
 }
 
-/// Parses the bytes of a value.
-fn value_bytes(text: &str) -> Result<u32, String> {
-    let bytes = crate::numbers::within::<u32>(8..=1 << 20)(text)?;
-    bytes.is_multiple_of(8).then_some(bytes).ok_or_else(|| format!("{bytes} is no multiple of 8"))
-}
-
 /// One system with one size of local memory.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Row {
     system: &'static str,
     /// Operations under way, if they are others than the load's.
@@ -85,9 +86,13 @@ struct Row {
     local_percent: Option<u64>,
     /// Local memory of the records, without what the server has beside them.
     local_bytes: Option<u64>,
+    /// All memory that the server may use, of a system that limits it.
+    limit_bytes: Option<u64>,
     #[serde(flatten)]
     done: Option<Done>,
-    /// Bytes that moved to local memory, and from there, from the first write to the last operation.
+    /// Bytes that moved to local memory, and from there, while the records were written first.
+    load_moved_bytes: Option<[u64; 2]>,
+    /// The same during the operations.
     moved_bytes: Option<[u64; 2]>,
     /// Why it did not run.
     skipped: Option<String>,
@@ -95,24 +100,16 @@ struct Row {
 
 impl Row {
     fn near(done: Done) -> Row {
-        let (system, local_percent, local_bytes) = ("near memory", None, None);
-        Row {
-            system,
-            depth: None,
-            local_percent,
-            local_bytes,
-            done: Some(done),
-            moved_bytes: None,
-            skipped: None,
-        }
+        Row { system: "near memory", done: Some(done), ..Row::default() }
     }
 
-    fn of(system: &'static str, local: (u64, u64), (done, moved): (Done, [u64; 2])) -> Row {
-        let (percent, bytes) = local;
+    fn of(system: &'static str, (percent, bytes): (u64, u64), (done, moved): (Done, Moved)) -> Row {
+        let operations = [0, 1].map(|way| moved.all[way].saturating_sub(moved.load[way]));
         Row {
             local_percent: Some(percent),
             local_bytes: Some(bytes),
-            moved_bytes: Some(moved),
+            load_moved_bytes: Some(moved.load),
+            moved_bytes: Some(operations),
             system,
             ..Row::near(done)
         }
@@ -122,7 +119,7 @@ impl Row {
     fn made(
         system: &'static str,
         local: (u64, u64),
-        done: Result<(Done, [u64; 2]), Failed>,
+        done: Result<(Done, Moved), Failed>,
     ) -> Result<Row, String> {
         match done {
             Ok(done) => Ok(Row::of(system, local, done)),
@@ -132,23 +129,28 @@ impl Row {
     }
 
     fn skipped(system: &'static str, why: String) -> Row {
-        Row {
-            system,
-            depth: None,
-            local_percent: None,
-            local_bytes: None,
-            done: None,
-            moved_bytes: None,
-            skipped: Some(why),
-        }
+        Row { system, skipped: Some(why), ..Row::default() }
     }
+}
+
+/// Bytes that moved to local memory, and from there, since the start.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    /// Until all records were written.
+    load: [u64; 2],
+    /// Until the last operation.
+    all: [u64; 2],
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), String> {
+    if args.records.checked_mul(args.fields).is_none() {
+        return Err(format!("--records × --fields: more than {} fields in all", u32::MAX));
+    }
     let load = Load {
         records: args.records,
-        value_bytes: args.value,
+        fields: args.fields,
+        field_bytes: args.field_bytes,
         mix: args.mix,
         operations: args.operations,
         depth: args.depth,
@@ -156,7 +158,7 @@ pub fn run(args: &Args) -> Result<(), String> {
     };
     let rows = match args.redis {
         Some(at) => {
-            let done = fixed::on_redis(at, &load, STARTS).map_err(|error| error.to_string())?;
+            let done = fixed::on_redis(at, &load, STARTS, || Ok(())).map_err(|error| error.to_string())?;
             vec![Row { system: "the server", ..Row::near(done) }]
         }
         None => compare(args, &load)?,
@@ -170,13 +172,15 @@ pub fn run(args: &Args) -> Result<(), String> {
 
 fn compare(args: &Args, load: &Load) -> Result<Vec<Row>, String> {
     let records = u64::from(load.records);
-    let far_bytes = EMPTY_BYTES + 4 * records * (u64::from(load.value_bytes) + RECORD_BYTES);
+    let fields = u64::from(load.fields);
+    let record_bytes = load.record_bytes() + fields * FIELD_BYTES + RECORD_BYTES;
+    let far_bytes = EMPTY_BYTES + 4 * records * record_bytes;
     let servers = Servers::start(far_bytes.next_power_of_two(), &args.policy)?;
     let of = |percent: u64, all: u64| (percent, all * percent / 100);
     let (done, near_bytes) = servers.near(load)?;
     let mut rows = vec![Row::near(done)];
     // What is used decides what part of it is local: of far memory, or as much of near memory.
-    let mut used_bytes = records * (u64::from(load.value_bytes) + RECORD_BYTES);
+    let mut used_bytes = (records * record_bytes).min(near_bytes);
     match check_privileges() {
         Ok(()) => {
             let (done, moved, in_use_bytes) = servers.far(load, far_bytes)?;
@@ -191,20 +195,26 @@ fn compare(args: &Args, load: &Load) -> Result<Vec<Row>, String> {
         }
         Err(error) => rows.push(Row::skipped("far run", format!("needs userfaultfd: {error}"))),
     }
-    let region_bytes = fixed::region_bytes(load);
+    let (region_bytes, index_bytes) = fixed::region_bytes(load);
     for percent in [100].iter().chain(&args.local) {
         // All of it local has its tables too, and blocks that are set aside.
-        let local =
-            if *percent == 100 { (100, 2 * region_bytes + SPARE_BYTES) } else { of(*percent, region_bytes) };
-        let row = Row::made("region", local, in_region(&servers, load, local.1, &args.policy))?;
+        let all = region_bytes + index_bytes;
+        let local = if *percent == 100 { (100, 2 * all + SPARE_BYTES) } else { of(*percent, all) };
+        // Where each record is, the client knows by a table of its own.
+        let cached_bytes = local.1.saturating_sub(index_bytes);
+        let row = Row::made("region", local, in_region(&servers, load, cached_bytes, &args.policy))?;
         rows.push(Row { depth: Some(1), ..row });
     }
     for percent in &args.local {
         let local = of(*percent, used_bytes);
-        // The other memory of the server has room beside that.
-        let beside = near_bytes.saturating_sub(used_bytes);
-        match Swap::open(2 * near_bytes, local.1 + beside) {
-            Ok(swap) => rows.push(Row::made("swap to zram", local, servers.swapped(load, &swap))?),
+        // The other memory of the server has room beside that, and what the kernel has for it.
+        let beside = near_bytes.saturating_sub(used_bytes) + KERNEL_BYTES;
+        let limit_bytes = local.1 + beside;
+        match Swap::open(2 * near_bytes, limit_bytes) {
+            Ok(swap) => {
+                let row = Row::made("swap to zram", local, servers.swapped(load, &swap))?;
+                rows.push(Row { limit_bytes: Some(limit_bytes), ..row });
+            }
             Err(needs) => {
                 rows.push(Row::skipped("swap to zram", format!("needs {needs}")));
                 break;
@@ -220,27 +230,34 @@ fn in_region(
     load: &Load,
     local_bytes: u64,
     policy: &str,
-) -> Result<(Done, [u64; 2]), Failed> {
+) -> Result<(Done, Moved), Failed> {
     let rack = Rack::load(servers.rack()).map_err(|error| error.to_string())?;
     let memory = servers.memory();
     let access = Access { way: Some(Way::TCP), memory: Some(&memory), ..Access::new("h1", "h2") };
-    let config = RegionConfig { policy: policy.to_owned(), ..RegionConfig::new(local_bytes) };
+    let config =
+        RegionConfig { policy: policy.to_owned(), starts_zeroed: true, ..RegionConfig::new(local_bytes) };
     let region = region::open(&rack, &access, &config).map_err(|error| match error {
         OpenError::Region(RegionError::Room(refused)) => Failed::Room(refused.to_string()),
         error => Failed::Other(error.to_string()),
     })?;
-    let done = fixed::on_region(&region, load).map_err(|error| error.to_string())?;
-    let statistics = region.statistics();
-    let counters = &statistics.counters;
-    let moved =
-        [counters.fetched, counters.written_back].map(|blocks| blocks * u64::from(statistics.block_bytes));
-    Ok((done, moved))
+    let moved = || {
+        let statistics = region.statistics();
+        [statistics.fetched_bytes(), statistics.written_bytes()]
+    };
+    let mut at_load = [0; 2];
+    let done = fixed::on_region(&region, load, || {
+        at_load = moved();
+        Ok(())
+    });
+    let done = done.map_err(|error| error.to_string())?;
+    Ok((done, Moved { load: at_load, all: moved() }))
 }
 
 fn described(load: &Load) -> Value {
     json!({
         "records": load.records,
-        "value_bytes": load.value_bytes,
+        "fields": load.fields,
+        "field_bytes": load.field_bytes,
         "mix": load.mix.name(),
         "operations": load.operations,
         "depth": load.depth,
@@ -248,12 +265,22 @@ fn described(load: &Load) -> Value {
     })
 }
 
+/// What a record has.
+fn shape(load: &Load) -> String {
+    match load.fields {
+        1 => format!("{} B", load.field_bytes),
+        fields => format!("{fields} fields of {} B, of which an operation uses one", load.field_bytes),
+    }
+}
+
 fn text(load: &Load, rows: &[Row]) -> String {
     let mut table = Rows::new(&[
         "",
         ">local",
         ">local bytes",
+        ">of memory",
         ">loaded s",
+        ">moved",
         ">operations a second",
         ">p50",
         ">p99",
@@ -269,6 +296,7 @@ fn text(load: &Load, rows: &[Row]) -> String {
         };
         let or_dash = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
         let [fetched, written] = [0, 1].map(|way| or_dash(row.moved_bytes.map(|moved| bytes(moved[way]))));
+        let loading = row.load_moved_bytes.map(|moved| bytes(moved.iter().sum()));
         table.push(vec![
             match row.depth {
                 Some(depth) => format!("{}, {depth} under way", row.system),
@@ -276,7 +304,9 @@ fn text(load: &Load, rows: &[Row]) -> String {
             },
             or_dash(row.local_percent.map(|percent| format!("{percent} %"))),
             or_dash(row.local_bytes.map(bytes)),
+            or_dash(row.limit_bytes.map(bytes)),
             format!("{:.2}", done.load_ns as f64 / 1e9),
+            or_dash(loading),
             count(done.per_s as u64),
             micros(done.p50_us),
             micros(done.p99_us),
@@ -285,10 +315,10 @@ fn text(load: &Load, rows: &[Row]) -> String {
         ]);
     }
     let head = format!(
-        "YCSB {}: {} records with values of {} B, {} operations, {} under way, seed {}\n\n",
+        "YCSB {}: {} records of {}, {} operations, {} under way, seed {}\n\n",
         load.mix.name(),
         count(load.records.into()),
-        load.value_bytes,
+        shape(load),
         count(load.operations),
         load.depth,
         load.seed

@@ -1,14 +1,15 @@
 //! Servers that are measured: a server of bytes, and Redis with near memory, far memory, or a limit and swap.
 
-use super::PAGE_BYTES;
 use super::swap::Swap;
+use super::{Moved, PAGE_BYTES};
+use crate::cmd::far::top;
 use p4rack_lab::process::{on_path, own_binary};
-use p4rack_lab::state::Pid;
+use p4rack_lab::state::{Pid, Runtime};
 use p4rack_lab::store::fixed::{self, Done, Load};
+use p4rack_memory::far::{self, Figures};
+use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Relay, Relayed};
-use serde_json::Value;
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ const MEMORY_PORT: u16 = 7_004;
 const REDIS_PORT: u16 = 6_379;
 /// Time for a server to start or to end.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Time for a server whose connection has closed to end.
+const ENDS: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
@@ -75,9 +78,15 @@ impl Server {
         }
     }
 
-    /// Whether the kernel has ended it, as where a cgroup has no memory left.
+    /// Whether the kernel has ended it, as where a cgroup has no memory left. Its connections close before it has ended.
     fn is_killed(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(status)) if status.signal() == Some(SIGKILL))
+        let begun = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if begun.elapsed() < ENDS => std::thread::sleep(POLL),
+                ended => return matches!(ended, Ok(Some(status)) if status.signal() == Some(SIGKILL)),
+            }
+        }
     }
 
     fn said(&self) -> String {
@@ -193,50 +202,51 @@ impl Servers {
         redis
     }
 
-    /// Runs the load on a server, and has `look` look at it before it ends.
+    /// Runs the load on a server. Has `look` look at it when all records were written, and before it ends.
     fn measure<T>(
         &self,
         command: &mut Command,
         load: &Load,
-        look: impl FnOnce(u32) -> Result<T, String>,
-    ) -> Result<(Done, T), Failed> {
+        look: impl Fn(u32) -> Result<T, String>,
+    ) -> Result<(Done, [T; 2]), Failed> {
         let at = (self.ip, REDIS_PORT).into();
         if TcpStream::connect(at).is_ok() {
             return Err(Failed::Other(format!("another server has {at}")));
         }
         let mut server = self.server("redis", command)?;
         server.wait_for(at).map_err(Failed::Room)?;
-        let done = fixed::on_redis(at, load, LIMIT).map_err(|error| {
+        let pid = server.child.id();
+        let mut loaded = None;
+        let done = fixed::on_redis(at, load, LIMIT, || {
+            loaded = Some(look(pid)?);
+            Ok(())
+        });
+        let done = done.map_err(|error| {
             let why = format!("{error}\n{}", server.said());
             if server.is_killed() { Failed::Room(why) } else { Failed::Other(why) }
         })?;
-        let looked = look(server.child.id())?;
+        let loaded = loaded.ok_or_else(|| "no record was written".to_owned())?;
+        let looked = look(pid)?;
         server.stop()?;
-        Ok((done, looked))
+        Ok((done, [loaded, looked]))
     }
 
     /// In near memory. Returns also the bytes of memory that the server has then.
     pub(super) fn near(&self, load: &Load) -> Result<(Done, u64), Failed> {
-        self.measure(&mut self.redis(), load, |pid| {
+        let measured = self.measure(&mut self.redis(), load, |pid| {
             let path = format!("/proc/{pid}/status");
             let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
             let kilobytes =
                 text.lines().find_map(|line| line.strip_prefix("RssAnon:")?.trim().strip_suffix(" kB"));
             let kilobytes: Option<u64> = kilobytes.and_then(|number| number.trim().parse().ok());
             kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| format!("{path}: has no RssAnon in kB"))
-        })
+        });
+        measured.map(|(done, [_, bytes])| (done, bytes))
     }
 
-    /// In far memory of which this part is local. Returns also bytes fetched and written, and the most that was in use.
-    pub(super) fn far(&self, load: &Load, local_bytes: u64) -> Result<(Done, [u64; 2], u64), Failed> {
-        let (json, redis) = (self.folder.path().join("figures"), self.redis());
-        // Those of a run before would stand for this one's, if it wrote none.
-        match fs::remove_file(&json) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Failed::Other(format!("{}: {error}", json.display())));
-            }
-            _ => {}
-        }
+    /// In far memory of which this part is local. Returns also the most bytes that were in use.
+    pub(super) fn far(&self, load: &Load, local_bytes: u64) -> Result<(Done, Moved, u64), Failed> {
+        let redis = self.redis();
         let mut far = own_binary();
         far.args(["far", "run"]).arg(self.rack()).args([
             "--at",
@@ -246,23 +256,35 @@ impl Servers {
             "--policy",
             &self.policy,
         ]);
-        far.args(["--memory", &self.memory(), "--local", &local_bytes.to_string()]).arg("--json").arg(&json);
+        far.args(["--memory", &self.memory(), "--local", &local_bytes.to_string()]);
         far.arg("--").arg(redis.get_program()).args(redis.get_args());
-        let (done, ()) = self.measure(&mut far, load, |_| Ok(()))?;
-        let text = fs::read_to_string(&json).map_err(|error| format!("{}: {error}", json.display()))?;
-        let all: Value =
-            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", json.display()))?;
-        let figure = |name: &str| {
-            all["figures"][name].as_u64().ok_or_else(|| format!("far run's figures have no number {name}"))
-        };
-        Ok((done, [figure("fetched_bytes")?, figure("written_bytes")?], figure("in_use_max_bytes")?))
+        let (done, [loaded, all]) = self.measure(&mut far, load, figures)?;
+        let moved = |figures: &Figures| [figures.fetched_bytes, figures.written_bytes];
+        Ok((done, Moved { load: moved(&loaded), all: moved(&all) }, all.in_use_max_bytes))
     }
 
-    /// With a limit and swap. Returns also bytes that came back from swap and went there.
-    pub(super) fn swapped(&self, load: &Load, swap: &Swap) -> Result<(Done, [u64; 2]), Failed> {
+    /// With a limit and swap. Bytes that moved came back from swap, and went there.
+    pub(super) fn swapped(&self, load: &Load, swap: &Swap) -> Result<(Done, Moved), Failed> {
         let before = swap.pages()?;
-        let (done, after) = self.measure(&mut swap.limits(&self.redis()), load, |_| swap.pages())?;
-        Ok((done, [0, 1].map(|way| (after[way] - before[way]) * PAGE_BYTES)))
+        let (done, looked) = self.measure(&mut swap.limits(&self.redis()), load, |_| swap.pages())?;
+        let [load, all] = looked.map(|pages| [0, 1].map(|way| (pages[way] - before[way]) * PAGE_BYTES));
+        Ok((done, Moved { load, all }))
+    }
+}
+
+/// What the program of a `far run` has moved by now: waits for figures of this time.
+fn figures(pid: u32) -> Result<Figures, String> {
+    let (path, now) = (top::file(Runtime::locate().folder(), pid), clock::now());
+    let begun = Instant::now();
+    loop {
+        let (_, figures) = far::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        if figures.at_ns >= now.0 {
+            return Ok(figures);
+        }
+        if begun.elapsed() > LIMIT {
+            return Err(format!("{}: no new figures for {} s", path.display(), LIMIT.as_secs()));
+        }
+        std::thread::sleep(POLL);
     }
 }
 

@@ -32,6 +32,7 @@ const MERGED: &[(&str, &str)] = &[
     ("miss_p50_ns", "/outcome/rack/misses_ns/p50"),
     ("miss_p99_ns", "/outcome/rack/misses_ns/p99"),
     ("miss_p999_ns", "/outcome/rack/misses_ns/p999"),
+    ("late", "/outcome/rack/late"),
     ("access_p99_ns", "/outcome/rack/accesses_ns/p99"),
     ("access_p999_ns", "/outcome/rack/accesses_ns/p999"),
     ("to_pool", "/outcome/rack/to_pool"),
@@ -150,7 +151,7 @@ fn text_of_rack(rack: &RackOutcome) -> String {
     format!(
         "rack     {} compute nodes over {}, {} Gb/s; AMAT without queues {:.3} µs, a block alone {:.2} µs\n\
          accesses {}\n\
-         misses   {}\n\
+         misses   {}; {} waited for a block that was on its way\n\
          link     {:.1} % to the pool, {:.1} % from it; {:.1} requests under way, {} waited at most, {} waits for room\n",
         rack.compute_nodes,
         rack.way,
@@ -159,6 +160,7 @@ fn text_of_rack(rack: &RackOutcome) -> String {
         us(rack.unloaded_ns),
         quantiles(&rack.accesses_ns),
         quantiles(&rack.misses_ns),
+        count(rack.late),
         rack.to_pool * 100.0,
         rack.from_pool * 100.0,
         rack.under_way,
@@ -195,8 +197,8 @@ fn text_of(outcome: &CacheOutcome) -> String {
             .map_or("none dirtied".into(), |ratio| format!("{ratio:.2} written for each dirtied one")),
         count(counts.promoted)
     );
-    text +=
-        &format!("used     {} of the fetched bytes before their block left\n", percent(counts.used_share));
+    let used = counts.used_share.map_or_else(|| "none".to_owned(), percent);
+    text += &format!("used     {used} of the fetched bytes before their block left\n");
     text += &format!("tables   {} of local memory\n", percent(outcome.tables_share));
     text += &outcome.rack.as_ref().map_or_else(String::new, text_of_rack);
     let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
