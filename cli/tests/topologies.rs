@@ -176,6 +176,10 @@ fn a_script_fails_at_the_line_that_fails() {
     let good = lab.run(&["up", "--quiet", "--test", script.to_str().expect("UTF-8")], &file);
     assert!(good.status.success(), "{}{}", stdout(&good), stderr(&good));
     assert!(stdout(&good).contains("mininet> pingall"), "{}", stdout(&good));
+    let json = lab.run(&["lab", "--json", "--test", script.to_str().expect("UTF-8")], &file);
+    let outcome: Value = serde_json::from_str(&stdout(&json)).expect("JSON alone");
+    assert_eq!((&outcome["failures"], json.status.code()), (&serde_json::json!([]), Some(0)));
+    assert!(stderr(&json).contains("Results: 0% dropped"), "{}", stderr(&json));
     let script = lab.write("bad.txt", "h1 true\nh2 false\nh1 echo not reached\n");
     let bad = lab.run(&["up", "--quiet", "--test", script.to_str().expect("UTF-8")], &file);
     assert_eq!(bad.status.code(), Some(1));

@@ -1,7 +1,7 @@
 //! The few system calls that `std` does not wrap.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, which all processes of a rack share, so that a start time chosen by one
@@ -179,6 +179,16 @@ pub fn release_output() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// From now on, what this process and its children print goes to standard error. Returns what was standard output.
+pub fn print_to_stderr() -> io::Result<std::fs::File> {
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    // SAFETY: both are descriptors; nothing in this process holds the target as its own.
+    if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(output.into())
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
