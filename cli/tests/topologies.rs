@@ -98,6 +98,11 @@ fn eventually<T>(mut value: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Waits until a process that was killed has been reaped.
+fn gone(pid: &str) {
+    eventually(|| (!Path::new("/proc").join(pid.trim()).exists()).then_some(()));
+}
+
 const LINKS: &str = "[[link]]\nends = [\"h1\", \"s1:1\"]\n[[link]]\nends = [\"s1:2\", \"h2\"]\n";
 
 #[test]
@@ -220,7 +225,7 @@ fn a_command_that_does_not_end_is_ended_by_down() {
     let up = up.wait_with_output().expect("ours");
     assert_eq!(up.status.code(), Some(1), "{}", stderr(&up));
     assert!(stderr(&up).contains("interrupted"), "{}", stderr(&up));
-    assert!(!Path::new("/proc").join(pid.trim()).exists());
+    gone(&pid);
     lab.is_empty();
 }
 
@@ -237,7 +242,7 @@ fn a_command_that_fails_leaves_no_process_of_an_earlier_one() {
     assert!(stderr(&up).contains("h1: `false` failed, exit code 1"), "{}", stderr(&up));
     let pid = fs::read_to_string(&began).expect("the first command ran");
     // `up` returns when the supervisor has ended, and with it everything in its namespaces.
-    assert!(!Path::new("/proc").join(pid.trim()).exists());
+    gone(&pid);
     lab.is_empty();
 }
 
