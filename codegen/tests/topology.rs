@@ -122,7 +122,11 @@ fn mistakes_are_named_by_line_and_field() {
             "rack = \"r.toml\"\ntime_unit_ns = 10",
             "switch[0].time_unit_ns: can't be set",
         ),
-        ("program = \"none\"", "program = \"none\"\nentries = \"e\"", "switch[1].entries: belong to no program"),
+        (
+            "program = \"none\"",
+            "program = \"none\"\nentries = \"e\"",
+            "switch[1].entries: belong to no program",
+        ),
         ("name = \"s2\"", "name = \"s1\"", "switch[1].name: `s1` is switch[0]'s already"),
         ("name = \"s2\"", "name = \"h1\"", "host[0].name: `h1` is switch[1]'s already"),
         ("name = \"s2\"", "name = \"switch-22\"", "longer than 8 characters"),
