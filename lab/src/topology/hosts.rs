@@ -2,7 +2,7 @@
 
 use super::wiring::Wiring;
 use crate::error::LabError;
-use crate::process::{self, Others, POLL};
+use crate::process::{self, Others, POLL, SAID_LINES};
 use crate::sys;
 use p4rack_codegen::topology::Topology;
 use p4rack_netdev::{NetNs, netns};
@@ -50,7 +50,8 @@ impl Done {
             Some(code) => format!("exit code {code}"),
             None => "a signal ended it".to_owned(),
         };
-        let said = self.output.trim();
+        let lines: Vec<&str> = self.output.trim().lines().collect();
+        let said = lines[lines.len().saturating_sub(SAID_LINES)..].join("\n");
         let colon = if said.is_empty() { "" } else { ": " };
         format!("{}: `{}` failed, {how}{colon}{said}", self.host, self.command)
     }
