@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
 
 /// A runtime folder of its own, and files; everything that runs ends with it.
 struct Lab {
@@ -59,6 +60,12 @@ impl Lab {
         command
     }
 
+    /// Nothing is left in the runtime folder.
+    fn is_empty(&self) {
+        let left: Vec<_> = fs::read_dir(self.path("p4rack")).expect("the folder").flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
     fn run(&self, words: &[&str], file: &Path) -> Output {
         self.command(words).arg(file).output().expect("p4rack starts")
     }
@@ -77,6 +84,23 @@ impl Drop for Lab {
     fn drop(&mut self) {
         let _ = self.command(&["down", "--all"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
+}
+
+/// Waits for a value.
+fn eventually<T>(mut value: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        match value() {
+            Some(value) => return value,
+            None => assert!(Instant::now() < until, "nothing after a minute"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until a process that was killed has been reaped.
+fn gone(pid: &str) {
+    eventually(|| (!Path::new("/proc").join(pid.trim()).exists()).then_some(()));
 }
 
 const LINKS: &str = "[[link]]\nends = [\"h1\", \"s1:1\"]\n[[link]]\nends = [\"s1:2\", \"h2\"]\n";
@@ -127,8 +151,7 @@ fn a_pod_is_kept_used_and_taken_down() {
     assert!(stderr(&again).contains("already running"), "{}", stderr(&again));
     let down = run(&["down"]);
     assert!(down.status.success(), "{}", stderr(&down));
-    let left: Vec<_> = fs::read_dir(lab.path("p4rack")).expect("the folder").flatten().collect();
-    assert!(left.is_empty(), "{left:?}");
+    lab.is_empty();
 }
 
 #[test]
@@ -158,6 +181,10 @@ fn a_script_fails_at_the_line_that_fails() {
     let good = lab.run(&["up", "--quiet", "--test", script.to_str().expect("UTF-8")], &file);
     assert!(good.status.success(), "{}{}", stdout(&good), stderr(&good));
     assert!(stdout(&good).contains("mininet> pingall"), "{}", stdout(&good));
+    let json = lab.run(&["lab", "--json", "--test", script.to_str().expect("UTF-8")], &file);
+    let outcome: Value = serde_json::from_str(&stdout(&json)).expect("JSON alone");
+    assert_eq!((&outcome["failures"], json.status.code()), (&serde_json::json!([]), Some(0)));
+    assert!(stderr(&json).contains("Results: 0% dropped"), "{}", stderr(&json));
     let script = lab.write("bad.txt", "h1 true\nh2 false\nh1 echo not reached\n");
     let bad = lab.run(&["up", "--quiet", "--test", script.to_str().expect("UTF-8")], &file);
     assert_eq!(bad.status.code(), Some(1));
@@ -181,6 +208,42 @@ fn hosts_commands_run_and_one_that_fails_is_named() {
     let bad = with("\"true\", \"no-such-program\"");
     assert_eq!(bad.status.code(), Some(1));
     assert!(stderr(&bad).contains("h1: `no-such-program` failed, exit code 127"), "{}", stderr(&bad));
+}
+
+#[test]
+fn a_command_that_does_not_end_is_ended_by_down() {
+    let Some(lab) = Lab::new() else { return };
+    let text = fs::read_to_string(lab.pair(LINKS)).expect("our file");
+    let began = lab.path("began");
+    let commands = format!("[[host]]\ncommands = [\"echo $$ > {}; sleep 1000\"]", began.display());
+    let file = lab.write("endless.toml", &text.replacen("[[host]]", &commands, 1));
+    let mut up = lab.command(&["up", "--keep", "--quiet"]);
+    let up = up.arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("p4rack starts");
+    let pid = eventually(|| fs::read_to_string(&began).ok().filter(|text| text.ends_with('\n')));
+    let down = lab.command(&["down", "pair"]).output().expect("p4rack starts");
+    assert!(down.status.success(), "{}", stderr(&down));
+    let up = up.wait_with_output().expect("ours");
+    assert_eq!(up.status.code(), Some(1), "{}", stderr(&up));
+    assert!(stderr(&up).contains("interrupted"), "{}", stderr(&up));
+    gone(&pid);
+    lab.is_empty();
+}
+
+#[test]
+fn a_command_that_fails_leaves_no_process_of_an_earlier_one() {
+    let Some(lab) = Lab::new() else { return };
+    let text = fs::read_to_string(lab.pair(LINKS)).expect("our file");
+    let began = lab.path("began");
+    let line = format!("setsid sleep 1000 & echo $! > {}", began.display());
+    let commands = format!("[[host]]\ncommands = [\"{line}\", \"false\"]");
+    let file = lab.write("failing.toml", &text.replacen("[[host]]", &commands, 1));
+    let up = lab.run(&["up", "--keep", "--quiet"], &file);
+    assert_eq!(up.status.code(), Some(1));
+    assert!(stderr(&up).contains("h1: `false` failed, exit code 1"), "{}", stderr(&up));
+    let pid = fs::read_to_string(&began).expect("the first command ran");
+    // `up` returns when the supervisor has ended, and with it everything in its namespaces.
+    gone(&pid);
+    lab.is_empty();
 }
 
 #[test]

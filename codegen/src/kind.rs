@@ -16,7 +16,9 @@ pub enum Kind {
     Sweep,
     /// A P4 program.
     P4,
-    /// JSON, such as a topology of the P4 tutorials.
+    /// A program in BMv2's JSON.
+    Bmv2,
+    /// Other JSON, such as a topology of the P4 tutorials.
     Json,
 }
 
@@ -25,7 +27,7 @@ impl Kind {
     pub fn of(text: &str) -> Option<Kind> {
         let lines = || text.lines().map(str::trim);
         if text.trim_start().starts_with('{') {
-            return Some(Kind::Json);
+            return Some(Kind::of_json(text));
         }
         if let Ok(table) = toml::from_str::<Table>(text) {
             return Kind::of_table(&table);
@@ -38,6 +40,13 @@ impl Kind {
             return Some(Kind::Rack);
         }
         lines().find_map(Kind::of_line)
+    }
+
+    fn of_json(text: &str) -> Kind {
+        // All of these are in every program, and in no topology.
+        const PROGRAM: [&str; 3] = ["header_types", "parsers", "pipelines"];
+        let json: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        if PROGRAM.iter().all(|key| json.get(key).is_some()) { Kind::Bmv2 } else { Kind::Json }
     }
 
     fn of_table(table: &Table) -> Option<Kind> {
@@ -71,7 +80,7 @@ impl Kind {
             Kind::Rack | Kind::Topology => format!("p4rack rack check {file}"),
             Kind::Experiment => format!("p4rack sim run {file}"),
             Kind::Sweep => format!("p4rack sim sweep {file} --out-dir DIR"),
-            Kind::P4 => format!("p4rack p4 check {file}"),
+            Kind::P4 | Kind::Bmv2 => format!("p4rack p4 check {file}"),
             Kind::Json => {
                 format!("p4rack rack import {file} -o RACK.toml, or as a topology: p4rack lab {file}")
             }
@@ -99,6 +108,7 @@ impl fmt::Display for Kind {
             Kind::Experiment => "an experiment of the simulator",
             Kind::Sweep => "a sweep of experiments",
             Kind::P4 => "a P4 program",
+            Kind::Bmv2 => "a program in BMv2's JSON",
             Kind::Json => "JSON",
         })
     }
@@ -139,6 +149,8 @@ mod tests {
             }
         }
         assert_eq!(Kind::of(" {\"hosts\": 1}"), Some(Kind::Json));
+        let program = "{\"header_types\": [], \"parsers\": [], \"pipelines\": []}";
+        assert_eq!(Kind::of(program), Some(Kind::Bmv2));
         assert_eq!(Kind::of("name = \"x\"\n"), None);
         // In any order and notation of tables.
         assert_eq!(

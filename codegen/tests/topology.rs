@@ -99,15 +99,34 @@ fn mistakes_are_named_by_line_and_field() {
         ("\"s1:2\", \"s2:2\"", "\"s1:2\", \"s1:3\"", "two.toml:32: link[2]: connects s1 with itself"),
         ("\"s1:2\", \"s2:2\"", "\"s1:1\", \"s2:2\"", "port 1 of s1 is link[0]'s already"),
         ("\"s1:2\", \"s2:2\"", "\"h1\", \"s2:2\"", "host h1 is link[0]'s already"),
-        ("[[link]]\nends = [\"s2:7\", \"h2\"]\n", "", "host[1]: hangs on no switch"),
+        ("[[link]]\nends = [\"s2:7\", \"h2\"]\n", "", "host[1]: has no link"),
         ("program = \"x.p4\"", "", "switch[0]: runs nothing"),
         (
             "program = \"x.p4\"",
             "program = \"x.p4\"\nrack = \"r.toml\"",
             "switch[0].rack: is a second program",
         ),
-        ("program = \"x.p4\"", "rack = \"r.toml\"", "switch[0].rack: is no rack's"),
-        ("program = \"none\"", "program = \"none\"\nentries = \"e\"", "switch[1].entries: have no program"),
+        ("program = \"x.p4\"", "rack = \"r.toml\"", "switch[0].rack: is not a valid rack description"),
+        (
+            "program = \"x.p4\"",
+            "rack = \"r.toml\"\ncpu_port = 100",
+            "switch[0].cpu_port: can't be set beside",
+        ),
+        (
+            "program = \"x.p4\"",
+            "rack = \"r.toml\"\nbuffer = \"1 MiB\"",
+            "switch[0].buffer: can't be set beside",
+        ),
+        (
+            "program = \"x.p4\"",
+            "rack = \"r.toml\"\ntime_unit_ns = 10",
+            "switch[0].time_unit_ns: can't be set",
+        ),
+        (
+            "program = \"none\"",
+            "program = \"none\"\nentries = \"e\"",
+            "switch[1].entries: belong to no program",
+        ),
         ("name = \"s2\"", "name = \"s1\"", "switch[1].name: `s1` is switch[0]'s already"),
         ("name = \"s2\"", "name = \"h1\"", "host[0].name: `h1` is switch[1]'s already"),
         ("name = \"s2\"", "name = \"switch-22\"", "longer than 8 characters"),
@@ -126,6 +145,8 @@ fn mistakes_are_named_by_line_and_field() {
         ("gateway = \"10.0.1.254\"", "gateway = \"10.0.1.1\"", "is the host itself"),
         ("gateway = \"10.0.1.254\"", "gateway_mac = \"02:00:00:00:00:09\"", "gateway_mac: has no gateway"),
         ("ip = \"10.0.1.1/24\"", "", "host[0]: has no ip"),
+        ("ip = \"10.0.1.1/24\"", "ip = \"10.0.1.1/40\"", "`/40` is no prefix length from 1 to 32"),
+        ("ip = \"10.0.1.1/24\"", "ip = \"224.0.0.1/32\"", "`224.0.0.1/32` is no host's address"),
         ("ip = \"10.0.1.1/24\"", "ip = \"10.0.2.1/24\"", "10.0.2.1 is host[0]'s already"),
         ("08:00:00:00:02:22", "02:00:00:00:00:01", "02:00:00:00:00:01 is host[0]'s already"),
         ("delay = \"5 ms\"", "delay = \"5\"", "link[0].delay: `5` is not a time"),
@@ -295,6 +316,16 @@ fn the_example_is_a_topology_and_its_program_compiles() {
     assert_eq!((topology.switches.len(), topology.hosts.len(), topology.links.len()), (4, 6, 10));
     let program = Program::load(&pod.join("route.p4")).unwrap();
     assert_eq!(program.arch, Arch::V1model);
+    // BMv2 takes JSON, which is a program, too.
+    let json = Program::load_for_bmv2(&pod.join("route.p4")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("route.json");
+    fs::write(&file, &json.text).unwrap();
+    for again in [Program::load(&file), Program::load_for_bmv2(&file)].map(Result::unwrap) {
+        assert_eq!((again.text.as_str(), again.arch), (json.text.as_str(), Arch::V1model));
+    }
+    let error = Topology::load(&file).unwrap_err().to_string();
+    assert!(error.contains("is a program in BMv2's JSON, not a topology"), "{error}");
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn what_is_more_than_a_rack_of_one_switch_is_refused_by_name() {
         ),
         (|t| t.links[1].ends[0] = End::Host(5), "links[1]: names host 5, but there are 2"),
         (|t| t.links[0].delay = Nanos(5), "links[0].delay: of 5 ns is not supported"),
-        (|t| t.links.truncate(1), "host[1]: hangs on no switch; add a link"),
+        (|t| t.links.truncate(1), "host[1]: has no link; add a link"),
         (|t| t.hosts.clear(), "links[0]: names host 0, but there are 0"),
     ];
     for (change, wanted) in cases {

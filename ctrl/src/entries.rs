@@ -13,16 +13,20 @@
 use crate::error::CtrlError;
 use crate::items::{ActionItem, CloneItem, Item, MulticastItem, ReplicaItem, TableItem};
 use crate::runtime_json;
-use p4rack_p4rt::p4::v1::{Entity, WriteRequest};
+use p4rack_p4rt::p4::v1::{Entity, WriteRequest, update};
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 use std::collections::BTreeMap;
 
 /// The entities of a file, in its order. Errors name the line or the entry, the table and the field.
 pub fn read(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
+    // A table may be called `updates`: a field's value follows.
     let is_request = |line: &str| {
-        let line = line.trim_start();
-        ["updates", "device_id", "election_id"].iter().any(|field| line.starts_with(field))
+        let rest = |field| line.trim_start().strip_prefix(field).map(str::trim_start);
+        ["updates", "device_id", "election_id"]
+            .into_iter()
+            .filter_map(rest)
+            .any(|rest| rest.starts_with(['{', ':']))
     };
     if text.trim_start().starts_with('{') {
         let updates = runtime_json::updates(text, schema)?;
@@ -39,6 +43,13 @@ fn of_request(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
     let mut entities = Vec::new();
     for (n, update) in request.updates.into_iter().enumerate() {
         let at = |error: CtrlError| CtrlError::Input(format!("updates[{n}]: {error}"));
+        // A switch that has just got its program holds nothing to delete.
+        if !matches!(update.r#type(), update::Type::Insert | update::Type::Modify) {
+            let found = update.r#type().as_str_name();
+            return Err(CtrlError::Input(format!(
+                "updates[{n}].type: is {found}, and a file says what a switch should hold: write INSERT or MODIFY"
+            )));
+        }
         let entity = update.entity.ok_or_else(|| at(CtrlError::Input("has no entity".into())))?;
         // A name for each id, and a value for each name: what fits the program.
         Item::of(schema, &entity).and_then(|item| item.entity(schema)).map_err(at)?;

@@ -30,15 +30,13 @@ pub fn desired(switch: &Switch) -> Result<Option<Desired>, CtrlError> {
             };
             return made.map(Some).map_err(|error| at(error.to_string()));
         }
-        Runs::Program(path) if switch.target == Target::Bmv2 => {
-            let path = path.display();
-            return Err(at(format!(
-                "BMv2 takes a compiler's output, not {path}: write target = \"embedded\""
-            )));
-        }
         Runs::Program(path) => path,
     };
-    let program = Program::load(path).map_err(|error| at(error.to_string()))?;
+    let program = match switch.target {
+        Target::Bmv2 => Program::load_for_bmv2(path),
+        Target::Embedded | Target::Tofino => Program::load(path),
+    };
+    let program = program.map_err(|error| at(error.to_string()))?;
     if switch.target == Target::Tofino && !program.arch.is_tofino() {
         let arch = program.arch;
         return Err(at(format!(

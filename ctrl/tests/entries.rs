@@ -4,7 +4,7 @@
 
 use p4rack_ctrl::entries::read;
 use p4rack_ctrl::items::Item;
-use p4rack_p4rt::p4::v1::WriteRequest;
+use p4rack_p4rt::p4::v1::{Entity, Update, WriteRequest, update};
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 
@@ -41,11 +41,17 @@ fn a_request_and_a_runtime_json_give_the_same() {
         "action_name": "I.send", "action_params": {"port": 1}}]}"#;
     let of_json = read(json, &schema).unwrap();
     assert_eq!(of_json, read("routes dst=10.0.1.0/24 --action send port=1", &schema).unwrap());
-    let updates = of_json
-        .iter()
-        .map(|entity| p4rack_p4rt::p4::v1::Update { entity: Some(entity.clone()), ..Default::default() });
-    let request = WriteRequest { updates: updates.collect(), ..Default::default() };
-    assert_eq!(of_json, read(&text::print(&request), &schema).unwrap());
+    let request = |kind: update::Type| {
+        let update = |entity: &Entity| Update { r#type: kind.into(), entity: Some(entity.clone()) };
+        text::print(&WriteRequest { updates: of_json.iter().map(update).collect(), ..Default::default() })
+    };
+    for kind in [update::Type::Insert, update::Type::Modify] {
+        assert_eq!(of_json, read(&request(kind), &schema).unwrap());
+    }
+    for kind in [update::Type::Delete, update::Type::Unspecified] {
+        let said = read(&request(kind), &schema).unwrap_err().to_string();
+        assert!(said.contains("updates[0].type: is ") && said.contains(kind.as_str_name()), "{said}");
+    }
 }
 
 #[test]
@@ -65,6 +71,13 @@ fn mistakes_are_named_by_line_table_and_field() {
     assert!(of("routes --prio 1").contains("--prio is unknown"));
     assert!(of("--multicast x 1").contains("--multicast takes a number"));
     assert!(of("--action send --action send").contains("twice"));
-    let said = of("updates { entity { table_entry { table_id: 99 } } }");
-    assert!(said.contains("updates[0]"), "{said}");
+    for start in ["updates {", "updates{", "  updates : {", "device_id: 1 updates {"] {
+        let said = of(&format!("{start} type: INSERT entity {{ table_entry {{ table_id: 99 }} }} }}"));
+        assert!(said.contains("updates[0]"), "{start}: {said}");
+    }
+    // Names of tables.
+    for line in ["updates dst=1/24 --action send port=1", "device_ids --default --action send port=1"] {
+        let said = of(line);
+        assert!(said.contains("line 1"), "{line}: {said}");
+    }
 }

@@ -109,24 +109,37 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     let mut running =
         Running::start(&rack, described.path(), &network, scheme, options.captures.as_deref(), &progress)?;
     let kept = describe(&running)?;
-    let stayed = stay(runtime, &kept, || running.check())?;
+    let registered = Registered::new(runtime, &kept)?;
+    let stayed = stay(|| running.check());
+    drop(registered);
     let stopped = running.stop();
     end_residents(|| network.namespaces());
     conclude(runtime, &rack.name, stayed.and(stopped))
 }
 
-/// Announces what runs, and watches it until SIGTERM, or until `check` fails: the inner result. The caller holds the lock of
-/// the name.
-pub(crate) fn stay(
-    runtime: &Runtime,
-    kept: &KeptRack,
-    check: impl FnMut() -> Result<(), LabError>,
-) -> Result<Result<(), LabError>, LabError> {
-    runtime.write(kept)?;
-    let _ = runtime.take_word(&kept.name);
-    let stayed = announce().and_then(|()| watch(check));
-    runtime.remove(&kept.name);
-    Ok(stayed)
+/// The file by which other commands find a rack; it disappears with this value. The caller holds the lock of the name.
+pub(crate) struct Registered<'r> {
+    runtime: &'r Runtime,
+    name: String,
+}
+
+impl<'r> Registered<'r> {
+    pub(crate) fn new(runtime: &'r Runtime, kept: &KeptRack) -> Result<Registered<'r>, LabError> {
+        runtime.write(kept)?;
+        let _ = runtime.take_word(&kept.name);
+        Ok(Registered { runtime, name: kept.name.clone() })
+    }
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.runtime.remove(&self.name);
+    }
+}
+
+/// Announces what runs, and watches it until SIGTERM, or until `check` fails.
+pub(crate) fn stay(check: impl FnMut() -> Result<(), LabError>) -> Result<(), LabError> {
+    announce().and_then(|()| watch(check))
 }
 
 /// Leaves word of an error, because the terminal is released.

@@ -7,6 +7,7 @@ use p4rack_codegen::rack::Host;
 use p4rack_fabric::common::Station;
 use p4rack_netdev::link::{self, VethEnd};
 use p4rack_netdev::{Links, NetNs, ethtool};
+use p4rack_wire::MacAddr;
 use p4rack_wire::roce::Mtu;
 use std::net::Ipv4Addr;
 
@@ -104,7 +105,7 @@ impl Network {
             )?;
             switch.run(|| Links::open()?.make_pipe(&port, LINK_MTU))??;
             match access {
-                Access::Kernel => ns.run(|| give_to_kernel(rack, host))??,
+                Access::Kernel => ns.run(|| KernelLink::of_rack(rack, host).set_up().map(drop))??,
                 _ => drop(ns.run(|| Links::open()?.make_pipe(HOST_INTERFACE, LINK_MTU))??),
             }
             hosts.push(ns);
@@ -172,21 +173,47 @@ impl Network {
     }
 }
 
-/// Gives a host's link, in the calling thread's namespace, to the kernel: addresses, neighbours, rate. No offloads: the
-/// switch has to get frames as a wire would carry them.
-fn give_to_kernel(rack: &Rack, host: &Host) -> Result<(), p4rack_netdev::Error> {
-    let mut links = Links::open()?;
-    ethtool::offloads_off(HOST_INTERFACE)?;
-    links.set_mac(HOST_INTERFACE, host.mac)?;
-    links.add_address(HOST_INTERFACE, host.ip, host.prefix)?;
-    // A NIC's queue is as long as an agent's.
-    let limit_frames = Station::new(host.mac, host.rate_bps).queue_limit_frames as u32;
-    links.set_rate(HOST_INTERFACE, host.rate_bps, limit_frames * KERNEL_FRAME_BYTES)?;
-    links.set_up(HOST_INTERFACE)?;
-    for other in rack.hosts.iter().filter(|other| other.name != host.name) {
-        links.add_neighbour(HOST_INTERFACE, other.ip, other.mac)?;
+/// A host's link as the kernel should have it.
+pub(crate) struct KernelLink {
+    pub(crate) mac: MacAddr,
+    pub(crate) ip: Ipv4Addr,
+    pub(crate) prefix: u8,
+    /// Rate at which it sends, in bit/s; `None`: unlimited.
+    pub(crate) rate_bps: Option<u64>,
+    /// Hosts that need no ARP.
+    pub(crate) neighbours: Vec<(Ipv4Addr, MacAddr)>,
+}
+
+impl KernelLink {
+    fn of_rack(rack: &Rack, host: &Host) -> KernelLink {
+        let others = rack.hosts.iter().filter(|other| other.name != host.name);
+        KernelLink {
+            mac: host.mac,
+            ip: host.ip,
+            prefix: host.prefix,
+            rate_bps: Some(host.rate_bps),
+            neighbours: others.map(|other| (other.ip, other.mac)).collect(),
+        }
     }
-    Ok(())
+
+    /// Gives the link, in the calling thread's namespace, to the kernel. No offloads: what the switch gets has to be what a
+    /// wire would carry.
+    pub(crate) fn set_up(&self) -> Result<Links, p4rack_netdev::Error> {
+        let mut links = Links::open()?;
+        ethtool::offloads_off(HOST_INTERFACE)?;
+        links.set_mac(HOST_INTERFACE, self.mac)?;
+        links.add_address(HOST_INTERFACE, self.ip, self.prefix)?;
+        if let Some(rate_bps) = self.rate_bps {
+            // A NIC's queue is as long as an agent's.
+            let limit_frames = Station::new(self.mac, rate_bps).queue_limit_frames as u32;
+            links.set_rate(HOST_INTERFACE, rate_bps, limit_frames * KERNEL_FRAME_BYTES)?;
+        }
+        links.set_up(HOST_INTERFACE)?;
+        for (ip, mac) in &self.neighbours {
+            links.add_neighbour(HOST_INTERFACE, *ip, *mac)?;
+        }
+        Ok(links)
+    }
 }
 
 /// A namespace without IPv6: neighbour discovery would be noise on every link.

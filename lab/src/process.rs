@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// Interval of polling.
-const POLL: Duration = Duration::from_millis(5);
+pub(crate) const POLL: Duration = Duration::from_millis(5);
 /// How long a process may take to start on a busy machine.
 pub(crate) const START: Duration = Duration::from_secs(20);
 /// How long a process may take to end after SIGTERM.
@@ -24,7 +24,7 @@ pub const GRACE: Duration = Duration::from_secs(2);
 /// Maximum output read from a process.
 const OUTPUT_MAX: u64 = 16 << 20;
 /// Lines of standard error that an error message shows.
-const SAID_LINES: usize = 12;
+pub(crate) const SAID_LINES: usize = 12;
 
 /// A command that runs this binary again, even if its file was replaced.
 pub fn own_binary() -> Command {

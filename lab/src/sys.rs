@@ -1,7 +1,7 @@
 //! The few system calls that `std` does not wrap.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, which all processes of a rack share, so that a start time chosen by one
@@ -129,6 +129,25 @@ pub fn kill(pid: u32, signal: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sends `signal` to a process group whose leader is a child that has not been waited for.
+pub fn kill_group(leader: u32, signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    let result = unsafe { libc::kill(-(leader as libc::pid_t), signal) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// From now on reads fail with `WouldBlock` where they would wait.
+pub fn set_nonblocking(file: &impl AsRawFd, on: bool) -> io::Result<()> {
+    // SAFETY: no memory is involved; the descriptor is open.
+    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
+    let wanted = if on { flags | libc::O_NONBLOCK } else { flags & !libc::O_NONBLOCK };
+    // SAFETY: as above.
+    if flags < 0 || unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, wanted) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Whether processes that are started from now on get huge pages without asking. They are fast, and cost megabytes in each of
 /// many small processes.
 pub fn allow_huge_pages(allow: bool) {
@@ -160,6 +179,16 @@ pub fn release_output() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// From now on, what this process and its children print goes to standard error. Returns what was standard output.
+pub fn print_to_stderr() -> io::Result<std::fs::File> {
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    // SAFETY: both are descriptors; nothing in this process holds the target as its own.
+    if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(output.into())
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);

@@ -3,7 +3,7 @@
 use crate::core::{EventSender, Jobs, Shared};
 use crate::driver::{CaptureError, Driver, PortReport};
 use crate::rest::Rest;
-use crate::wire::Wires;
+use crate::wire::{LINK_FULL, LINK_LOSS, Wires};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Poller, clock};
@@ -226,8 +226,10 @@ impl Plane {
     /// Statistics so far.
     fn report(&mut self, switch: &mut Switch) -> Report {
         let drops = switch.stats(clock::now()).drops;
+        let (lost, full) = self.wires.counts().sum();
+        let of_links = [(LINK_LOSS, lost), (LINK_FULL, full)];
         Report {
-            drops: drops.into_iter().map(|(reason, count)| (reason.name(), count)).collect(),
+            drops: drops.into_iter().map(|(reason, count)| (reason.name(), count)).chain(of_links).collect(),
             scheduling: self.granted.unwrap_or(Granted { fifo_priority: None, memory_locked: false }),
             running_ns: clock::now().saturating_sub(self.started).0,
             cpu_ns: clock::thread_cpu().0,

@@ -2,6 +2,7 @@
 
 use crate::core::{Gone, Handle};
 use crate::p4runtime::{Claim, Device, connection_of};
+use crate::wire::{LINK_FULL, LINK_LOSS};
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::Telemetry;
 use p4rack_p4rt::p4rack::telemetry::v1::{
     DepthSample, DepthTime, GetStatsRequest, GetStatsResponse, PortStats,
@@ -13,11 +14,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tonic::{Request, Response, Status};
-
-/// Frames that a port's link lost on purpose.
-const LINK_LOSS: &str = "link_loss";
-/// Frames that found a port's link full.
-const LINK_FULL: &str = "link_full";
 
 /// Serves the statistics of a switch.
 #[derive(Clone, Debug)]

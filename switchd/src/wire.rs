@@ -34,6 +34,11 @@ pub struct WireSpec {
     pub loss_ppm: u32,
 }
 
+/// Drop reason of frames that a port's link lost on purpose.
+pub(crate) const LINK_LOSS: &str = "link_loss";
+/// Drop reason of frames that found a port's link full.
+pub(crate) const LINK_FULL: &str = "link_full";
+
 /// What links have dropped, by port. The data plane counts, telemetry reads.
 #[derive(Debug, Default)]
 pub struct WireCounts {
@@ -52,6 +57,12 @@ impl WireCounts {
     pub fn read(&self) -> impl Iterator<Item = (u16, u64, u64)> {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         self.ports.iter().map(move |counts| (counts.port, load(&counts.lost), load(&counts.full)))
+    }
+
+    /// Frames lost on purpose, frames that found a link full, of all ports.
+    pub fn sum(&self) -> (u64, u64) {
+        self.read()
+            .fold((0, 0), |(lost, full), (_, more_lost, more_full)| (lost + more_lost, full + more_full))
     }
 
     /// Starts anew.

@@ -6,8 +6,10 @@ use p4rack_codegen::kind::Kind;
 use p4rack_codegen::topology::{Exercise, Host, Link, Runs, Topology};
 use p4rack_ctrl::provision;
 use p4rack_lab::rows::Rows;
+use p4rack_lab::sys;
 use p4rack_lab::topology::{Options, Outcome, Use};
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,6 +35,9 @@ pub struct LabArgs {
     /// Write captures of all ports to a folder per switch, and of the control channel
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
+    /// With --test: print addresses, commands with exit codes and failures as JSON; what lines print goes to standard error
+    #[arg(long, requires = "test")]
+    json: bool,
     /// Do not show progress
     #[arg(short, long)]
     quiet: bool,
@@ -59,6 +64,9 @@ pub fn lab(args: LabArgs) -> ExitCode {
         captures: args.pcap,
         quiet: args.quiet,
     };
+    if args.json {
+        return up(&options, args.test, true);
+    }
     let how = args.test.map_or(Use::Prompt, Use::Script);
     match options.run(&how) {
         Ok(outcome) => concluded(&outcome),
@@ -74,17 +82,24 @@ pub(crate) fn is_topology(path: &Path) -> bool {
 
 /// Runs `p4rack up` for a topology. `as_json` prints the outcome.
 pub(super) fn up(options: &Options, test: Option<PathBuf>, as_json: bool) -> ExitCode {
+    // The script's commands print, too.
+    let json_output = match as_json.then(sys::print_to_stderr).transpose() {
+        Ok(output) => output,
+        Err(error) => return refused(error),
+    };
     match options.run(&test.map_or(Use::Commands, Use::Script)) {
         Ok(outcome) => {
-            if as_json {
-                match serde_json::to_string_pretty(&outcome) {
-                    Ok(text) => println!("{text}"),
-                    Err(error) => return refused(error),
+            if let Some(mut output) = json_output {
+                if let Err(error) = writeln!(output, "{:#}", json!(outcome)) {
+                    return refused(error);
                 }
             } else {
                 for done in &outcome.commands {
                     println!("{}$ {}", done.host, done.command);
                     print!("{}", done.output);
+                    if done.output_dropped_bytes > 0 {
+                        println!("({} more bytes)", done.output_dropped_bytes);
+                    }
                 }
             }
             concluded(&outcome)

@@ -72,7 +72,7 @@ fn one_switch(topology: &Topology, sink: &mut Sink<'_>) -> Option<(Switch, Vec<D
         }
     }
     for (n, _) in drafts.iter().enumerate().filter(|(_, draft)| draft.is_none()) {
-        sink.refuse(&[&format!("host[{n}]")], "hangs on no switch".to_owned(), "add a link");
+        sink.refuse(&[&format!("host[{n}]")], "has no link".to_owned(), "add a link");
     }
     drafts.into_iter().collect::<Option<Vec<Draft>>>().map(|drafts| (switch, drafts))
 }

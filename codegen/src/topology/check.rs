@@ -42,7 +42,7 @@ fn build(sink: &mut Sink<'_>, drafts: Drafts) -> Option<Topology> {
                 "add a [[link]] with ends = [\"{}\", \"s1:1\"]",
                 draft.name.as_deref().unwrap_or("h1")
             );
-            sink.refuse(&[&draft.field], "hangs on no switch".to_owned(), help);
+            sink.refuse(&[&draft.field], "has no link".to_owned(), help);
         }
         complete.push(host(sink, draft, position, links::rack_host(at, &runs)));
     }
@@ -84,7 +84,7 @@ fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {
         }
         (program, None) => {
             if program.is_none() && draft.entries.is_some() {
-                let message = "have no program".to_owned();
+                let message = "belong to no program".to_owned();
                 sink.refuse(&[&field("entries")], message, "name the program that they are for");
             }
             Some(program.clone().map_or(Runs::Nothing, Runs::Program))
@@ -94,13 +94,24 @@ fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {
                 let message = "are a second set: a rack's program has its own".to_owned();
                 sink.refuse(&[&field("entries")], message, "remove `entries`");
             }
+            // Its program, entries and reserves are made for them.
+            for (key, is_given) in [
+                ("cpu_port", draft.cpu_port.is_some()),
+                ("buffer", draft.buffer_bytes.is_some()),
+                ("time_unit_ns", draft.time_unit_ns.is_some()),
+            ] {
+                if is_given {
+                    let message = "can't be set beside `rack`, whose description has it".to_owned();
+                    sink.refuse(&[&field(key)], message, "remove it; set it in the rack's description");
+                }
+            }
             match Rack::load(path) {
                 Ok(rack) => Some(Runs::Rack(path.clone(), Box::new(rack))),
                 Err(error) => {
                     sink.refuse(
                         &[&field("rack")],
-                        format!("is no rack's:\n{error}"),
-                        "mend that description",
+                        format!("is not a valid rack description:\n{error}"),
+                        "correct the rack description",
                     );
                     None
                 }
@@ -203,9 +214,12 @@ pub(super) fn parse_cidr(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let ip: Ipv4Addr = ip.parse().map_err(|_| format!("`{ip}` is no IPv4 address"))?;
     let prefix: u8 = prefix.parse().map_err(|_| format!("`/{prefix}` is no prefix length from 1 to 32"))?;
     match prefix {
-        31 | 32 if !ip.is_multicast() && !ip.is_loopback() && !ip.is_unspecified() => Ok((ip, prefix)),
-        _ => check_ip(ip, prefix).map(|()| (ip, prefix)),
+        1..=30 => check_ip(ip, prefix)?,
+        31 | 32 if !ip.is_multicast() && !ip.is_loopback() && !ip.is_unspecified() => {}
+        31 | 32 => return Err(format!("`{text}` is no host's address")),
+        _ => return Err(format!("`/{prefix}` is no prefix length from 1 to 32")),
     }
+    Ok((ip, prefix))
 }
 
 /// Names of switches and hosts share one space, because links, `exec` and the prompt name both.

@@ -3,14 +3,14 @@
 use super::hosts::shell;
 use super::running::Running;
 use crate::error::LabError;
-use crate::process::{self, Process, on_path};
+use crate::process::{self, POLL, Process, on_path};
 use crate::sys;
 use p4rack_codegen::topology::Topology;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// What the prompt shows.
@@ -19,8 +19,8 @@ const PROMPT: &str = "mininet> ";
 const LOOK: Duration = Duration::from_millis(200);
 /// How long iperf may take.
 const IPERF: Duration = Duration::from_secs(12);
-/// Seconds that `pingall` waits for an answer.
-const PING_S: &str = "1";
+/// How long `pingall` waits for an answer, beside the delays of links.
+const PING: Duration = Duration::from_secs(1);
 const HELP: &str = "\
   NODE COMMAND     runs a command on a host or at the switches; names of hosts become their addresses
   pingall          pings between all hosts
@@ -104,7 +104,7 @@ fn say(text: &str) {
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
-/// Runs lines from standard input until `exit` or its end. Lines that fail are told, and nothing more.
+/// Runs lines from standard input until `exit` or its end. A line that fails is reported, and the prompt goes on.
 pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
     sys::catch_at_prompt();
     let is_terminal = std::io::stdin().is_terminal();
@@ -198,12 +198,26 @@ fn run(running: &mut Running<'_>, line: &str) -> Result<Ended, LabError> {
 
 /// Runs a command to its end, in the foreground.
 fn finish(mut command: Command) -> Result<Ended, LabError> {
-    let status = command.status().map_err(LabError::system("starting a shell"))?;
+    let mut child = command.spawn().map_err(LabError::system("starting a shell"))?;
+    let status = wait(&mut child)?;
     Ok(match status.code() {
         Some(0) => Ended::Well,
         Some(code) => Ended::Failed(format!("exit code {code}")),
         None => Ended::Failed("a signal ended it".to_owned()),
     })
+}
+
+/// Waits for a child; kills it if we are asked to end.
+fn wait(child: &mut Child) -> Result<ExitStatus, LabError> {
+    loop {
+        if let Some(status) = child.try_wait().map_err(LabError::system("waiting for a command"))? {
+            return Ok(status);
+        }
+        if let Err(interrupted) = process::pause(POLL) {
+            let _ = child.kill().and_then(|()| child.wait());
+            return Err(interrupted);
+        }
+    }
 }
 
 fn net(topology: &Topology) -> String {
@@ -230,25 +244,32 @@ fn dump(topology: &Topology) -> String {
     text
 }
 
+/// How long an answer may take on any path: there and back, with ARP before it. Whole seconds.
+fn ping_limit(topology: &Topology) -> Duration {
+    let delays_ns: u64 = topology.links.iter().map(|link| link.delay.0).sum();
+    PING + Duration::from_secs((4 * delays_ns).div_ceil(1_000_000_000))
+}
+
 /// Pings from every host to every other, all of a host's at the same time.
 fn ping_all(running: &Running<'_>) -> Result<Ended, LabError> {
     if on_path("ping").is_none() {
         return Ok(Ended::Failed("needs ping, get it by: sudo apt-get install iputils-ping".to_owned()));
     }
     let topology = running.topology;
+    let limit_s = ping_limit(topology).as_secs().to_string();
     let (mut lost, mut sent) = (0, 0);
     for (at, (host, ns)) in topology.hosts.iter().zip(&running.wiring.hosts).enumerate() {
         let mut children = BTreeMap::new();
         for (to, other) in topology.hosts.iter().enumerate().filter(|(to, _)| *to != at) {
             let mut command = Command::new("ping");
-            command.args(["-n", "-q", "-c", "1", "-W", PING_S, &other.ip.to_string()]);
+            command.args(["-n", "-q", "-c", "1", "-W", &limit_s, &other.ip.to_string()]);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             ns.command(&mut command, true)?;
             children.insert(to, command.spawn().map_err(LabError::system("starting ping"))?);
         }
         let mut words = Vec::new();
         for (to, mut child) in children {
-            let is_answered = child.wait().map_err(LabError::system("waiting for ping"))?.success();
+            let is_answered = wait(&mut child)?.success();
             sent += 1;
             lost += usize::from(!is_answered);
             words.push(if is_answered { topology.hosts[to].name.as_str() } else { "X" });
@@ -340,5 +361,6 @@ mod tests {
         let topology = topology();
         assert_eq!(net(&topology), "s1:1 <-> h1 1 Gb/s\ns1:2 <-> h2 1.000 ms\n");
         assert!(dump(&topology).contains("h2 10.0.2.2/24 02:00:00:00:00:02"));
+        assert_eq!(ping_limit(&topology), Duration::from_secs(2));
     }
 }

@@ -5,7 +5,7 @@ use super::prompt;
 use super::running::{self, Running};
 use super::wiring::Wiring;
 use crate::error::LabError;
-use crate::keep::{self, KeepOptions};
+use crate::keep::{self, KeepOptions, Registered};
 use crate::progress::Progress;
 use crate::state::{KeptRack, Runtime};
 use crate::sys;
@@ -65,7 +65,7 @@ impl Options {
         let wiring = create(&topology, &progress)?;
         let mut running = Running::start(&topology, &wiring, desired, self.captures.as_deref(), &progress)?;
         let network = running.kept()?;
-        let commands = hosts::run_commands(&topology, &wiring)?;
+        let commands = hosts::run_commands(&topology, &wiring, &mut || running.check())?;
         let mut failures = Vec::new();
         for done in commands.iter().filter(|done| !done.is_success()) {
             match self.commands_may_fail {
@@ -79,7 +79,6 @@ impl Options {
             _ => running.check().map(|()| None),
         };
         let stopped = running.stop();
-        keep::end_residents(|| wiring.namespaces());
         failures.extend(used?);
         stopped?;
         Ok(Outcome { network, commands, failures })
@@ -143,13 +142,14 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     let _name = runtime.lock(&topology.name)?.ok_or_else(|| keep::taken(&topology.name))?;
     let wiring = create(&topology, &progress)?;
     let mut running = Running::start(&topology, &wiring, desired, own.captures.as_deref(), &progress)?;
-    let failed = hosts::run_commands(&topology, &wiring)?.into_iter().find(|done| !done.is_success());
-    if let Some(done) = failed {
+    // Before the hosts' commands, so that `down` finds it while they run.
+    let registered = Registered::new(runtime, &running.kept()?)?;
+    let commands = hosts::run_commands(&topology, &wiring, &mut || running.check())?;
+    if let Some(done) = commands.iter().find(|done| !done.is_success()) {
         return Err(LabError::Unfit(done.failure()));
     }
-    let kept = running.kept()?;
-    let stayed = keep::stay(runtime, &kept, || running.check())?;
+    let stayed = keep::stay(|| running.check());
+    drop(registered);
     let stopped = running.stop();
-    keep::end_residents(|| wiring.namespaces());
     keep::conclude(runtime, &topology.name, stayed.and(stopped))
 }

@@ -1,17 +1,14 @@
 //! Namespaces and links of a topology.
 
 use crate::error::LabError;
-use crate::network::{HOST_INTERFACE, LINK_MTU, namespace};
+use crate::keep;
+use crate::network::{HOST_INTERFACE, KernelLink, LINK_MTU, namespace};
 use p4rack_codegen::rack::End;
 use p4rack_codegen::topology::{Host, Runs, Topology};
-use p4rack_fabric::common::Station;
 use p4rack_netdev::link::VethEnd;
-use p4rack_netdev::{Links, NetNs, ethtool};
+use p4rack_netdev::{Links, NetNs};
 
-/// A full frame as the kernel counts it.
-const KERNEL_FRAME_BYTES: u32 = 1_514;
-
-/// Namespaces and links. They disappear with this value and the processes inside.
+/// Namespaces and links. They disappear with this value, which ends the processes inside.
 #[derive(Debug)]
 pub(super) struct Wiring {
     /// Namespace of all switches.
@@ -85,22 +82,17 @@ impl Wiring {
     }
 }
 
-/// Gives a host's link to the kernel: addresses, rate, route. No offloads: what the switch gets has to be what a wire would
-/// carry.
+impl Drop for Wiring {
+    fn drop(&mut self) {
+        keep::end_residents(|| self.namespaces());
+    }
+}
+
+/// Gives a host's link to the kernel, with its route.
 fn give_to_kernel(topology: &Topology, at: usize, host: &Host) -> Result<(), p4rack_netdev::Error> {
-    let mut links = Links::open()?;
-    ethtool::offloads_off(HOST_INTERFACE)?;
-    links.set_mac(HOST_INTERFACE, host.mac)?;
-    links.add_address(HOST_INTERFACE, host.ip, host.prefix)?;
-    if let Some(rate_bps) = rate_bps(topology, at) {
-        // A NIC's queue is as long as an agent's.
-        let limit_frames = Station::new(host.mac, rate_bps).queue_limit_frames as u32;
-        links.set_rate(HOST_INTERFACE, rate_bps, limit_frames * KERNEL_FRAME_BYTES)?;
-    }
-    links.set_up(HOST_INTERFACE)?;
-    for (ip, mac) in rack_neighbours(topology, at) {
-        links.add_neighbour(HOST_INTERFACE, ip, mac)?;
-    }
+    let Host { mac, ip, prefix, .. } = *host;
+    let neighbours = rack_neighbours(topology, at);
+    let mut links = KernelLink { mac, ip, prefix, rate_bps: rate_bps(topology, at), neighbours }.set_up()?;
     if let Some(gateway) = host.gateway {
         if let Some(mac) = host.gateway_mac {
             links.add_neighbour(HOST_INTERFACE, gateway, mac)?;
