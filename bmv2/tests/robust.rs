@@ -112,3 +112,68 @@ fn what_is_wrong_is_said_with_its_place() {
         assert!(error.starts_with("t.json: at `") && error.contains(said), "{said}: {error}");
     }
 }
+
+/// A file whose first action sets `to` to this value.
+fn assigning(to: &Value, value: &Value) -> Value {
+    let mut json = FILES[0].clone();
+    let assign = json!({"op": "assign", "parameters": [to, value]});
+    json["actions"][0]["primitives"] = json!([assign]);
+    json
+}
+
+#[test]
+fn nested_saturating_casts_are_read_in_their_size() {
+    let field = json!({"type": "field", "value": ["standard_metadata", "egress_spec"]});
+    let hex = |value: &str| json!({"type": "hexstr", "value": value});
+    for sum in [false, true] {
+        let mut value = field.clone();
+        for _ in 0..if sum { 25 } else { 50 } {
+            if sum {
+                let sum = json!({"op": "+", "left": value, "right": hex("0x1ffff")});
+                value = json!({"type": "expression", "value": sum});
+            }
+            let cast = json!({"op": "usat_cast", "left": value, "right": hex("0x9")});
+            value = json!({"type": "expression", "value": cast});
+        }
+        let json = assigning(&field, &json!({"type": "expression", "value": value}));
+        let compiled = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap();
+        assert!(format!("{:?}", compiled.program.actions).len() < 1 << 20);
+    }
+}
+
+#[test]
+fn copies_of_actions_are_counted_before_they_are_made() {
+    let mut json = FILES[0].clone();
+    let drops = vec![json!({"op": "drop", "parameters": []}); 20_000];
+    json["actions"] = json!([{"name": "drops", "id": 0, "runtime_data": [], "primitives": drops}]);
+    let call = |at: usize| json!({"name": format!("c{at}"), "action_id": 0, "next_node": null});
+    let calls: Vec<Value> = (0..14_000).map(call).collect();
+    json["pipelines"][0] = json!({
+        "name": "ingress", "init_table": "c0", "tables": [], "conditionals": [], "action_calls": calls,
+    });
+    let error = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap_err();
+    assert!(error.contains("statements"), "{error}");
+}
+
+#[test]
+fn a_value_set_with_other_keys_is_refused() {
+    let mut json = FILES[0].clone();
+    json["parse_vsets"] = json!([{"name": "set", "id": 0, "compressed_bitwidth": 16}]);
+    let state = |name: &str, next: Value, widths: &[u32]| {
+        let keys: Vec<Value> =
+            widths.iter().map(|width| json!({"type": "lookahead", "value": [0, width]})).collect();
+        let vset = json!({"type": "parse_vset", "value": "set", "mask": null, "next_state": null});
+        let default = json!({"type": "default", "value": null, "mask": null, "next_state": next});
+        json!({"name": name, "id": 0, "parser_ops": [], "transition_key": keys, "transitions": [vset, default]})
+    };
+    for (second, is_read) in [(&[16][..], true), (&[8, 8][..], false)] {
+        json["parsers"][0]["parse_states"] =
+            json!([state("start", json!("more"), &[16]), state("more", Value::Null, second)]);
+        json["parsers"][0]["init_state"] = json!("start");
+        let read = p4rack_bmv2::read(&json.to_string(), "t.json", None);
+        let error = read.as_ref().err().cloned().unwrap_or_default();
+        assert_eq!(read.is_ok(), is_read, "{error}");
+        let path = "at `parsers[0].parse_states[1].transitions[0].value`: an earlier `select`";
+        assert!(is_read || error.contains(path), "{error}");
+    }
+}
