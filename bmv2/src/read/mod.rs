@@ -58,6 +58,9 @@ pub fn is_json(text: &str) -> bool {
 pub fn read(text: &str, name: &str, info: Option<&P4Info>) -> std::result::Result<Compiled, String> {
     let text = text.trim_start_matches('\u{feff}');
     let json: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+    if let Some(info) = info {
+        given::check(info).map_err(|what| format!("{name}: {what}"))?;
+    }
     let root = Node::root(&json);
     let mut reader = Reader::new(root, name, info);
     reader.program().map_err(|wrong| format!("{name}: {wrong}"))?;
