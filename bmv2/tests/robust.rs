@@ -177,3 +177,48 @@ fn a_value_set_with_other_keys_is_refused() {
         assert!(is_read || error.contains(path), "{error}");
     }
 }
+
+/// A program whose control does this.
+fn program(body: &str) -> p4rack_p4::Compiled {
+    let text = format!(
+        "#include <v1model.p4>
+        header h_t {{ bit<8> a; bit<8> b; }}
+        struct H {{ h_t h; }}
+        struct M {{}}
+        parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) {{
+            state start {{ p.extract(h.h); transition accept; }}
+        }}
+        control V(inout H h, inout M m) {{ apply {{}} }}
+        control I(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{ s.egress_spec = 1; {body} }} }}
+        control E(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{}} }}
+        control D(packet_out p, in H h) {{ apply {{ p.emit(h.h); }} }}
+        V1Switch(P(), V(), I(), E(), V(), D()) main;"
+    );
+    p4rack_p4::compile(&text, "t.p4", &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn long_chains_are_read_again() {
+    for (body, packet, result) in [
+        (
+            format!(
+                "if ({}) h.h.b = 7;",
+                (0..90).map(|n| format!("h.h.a == {n}")).collect::<Vec<_>>().join(" || ")
+            ),
+            "59 00",
+            "59 07",
+        ),
+        (format!("h.h.b = h.h.b{};", " + h.h.a".repeat(90)), "03 05", "03 13"),
+        (format!("h.h.b = h.h.b{};", " ^ h.h.a".repeat(91)), "03 05", "03 06"),
+    ] {
+        let json = p4rack_bmv2::write(&program(&body)).unwrap_or_else(|error| panic!("{error}"));
+        let compiled = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap();
+        let pipeline = Pipeline::compile(&compiled.program).unwrap();
+        let packets = p4rack_stf::parse(&format!("packet 0 {packet}\nexpect 1 {result}\n")).unwrap();
+        let outcome = p4rack_stf::run(&compiled.program, pipeline, &packets).unwrap();
+        assert!(outcome.passed(), "{body}: {outcome}");
+    }
+    let deep = program(&format!("h.h.b = {}h.h.b{};", "h.h.a - (".repeat(60), ")".repeat(60)));
+    let error = p4rack_bmv2::write(&deep).unwrap_err();
+    assert!(error.to_string().contains("nested this deep"), "{error}");
+}
