@@ -14,7 +14,9 @@ pub enum Kind {
     Sweep,
     /// A P4 program.
     P4,
-    /// JSON, such as a topology of the P4 tutorials.
+    /// A P4 program that is compiled for BMv2.
+    Bmv2,
+    /// Other JSON, such as a topology of the P4 tutorials.
     Json,
 }
 
@@ -23,7 +25,11 @@ impl Kind {
     pub fn of(text: &str) -> Option<Kind> {
         let lines = || text.lines().map(str::trim);
         if text.trim_start().starts_with('{') {
-            return Some(Kind::Json);
+            // All JSON for BMv2 has these, and no topology does.
+            let compiled: Option<serde_json::Value> = serde_json::from_str(text).ok();
+            let is_bmv2 = compiled
+                .is_some_and(|json| ["header_types", "pipelines"].iter().all(|key| json.get(key).is_some()));
+            return Some(if is_bmv2 { Kind::Bmv2 } else { Kind::Json });
         }
         if let Ok(table) = toml::from_str::<Table>(text) {
             return Kind::of_table(&table);
@@ -62,6 +68,7 @@ impl Kind {
             Kind::Experiment => format!("p4rack sim run {file}"),
             Kind::Sweep => format!("p4rack sim sweep {file} --out-dir DIR"),
             Kind::P4 => format!("p4rack p4 check {file}"),
+            Kind::Bmv2 => format!("p4rack switch run {file}"),
             Kind::Json => format!("p4rack rack import {file} -o RACK.toml"),
         }
     }
@@ -86,6 +93,7 @@ impl fmt::Display for Kind {
             Kind::Experiment => "an experiment of the simulator",
             Kind::Sweep => "a sweep of experiments",
             Kind::P4 => "a P4 program",
+            Kind::Bmv2 => "a program compiled for BMv2",
             Kind::Json => "JSON",
         })
     }
@@ -126,6 +134,8 @@ mod tests {
             }
         }
         assert_eq!(Kind::of(" {\"hosts\": 1}"), Some(Kind::Json));
+        assert_eq!(Kind::of("{\"hosts\": {}, \"switches\": {}, \"links\": []}"), Some(Kind::Json));
+        assert_eq!(Kind::of("{\"header_types\": [], \"pipelines\": []}"), Some(Kind::Bmv2));
         assert_eq!(Kind::of("name = \"x\"\n"), None);
         // Whatever the order and the way in which tables are written.
         assert_eq!(
