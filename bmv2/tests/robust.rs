@@ -222,3 +222,44 @@ fn long_chains_are_read_again() {
     let error = p4rack_bmv2::write(&deep).unwrap_err();
     assert!(error.to_string().contains("nested this deep"), "{error}");
 }
+
+#[test]
+fn saturating_casts_end_at_the_type() {
+    let op = |op: &str, left: Value, right: Value| json!({"type": "expression", "value": {"op": op, "left": left, "right": right}});
+    let written = p4rack_bmv2::write(&program("h.h.b = h.h.a;")).unwrap_or_else(|error| panic!("{error}"));
+    let headers = written["headers"].as_array().unwrap();
+    let header = headers.iter().find(|header| header["header_type"] == "h_t").unwrap()["name"].clone();
+    let field = |name: &str| json!({"type": "field", "value": [header, name]});
+    let hex = |value: &str| json!({"type": "hexstr", "value": value});
+    let difference = op("-", op("*", field("a"), hex("0x3")), field("b"));
+    let unsigned = op("usat_cast", difference.clone(), hex("0x8"));
+    let signed = op("sat_cast", difference, hex("0x8"));
+    let json = p4rack_bmv2::write(&program("h.h.b = h.h.a;")).unwrap_or_else(|error| panic!("{error}"));
+    for (value, packets) in [
+        (
+            unsigned,
+            "packet 0 01 02\nexpect 1 01 01\npacket 0 01 04\nexpect 1 01 00\npacket 0 60 01\nexpect 1 60 ff\n",
+        ),
+        (
+            signed,
+            "packet 0 01 02\nexpect 1 01 01\npacket 0 01 ff\nexpect 1 01 80\npacket 0 60 01\nexpect 1 60 7f\n",
+        ),
+    ] {
+        let mut json = json.clone();
+        let mut done = 0;
+        for action in json["actions"].as_array_mut().unwrap() {
+            for primitive in action["primitives"].as_array_mut().unwrap() {
+                if primitive["parameters"][0] == field("b") {
+                    primitive["parameters"][1] = json!({"type": "expression", "value": value.clone()});
+                    done += 1;
+                }
+            }
+        }
+        assert_eq!(done, 1, "{json:#}");
+        let compiled = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap();
+        let pipeline = Pipeline::compile(&compiled.program).unwrap();
+        let outcome =
+            p4rack_stf::run(&compiled.program, pipeline, &p4rack_stf::parse(packets).unwrap()).unwrap();
+        assert!(outcome.passed(), "{outcome}");
+    }
+}
