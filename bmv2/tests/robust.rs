@@ -112,3 +112,154 @@ fn what_is_wrong_is_said_with_its_place() {
         assert!(error.starts_with("t.json: at `") && error.contains(said), "{said}: {error}");
     }
 }
+
+/// A file whose first action sets `to` to this value.
+fn assigning(to: &Value, value: &Value) -> Value {
+    let mut json = FILES[0].clone();
+    let assign = json!({"op": "assign", "parameters": [to, value]});
+    json["actions"][0]["primitives"] = json!([assign]);
+    json
+}
+
+#[test]
+fn nested_saturating_casts_are_read_in_their_size() {
+    let field = json!({"type": "field", "value": ["standard_metadata", "egress_spec"]});
+    let hex = |value: &str| json!({"type": "hexstr", "value": value});
+    for sum in [false, true] {
+        let mut value = field.clone();
+        for _ in 0..if sum { 25 } else { 50 } {
+            if sum {
+                let sum = json!({"op": "+", "left": value, "right": hex("0x1ffff")});
+                value = json!({"type": "expression", "value": sum});
+            }
+            let cast = json!({"op": "usat_cast", "left": value, "right": hex("0x9")});
+            value = json!({"type": "expression", "value": cast});
+        }
+        let json = assigning(&field, &json!({"type": "expression", "value": value}));
+        let compiled = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap();
+        assert!(format!("{:?}", compiled.program.actions).len() < 1 << 20);
+    }
+}
+
+#[test]
+fn copies_of_actions_are_counted_before_they_are_made() {
+    let mut json = FILES[0].clone();
+    let drops = vec![json!({"op": "drop", "parameters": []}); 20_000];
+    json["actions"] = json!([{"name": "drops", "id": 0, "runtime_data": [], "primitives": drops}]);
+    let call = |at: usize| json!({"name": format!("c{at}"), "action_id": 0, "next_node": null});
+    let calls: Vec<Value> = (0..14_000).map(call).collect();
+    json["pipelines"][0] = json!({
+        "name": "ingress", "init_table": "c0", "tables": [], "conditionals": [], "action_calls": calls,
+    });
+    let error = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap_err();
+    assert!(error.contains("statements"), "{error}");
+}
+
+#[test]
+fn a_value_set_with_other_keys_is_refused() {
+    let mut json = FILES[0].clone();
+    json["parse_vsets"] = json!([{"name": "set", "id": 0, "compressed_bitwidth": 16}]);
+    let state = |name: &str, next: Value, widths: &[u32]| {
+        let keys: Vec<Value> =
+            widths.iter().map(|width| json!({"type": "lookahead", "value": [0, width]})).collect();
+        let vset = json!({"type": "parse_vset", "value": "set", "mask": null, "next_state": null});
+        let default = json!({"type": "default", "value": null, "mask": null, "next_state": next});
+        json!({"name": name, "id": 0, "parser_ops": [], "transition_key": keys, "transitions": [vset, default]})
+    };
+    for (second, is_read) in [(&[16][..], true), (&[8, 8][..], false)] {
+        json["parsers"][0]["parse_states"] =
+            json!([state("start", json!("more"), &[16]), state("more", Value::Null, second)]);
+        json["parsers"][0]["init_state"] = json!("start");
+        let read = p4rack_bmv2::read(&json.to_string(), "t.json", None);
+        let error = read.as_ref().err().cloned().unwrap_or_default();
+        assert_eq!(read.is_ok(), is_read, "{error}");
+        let path = "at `parsers[0].parse_states[1].transitions[0].value`: an earlier `select`";
+        assert!(is_read || error.contains(path), "{error}");
+    }
+}
+
+/// A program whose control does this.
+fn program(body: &str) -> p4rack_p4::Compiled {
+    let text = format!(
+        "#include <v1model.p4>
+        header h_t {{ bit<8> a; bit<8> b; }}
+        struct H {{ h_t h; }}
+        struct M {{}}
+        parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) {{
+            state start {{ p.extract(h.h); transition accept; }}
+        }}
+        control V(inout H h, inout M m) {{ apply {{}} }}
+        control I(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{ s.egress_spec = 1; {body} }} }}
+        control E(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{}} }}
+        control D(packet_out p, in H h) {{ apply {{ p.emit(h.h); }} }}
+        V1Switch(P(), V(), I(), E(), V(), D()) main;"
+    );
+    p4rack_p4::compile(&text, "t.p4", &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn long_chains_are_read_again() {
+    for (body, packet, result) in [
+        (
+            format!(
+                "if ({}) h.h.b = 7;",
+                (0..90).map(|n| format!("h.h.a == {n}")).collect::<Vec<_>>().join(" || ")
+            ),
+            "59 00",
+            "59 07",
+        ),
+        (format!("h.h.b = h.h.b{};", " + h.h.a".repeat(90)), "03 05", "03 13"),
+        (format!("h.h.b = h.h.b{};", " ^ h.h.a".repeat(91)), "03 05", "03 06"),
+    ] {
+        let json = p4rack_bmv2::write(&program(&body)).unwrap_or_else(|error| panic!("{error}"));
+        let compiled = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap();
+        let pipeline = Pipeline::compile(&compiled.program).unwrap();
+        let packets = p4rack_stf::parse(&format!("packet 0 {packet}\nexpect 1 {result}\n")).unwrap();
+        let outcome = p4rack_stf::run(&compiled.program, pipeline, &packets).unwrap();
+        assert!(outcome.passed(), "{body}: {outcome}");
+    }
+    let deep = program(&format!("h.h.b = {}h.h.b{};", "h.h.a - (".repeat(60), ")".repeat(60)));
+    let error = p4rack_bmv2::write(&deep).unwrap_err();
+    assert!(error.to_string().contains("nested this deep"), "{error}");
+}
+
+#[test]
+fn saturating_casts_end_at_the_type() {
+    let op = |op: &str, left: Value, right: Value| json!({"type": "expression", "value": {"op": op, "left": left, "right": right}});
+    let written = p4rack_bmv2::write(&program("h.h.b = h.h.a;")).unwrap_or_else(|error| panic!("{error}"));
+    let headers = written["headers"].as_array().unwrap();
+    let header = headers.iter().find(|header| header["header_type"] == "h_t").unwrap()["name"].clone();
+    let field = |name: &str| json!({"type": "field", "value": [header, name]});
+    let hex = |value: &str| json!({"type": "hexstr", "value": value});
+    let difference = op("-", op("*", field("a"), hex("0x3")), field("b"));
+    let unsigned = op("usat_cast", difference.clone(), hex("0x8"));
+    let signed = op("sat_cast", difference, hex("0x8"));
+    let json = p4rack_bmv2::write(&program("h.h.b = h.h.a;")).unwrap_or_else(|error| panic!("{error}"));
+    for (value, packets) in [
+        (
+            unsigned,
+            "packet 0 01 02\nexpect 1 01 01\npacket 0 01 04\nexpect 1 01 00\npacket 0 60 01\nexpect 1 60 ff\n",
+        ),
+        (
+            signed,
+            "packet 0 01 02\nexpect 1 01 01\npacket 0 01 ff\nexpect 1 01 80\npacket 0 60 01\nexpect 1 60 7f\n",
+        ),
+    ] {
+        let mut json = json.clone();
+        let mut done = 0;
+        for action in json["actions"].as_array_mut().unwrap() {
+            for primitive in action["primitives"].as_array_mut().unwrap() {
+                if primitive["parameters"][0] == field("b") {
+                    primitive["parameters"][1] = json!({"type": "expression", "value": value.clone()});
+                    done += 1;
+                }
+            }
+        }
+        assert_eq!(done, 1, "{json:#}");
+        let compiled = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap();
+        let pipeline = Pipeline::compile(&compiled.program).unwrap();
+        let outcome =
+            p4rack_stf::run(&compiled.program, pipeline, &p4rack_stf::parse(packets).unwrap()).unwrap();
+        assert!(outcome.passed(), "{outcome}");
+    }
+}

@@ -80,7 +80,8 @@ impl Kind {
             Kind::Rack | Kind::Topology => format!("p4rack rack check {file}"),
             Kind::Experiment => format!("p4rack sim run {file}"),
             Kind::Sweep => format!("p4rack sim sweep {file} --out-dir DIR"),
-            Kind::P4 | Kind::Bmv2 => format!("p4rack p4 check {file}"),
+            Kind::P4 => format!("p4rack p4 check {file}"),
+            Kind::Bmv2 => format!("p4rack switch run {file}"),
             Kind::Json => {
                 format!("p4rack rack import {file} -o RACK.toml, or as a topology: p4rack lab {file}")
             }
@@ -108,7 +109,7 @@ impl fmt::Display for Kind {
             Kind::Experiment => "an experiment of the simulator",
             Kind::Sweep => "a sweep of experiments",
             Kind::P4 => "a P4 program",
-            Kind::Bmv2 => "a program in BMv2's JSON",
+            Kind::Bmv2 => "a program compiled for BMv2",
             Kind::Json => "JSON",
         })
     }
@@ -151,6 +152,7 @@ mod tests {
         assert_eq!(Kind::of(" {\"hosts\": 1}"), Some(Kind::Json));
         let program = "{\"header_types\": [], \"parsers\": [], \"pipelines\": []}";
         assert_eq!(Kind::of(program), Some(Kind::Bmv2));
+        assert_eq!(Kind::of("{\"hosts\": {}, \"switches\": {}, \"links\": []}"), Some(Kind::Json));
         assert_eq!(Kind::of("name = \"x\"\n"), None);
         // In any order and notation of tables.
         assert_eq!(

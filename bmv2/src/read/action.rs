@@ -42,6 +42,7 @@ impl<'j> Reader<'j> {
         let name = node.text_of("name")?;
         let mut params = Vec::new();
         for data in node.list_of("runtime_data")? {
+            self.count_statements(&data, 1)?;
             let (param, ty) = (data.text_of("name")?, Ty::Bit(data.get("bitwidth")?.within(1, 2048)? as u32));
             let var = self.new_var(format!("{name}.{param}"), ty);
             let named = Named { name: param.to_owned(), ..Named::default() };

@@ -19,6 +19,7 @@ impl Reader<'_> {
                 Some(cond) => self.truth(&cond)?,
                 None => constant(1u8, Ty::Bool),
             };
+            self.count(&name, 2 * calculation.data.len())?;
             let wants = |key: &str| node.find(key).map_or(Ok(true), |flag| flag.flag());
             let extern_call = |call| Stmt::Extern { call, span: NOWHERE };
             if wants("verify")? {

@@ -10,8 +10,8 @@ use p4rack_p4::ir::{BinOp, Expr, HeaderRef, Ty, UnOp, VarId};
 
 /// Width of a value in bits.
 const WIDTH_MAX: u32 = 2048;
-/// Nesting of expressions.
-const DEPTH_MAX: usize = 100;
+/// Nodes of all expressions of a file, in the IR: 18 MB. How deep they are nested, the reader of JSON limits.
+const NODES_MAX: usize = 1 << 18;
 
 /// The ones of a width.
 pub(super) fn ones(width: u32) -> BigUint {
@@ -68,19 +68,13 @@ impl<'j> Reader<'j> {
         Ok(Some(Operation { node, op }))
     }
 
-    pub(super) fn nested<T>(
-        &mut self,
-        node: &Node<'j>,
-        read: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        self.depth += 1;
-        let done = if self.depth > DEPTH_MAX {
-            node.wrong(format!("an expression is nested deeper than {DEPTH_MAX}"))
-        } else {
-            read(self)
-        };
-        self.depth -= 1;
-        done
+    /// Counts nodes of expressions before they are made.
+    pub(super) fn count(&mut self, node: &Node<'_>, nodes: usize) -> Result<()> {
+        self.nodes += nodes;
+        if self.nodes > NODES_MAX {
+            return node.wrong(format!("the expressions up to here have more than {NODES_MAX} parts"));
+        }
+        Ok(())
     }
 
     /// A value of a type: that of the place where it is stored.
@@ -101,7 +95,8 @@ impl<'j> Reader<'j> {
     /// The low bits of a number, as an unsigned one.
     pub(super) fn low(&mut self, node: &Node<'j>, width: u32) -> Result<Expr> {
         let node = bare(node.clone())?;
-        self.nested(&node.clone(), |reader| reader.low_of(&node, width))
+        self.count(&node, 1)?;
+        self.low_of(&node, width)
     }
 
     fn low_of(&mut self, node: &Node<'j>, width: u32) -> Result<Expr> {
@@ -184,14 +179,12 @@ impl<'j> Reader<'j> {
     /// A number in a type that holds it.
     pub(super) fn exact(&mut self, node: &Node<'j>) -> Result<(Expr, Ty)> {
         let node = bare(node.clone())?;
-        self.nested(&node.clone(), |reader| {
-            let (value, ty) = reader.exact_of(&node)?;
-            if ty.width() > WIDTH_MAX && !matches!(ty, Ty::Varbit(_)) {
-                return node
-                    .wrong(format!("a number of {} bits; at most {WIDTH_MAX} are possible", ty.width()));
-            }
-            Ok((value, ty))
-        })
+        self.count(&node, 1)?;
+        let (value, ty) = self.exact_of(&node)?;
+        if ty.width() > WIDTH_MAX && !matches!(ty, Ty::Varbit(_)) {
+            return node.wrong(format!("a number of {} bits; at most {WIDTH_MAX} are possible", ty.width()));
+        }
+        Ok((value, ty))
     }
 
     fn exact_of(&mut self, node: &Node<'j>) -> Result<(Expr, Ty)> {
@@ -269,23 +262,9 @@ impl<'j> Reader<'j> {
                 Ok((Expr::Unary { op: UnOp::Neg, expr: Box::new(cast(value, ty, wide)), ty: wide }, wide))
             }
             "+" | "-" | "*" | "/" | "%" => {
-                let (left, left_ty) = self.exact(&operation.left()?)?;
-                let (right, right_ty) = self.exact(&operation.right()?)?;
-                let plain = matches!((left_ty, right_ty), (Ty::Bit(_), Ty::Bit(_)));
-                let (a, b) = (left_ty.width(), right_ty.width());
-                let (op, width) = match operation.op {
-                    "+" => (BinOp::Add, a.max(b) + 1),
-                    "-" => (BinOp::Sub, a.max(b) + 1),
-                    "*" => (BinOp::Mul, a + b),
-                    "/" => (BinOp::Div, a.max(b)),
-                    _ => (BinOp::Mod, a.max(b)),
-                };
-                let ty = if plain && op != BinOp::Sub { Ty::Bit(width) } else { Ty::Int(width + 2) };
-                if ty.width() > WIDTH_MAX {
-                    return node
-                        .wrong(format!("a number of {} bits; at most {WIDTH_MAX} are possible", ty.width()));
-                }
-                Ok((binary(op, cast(left, left_ty, ty), cast(right, right_ty, ty), ty), ty))
+                let left = self.exact(&operation.left()?)?;
+                let right = self.exact(&operation.right()?)?;
+                computed(operation, left, right)
             }
             "<<" => {
                 let (left, left_ty) = self.exact(&operation.left()?)?;
@@ -412,25 +391,56 @@ impl<'j> Reader<'j> {
                 let (left, right) = (cast(left, left_ty, ty), cast(right, right_ty, ty));
                 return Ok((binary(op, left, right, ty), ty));
             }
+            let (value, from) = computed(&sum, (left, left_ty), (right, right_ty))?;
+            return Ok((limited(value, from, ty), ty));
         }
         let (value, from) = self.exact(&inner)?;
-        let wide = Ty::Int(from.width().max(width) + 2);
-        let number = cast(value, from, wide);
-        let (least, most) = if is_signed {
-            let half = BigInt::one() << (width - 1);
-            (-half.clone(), half - 1)
-        } else {
-            (BigInt::zero(), BigInt::from(ones(width)))
-        };
-        let limit = |number: &BigInt| constant(modulo(number, wide.width()), wide);
-        let clamp = |op: BinOp, value: Expr, limit: Expr| Expr::Ternary {
-            cond: Box::new(binary(op, value.clone(), limit.clone(), wide)),
-            ty: wide,
-            then: Box::new(limit),
-            otherwise: Box::new(value),
-        };
-        let upper = clamp(BinOp::Gt, number, limit(&most));
-        let both = clamp(BinOp::Lt, upper, limit(&least));
-        Ok((cast(both, wide, ty), ty))
+        Ok((limited(value, from, ty), ty))
     }
+}
+
+/// A sum, difference, product, quotient or rest, in a type that holds it.
+fn computed(
+    operation: &Operation<'_>,
+    (left, left_ty): (Expr, Ty),
+    (right, right_ty): (Expr, Ty),
+) -> Result<(Expr, Ty)> {
+    let plain = matches!((left_ty, right_ty), (Ty::Bit(_), Ty::Bit(_)));
+    let (a, b) = (left_ty.width(), right_ty.width());
+    let (op, width) = match operation.op {
+        "+" => (BinOp::Add, a.max(b) + 1),
+        "-" => (BinOp::Sub, a.max(b) + 1),
+        "*" => (BinOp::Mul, a + b),
+        "/" => (BinOp::Div, a.max(b)),
+        _ => (BinOp::Mod, a.max(b)),
+    };
+    let ty = if plain && op != BinOp::Sub { Ty::Bit(width) } else { Ty::Int(width + 2) };
+    if ty.width() > WIDTH_MAX {
+        return operation
+            .node
+            .wrong(format!("a number of {} bits; at most {WIDTH_MAX} are possible", ty.width()));
+    }
+    Ok((binary(op, cast(left, left_ty, ty), cast(right, right_ty, ty), ty), ty))
+}
+
+/// A number of type `from`, or the closest one of type `to`. The number is read once: added up to where its type ends
+/// and taken back again, it loses what is above the largest; below the least, in the same way.
+fn limited(value: Expr, from: Ty, to: Ty) -> Expr {
+    let width = from.width().max(to.width()) + 2;
+    let wide = Ty::Int(width);
+    let (least, most) = match to {
+        Ty::Int(bits) => {
+            let half = BigInt::one() << (bits - 1);
+            (-half.clone(), half - 1)
+        }
+        other => (BigInt::zero(), BigInt::from(ones(other.width()))),
+    };
+    let end = BigInt::one() << (width - 1);
+    let up_to = |value: Expr, distance: &BigInt| {
+        let distance = constant(modulo(distance, width), wide);
+        let ended = binary(BinOp::AddSat, value, distance.clone(), wide);
+        binary(BinOp::Sub, ended, distance, wide)
+    };
+    let below = up_to(cast(value, from, wide), &(end.clone() - 1 - most));
+    cast(up_to(below, &(-end - least)), wide, to)
 }

@@ -4,6 +4,7 @@
 use super::Reader;
 use p4rack_p4::ir::{ControllerHeader, DataTy, InstanceKind, Named, NewType, Ty, Unit};
 use p4rack_p4rt::p4::config::v1 as pb;
+use pb::action_ref::Scope;
 use pb::counter_spec::Unit as CounterUnit;
 use pb::p4_new_type_translation::SdnType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,17 @@ impl Reader<'_> {
                 key.named.id = Some(field.id);
                 key.named.name.clone_from(&field.name);
                 key.type_name = field.type_name.as_ref().map(|ty| ty.name.clone());
+            }
+        }
+        for table in &mut self.program.tables {
+            let known = info.tables.iter().find(|known| name_of(known.preamble.as_ref()) == table.named.name);
+            let Some(known) = known else { continue };
+            for listed in &mut table.actions {
+                let id = actions.get(self.program.actions[listed.action.0 as usize].named.name.as_str());
+                let scope =
+                    known.action_refs.iter().find(|known| Some(&known.id) == id).map(|known| known.scope());
+                listed.table_only = scope == Some(Scope::TableOnly);
+                listed.default_only = scope == Some(Scope::DefaultOnly);
             }
         }
         for action in &mut self.program.actions {
@@ -176,58 +188,88 @@ fn controller_header(header: &pb::ControllerPacketMetadata) -> ControllerHeader 
     }
 }
 
-/// Checks that the P4Info is that of the program: what it describes exists, with the same keys and parameters.
-pub(super) fn compare(info: &pb::P4Info, own: &pb::P4Info) -> Result<(), String> {
-    macro_rules! all_exist {
-        ($what:literal, $list:ident) => {
-            let own: BTreeSet<&str> =
-                own.$list.iter().map(|object| name_of(object.preamble.as_ref())).collect();
-            let missing = info
-                .$list
-                .iter()
-                .map(|object| name_of(object.preamble.as_ref()))
-                .find(|name| !own.contains(name));
-            if let Some(name) = missing {
-                return Err(format!(
-                    "the P4Info is not the program's: the program has no {} `{name}`",
-                    $what
-                ));
+/// Widths of fields of packets from and to the controller, and of translated types.
+const WIDTH_MAX: i32 = 2048;
+
+/// Checks what the program can't: ids that two objects have, and widths.
+pub(super) fn check(info: &pb::P4Info) -> Result<(), String> {
+    macro_rules! distinct {
+        ($($list:ident),*) => {$(
+            let mut seen = BTreeSet::new();
+            for preamble in info.$list.iter().filter_map(|object| object.preamble.as_ref()) {
+                if !seen.insert(preamble.id) {
+                    return Err(format!(
+                        "the P4Info has the id {} twice in `{}`, the second time for `{}`",
+                        preamble.id, stringify!($list), preamble.name
+                    ));
+                }
             }
-        };
+        )*};
     }
-    all_exist!("table", tables);
-    all_exist!("counter", counters);
-    all_exist!("direct counter", direct_counters);
-    all_exist!("meter", meters);
-    all_exist!("direct meter", direct_meters);
-    all_exist!("action profile", action_profiles);
-    all_exist!("value set", value_sets);
-    all_exist!("digest", digests);
-    for table in &info.tables {
-        let name = name_of(table.preamble.as_ref());
-        let own = own.tables.iter().find(|own| name_of(own.preamble.as_ref()) == name);
-        let kinds = |table: &pb::Table| -> Vec<(i32, Option<i32>)> {
-            let field = |field: &pb::MatchField| {
-                let kind = match field.r#match {
-                    Some(pb::match_field::Match::MatchType(kind)) => Some(kind),
-                    _ => None,
-                };
-                (field.bitwidth, kind)
-            };
-            table.match_fields.iter().map(field).collect()
-        };
-        if own.is_some_and(|own| kinds(own) != kinds(table)) {
-            return Err(format!("the P4Info is not the program's: table `{name}` has other keys"));
+    distinct!(tables, actions, action_profiles, counters, direct_counters, meters, direct_meters);
+    distinct!(registers, value_sets, digests, controller_packet_metadata);
+    let is_width = |width: i32| (1..=WIDTH_MAX).contains(&width);
+    for header in &info.controller_packet_metadata {
+        let name = name_of(header.preamble.as_ref());
+        if let Some(field) = header.metadata.iter().find(|field| !is_width(field.bitwidth)) {
+            return Err(format!(
+                "the P4Info's field `{name}.{}` has {} bits; expected 1 to {WIDTH_MAX}",
+                field.name, field.bitwidth
+            ));
         }
     }
-    for action in &info.actions {
-        let name = name_of(action.preamble.as_ref());
-        let own = own.actions.iter().find(|own| name_of(own.preamble.as_ref()) == name);
-        let widths =
-            |action: &pb::Action| action.params.iter().map(|param| param.bitwidth).collect::<Vec<i32>>();
-        if own.is_some_and(|own| widths(own) != widths(action)) {
-            return Err(format!("the P4Info is not the program's: action `{name}` has other parameters"));
+    let types = info.type_info.iter().flat_map(|types| &types.new_types);
+    for (name, ty) in types {
+        if let Some(pb::p4_new_type_spec::Representation::TranslatedType(ty)) = &ty.representation
+            && let Some(SdnType::SdnBitwidth(width)) = ty.sdn_type
+            && !is_width(width)
+        {
+            return Err(format!("the P4Info's type `{name}` has {width} bits; expected 1 to {WIDTH_MAX}"));
         }
     }
     Ok(())
+}
+
+/// Differences that a message lists.
+const DIFFERENCES: usize = 5;
+
+/// Checks that the P4Info is that of the program, as for text. What JSON lacks, the program's has from it.
+pub(super) fn compare(info: &pb::P4Info, own: &pb::P4Info) -> Result<(), String> {
+    let mut own = own.clone();
+    macro_rules! take {
+        ($list:ident, $($field:ident),*) => {
+            for object in &mut own.$list {
+                let known = info.$list.iter().find(|known| {
+                    name_of(known.preamble.as_ref()) == name_of(object.preamble.as_ref())
+                });
+                if let Some(known) = known {
+                    $(object.$field.clone_from(&known.$field);)*
+                }
+            }
+        };
+    }
+    take!(registers, type_spec);
+    take!(digests, type_spec);
+    take!(value_sets, r#match);
+    take!(action_profiles, selector_size_semantics, weights_disallowed);
+    // A control calls these itself: the file has their statements only.
+    let listed: BTreeSet<u32> =
+        info.tables.iter().flat_map(|table| &table.action_refs).map(|action| action.id).collect();
+    let known: BTreeSet<u32> =
+        own.actions.iter().filter_map(|action| Some(action.preamble.as_ref()?.id)).collect();
+    let is_called = |action: &&pb::Action| {
+        let id = action.preamble.as_ref().map_or(0, |preamble| preamble.id);
+        action.params.is_empty() && !listed.contains(&id) && !known.contains(&id)
+    };
+    own.actions.extend(info.actions.iter().filter(is_called).cloned());
+    let found = p4rack_p4rt::diff::differences(info, &own);
+    if found.is_empty() {
+        return Ok(());
+    }
+    let more = match found.len().saturating_sub(DIFFERENCES) {
+        0 => String::new(),
+        more => format!("\nand {more} more"),
+    };
+    let shown = found[..found.len().min(DIFFERENCES)].join("\n");
+    Err(format!("the P4Info is not the program's:\n{shown}{more}"))
 }

@@ -10,6 +10,9 @@ const WIDTH_MAX: u64 = 2048;
 /// Length of a header in bytes.
 const LENGTH_MAX: u64 = 1 << 16;
 
+/// Fields of all instances of headers.
+const FIELDS_MAX: usize = 1 << 18;
+
 impl<'j> Reader<'j> {
     /// Reads all instances.
     pub(super) fn read_headers(&mut self) -> Result<()> {
@@ -24,6 +27,9 @@ impl<'j> Reader<'j> {
             let Some(fields) = types.get(type_name) else {
                 return type_node.wrong(format!("there is no header type `{type_name}`"));
             };
+            if self.program.vars.len() + fields.len() > FIELDS_MAX {
+                return instance.wrong(format!("more than {FIELDS_MAX} fields up to here"));
+            }
             if instance.flag_of("metadata")? {
                 self.metadata(name, fields);
                 continue;

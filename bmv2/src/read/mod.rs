@@ -31,7 +31,7 @@ use p4rack_p4::ir::{
 use p4rack_p4::{Compiled, Diagnostics, Options, p4info, preprocess};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -58,6 +58,9 @@ pub fn is_json(text: &str) -> bool {
 pub fn read(text: &str, name: &str, info: Option<&P4Info>) -> std::result::Result<Compiled, String> {
     let text = text.trim_start_matches('\u{feff}');
     let json: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+    if let Some(info) = info {
+        given::check(info).map_err(|what| format!("{name}: {what}"))?;
+    }
     let root = Node::root(&json);
     let mut reader = Reader::new(root, name, info);
     reader.program().map_err(|wrong| format!("{name}: {wrong}"))?;
@@ -94,6 +97,8 @@ struct Reader<'j> {
     union_stacks: HashMap<String, Vec<(String, StackId)>>,
     instances: HashMap<String, InstanceId>,
     value_sets: HashMap<String, ValueSetId>,
+    /// Value sets whose keys are known from a `select`.
+    used_sets: HashSet<u32>,
     calculations: HashMap<String, Calculation>,
     /// Digests and their data, by the id of the list.
     learn_lists: HashMap<u64, (u32, Vec<(Expr, Ty)>)>,
@@ -107,8 +112,10 @@ struct Reader<'j> {
     parser_error: Option<VarId>,
     /// The parameters of the action that is being read.
     params: Vec<(VarId, Ty)>,
-    /// How deep the expression that is being read is nested.
-    depth: usize,
+    /// Nodes of the expressions that are read, with those of actions that are read several times.
+    nodes: usize,
+    /// Statements and variables, in the same way.
+    statements: usize,
 }
 
 /// The oldest and the newest major version of the format that is read. Files of version 1 lack what P4_16 needs.
@@ -129,6 +136,7 @@ impl<'j> Reader<'j> {
             union_stacks: HashMap::new(),
             instances: HashMap::new(),
             value_sets: HashMap::new(),
+            used_sets: HashSet::new(),
             calculations: HashMap::new(),
             learn_lists: HashMap::new(),
             actions: HashMap::new(),
@@ -137,7 +145,8 @@ impl<'j> Reader<'j> {
             errors: BTreeMap::new(),
             parser_error: None,
             params: Vec::new(),
-            depth: 0,
+            nodes: 0,
+            statements: 0,
         }
     }
 

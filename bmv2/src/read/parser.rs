@@ -164,8 +164,10 @@ impl<'j> Reader<'j> {
                         fields.len() == keys.len()
                             && fields.iter().zip(&keys).all(|((_, a, _), (_, b))| a == b)
                     };
-                    if fields.len() > 1 && !is_same(fields) {
-                        return name.wrong("the value set is used with other keys before");
+                    let is_used = !self.used_sets.insert(set.0);
+                    if is_used && !is_same(fields) {
+                        return name
+                            .wrong("an earlier `select` uses this value set with keys of other widths");
                     }
                     if !is_same(fields) {
                         let field = |(at, (_, ty)): (usize, &(Expr, Ty))| {

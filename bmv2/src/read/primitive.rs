@@ -6,9 +6,30 @@ use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use p4rack_p4::ir::{BinOp, Expr, ExternCall, HeaderRef, LValue, StackId, Stmt, Ty};
 
+/// Statements of a file, those of an action once for each call of it.
+const STATEMENTS_MAX: usize = 1 << 18;
+
 impl<'j> Reader<'j> {
+    /// Counts statements.
+    pub(super) fn count_statements(&mut self, node: &Node<'_>, statements: usize) -> Result<()> {
+        self.statements += statements;
+        if self.statements > STATEMENTS_MAX {
+            return node.wrong(format!(
+                "the program has more than {STATEMENTS_MAX} statements up to here, those of an action counted at each of its calls"
+            ));
+        }
+        Ok(())
+    }
+
     /// Appends what a primitive does.
     pub(super) fn primitive(&mut self, node: &Node<'j>, out: &mut Vec<Stmt>) -> Result<()> {
+        let before = out.len();
+        self.count_statements(node, 1)?;
+        self.append(node, out)?;
+        self.count_statements(node, out.len() - before)
+    }
+
+    fn append(&mut self, node: &Node<'j>, out: &mut Vec<Stmt>) -> Result<()> {
         let op = node.text_of("op")?;
         let args = node.list_of("parameters")?;
         let Some(count) = arguments(op) else {
@@ -67,7 +88,10 @@ impl<'j> Reader<'j> {
         let mut value = self.value(&args[1], ty)?;
         if let Some(mask) = args.get(2) {
             // P4_14: only the bits of the mask change.
+            let before = self.nodes;
             let mask = self.value(mask, ty)?;
+            // It is there twice.
+            self.count(&args[0], self.nodes - before)?;
             let binary = |op, left: Expr, right: Expr| Expr::Binary {
                 op,
                 left: Box::new(left),
@@ -242,6 +266,7 @@ impl<'j> Reader<'j> {
                 let Some(calculation) = self.calculations.get(name.text()?).cloned() else {
                     return name.wrong(format!("there is no calculation `{}`", name.text()?));
                 };
+                self.count(&name, calculation.data.len())?;
                 let wide = Ty::Bit(dst_ty.width().max(64));
                 let (base, max) = (self.value(&args[1], wide)?, self.value(&args[3], wide)?);
                 ExternCall::Hash {
@@ -265,6 +290,7 @@ impl<'j> Reader<'j> {
                 let Some((digest, data)) = list else {
                     return id.wrong("there is no learn list with this id");
                 };
+                self.count(&id, data.len())?;
                 ExternCall::Digest { receiver, digest, data }
             }
             "clone_ingress_pkt_to_egress" | "clone_egress_pkt_to_egress" => {

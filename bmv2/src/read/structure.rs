@@ -11,6 +11,8 @@ use p4rack_p4::ir::{BinOp, Expr, LValue, Stmt, Ty, VarId};
 
 /// Blocks of a control or an action.
 const BLOCKS_MAX: usize = 1 << 14;
+/// How often a block is written: its expressions are copied.
+const REPEATS_MAX: usize = 16;
 /// How deep statements are nested.
 const DEPTH_MAX: usize = 100;
 
@@ -33,10 +35,12 @@ pub(super) fn nested(graph: Graph, leave: Leave, reader: &mut Reader<'_>) -> Res
     }
     let loops =
         order.iter().any(|id| graph.blocks[*id].end.targets().into_iter().any(|to| place[to] <= place[*id]));
-    let mut nest = Nest { reach: Vec::new(), order, place, graph, leave, reader, budget: 0 };
+    let mut nest =
+        Nest { reach: Vec::new(), order, place, graph, leave, reader, budget: 0, repeats: Vec::new() };
     if !loops {
         nest.reach();
-        nest.budget = 2 * nest.order.len() + 64;
+        nest.repeats = vec![REPEATS_MAX; nest.graph.blocks.len()];
+        nest.budget = 64 + 2 * nest.graph.blocks.iter().map(|block| 1 + block.ops.len()).sum::<usize>();
         if let Some(stmts) = nest.from(nest.graph.entry, None, true, 0) {
             return Ok(stmts);
         }
@@ -54,8 +58,10 @@ struct Nest<'r, 'j> {
     reach: Vec<Vec<u64>>,
     leave: Leave,
     reader: &'r mut Reader<'j>,
-    /// How many blocks may still be written.
+    /// How many blocks and statements may still be written.
     budget: usize,
+    /// How often each block may still be written.
+    repeats: Vec<usize>,
 }
 
 impl Nest<'_, '_> {
@@ -116,7 +122,8 @@ impl Nest<'_, '_> {
             if Some(at) == stop {
                 return Some(stmts);
             }
-            self.budget = self.budget.checked_sub(1)?;
+            self.budget = self.budget.checked_sub(1 + self.graph.blocks[at].ops.len())?;
+            self.repeats[at] = self.repeats[at].checked_sub(1)?;
             stmts.extend(self.graph.blocks[at].ops.iter().cloned());
             let targets = self.graph.blocks[at].end.targets();
             match &self.graph.blocks[at].end {

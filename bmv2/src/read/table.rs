@@ -175,9 +175,6 @@ impl<'j> Reader<'j> {
         if let Some(selector) = node.find("selector") {
             return self.selector_keys(&selector, keys);
         }
-        if let Some(selector) = node.find("selector") {
-            return self.selector_keys(&selector, keys);
-        }
         let profile = node.get("action_profile")?;
         for pipeline in self.root.get("pipelines")?.list()? {
             for other in pipeline.list_of("action_profiles")? {

@@ -11,15 +11,14 @@ impl<'j> Reader<'j> {
     /// A truth value.
     pub(super) fn truth(&mut self, node: &Node<'j>) -> Result<Expr> {
         let node = bare(node.clone())?;
-        self.nested(&node.clone(), |reader| {
-            if node.text_of("type")? == "bool" {
-                return Ok(constant(u8::from(node.get("value")?.flag()?), Ty::Bool));
-            }
-            match reader.operation(&node)? {
-                Some(operation) => reader.truth_operation(&node, &operation),
-                None => reader.not_zero(&node),
-            }
-        })
+        self.count(&node, 1)?;
+        if node.text_of("type")? == "bool" {
+            return Ok(constant(u8::from(node.get("value")?.flag()?), Ty::Bool));
+        }
+        match self.operation(&node)? {
+            Some(operation) => self.truth_operation(&node, &operation),
+            None => self.not_zero(&node),
+        }
     }
 
     fn not_zero(&mut self, node: &Node<'j>) -> Result<Expr> {
@@ -52,9 +51,10 @@ impl<'j> Reader<'j> {
             },
             "valid_union" => {
                 let name = operation.right()?.get("value")?;
-                let Some(members) = self.unions.get(name.text()?) else {
+                let Some(members) = self.unions.get(name.text()?).cloned() else {
                     return name.wrong("there is no such union");
                 };
+                self.count(&name, 2 * members.len())?;
                 let valid = |header: &p4rack_p4::ir::HeaderId| {
                     Expr::Var(self.program.headers[header.0 as usize].valid)
                 };
@@ -119,6 +119,7 @@ impl<'j> Reader<'j> {
 
     fn headers_compared(&mut self, op: BinOp, left: &Node<'j>, right: &Node<'j>) -> Result<Expr> {
         let (a, b) = (self.header_named(&left.get("value")?)?, self.header_named(&right.get("value")?)?);
+        self.count(left, 4 * self.program.headers[a.0 as usize].fields.len())?;
         let (a, b) = (&self.program.headers[a.0 as usize], &self.program.headers[b.0 as usize]);
         if a.fields.len() != b.fields.len() {
             return right.wrong("a header of another type");

@@ -66,7 +66,7 @@ impl Writer {
                             payload: *payload,
                             updates: true,
                         },
-                        _ => return self.refuse("such a call in a control for checksums"),
+                        _ => return self.refuse("such call in a control for checksums"),
                     };
                     let number = out.len();
                     out.push(self.checksum(&checksum, number)?);

@@ -1,6 +1,7 @@
 //! Expressions. BMv2 computes with numbers of any size, so each operation that may leave the width of its type is
 //! followed by one that cuts the result.
 
+use super::depth::{chain, tree};
 use super::places::Place;
 use super::{Result, Writer};
 use crate::names::STANDARD;
@@ -24,7 +25,7 @@ pub(super) fn mask(width: u32) -> BigUint {
     (BigUint::one() << width) - 1u8
 }
 
-fn operation(op: &str, left: Value, right: Value) -> Value {
+pub(super) fn operation(op: &str, left: Value, right: Value) -> Value {
     json!({ "type": "expression", "value": { "op": op, "left": left, "right": right } })
 }
 
@@ -139,6 +140,10 @@ impl Writer {
 
     /// An expression as a number.
     pub(super) fn data(&mut self, expr: &Expr) -> Result<Value> {
+        self.nested(|writer| writer.data_of(expr))
+    }
+
+    fn data_of(&mut self, expr: &Expr) -> Result<Value> {
         match expr {
             Expr::Const { value, ty: Ty::Int(width) } if value.bit(u64::from(width.saturating_sub(1))) => {
                 let negative = (BigUint::one() << *width) - value;
@@ -162,6 +167,11 @@ impl Writer {
                 Ok(cut(done, *ty))
             }
             Expr::Binary { op, left, right, ty } => {
+                if let Some(parts) = chain(expr) {
+                    let parts: Result<Vec<Value>> = parts.into_iter().map(|part| self.data(part)).collect();
+                    let finish = |value| if *op == BinOp::Add { cut(value, *ty) } else { value };
+                    return Ok(tree(operator(*op), parts?, finish));
+                }
                 let done = operation(operator(*op), self.data(left)?, self.data(right)?);
                 Ok(match op {
                     BinOp::AddSat | BinOp::SubSat => {
@@ -202,10 +212,18 @@ impl Writer {
 
     /// An expression as a truth value.
     pub(super) fn truth(&mut self, expr: &Expr) -> Result<Value> {
+        self.nested(|writer| writer.truth_of(expr))
+    }
+
+    fn truth_of(&mut self, expr: &Expr) -> Result<Value> {
         match expr {
             Expr::Const { value, .. } => Ok(json!({ "type": "bool", "value": *value != BigUint::ZERO })),
             Expr::Unary { op: UnOp::Not, expr, .. } => Ok(unary("not", self.truth(expr)?)),
             Expr::Binary { op: op @ (BinOp::And | BinOp::Or), left, right, .. } => {
+                if let Some(parts) = chain(expr) {
+                    let parts: Result<Vec<Value>> = parts.into_iter().map(|part| self.truth(part)).collect();
+                    return Ok(tree(operator(*op), parts?, |value| value));
+                }
                 Ok(operation(operator(*op), self.truth(left)?, self.truth(right)?))
             }
             Expr::Binary { op, left, right, .. } if compares(*op) => {
@@ -219,7 +237,7 @@ impl Writer {
             Expr::Cast { expr, from, .. } if *from != Ty::Bool => Ok(unary("d2b", self.data(expr)?)),
             Expr::Cast { expr, .. } => self.truth(expr),
             Expr::Var(_) | Expr::Field { .. } => Ok(unary("d2b", self.data(expr)?)),
-            _ => self.refuse("such a condition"),
+            _ => self.refuse("such condition"),
         }
     }
 

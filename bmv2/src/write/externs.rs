@@ -97,7 +97,7 @@ impl Writer {
                 return self.refuse("checksum outside of its control");
             }
             ExternCall::Foreign { name, .. } => return self.refuse(format!("extern `{name}`")),
-            _ => return self.refuse("such an extern"),
+            _ => return self.refuse("such extern"),
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Writer {
         payload: bool,
     ) -> Result<String> {
         let Some((_, algo)) = ALGORITHMS.iter().find(|(known, _)| *known == algorithm) else {
-            return self.refuse("such a hash algorithm");
+            return self.refuse("such hash algorithm");
         };
         let mut input = Vec::new();
         for (value, ty) in data.iter().filter(|(_, ty)| ty.width() > 0) {

@@ -8,6 +8,7 @@
 
 mod action;
 mod checksum;
+mod depth;
 mod expr;
 mod externs;
 mod flow;
@@ -31,16 +32,16 @@ use std::collections::BTreeMap;
 /// The version of the format that is written.
 const VERSION: [u32; 2] = [2, 23];
 
-/// Something that BMv2 can't express.
+/// Something that BMv2, or its JSON, can't express.
 #[derive(Clone, Debug)]
 struct Refused {
     at: Span,
-    what: String,
+    message: String,
 }
 
 impl Refused {
     fn new(at: Span, what: impl Into<String>) -> Refused {
-        Refused { at, what: what.into() }
+        Refused { at, message: format!("BMv2 has no {}", what.into()) }
     }
 }
 
@@ -58,8 +59,7 @@ type Result<T> = std::result::Result<T, Refused>;
 pub fn write(compiled: &Compiled) -> std::result::Result<Value, Diagnostics> {
     let written = Writer::new(compiled.program.clone()).program();
     written.map_err(|refused| {
-        let message = format!("BMv2 has no {}", refused.what);
-        let mut said = Diagnostic::error(refused.at, message);
+        let mut said = Diagnostic::error(refused.at, refused.message);
         if compiled.program.arch != "v1model" {
             said = said.help("p4rack's own switch runs the text of this program");
         }
@@ -75,6 +75,8 @@ struct Writer {
     at: Span,
     /// The parameters of the action that is being written, by position.
     params: BTreeMap<VarId, usize>,
+    /// How many expressions the one that is being written is in.
+    nesting: usize,
     /// Whether a parser is being written.
     in_parser: bool,
     actions: Vec<Value>,
@@ -110,6 +112,7 @@ impl Writer {
             reads,
             at: Span::default(),
             params: BTreeMap::new(),
+            nesting: 0,
             in_parser: false,
             actions: Vec::new(),
             calculations: Vec::new(),

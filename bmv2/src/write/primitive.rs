@@ -52,7 +52,7 @@ impl Writer {
             | Stmt::Continue
             | Stmt::Return
             | Stmt::Exit
-            | Stmt::Apply { .. } => self.refuse("control flow in this place"),
+            | Stmt::Apply { .. } => self.refuse("way to branch or to apply a table here"),
         }
     }
 

@@ -118,7 +118,7 @@ impl Writer {
             InstanceKind::ActionSelector { size, algorithm, .. } => {
                 profile["max_size"] = json!(size);
                 let Some((_, algo)) = ALGORITHMS.iter().find(|(known, _)| *known == algorithm) else {
-                    return self.refuse("such a hash algorithm");
+                    return self.refuse("such hash algorithm");
                 };
                 let mut input = Vec::new();
                 for (at, _) in
@@ -128,7 +128,7 @@ impl Writer {
                 }
                 profile["selector"] = json!({ "algo": algo, "input": input });
             }
-            _ => return self.refuse(format!("such an implementation of a table, `{name}`")),
+            _ => return self.refuse(format!("such implementation of a table, `{name}`")),
         }
         Ok(Some((name, profile)))
     }

@@ -1,0 +1,61 @@
+//! A P4Info that comes with a file must be that of its program.
+
+use p4rack_p4::{Compiled, Options};
+use p4rack_p4rt::p4::config::v1::action::Param;
+use p4rack_p4rt::p4::config::v1::controller_packet_metadata::Metadata;
+use p4rack_p4rt::p4::config::v1::{Action, ControllerPacketMetadata, P4Info, Preamble};
+use std::path::Path;
+
+fn compiled(name: &str) -> Compiled {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/stf").join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    p4rack_p4::compile(&text, name, &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_p4info_of_another_program_is_refused() {
+    let compiled = compiled("register.p4");
+    let json = p4rack_bmv2::write(&compiled).unwrap_or_else(|error| panic!("{error}")).to_string();
+    let info = &compiled.p4info;
+    let read = |info: &P4Info| p4rack_bmv2::read(&json, "t.json", Some(info));
+    assert_eq!(read(info).unwrap().p4info, *info);
+    type Change = fn(&mut P4Info);
+    let changes: [(Change, &str); 8] = [
+        (
+            |info| info.registers[0].preamble.as_mut().unwrap().name = "I.none".to_owned(),
+            "registers[I.none]: given",
+        ),
+        (|info| info.registers[0].size += 1, "size"),
+        (
+            |info| {
+                let mut again = info.registers[0].clone();
+                again.preamble.as_mut().unwrap().name = "I.again".to_owned();
+                info.registers.push(again);
+            },
+            "twice in `registers`",
+        ),
+        (|info| info.registers[0].preamble.as_mut().unwrap().id &= 0xff_ffff, "registers["),
+        (|info| info.actions.push(action("I.none")), "actions[I.none]: given"),
+        (|info| info.controller_packet_metadata.push(header(i32::MAX)), "has 2147483647 bits"),
+        (|info| info.controller_packet_metadata.push(header(-8)), "has -8 bits"),
+        (|info| info.tables.push(Default::default()), "tables["),
+    ];
+    for (change, said) in changes {
+        let mut other = info.clone();
+        change(&mut other);
+        let error = read(&other).unwrap_err();
+        assert!(error.starts_with("t.json: the P4Info") && error.contains(said), "{said}: {error}");
+    }
+}
+
+/// The header of packets to the controller, with one field of this width.
+fn header(bitwidth: i32) -> ControllerPacketMetadata {
+    let preamble = Preamble { id: 0x0400_0001, name: "packet_in".to_owned(), ..Preamble::default() };
+    let field = Metadata { id: 1, name: "port".to_owned(), bitwidth, ..Metadata::default() };
+    ControllerPacketMetadata { preamble: Some(preamble), metadata: vec![field] }
+}
+
+fn action(name: &str) -> Action {
+    let preamble = Preamble { id: 0x0100_0055, name: name.to_owned(), ..Preamble::default() };
+    Action { preamble: Some(preamble), params: vec![Param { id: 1, bitwidth: 9, ..Param::default() }] }
+}
