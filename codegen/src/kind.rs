@@ -109,7 +109,7 @@ impl fmt::Display for Kind {
             Kind::Experiment => "an experiment of the simulator",
             Kind::Sweep => "a sweep of experiments",
             Kind::P4 => "a P4 program",
-            Kind::Bmv2 => "a program compiled for BMv2",
+            Kind::Bmv2 => "a program in BMv2's JSON",
             Kind::Json => "JSON",
         })
     }

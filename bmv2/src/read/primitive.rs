@@ -15,7 +15,8 @@ impl<'j> Reader<'j> {
         self.statements += statements;
         if self.statements > STATEMENTS_MAX {
             return node.wrong(format!(
-                "the program has more than {STATEMENTS_MAX} statements up to here, those of an action counted at each of its calls"
+                "the program has more than {STATEMENTS_MAX} statements up to here, those of an action counted at each \
+                 of its calls"
             ));
         }
         Ok(())

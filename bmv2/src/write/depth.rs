@@ -64,7 +64,8 @@ impl Writer {
         self.nesting -= 1;
         let value = written?;
         if self.nesting == 0 && levels(&value) > LEVELS_MAX {
-            let message = "BMv2's JSON can't hold an expression that is nested this deep; assign a part of it to a variable";
+            let message = "BMv2's JSON can't hold an expression that is nested this deep; assign a part of it to \
+                           a variable";
             return Err(Refused { at: self.at, message: message.to_owned() });
         }
         Ok(value)

@@ -1,13 +1,12 @@
 //! A fixed number of YCSB's operations by one client: for loads that are recorded or compared, which have to be the same each time.
 
-use super::fields::Fields;
 use super::hashes::Hashes;
+pub use super::load::Load;
 use super::piped::PipedStore;
 use super::redis::Redis;
 use super::region::{self, RegionStore};
 use crate::error::LabError;
 use crate::ycsb::{Client, ClientConfig, Error, Store};
-use p4rack_codegen::rack::Mix;
 use p4rack_hosts::region::RemoteRegion;
 use p4rack_netdev::clock;
 use p4rack_wire::{Histogram, Nanos};
@@ -20,36 +19,6 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// Time for one answer: a server may run under a tool that slows it down some hundred times.
 const ANSWERS: Nanos = Nanos::from_secs(60);
-
-/// The work: all records are written once, in any order, and then used.
-#[derive(Clone, Copy, Debug)]
-pub struct Load {
-    /// Number of records.
-    pub records: u32,
-    /// Fields of a record, at least 1.
-    pub fields: u32,
-    /// Bytes of a field, at least 8.
-    pub field_bytes: u32,
-    /// Reads and writes.
-    pub mix: Mix,
-    /// How many of them.
-    pub operations: u64,
-    /// How many may be under way.
-    pub depth: usize,
-    /// Seed of keys, operations and values.
-    pub seed: u64,
-}
-
-impl Load {
-    /// Bytes of all fields of a record.
-    pub fn record_bytes(&self) -> u64 {
-        u64::from(self.fields) * u64::from(self.field_bytes)
-    }
-
-    pub(super) fn fields(&self) -> Fields {
-        Fields::new(self.fields, self.field_bytes as usize, self.seed)
-    }
-}
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -144,6 +113,7 @@ fn run<S: Store>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use p4rack_codegen::rack::Mix;
     use p4rack_hosts::region::RegionConfig;
     use p4rack_hosts::remote::Local;
 

@@ -8,6 +8,7 @@ pub mod fixed;
 mod hashes;
 mod keys;
 mod lines;
+mod load;
 mod memcached;
 mod piped;
 mod redis;

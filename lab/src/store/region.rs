@@ -2,7 +2,7 @@
 //! side.
 
 use super::fields::Fields;
-use super::fixed::Load;
+use super::load::Load;
 use crate::ycsb::{Ended, Error, Store};
 use p4rack_hosts::region::RemoteRegion;
 use p4rack_hosts::remote::Piece;
