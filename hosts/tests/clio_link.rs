@@ -5,7 +5,7 @@
 #[path = "common/board.rs"]
 mod board;
 
-use board::{Setting, with_board_as};
+use board::{KEEP, Setting, with_board_as};
 use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_fabric::clio::lib::{Change, Operation};
 use p4rack_hosts::clio::server::{At, Server as Board};
@@ -99,6 +99,7 @@ fn run([client, board]: &[NetNs; 2], packets: At, per_mille: u16) -> (Vec<Vec<u8
         bytes: 4 << 20,
         store_bytes: 1 << 20,
         loss: Loss { per_mille, seed: 5 },
+        retry_keep: KEEP,
     };
     let tap = |ns: &NetNs| ns.run(|| PacketSocket::open("clio0", &Options::default())).unwrap().unwrap();
     // Each end sees what arrives there.
