@@ -57,8 +57,8 @@ pub enum Reply {
 /// this is dropped.
 ///
 /// Over several boards it has a process on each, and [addresses](at_board) name the board. Its operations have one order, wherever they
-/// are executed. Each board has a congestion window of its own, so operations of one don't wait for the answers of another. The incast window
-/// is the client's: large reads of a silent board can fill it.
+/// are executed. Each board has a congestion window of its own, so operations of one don't wait for the answers of another. The incast
+/// window is the client's: large reads of a silent board can fill it.
 pub struct Session {
     link: Link,
     under_way: usize,
