@@ -88,8 +88,9 @@ uint64_t p4rack_clio_start(const p4rack_clio *clio, uint64_t *bytes);
 /* The same on a board; 0 if there is no such board. */
 uint64_t p4rack_clio_start_at(const p4rack_clio *clio, uint16_t board, uint64_t *bytes);
 
-/* Allocates bytes, which are zeros, in whole pages, of several boards on the one on which the handle has asked for least. Returns their address; 0 if the board has none, and `status`, which may be NULL,
- * receives why: P4RACK_MEMORY_FULL if memory is short. */
+/* Allocates bytes, which are zeros, in whole pages, of several boards on the one on which the handle has asked for least, and on the next one
+ * where that has no room. Returns their address; 0 if none has, and `status`, which may be NULL, receives why: P4RACK_MEMORY_FULL if memory
+ * is short. */
 uint64_t p4rack_clio_ralloc(p4rack_clio *clio, uint64_t bytes, p4rack_memory_status *status);
 
 /* The same with rights, some of p4rack_clio_rights, and in either mode. `address` receives the address, and 0 before; of an asynchronous
@@ -130,7 +131,8 @@ p4rack_memory_status p4rack_clio_rlock(p4rack_clio *clio, uint64_t lock);
 /* Releases a lock, after all earlier operations. P4RACK_MEMORY_NOT_PERMITTED: another thread holds it. */
 p4rack_memory_status p4rack_clio_runlock(p4rack_clio *clio, uint64_t lock);
 
-/* Each board executes later requests after all requests of this process that it has under way. */
+/* Each board executes later requests after all requests of this process that it has under way. Where a board fails, the others have their
+ * fences, and the first error is returned. */
 p4rack_memory_status p4rack_clio_rfence(p4rack_clio *clio);
 
 /* The same for the requests of all processes, as in the paper. P4RACK_MEMORY_NOT_PERMITTED: the board was not started with --fence-all. */

@@ -2,7 +2,7 @@
 //!
 //! Pages have 4 MB, the paper's; 4 TB are 2^20 entries of the page table, all valid. No machine has that memory, so all frames are the
 //! same 4 MB here, and are not zeroed: reads, translations and the page table are those of a real board. With P4RACK_SMALL_PAGES set, the
-//! table stays in ordinary pages.
+//! table is kept in ordinary pages, also where the system gives huge ones unasked.
 
 // Of the tests, which may panic and need more of it.
 #[allow(clippy::unwrap_used, dead_code)]
@@ -13,7 +13,7 @@ use client::{ALL, Client, header};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Config, Grant, Memory, Pool};
 use p4rack_netdev::clock;
-use p4rack_netdev::pages::prefer_huge;
+use p4rack_netdev::pages::{prefer_huge, prefer_small};
 use p4rack_wire::clio::{Header, Kind, PageSize, Status, packet};
 use p4rack_wire::quantiles::of_sorted;
 use p4rack_wire::{Nanos, SplitMix};
@@ -64,9 +64,14 @@ fn board(pages: u64, processes: u32) -> (Client<OneFrame>, Vec<(Grant, u64)>) {
     };
     let bytes = config.bytes();
     let mut client = Client::new(config, OneFrame { frame: vec![0; PAGE.bytes() as usize], bytes });
-    // As a board on a host does.
-    if std::env::var_os("P4RACK_SMALL_PAGES").is_none() {
-        client.board.tables().into_iter().for_each(|table| _ = prefer_huge(table));
+    let is_small = std::env::var_os("P4RACK_SMALL_PAGES").is_some();
+    for table in client.board.tables() {
+        if is_small {
+            prefer_small(table);
+        } else {
+            // As a board on a host does.
+            prefer_huge(table);
+        }
     }
     let each = pages / u64::from(processes);
     let mut ranges = Vec::new();

@@ -5,7 +5,7 @@
 #[path = "common/board.rs"]
 mod board;
 
-use board::with_board_and_store;
+use board::{with_board_and_store, with_board_that_keeps};
 use p4rack_fabric::clio::lib::{Operation as Asked, Outcome as Said, Refused};
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::Handle;
@@ -14,7 +14,7 @@ use p4rack_hosts::clio::{AskError, Patience, Reply, Session, Wanted, at_board, o
 use p4rack_hosts::remote::{Opcode, Operation, Outcome, Place, Region, Remote, Shape, UnderWay, open};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
-use p4rack_wire::clio::{Rights, Status, lock_thread};
+use p4rack_wire::clio::{PageSize, Rights, Status, lock_thread};
 use p4rack_wire::{Nanos, SplitMix};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -125,7 +125,11 @@ fn each_half_is_on_a_board_of_its_own() {
 #[test]
 fn each_board_has_a_process_locks_and_allocations() {
     with_boards(|servers, _| {
+        // So the second board gives the next client another number than the first one.
+        let mut other = session(&servers[1..], 0);
         let mut both = session(servers, 128 << 10);
+        let threads = [0, 1].map(|board| both.thread_at(board).unwrap());
+        assert_ne!(threads[0], threads[1]);
         let ranges: Vec<_> = both.ranges().collect();
         assert_eq!(
             ranges.iter().map(|range| (of_board(range.0).0, range.1)).collect::<Vec<_>>(),
@@ -139,11 +143,10 @@ fn each_board_has_a_process_locks_and_allocations() {
         assert_eq!(both.read(taken[1], 6).unwrap(), b"second");
         taken.iter().for_each(|at| both.free(*at, 4_096).unwrap());
         // A lock on each board bears the number that this board has given.
-        let mut other = session(&servers[1..], 0);
         for (nth, (address, _)) in ranges.iter().enumerate() {
             assert_eq!(both.ask(Asked::Lock { address: *address }).unwrap(), Reply::Done, "{nth}");
             let word = both.read(*address, 8).unwrap();
-            assert_ne!(lock_thread(u64::from_le_bytes(word.try_into().unwrap())), other.thread(), "{nth}");
+            assert_eq!(lock_thread(u64::from_le_bytes(word.try_into().unwrap())), threads[nth], "{nth}");
             assert_eq!(both.ask(Asked::Unlock { address: *address }).unwrap(), Reply::Done, "{nth}");
         }
         both.fence(false).unwrap();
@@ -175,14 +178,40 @@ fn where_one_board_has_no_room_the_next_has() {
                 0,
                 "what is refused is not held"
             );
+            // Also of those that nothing waits for; the boards' pages are smaller.
+            for tag in 0..4 {
+                let page_size = PageSize::M4;
+                both.submit(tag, Asked::Alloc { bytes: 40 << 10, page_size, rights: Rights::ALL }).unwrap();
+            }
+            let (mut boards, until) = (Vec::new(), clock::now() + LIMIT);
+            while both.under_way() > 0 {
+                assert!(clock::now() < until, "{boards:?}");
+                both.poll(until, &mut |tag, outcome| match outcome {
+                    Said::Address(address) => boards.push((tag, of_board(address).0)),
+                    outcome => panic!("{tag}: {outcome:?}"),
+                })
+                .unwrap();
+            }
+            boards.sort_unstable();
+            assert_eq!(boards, [0, 1, 2, 3].map(|tag| (tag, 1)), "the first board has no room");
         });
     });
 }
 
 #[test]
 fn a_read_that_waits_for_one_board_does_not_hold_the_other_up() {
-    with_boards(|servers, second| {
-        let mut both = session(servers, 0);
+    // The silent board's operations must not end before it speaks again: they may take 80 s.
+    let (keep, timeout) = (Nanos::from_secs(600), Nanos::from_secs(5));
+    let patience = Patience { timeout, retries: 16, ..Patience::default() };
+    let with_boards = |test: &dyn Fn(&[Server; 2], Handle<Host>)| {
+        with_board_that_keeps(keep, BYTES, |first, _| {
+            with_board_that_keeps(keep, BYTES, |second, handle| {
+                test(&[server(first), server(second)], handle)
+            });
+        });
+    };
+    with_boards(&|servers, second| {
+        let mut both = Session::open_over(servers, Wanted::bytes(0), None, patience).unwrap();
         let addresses: Vec<u64> = both.ranges().map(|range| range.0).collect();
         // The same address on both boards.
         assert_eq!(of_board(addresses[0]).1, of_board(addresses[1]).1);
@@ -242,15 +271,21 @@ fn operations_on_a_board_that_dies_end_and_the_other_board_goes_on() {
                     _ => outcome == Said::Unknown,
                 };
                 assert!(is_right, "{tag}: {outcome:?}");
-                ends.push(tag % 2);
+                ends.push(tag);
             })
             .unwrap();
         }
-        assert!(ends[..3].iter().all(|end| *end == 0), "the living board's end first: {ends:?}");
+        ends.sort_unstable();
+        assert_eq!(ends, [0, 1, 2, 3, 4, 5]);
         let why = both.read(gone, 6).unwrap_err().to_string();
         assert!(why.contains("is the board running?"), "{why}");
         assert!(both.ended(Duration::from_secs(60)).is_some());
         assert_eq!(both.read(here, 6).unwrap(), b"before");
+        // Allocations go to the living board although the dead one has as much left.
+        for _ in 0..2 {
+            assert_eq!(of_board(both.alloc(4_096, Rights::ALL).unwrap()).0, 0);
+        }
+        assert!(matches!(both.fence(false), Err(AskError::Unknown)));
     });
 }
 
@@ -265,6 +300,13 @@ fn what_several_boards_can_not_be_opened_for_is_said() {
         };
         assert!(open(&[], 0).contains("no board"));
         assert!(open(&vec![servers[0].clone(); 65], 0).contains("at most 64"));
+        // By another name, too.
+        let port = servers[0].addr.rsplit_once(':').unwrap().1;
+        let named = Server { addr: format!("localhost:{port}"), tls: None };
+        for twice in [servers[0].clone(), named] {
+            let said = open(&[servers[0].clone(), servers[1].clone(), twice], 0);
+            assert!(said.contains("the same board"), "{said}");
+        }
         assert!(open(servers, 100 * BYTES).contains("bytes"), "{}", open(servers, 100 * BYTES));
         let closed = Server { addr: "127.0.0.1:1".to_owned(), tls: None };
         assert!(open(&[servers[0].clone(), closed], 0).contains("127.0.0.1:1"));

@@ -5,7 +5,7 @@
 #[path = "common/board.rs"]
 mod board;
 
-use board::{Setting, with_board_as};
+use board::{KEEP, Setting, with_board_as};
 use p4rack_fabric::clio::board::{Config, Pool};
 use p4rack_fabric::clio::lib::{Change, Operation};
 use p4rack_hosts::clio::server::{At, Server as Board};
@@ -99,6 +99,7 @@ fn run([client, board]: &[NetNs; 2], packets: At, per_mille: u16) -> (Vec<Vec<u8
         bytes: 4 << 20,
         store_bytes: 1 << 20,
         loss: Loss { per_mille, seed: 5 },
+        retry_keep: KEEP,
     };
     let tap = |ns: &NetNs| ns.run(|| PacketSocket::open("clio0", &Options::default())).unwrap().unwrap();
     // Each end sees what arrives there.
@@ -187,20 +188,25 @@ fn wireshark_finds_nothing_wrong_in_a_run_with_losses() {
 #[test]
 fn what_is_wrong_with_an_interface_is_said() {
     let Some([_client, board]) = namespaces() else { return };
-    let open = |ip: Ipv4Addr, interface: Option<&str>| {
+    let open_at = |ip: Ipv4Addr, port: u16, interface: Option<&str>| {
         let pool = Pool { size: PageSize::K4, frames: 16, ready: 16 };
-        let at = At::Packet(SocketAddr::from((ip, UDP_PORT)), interface.map(str::to_owned));
+        let at = At::Packet(SocketAddr::from((ip, port)), interface.map(str::to_owned));
         board
             .run(|| Board::open_at(&at, Config::new(vec![pool]), 0).map(drop).map_err(|e| e.to_string()))
             .unwrap()
     };
+    let open = |ip, interface| open_at(ip, UDP_PORT, interface);
     assert_eq!(open(BOARD_IP, None), Ok(()));
     let absent = open(BOARD_IP, Some("absent0")).unwrap_err();
     assert!(absent.contains("absent0"), "{absent}");
-    for (ip, interface) in [(CLIENT_IP, None), (BOARD_IP, Some("lo")), (Ipv4Addr::LOCALHOST, None)] {
-        let none = open(ip, interface).unwrap_err();
+    for ip in [CLIENT_IP, Ipv4Addr::LOCALHOST] {
+        let none = open(ip, None).unwrap_err();
         assert!(none.contains("no interface that carries frames has the address"), "{none}");
     }
+    let other = open(BOARD_IP, Some("lo")).unwrap_err();
+    assert!(other.contains("interface `lo`") && other.contains("--interface"), "{other}");
+    let any = open_at(BOARD_IP, 0, None).unwrap_err();
+    assert!(any.contains("other than 0"), "{any}");
     board.run(|| Links::open().unwrap().set_mtu("clio0", 1_000).unwrap()).unwrap();
     let narrow = open(BOARD_IP, None).unwrap_err();
     assert!(narrow.contains("MTU of 1000 bytes"), "{narrow}");

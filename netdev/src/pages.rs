@@ -73,20 +73,29 @@ impl Pages {
 const HUGE_BYTES: usize = 2 << 20;
 
 /// Has the system keep memory of this process in huge pages from now on, as far as whole ones fit, so that random accesses need fewer
-/// entries of the processor's TLB. Returns whether it will; where it won't, the memory is as before.
+/// entries of the processor's TLB. Returns whether the system has accepted the advice; it may still have no huge pages free. Where it
+/// hasn't, the memory is as before.
 pub fn prefer_huge(memory: Range<*const u8>) -> bool {
+    let is_taken = advise(&memory, libc::MADV_HUGEPAGE);
+    // Moves what is there already. Before Linux 6.1, a thread of the kernel does it later.
+    advise(&memory, libc::MADV_COLLAPSE);
+    is_taken
+}
+
+/// Has the system back this memory with ordinary pages alone where nothing is touched yet, to compare with. Returns whether the system has
+/// accepted the advice.
+pub fn prefer_small(memory: Range<*const u8>) -> bool {
+    advise(&memory, libc::MADV_NOHUGEPAGE)
+}
+
+/// Gives advice on the whole huge pages of a range. Returns whether it is accepted, and there is one.
+fn advise(memory: &Range<*const u8>, advice: libc::c_int) -> bool {
     let start = (memory.start as usize).next_multiple_of(HUGE_BYTES);
     let end = memory.end as usize / HUGE_BYTES * HUGE_BYTES;
     let Some(bytes) = end.checked_sub(start).filter(|bytes| *bytes > 0) else { return false };
-    let advise = |advice| {
-        // SAFETY: neither advice changes what the memory holds, whether it is mapped, or who may access it; the kernel refuses addresses
-        // that are not mapped.
-        unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) == 0 }
-    };
-    let is_taken = advise(libc::MADV_HUGEPAGE);
-    // Moves what is there already. Before Linux 6.1, a thread of the kernel does it later.
-    advise(libc::MADV_COLLAPSE);
-    is_taken
+    // SAFETY: advice on huge pages does not change what the memory holds, whether it is mapped, or how it may be accessed; the kernel
+    // refuses addresses that are not mapped.
+    unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) == 0 }
 }
 
 fn length(bytes: u64) -> io::Result<usize> {
@@ -130,15 +139,58 @@ mod tests {
         assert!(Pages::file(&path, None).is_err());
     }
 
-    /// Whether the system has huge pages is its own matter: the content stays.
+    /// Bytes of this process's mapping at an address that are in huge pages.
+    fn huge_bytes_at(address: *const u8) -> Option<u64> {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+        let mut is_here = false;
+        for line in smaps.lines() {
+            let mut words = line.split_whitespace();
+            let first = words.next()?;
+            if let Some((start, end)) = first.split_once('-') {
+                let number = |text| u64::from_str_radix(text, 16).unwrap();
+                is_here = (number(start)..number(end)).contains(&(address as u64));
+            } else if is_here && first == "AnonHugePages:" {
+                return words.next()?.parse::<u64>().ok().map(|kib| kib << 10);
+            }
+        }
+        None
+    }
+
     #[test]
     fn memory_in_huge_pages_has_the_same_content() {
-        let bytes: Vec<u8> = (0..5 << 20).map(|at| (at >> 12) as u8).collect();
-        let Range { start, end } = bytes.as_ptr_range();
-        prefer_huge(start..end);
-        assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == (at >> 12) as u8));
+        // A mapping of its own, which smaps lists.
+        let mut pages = Pages::fresh(9 << 20).unwrap();
+        for (at, byte) in pages.as_mut().iter_mut().enumerate() {
+            *byte = (at >> 12) as u8;
+        }
+        let Range { start, end } = pages.as_ref().as_ptr_range();
+        let is_taken = prefer_huge(start..end);
+        assert!(pages.as_ref().iter().enumerate().all(|(at, byte)| *byte == (at >> 12) as u8));
         assert!(!prefer_huge(start..start), "no whole page");
         assert!(!prefer_huge(end..start), "an empty range");
+        let middle = start.wrapping_add(4 << 20);
+        match huge_bytes_at(middle) {
+            Some(bytes) if bytes > 0 => assert!(is_taken && bytes % HUGE_BYTES as u64 == 0, "{bytes}"),
+            found => println!(
+                "skipped: needs huge pages (AnonHugePages {found:?}), get them by Linux 6.1 or later with `madvise` in \
+                 /sys/kernel/mm/transparent_hugepage/enabled and free memory"
+            ),
+        }
+    }
+
+    #[test]
+    fn memory_in_small_pages_has_no_huge_ones() {
+        let mut pages = Pages::fresh(9 << 20).unwrap();
+        let Range { start, end } = pages.as_ref().as_ptr_range();
+        let is_taken = prefer_small(start..end);
+        pages.as_mut().fill(1);
+        let found = huge_bytes_at(start.wrapping_add(4 << 20));
+        match found.filter(|_| is_taken) {
+            Some(bytes) => assert_eq!(bytes, 0),
+            None => println!(
+                "skipped: needs a kernel with transparent huge pages and /proc/self/smaps, get it by your distribution"
+            ),
+        }
     }
 
     #[test]

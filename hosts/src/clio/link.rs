@@ -136,6 +136,25 @@ impl Link {
     }
 }
 
+/// Checks that no two names are of the same board. Errors: their set-up services have an address in common.
+pub(crate) fn all_differ(servers: &[Server]) -> Result<(), ClioError> {
+    // Names that aren't resolved are an error when the board is attached.
+    let resolve =
+        |server: &Server| server.addr.to_socket_addrs().map_or_else(|_| Vec::new(), Iterator::collect);
+    let found: Vec<(&Server, Vec<SocketAddr>)> =
+        servers.iter().filter(|_| servers.len() > 1).map(|server| (server, resolve(server))).collect();
+    for (nth, (server, addrs)) in found.iter().enumerate() {
+        let is_same =
+            |(_, others): &&(&Server, Vec<SocketAddr>)| others.iter().any(|addr| addrs.contains(addr));
+        if let Some((earlier, _)) = found[..nth].iter().find(is_same) {
+            let why =
+                format!("{} and {} are the same board: name each board once", earlier.addr, server.addr);
+            return Err(ClioError::Broken(why));
+        }
+    }
+    Ok(())
+}
+
 /// A socket to the port of the board's packets, on the host of its set-up service.
 fn connect(server: &Server, udp_port: u16) -> Result<UdpSocket, ClioError> {
     let found = server.addr.to_socket_addrs()?.next();

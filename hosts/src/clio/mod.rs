@@ -18,6 +18,7 @@ mod memory;
 mod names;
 mod offloads;
 mod port;
+mod room;
 pub mod server;
 pub mod service;
 mod session;

@@ -8,6 +8,7 @@
 //!
 //! On an interface the system keeps its address: it answers ARP and carries the set-up's TCP, as beside a Soft-RoCE adapter that shares an
 //! interface. The board takes the datagrams for its address and port from a ring, and answers to the MAC address that a request came from.
+//! It does not hear clients of its own machine: the system carries what goes to its own addresses over the loopback interface.
 
 use super::server::BoardError;
 use p4rack_netdev::packet::{self, Frames, Io, Options};
@@ -79,7 +80,15 @@ impl Port {
                 Ok(Port::Udp { socket, input: vec![0; DATAGRAM_BYTES].into_boxed_slice() })
             }
             At::Packet(addr, interface) => {
-                let SocketAddr::V4(addr) = *addr else { return Err(BoardError::NoInterface(*addr)) };
+                let SocketAddr::V4(addr) = *addr else {
+                    return Err(no_interface(*addr, interface.as_deref()));
+                };
+                // Nothing in the system would choose one.
+                if addr.port() == 0 {
+                    let why = io::Error::new(ErrorKind::InvalidInput, "frames of an interface need a port");
+                    let error = p4rack_netdev::Error::new(format!("taking packets at {addr}"), why);
+                    return Err(error.help("give a port other than 0, or use --link udp").into());
+                }
                 let interface = Interface::open(addr, interface.as_deref(), data_bytes_max)?;
                 Ok(Port::Packet(Box::new(interface)))
             }
@@ -144,6 +153,22 @@ impl Port {
     }
 }
 
+/// No interface, or not the one that is named, has the address.
+fn no_interface(addr: SocketAddr, named: Option<&str>) -> BoardError {
+    let (why, help) = match named {
+        Some(name) => (
+            format!("interface `{name}` does not have this IPv4 address, or carries no frames"),
+            "give the board an address of the interface, leave --interface away, or use --link udp",
+        ),
+        None => (
+            format!("no interface that carries frames has the address {}", addr.ip()),
+            "give the board an IPv4 address of this machine other than a loopback one, or use --link udp",
+        ),
+    };
+    let why = io::Error::new(ErrorKind::AddrNotAvailable, why);
+    p4rack_netdev::Error::new(format!("taking packets at {addr}"), why).help(help).into()
+}
+
 impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
@@ -165,7 +190,8 @@ impl Interface {
             }
             None => links.all()?.into_iter().map(|(name, _)| name).find(|name| has_it(name)),
         };
-        let name = found.filter(|_| !addr.ip().is_loopback()).ok_or(BoardError::NoInterface(addr.into()))?;
+        let name =
+            found.filter(|_| !addr.ip().is_loopback()).ok_or_else(|| no_interface(addr.into(), named))?;
         let info = links.get(&name)?;
         let needs = data_bytes_max + (Ipv4::BYTES + Udp::BYTES + Header::BYTES) as u32;
         if info.mtu < needs {

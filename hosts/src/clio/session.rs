@@ -1,6 +1,7 @@
 //! A client's process on a board, or on each of several, and its operations.
 
-use super::link::Link;
+use super::link::{self, Link};
+use super::room::{Alloc, Rooms};
 use super::spread::{BOARDS_MAX, at_board, locate};
 use super::{Attached, ClioError, Patience, Wanted, attach};
 use crate::roce::setup::Server;
@@ -56,20 +57,15 @@ pub enum Reply {
 /// this is dropped.
 ///
 /// Over several boards it has a process on each, and [addresses](at_board) name the board. Its operations have one order, wherever they
-/// are executed; each board has a window of its own, so operations of one don't wait for the answers of another.
+/// are executed. Each board has a congestion window of its own, so operations of one don't wait for the answers of another. The incast
+/// window is the client's: large reads of a silent board can fill it.
 pub struct Session {
     link: Link,
     under_way: usize,
-    boards: Vec<Seated>,
+    boards: Vec<Attached>,
+    rooms: Rooms,
     // Dropped last: the calls of `boards` run on it.
     runtime: Runtime,
-}
-
-/// A board of a session.
-struct Seated {
-    attached: Attached,
-    /// Bytes that this client has asked for there, and not freed.
-    asked_bytes: u64,
 }
 
 impl Session {
@@ -92,7 +88,7 @@ impl Session {
     }
 
     /// A client of several boards, of each for an equal part of what it asks for. Errors: there are none, or more than [`BOARDS_MAX`]; one
-    /// can't be reached, refuses, or has packets of another length.
+    /// can't be reached, refuses, or has packets of another length; two names are of the same board.
     pub fn open_over(
         servers: &[Server],
         wanted: Wanted,
@@ -103,6 +99,7 @@ impl Session {
             let why = format!("{} boards: a client has at most {BOARDS_MAX}", servers.len());
             return Err(ClioError::Broken(why));
         }
+        link::all_differ(servers)?;
         let (runtime, wanted) = (runtime()?, wanted.each_of(servers.len()));
         let mut attached = Vec::with_capacity(servers.len());
         for server in servers {
@@ -119,8 +116,8 @@ impl Session {
         runtime: Runtime,
     ) -> Result<Session, ClioError> {
         let link = Link::open(servers, &attached, thread, patience)?;
-        let boards = attached.into_iter().map(|attached| Seated { attached, asked_bytes: 0 }).collect();
-        Ok(Session { link, under_way: 0, boards, runtime })
+        let rooms = Rooms::new(attached.iter().map(|attached| attached.page_size));
+        Ok(Session { link, under_way: 0, boards: attached, rooms, runtime })
     }
 
     /// A client of a process whose rights were handed on: it has this range, and ends whenever its owner ends it. Errors: the board can't
@@ -151,7 +148,7 @@ impl Session {
     /// Waits for the end of a process of the client, or of its board, for this long. Returns why it has ended.
     pub fn ended(&mut self, within: Duration) -> Option<String> {
         let Session { boards, runtime, .. } = self;
-        let mut ends: Vec<_> = boards.iter_mut().map(|board| Box::pin(board.attached.ended())).collect();
+        let mut ends: Vec<_> = boards.iter_mut().map(|board| Box::pin(board.ended())).collect();
         let first = std::future::poll_fn(|context| {
             let why = ends.iter_mut().map(|end| end.as_mut().poll(context)).find(Poll::is_ready);
             why.unwrap_or(Poll::Pending)
@@ -165,7 +162,7 @@ impl Session {
     }
 
     fn first(&self) -> &Attached {
-        &self.boards[0].attached
+        &self.boards[0]
     }
 
     /// The process, of several boards that on the first one.
@@ -175,7 +172,7 @@ impl Session {
 
     /// The process on a board. `None`: there is no such board.
     pub fn credentials_at(&self, board: u16) -> Option<Credentials> {
-        Some(self.boards.get(usize::from(board))?.attached.credentials)
+        Some(self.boards.get(usize::from(board))?.credentials)
     }
 
     /// Number of the client in [lock words](p4rack_wire::clio::lock_word), of several boards that of the first one.
@@ -195,20 +192,19 @@ impl Session {
 
     /// Address and bytes of the range on each board.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
-        let range = |(board, Seated { attached, .. }): (u16, &Seated)| {
-            (at_board(board, attached.range.0), attached.range.1)
-        };
+        let range =
+            |(board, attached): (u16, &Attached)| (at_board(board, attached.range.0), attached.range.1);
         (0..).zip(&self.boards).map(range)
     }
 
     /// Bytes that the processes may have allocated, their ranges included.
     pub fn limit_bytes(&self) -> u64 {
-        self.boards.iter().fold(0, |sum, board| sum.saturating_add(board.attached.limit_bytes))
+        self.boards.iter().fold(0, |sum, board| sum.saturating_add(board.limit_bytes))
     }
 
     /// Bytes that other processes may share with them.
     pub fn share_limit_bytes(&self) -> u64 {
-        self.boards.iter().fold(0, |sum, board| sum.saturating_add(board.attached.share_limit_bytes))
+        self.boards.iter().fold(0, |sum, board| sum.saturating_add(board.share_limit_bytes))
     }
 
     /// Data bytes of the longest packet: a write of no more is atomic, and the arguments of a call have no more.
@@ -231,36 +227,35 @@ impl Session {
         self.link.config().requests_max.into()
     }
 
-    /// Accepts an operation, which ends under this tag. It leaves with the next [`poll`](Self::poll). Of several boards, the one that the
-    /// address names executes it; an allocation goes where this client has asked for least, and a fence to the first board
-    /// ([`submit_to`](Self::submit_to) names another one). Errors: it is refused and has no end.
+    /// Accepts an operation, which ends under this tag; no two under way have the same. It leaves with the next [`poll`](Self::poll). Of
+    /// several boards, the one that the address names executes it, and the first one a fence ([`submit_to`](Self::submit_to) names another
+    /// one). An allocation goes to the board where this client has asked for least, and to the next where one has no room, in pages of the
+    /// board's size whichever size it names. Errors: it is refused and has no end.
     pub fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
-        let (board, operation) = locate(operation);
-        let board = board.unwrap_or_else(|| match operation {
-            Operation::Alloc { .. } => self.by_asked_bytes()[0],
-            _ => 0,
-        });
-        self.submit_to(board, tag, operation)
+        match locate(operation) {
+            (None, Operation::Alloc { bytes, rights, .. }) => {
+                self.allocate(Alloc::new(tag, bytes, rights))?;
+                self.under_way += 1;
+                Ok(())
+            }
+            (board, operation) => self.submit_to(board.unwrap_or(0), tag, operation),
+        }
     }
 
-    /// The same to a board, with an operation by addresses of that board.
+    /// The same to a board, with an operation by addresses of that board. No other board is asked for an allocation.
     pub fn submit_to(&mut self, board: u16, tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
         self.link.submit(board, tag, operation)?;
         self.under_way += 1;
-        let asked_bytes = &mut self.boards[usize::from(board)].asked_bytes;
-        match operation {
-            Operation::Alloc { bytes, .. } => *asked_bytes = asked_bytes.saturating_add(bytes),
-            Operation::Free { bytes, .. } => *asked_bytes = asked_bytes.saturating_sub(bytes),
-            _ => {}
-        }
+        self.rooms.asked_at(board, tag, &operation);
         Ok(())
     }
 
-    /// The boards, the one first on which this client has asked for least.
-    fn by_asked_bytes(&self) -> Vec<u16> {
-        let mut boards: Vec<u16> = (0..self.boards()).collect();
-        boards.sort_by_key(|board| self.boards[usize::from(*board)].asked_bytes);
-        boards
+    /// Asks the next board for an allocation.
+    fn allocate(&mut self, alloc: Alloc) -> Result<(), Refused> {
+        let (board, operation) = self.rooms.next(&alloc).ok_or(Refused::NoSuchEnd)?;
+        self.link.submit(board, alloc.tag, operation)?;
+        self.rooms.asked(board, alloc);
+        Ok(())
     }
 
     /// Operations under way.
@@ -307,42 +302,30 @@ impl Session {
 
     /// Bytes of the smallest pages of its ranges.
     pub(crate) fn page_bytes_min(&self) -> u64 {
-        let bytes = self.boards.iter().map(|board| board.attached.page_size.bytes());
+        let bytes = self.boards.iter().map(|board| board.page_size.bytes());
         bytes.min().unwrap_or_default()
     }
 
     /// Allocates bytes, which are zeros. Returns their address. Of several boards the next is asked where one has no room.
     pub fn alloc(&mut self, bytes: u64, rights: Rights) -> Result<u64, AskError> {
-        let mut reply = Err(AskError::Unknown);
-        for board in self.by_asked_bytes() {
-            reply = self.alloc_at(board, bytes, rights);
-            if !matches!(reply, Err(AskError::Failed(Status::NoMemory | Status::NoAddressSpace))) {
-                break;
-            }
-        }
-        reply
+        let page_size = self.page_size();
+        address(self.ask(Operation::Alloc { bytes, page_size, rights })?)
     }
 
     /// Allocates bytes on a board.
     pub fn alloc_at(&mut self, board: u16, bytes: u64, rights: Rights) -> Result<u64, AskError> {
-        let seated = self.boards.get(usize::from(board)).ok_or(Refused::NoSuchEnd)?;
-        let page_size = seated.attached.page_size;
+        let page_size = self.boards.get(usize::from(board)).ok_or(Refused::NoSuchEnd)?.page_size;
         let alloc = Operation::Alloc { bytes, page_size, rights };
-        let reply = self.ask_after(|session| session.submit_to(board, 0, alloc));
-        if matches!(reply, Err(AskError::Failed(_))) {
-            let asked_bytes = &mut self.boards[usize::from(board)].asked_bytes;
-            *asked_bytes = asked_bytes.saturating_sub(bytes);
-        }
-        match reply? {
-            Reply::Address(address) => Ok(address),
-            _ => Err(AskError::Unknown),
-        }
+        address(self.ask_after(|session| session.submit_to(board, 0, alloc))?)
     }
 
-    /// Has each board execute later requests after all that it has under way, of this process, or with `all` of all processes.
+    /// Has each board execute later requests after all that it has under way, of this process, or with `all` of all processes. Errors: the
+    /// first board's that has one; the other boards have their fences.
     pub fn fence(&mut self, all: bool) -> Result<(), AskError> {
-        (0..self.boards()).try_for_each(|board| {
-            self.ask_after(|session| session.submit_to(board, 0, Operation::Fence { all })).map(drop)
+        let fence = Operation::Fence { all };
+        (0..self.boards()).fold(Ok(()), |first, board| {
+            let fenced = self.ask_after(|session| session.submit_to(board, 0, fence));
+            first.and(fenced.map(drop))
         })
     }
 
@@ -360,10 +343,7 @@ impl Session {
         with: (u32, u16),
         rights: Rights,
     ) -> Result<u64, AskError> {
-        match self.ask(Operation::Share { address, bytes, with, rights })? {
-            Reply::Address(address) => Ok(address),
-            _ => Err(AskError::Unknown),
-        }
+        self::address(self.ask(Operation::Share { address, bytes, with, rights })?)
     }
 
     /// Reads bytes.
@@ -392,14 +372,31 @@ impl Session {
     /// Delivers ended operations. If there are none, waits for one, at most until `until` (of `p4rack_netdev::clock`); it may return
     /// earlier without one. Errors: the socket failed.
     pub fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), ClioError> {
-        let under_way = &mut self.under_way;
-        self.link.poll(until, &mut |board, tag, outcome| {
+        let Session { link, under_way, rooms, .. } = self;
+        link.poll(until, &mut |board, tag, outcome| {
+            if rooms.ended(board, tag, &outcome) {
+                return;
+            }
             *under_way -= 1;
             let outcome = match outcome {
                 Outcome::Address(address) => Outcome::Address(at_board(board, address)),
                 outcome => outcome,
             };
             ended(tag, outcome);
-        })
+        })?;
+        while let Some(alloc) = self.rooms.again() {
+            if self.allocate(alloc).is_err() {
+                self.under_way -= 1;
+                ended(alloc.tag, Outcome::Refused(alloc.status));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn address(reply: Reply) -> Result<u64, AskError> {
+    match reply {
+        Reply::Address(address) => Ok(address),
+        _ => Err(AskError::Unknown),
     }
 }

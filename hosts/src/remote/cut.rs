@@ -22,6 +22,12 @@ impl<R: Remote> Cut<R> {
         Cut { parts: Pieces::new(inner), abilities, edges }
     }
 
+    /// Whether a piece crosses an edge.
+    fn crosses(&self, piece: Piece) -> bool {
+        let next = self.edges.partition_point(|edge| *edge <= piece.at);
+        self.edges.get(next).is_some_and(|edge| edge - piece.at < piece.bytes.into())
+    }
+
     /// Pieces that cross no edge.
     fn cut(&self, pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
         let mut cut = Vec::new();
@@ -45,6 +51,18 @@ impl<R: Remote> Remote for Cut<R> {
 
     fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
         self.abilities.check(&operation)?;
+        let crosses = match &operation {
+            Operation::Read { at, bytes } => self.crosses(Piece { at: *at, bytes: *bytes }),
+            Operation::Write { at, bytes } => self.crosses(Piece { at: *at, bytes: bytes.len() as u32 }),
+            Operation::Gather { pieces } | Operation::Scatter { pieces, .. } => {
+                pieces.iter().any(|piece| self.crosses(*piece))
+            }
+            // A word crosses none.
+            Operation::Modify { .. } => false,
+        };
+        if !crosses {
+            return self.parts.submit(tag, operation);
+        }
         let (pieces, scattered) = match operation {
             Operation::Read { at, bytes } => (self.cut([Piece { at, bytes }]), None),
             Operation::Write { at, bytes } => {
@@ -52,7 +70,6 @@ impl<R: Remote> Remote for Cut<R> {
             }
             Operation::Gather { pieces } => (self.cut(pieces.iter().copied()), None),
             Operation::Scatter { pieces, bytes } => (self.cut(pieces.iter().copied()), Some(bytes)),
-            // A word crosses no edge.
             Operation::Modify { .. } => return self.parts.submit(tag, operation),
         };
         match (pieces.as_slice(), scattered) {

@@ -17,6 +17,9 @@ use p4rack_wire::Nanos;
 use p4rack_wire::clio::PageSize;
 use std::net::{Ipv4Addr, SocketAddr};
 
+/// How long a board remembers: processes that share a machine wake late.
+pub const KEEP: Nanos = Nanos::from_millis(600);
+
 /// Ends the board's thread, however the test ends.
 struct Wakes<'a>(&'a Waker);
 
@@ -49,8 +52,22 @@ pub fn with_board_at(
     (bytes, store_bytes): (u64, u64),
     test: impl FnOnce(&Place, Handle<Host>),
 ) {
-    let setting = Setting { packets: At::Udp(packets), set_up, bytes, store_bytes, loss: Loss::default() };
+    let setting = Setting {
+        packets: At::Udp(packets),
+        set_up,
+        bytes,
+        store_bytes,
+        loss: Loss::default(),
+        retry_keep: KEEP,
+    };
     with_board_as(&setting, test);
+}
+
+/// The same, of a board that remembers what it has executed for `retry_keep`.
+pub fn with_board_that_keeps(retry_keep: Nanos, bytes: u64, test: impl FnOnce(&Place, Handle<Host>)) {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let (packets, set_up, loss) = (At::Udp(any), any, Loss::default());
+    with_board_as(&Setting { packets, set_up, bytes, store_bytes: 0, loss, retry_keep }, test);
 }
 
 /// A board, in the namespace of the calling thread.
@@ -60,17 +77,18 @@ pub struct Setting {
     pub bytes: u64,
     pub store_bytes: u64,
     pub loss: Loss,
+    /// How long the board remembers what it has executed.
+    pub retry_keep: Nanos,
 }
 
 /// The same as described.
 pub fn with_board_as(setting: &Setting, test: impl FnOnce(&Place, Handle<Host>)) {
-    let Setting { packets, set_up, bytes, store_bytes, loss } = setting;
+    let Setting { packets, set_up, bytes, store_bytes, loss, retry_keep } = setting;
     let size = PageSize::suiting(*bytes);
     let frames = size.pages(*bytes) as u32;
     let config = Config {
         retry_entries: 1 << 16,
-        // Processes that share a machine wake late.
-        retry_keep: Nanos::from_millis(600),
+        retry_keep: *retry_keep,
         processes_max: 257,
         ..Config::new(vec![Pool { size, frames, ready: 64.min(frames) }])
     };

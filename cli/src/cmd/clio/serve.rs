@@ -57,7 +57,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "ADDR")]
     udp_addr: Option<SocketAddr>,
     /// What brings packets: a UDP socket, or a ring of frames of an interface, which needs root; the system keeps the interface and its
-    /// address
+    /// address. A ring does not hear clients of the board's own machine
     #[arg(long, value_enum, default_value_t = Link::Udp)]
     link: Link,
     /// With --link packet: the interface [default: the one that has the address]

@@ -143,18 +143,18 @@ impl Handle {
         unsafe { self.wait_for(number) }
     }
 
-    /// Has each board execute later requests after earlier ones.
+    /// Has each board execute later requests after earlier ones. Errors: the first board's that has one.
     ///
     /// # Safety
     /// As [`poll`](Self::poll).
     unsafe fn fence(&mut self, all: bool) -> Result<(), Status> {
-        for board in 0..self.session.boards() {
+        (0..self.session.boards()).fold(Ok(()), |first, board| {
             let number = self.number();
-            self.session.submit_to(board, number, Operation::Fence { all }).map_err(refusal)?;
+            let submitted = self.session.submit_to(board, number, Operation::Fence { all }).map_err(refusal);
             // SAFETY: the caller promises it.
-            unsafe { self.wait_for(number) }?;
-        }
-        Ok(())
+            let fenced = submitted.and_then(|()| unsafe { self.wait_for(number) });
+            first.and(fenced.map(drop))
+        })
     }
 
     /// Waits for the end of an operation.

@@ -103,6 +103,7 @@ pub unsafe extern "C" fn p4rack_clio_ralloc(clio: *mut Handle, bytes: u64, statu
     let allocated = || {
         // SAFETY: the caller promises it.
         let handle = unsafe { clio.as_mut() }.ok_or(Status::BadArgument)?;
+        // The session chooses the board, and with it the size.
         let page_size = handle.session.page_size();
         // SAFETY: the caller promises it.
         unsafe { address_of(handle, Operation::Alloc { bytes, page_size, rights: Rights::ALL }) }
