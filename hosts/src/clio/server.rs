@@ -108,12 +108,6 @@ pub enum BoardError {
     /// The machine has less memory, or doesn't give the interface.
     #[error(transparent)]
     Machine(#[from] p4rack_netdev::Error),
-    /// No interface has the address.
-    #[error(
-        "no interface that carries frames has the address {0}: give the board an IPv4 address of this machine (--udp-addr), or a UDP \
-         socket (--link udp)"
-    )]
-    NoInterface(SocketAddr),
     /// The interface is too narrow.
     #[error(
         "interface `{interface}` has an MTU of {has} bytes and the board's packets need {needs}: widen it, or use --link udp"

@@ -195,7 +195,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
         let line = format!("sleep 1000 & echo $! > {}; wait", file.display());
-        let mut has_begun = || std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'));
+        let has_begun = || std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'));
         // `others` fail as soon as it runs.
         let mut fail = || if has_begun() { Err(LabError::Interrupted) } else { Ok(()) };
         assert!(matches!(run(sh(&line), GENEROUS, &mut fail), Err(LabError::Interrupted)));
