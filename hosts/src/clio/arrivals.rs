@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Taking a packet off the port costs less than sending it, so the excess of one host waits, and is lost, in its own queue: the port's
-//! has room for the others. A host has one queue, whatever ports it sends from. Hosts whose addresses fall into one of the queues share
+//! has room for the others. A host has one queue for all its ports; on loopback each socket has one. Hosts whose addresses fall into one of the queues share
 //! it; a secret seed decides which ones do.
 
 use super::port::Peer;
@@ -72,8 +72,10 @@ impl Arrivals {
             IpAddr::V4(ip) => u128::from(ip.to_bits()),
             IpAddr::V6(ip) => ip.to_bits(),
         };
+        // All programs of this machine have one address on loopback: there each socket counts as a host.
+        let port = if peer.addr.ip().is_loopback() { u64::from(peer.addr.port()) << 48 } else { 0 };
         // The seed changes each word before the next one is added: which addresses collide can't be computed without it.
-        let low = SplitMix(ip as u64 ^ self.seed).next();
+        let low = SplitMix(ip as u64 ^ port ^ self.seed).next();
         (SplitMix((ip >> 64) as u64 ^ low ^ self.seed.rotate_left(32)).next() % QUEUES as u64) as u16
     }
 

@@ -138,6 +138,7 @@ impl Remote for Parts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::delayed::Delayed;
     use super::super::{Local, Piece};
     use super::*;
 
