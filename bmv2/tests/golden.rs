@@ -1,4 +1,4 @@
-//! The JSON of some programs, kept in `tests/golden`. `P4RACK_BLESS=1` writes the files anew; read the difference.
+//! The JSON of some programs, kept in `tests/golden`. `P4RACK_BLESS=1` writes the files again; read the difference.
 
 use p4rack_p4::Options;
 use serde_json::Value;

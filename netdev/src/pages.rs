@@ -118,6 +118,7 @@ impl AsMut<[u8]> for Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn what_is_written_is_in_the_file() {
@@ -171,10 +172,14 @@ mod tests {
         let middle = start.wrapping_add(4 << 20);
         match huge_bytes_at(middle) {
             Some(bytes) if bytes > 0 => assert!(is_taken && bytes % HUGE_BYTES as u64 == 0, "{bytes}"),
-            found => println!(
-                "skipped: needs huge pages (AnonHugePages {found:?}), get them by Linux 6.1 or later with `madvise` in \
-                 /sys/kernel/mm/transparent_hugepage/enabled and free memory"
-            ),
+            found => {
+                let said = format!(
+                    "skipped: needs huge pages (AnonHugePages {found:?}), get them by Linux 6.1 or later with `madvise` in \
+                     /sys/kernel/mm/transparent_hugepage/enabled and free memory\n"
+                );
+                // Past the harness, which hides what a passing test prints.
+                let _ = std::io::stderr().write_all(said.as_bytes());
+            }
         }
     }
 
@@ -187,9 +192,13 @@ mod tests {
         let found = huge_bytes_at(start.wrapping_add(4 << 20));
         match found.filter(|_| is_taken) {
             Some(bytes) => assert_eq!(bytes, 0),
-            None => println!(
-                "skipped: needs a kernel with transparent huge pages and /proc/self/smaps, get it by your distribution"
-            ),
+            None => {
+                // Past the harness, which hides what a passing test prints.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "skipped: needs a kernel with transparent huge pages and /proc/self/smaps, get it by your distribution"
+                );
+            }
         }
     }
 

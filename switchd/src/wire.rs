@@ -65,7 +65,7 @@ impl WireCounts {
             .fold((0, 0), |(lost, full), (_, more_lost, more_full)| (lost + more_lost, full + more_full))
     }
 
-    /// Starts anew.
+    /// Sets all counts to zero.
     pub fn reset(&self) {
         for counts in &self.ports {
             counts.lost.store(0, Ordering::Relaxed);

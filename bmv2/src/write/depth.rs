@@ -1,14 +1,17 @@
 //! How deep expressions are nested: readers of JSON have a limit, so that long chains become trees.
 
-use super::expr::operation;
 use super::{Refused, Result, Writer};
 use p4rack_p4::ir::{BinOp, Expr, Ty};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Levels of an expression in the file. Readers allow 127 of a file, and up to 14 are around an expression.
 const LEVELS_MAX: usize = 112;
 /// Operands of a chain that stays one.
 const CHAIN_MAX: usize = 16;
+
+pub(super) fn operation(op: &str, left: Value, right: Value) -> Value {
+    json!({ "type": "expression", "value": { "op": op, "left": left, "right": right } })
+}
 
 /// The operands of `a op b op c …`, if they are many and may be grouped in any way.
 pub(super) fn chain(expr: &Expr) -> Option<Vec<&Expr>> {

@@ -1,7 +1,7 @@
 //! Expressions. BMv2 computes with numbers of any size, so each operation that may leave the width of its type is
 //! followed by one that cuts the result.
 
-use super::depth::{chain, tree};
+use super::depth::{chain, operation, tree};
 use super::places::Place;
 use super::{Result, Writer};
 use crate::names::STANDARD;
@@ -23,10 +23,6 @@ fn number(value: u32) -> Value {
 /// The ones of a width.
 pub(super) fn mask(width: u32) -> BigUint {
     (BigUint::one() << width) - 1u8
-}
-
-pub(super) fn operation(op: &str, left: Value, right: Value) -> Value {
-    json!({ "type": "expression", "value": { "op": op, "left": left, "right": right } })
 }
 
 fn unary(op: &str, right: Value) -> Value {

@@ -1,6 +1,7 @@
 //! Processes of a board, and clients that join and leave them.
 
-use super::server::{BoardError, Bounds, Host, Range, credentials_of};
+use super::error::BoardError;
+use super::server::{Bounds, Host, Range, credentials_of};
 use super::threads::GIVEN;
 use p4rack_fabric::clio::board::{Quota, Quotas, Space};
 use p4rack_fabric::clio::lib::Credentials;

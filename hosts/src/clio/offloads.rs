@@ -1,7 +1,8 @@
 //! Offloads of a board: its own, and those that clients load.
 
+use super::error::BoardError;
 use super::names::{NAME_CHARS, Named};
-use super::server::{BoardError, Host};
+use super::server::Host;
 use p4rack_fabric::clio::board::Space;
 use p4rack_offload::Facts;
 use p4rack_offload::wasm::{Program, Wasm};

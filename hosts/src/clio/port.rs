@@ -10,7 +10,7 @@
 //! interface. The board takes the datagrams for its address and port from a ring, and answers to the MAC address that a request came from.
 //! It does not hear clients of its own machine: the system carries what goes to its own addresses over the loopback interface.
 
-use super::server::BoardError;
+use super::error::BoardError;
 use p4rack_netdev::packet::{self, Frames, Io, Options};
 use p4rack_netdev::{Links, PacketSocket, link};
 use p4rack_wire::MacAddr;

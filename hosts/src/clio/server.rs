@@ -1,6 +1,7 @@
 //! A board on a UDP socket, or on an interface. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
 
 use super::arrivals::Arrivals;
+pub use super::error::BoardError;
 use super::long_calls::LongCalls;
 use super::memory::Fresh;
 use super::names::{LOADED_MAX, Names};
@@ -13,10 +14,9 @@ use crate::outlet::Counts;
 use crate::roce::Loss;
 use crate::roce::setup::draw_token;
 use p4rack_fabric::Machine as _;
-use p4rack_fabric::clio::board::{Board, Config, Grant, Quotas, Refused, Space};
+use p4rack_fabric::clio::board::{Board, Config, Grant, Quotas, Space};
 use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
 use p4rack_fabric::clio::token::Secret;
-use p4rack_fabric::common::ConfigError;
 use p4rack_netdev::pages::prefer_huge;
 use p4rack_netdev::{Poller, clock};
 use p4rack_offload::{Kv, Offloads, PointerChase, Progress};
@@ -89,46 +89,6 @@ pub struct Offer {
     pub processes_max: u64,
     /// Maximum bytes of their ranges together.
     pub reserve_bytes_max: u64,
-}
-
-/// Why a board did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum BoardError {
-    /// The address can't be had.
-    #[error("can't take packets at {addr}: {error}; choose another address or end the program that uses it")]
-    Bind {
-        /// The address.
-        addr: SocketAddr,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// Its parameters are out of range.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The machine has less memory, or doesn't give the interface.
-    #[error(transparent)]
-    Machine(#[from] p4rack_netdev::Error),
-    /// The interface is too narrow.
-    #[error(
-        "interface `{interface}` has an MTU of {has} bytes and the board's packets need {needs}: widen it, or use --link udp"
-    )]
-    TooNarrow {
-        /// The interface.
-        interface: String,
-        /// Its MTU.
-        has: u32,
-        /// Maximum bytes of a packet.
-        needs: u32,
-    },
-    /// No process began.
-    #[error(transparent)]
-    Process(#[from] Refused),
-    /// No range was allocated.
-    #[error("the board has no range of {0} bytes: {1}")]
-    Range(u64, String),
-    /// A system call failed.
-    #[error(transparent)]
-    System(#[from] io::Error),
 }
 
 /// A board and its socket, as commands see them.
