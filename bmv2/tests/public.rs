@@ -1,6 +1,7 @@
 //! Files of other compilers load.
 //!
-//! `BMV2_JSON=FOLDER` names a folder with BMv2 JSON; every file in it and below it is read and loaded by the switch.
+//! `BMV2_JSON=FOLDER` names a folder with BMv2 JSON; every file in it and below it that has parsers and BMv2's own pipelines is read and
+//! loaded by the switch.
 
 use p4rack_switch::Pipeline;
 use std::io::Write;
@@ -15,6 +16,12 @@ fn files(folder: &Path, out: &mut Vec<PathBuf>) {
             out.push(path);
         }
     }
+}
+
+/// Whether a refusal is of a program for simple_switch: not of another target's, of a part of one, or of other text.
+fn is_program(refusal: &str) -> bool {
+    let others = ["for another target", "is not BMv2's JSON", "is missing", "expected value at line 1"];
+    !others.iter().any(|other| refusal.contains(other))
 }
 
 #[test]
@@ -42,5 +49,10 @@ fn files_of_other_compilers_load() {
         }
     }
     println!("{} of {} load\n{}", paths.len() - refused.len(), paths.len(), refused.join("\n"));
-    assert!(!paths.is_empty());
+    assert!(refused.len() < paths.len(), "none loads");
+    // It uses a value set with keys of different widths, which the language has not.
+    let names = ["parse_vset.json"];
+    let is_known = |why: &&String| names.iter().any(|name| why.contains(name)) || !is_program(why);
+    let unknown: Vec<&String> = refused.iter().filter(|why| !is_known(why)).collect();
+    assert!(unknown.is_empty(), "{unknown:#?}");
 }

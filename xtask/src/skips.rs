@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("a kernel that denies userfaultfd", "a machine may permit it to all users"),
     ("needs Rust ", "a machine may have a later Rust than the oldest one alone"),
     ("--io xdp", "the kernel gives AF_XDP to root alone, and not everywhere"),
+    ("huge pages", "a system may have switched them off, or have no memory free for one"),
     ("--io ring", "the kernel may forbid the memory that it shares"),
 ];
 
