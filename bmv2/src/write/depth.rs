@@ -17,9 +17,8 @@ pub(super) fn operation(op: &str, left: Value, right: Value) -> Value {
 pub(super) fn chain(expr: &Expr) -> Option<Vec<&Expr>> {
     let Expr::Binary { op: chained, ty: chained_ty, .. } = expr else { return None };
     use BinOp::{Add, And, BitAnd, BitOr, BitXor, Or};
-    if !matches!(chained, And | Or | BitAnd | BitOr | BitXor)
-        && !(*chained == Add && matches!(chained_ty, Ty::Bit(_)))
-    {
+    let is_sum = *chained == Add && matches!(chained_ty, Ty::Bit(_));
+    if !is_sum && !matches!(chained, And | Or | BitAnd | BitOr | BitXor) {
         return None;
     }
     let (mut open, mut parts) = (vec![expr], Vec::new());

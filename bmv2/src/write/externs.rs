@@ -35,11 +35,12 @@ impl Writer {
             }
             ExternCall::MeterExecute { instance, index, given: None, less: None, dst } => {
                 let (meter, index) = (self.object("meter_array", *instance), self.param(index)?);
-                return self.into_field(dst, out, |to| primitive("execute_meter", vec![meter, index, to]));
+                return self.write_field(dst, out, |to| primitive("execute_meter", vec![meter, index, to]));
             }
             ExternCall::RegisterRead { instance, index, dst } => {
                 let (register, index) = (self.object("register_array", *instance), self.param(index)?);
-                return self.into_field(dst, out, |to| primitive("register_read", vec![to, register, index]));
+                return self
+                    .write_field(dst, out, |to| primitive("register_read", vec![to, register, index]));
             }
             ExternCall::RegisterWrite { instance, index, value } => {
                 let register = self.object("register_array", *instance);
@@ -51,7 +52,7 @@ impl Writer {
             }
             ExternCall::Random { dst, lo, hi, .. } => {
                 let bounds = [self.param(lo)?, self.param(hi)?];
-                return self.into_field(dst, out, |to| {
+                return self.write_field(dst, out, |to| {
                     let [lo, hi] = bounds;
                     primitive("modify_field_rng_uniform", vec![to, lo, hi])
                 });
@@ -128,7 +129,7 @@ impl Writer {
         let name = self.calculation(algorithm, &inputs, false)?;
         let (base, max) = (self.param(bounds.0)?, self.param(bounds.1)?);
         let calculation = json!({ "type": "calculation", "value": name });
-        self.into_field(dst, out, |to| {
+        self.write_field(dst, out, |to| {
             primitive("modify_field_with_hash_based_offset", vec![to, base, calculation, max])
         })
     }

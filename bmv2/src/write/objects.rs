@@ -225,7 +225,7 @@ fn header_type(name: &str, id: usize, fields: &[(String, Ty)]) -> Result<Value> 
 fn standard_type() -> Value {
     let mut fields: Vec<Value> = FIELDS.iter().map(|field| json!([field.name, field.width, false])).collect();
     let width: u32 = FIELDS.iter().map(|field| field.width).sum();
-    if width % 8 > 0 {
+    if !width.is_multiple_of(8) {
         fields.push(json!([PADDING, 8 - width % 8, false]));
     }
     json!({ "name": STANDARD, "id": 1, "fields": fields })

@@ -175,7 +175,7 @@ impl Writer {
     }
 
     /// Calls `make` with a field that it may write, and then copies that to where the value belongs.
-    pub(super) fn into_field(
+    pub(super) fn write_field(
         &mut self,
         place: &LValue,
         out: &mut Vec<Value>,

@@ -111,6 +111,6 @@ pub(super) fn expr(one: &Expr, see: &mut dyn FnMut(&Expr)) {
 }
 
 /// The blocks with a task, in the order of the pipeline.
-pub(super) fn block<'p>(blocks: &'p [Block], role: p4rack_p4::ir::Role) -> Option<&'p Block> {
+pub(super) fn block(blocks: &[Block], role: p4rack_p4::ir::Role) -> Option<&Block> {
     blocks.iter().find(|block| block.role == role)
 }
