@@ -159,7 +159,7 @@ fn a_redis_server_is_recorded_under_ycsb() {
         .unwrap();
     let said = String::from_utf8_lossy(&recorded.stdout).into_owned();
     assert!(recorded.status.success(), "{said}{}", String::from_utf8_lossy(&recorded.stderr));
-    assert!(said.contains("YCSB B: 40 records with values of 1000 B, 60 operations"), "{said}");
+    assert!(said.contains("YCSB B: 40 records of 1000 B, 60 operations"), "{said}");
     let shown: serde_json::Value =
         serde_json::from_str(&stdout(folder.path(), &["trace", "show", &trace, "--json"])).unwrap();
     assert!(shown["accesses"].as_u64().unwrap() > 100_000, "{shown}");

@@ -226,14 +226,26 @@ async fn ports_are_added_once_and_repaired() {
     assert!(without.contains("6 without a row"), "{without}");
 }
 
+/// A client that is bound to the program. The switch may take a moment to notice that the client before it has gone.
+async fn bound(switch: &Switch) -> p4rack_ctrl::bfrt::Link {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        let mut link = p4rack_ctrl::bfrt::Link::connect(switch.over_bfrt()).await.unwrap();
+        match link.schema().await {
+            Err(error) if std::time::Instant::now() > until => panic!("{error}"),
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+            Ok(_) => return link,
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn top_and_tables_are_read_beside_a_client_that_is_bound() {
     let switch = Switch::start().await;
     switch.deploy(&["--scheme", "pl2-counter"]);
     let path = switch.path();
     switch.fine(&["pl2", "write", &path, "--value", "3", "--host", "h2"]);
-    let mut link = p4rack_ctrl::bfrt::Link::connect(switch.over_bfrt()).await.unwrap();
-    link.schema().await.unwrap();
+    let _link = bound(&switch).await;
     let top = switch.fine(&["top", &path, "--once", "--every", "0.1"]);
     let row = top.lines().find(|line| line.contains(" h2 ")).unwrap_or_else(|| panic!("{top}"));
     assert!(row.matches("3 slots").count() == 2 && row.contains("0.00"), "{top}");

@@ -323,10 +323,12 @@ impl Session {
     /// first board's that has one; the other boards have their fences.
     pub fn fence(&mut self, all: bool) -> Result<(), AskError> {
         let fence = Operation::Fence { all };
-        (0..self.boards()).fold(Ok(()), |first, board| {
+        let mut first = Ok(());
+        for board in 0..self.boards() {
             let fenced = self.ask_after(|session| session.submit_to(board, 0, fence));
-            first.and(fenced.map(drop))
-        })
+            first = first.and(fenced.map(drop));
+        }
+        first
     }
 
     /// Frees pages of an allocated range.

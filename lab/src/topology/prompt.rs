@@ -276,7 +276,7 @@ fn ping_all(running: &Running<'_>) -> Result<Ended, LabError> {
         }
         say(&format!("{} -> {}\n", host.name, words.join(" ")));
     }
-    let percent = if sent > 0 { lost * 100 / sent } else { 0 };
+    let percent = (lost * 100).checked_div(sent).unwrap_or(0);
     say(&format!("Results: {percent}% dropped ({}/{sent} received)\n", sent - lost));
     match lost {
         0 => Ok(Ended::Well),

@@ -148,13 +148,15 @@ impl Handle {
     /// # Safety
     /// As [`poll`](Self::poll).
     unsafe fn fence(&mut self, all: bool) -> Result<(), Status> {
-        (0..self.session.boards()).fold(Ok(()), |first, board| {
+        let mut first = Ok(());
+        for board in 0..self.session.boards() {
             let number = self.number();
             let submitted = self.session.submit_to(board, number, Operation::Fence { all }).map_err(refusal);
             // SAFETY: the caller promises it.
             let fenced = submitted.and_then(|()| unsafe { self.wait_for(number) });
-            first.and(fenced.map(drop))
-        })
+            first = first.and(fenced.map(drop));
+        }
+        first
     }
 
     /// Waits for the end of an operation.
