@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commands that aren't run here, and where they are or why they need not be.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 16] = [
     "up",      // tests/up.rs
     "exec",    // becomes the command that it runs
     "down",    // tests/kept.rs
@@ -27,6 +27,7 @@ const ELSEWHERE: [&str; 15] = [
     "clio",    // tests/clio_commands.rs
     "balloon", // tests/balloon.rs
     "far",     // tests/far.rs
+    "lab",     // tests/topologies.rs
     "mininet", // its output is Python's
     "queue",   // tests/bfruntime.rs
     "help",
