@@ -200,9 +200,14 @@ mod tests {
         let mut fail = || if has_begun() { Err(LabError::Interrupted) } else { Ok(()) };
         assert!(matches!(run(sh(&line), GENEROUS, &mut fail), Err(LabError::Interrupted)));
         let pid = std::fs::read_to_string(&file).unwrap();
-        // Its reaper may be slow.
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-        assert!(stat.is_empty() || stat.contains(") Z") || stat.contains(") X"), "{stat}");
+        // The kernel ends it some time after the signal, and its reaper may be slow.
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let is_gone = |stat: &str| stat.is_empty() || stat.contains(") Z") || stat.contains(") X");
+        let until = std::time::Instant::now() + GENEROUS;
+        while !is_gone(&stat()) {
+            assert!(std::time::Instant::now() < until, "{}", stat());
+            process::pause(POLL).unwrap();
+        }
         let (status, _) = run(sh("sleep 1000"), Duration::from_millis(1), &mut || Ok(())).unwrap();
         assert_eq!(status, None);
     }
