@@ -119,9 +119,9 @@ mod tests {
         }
         // The kernel's routes are a host's if it has the host's address, on whichever interface.
         assert_eq!(Own { ip: Ipv4Addr::LOCALHOST, ..own }.address(), Ok(()));
-        let documentation = Own { ip: Ipv4Addr::new(192, 0, 2, 2), ..own };
+        let documentation = Own { ip: Ipv4Addr::new(203, 0, 113, 77), ..own };
         let error = documentation.address().unwrap_err().to_string();
-        assert!(error.contains("192.0.2.2") && error.contains("p4rack exec h2"), "{error}");
+        assert!(error.contains("203.0.113.77") && error.contains("p4rack exec h2"), "{error}");
         assert!(error.contains("--memory"), "{error}");
         let several = [&behind[..], &[seen("eth5", 5, None)]].concat();
         assert!(link(&several, Link::Agent, None).unwrap_err().contains("--interface"));
