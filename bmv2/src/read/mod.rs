@@ -50,7 +50,7 @@ pub fn is_json(text: &str) -> bool {
 /// let again = p4rack_bmv2::read(&json, "forward.json", Some(&compiled.p4info))?;
 /// assert_eq!(again.p4info, compiled.p4info);
 ///
-/// let wrong = json.replace("\"mark_to_drop\"", "\"mark_to_keep\"");
+/// let wrong = json.replace("\"assign\"", "\"asign\"");
 /// let error = p4rack_bmv2::read(&wrong, "forward.json", None).unwrap_err();
 /// assert!(error.starts_with("forward.json: at `actions["), "{error}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
