@@ -2,25 +2,14 @@
 //!
 //! A veth has no hardware, so such a frame arrives with only the sum of the pseudo header.
 
+use p4rack_wire::ipv4::{fold, sum};
+
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
-}
-
-fn sum(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks_exact(2);
-    let odd = words.remainder().first().map_or(0, |last| u64::from(*last) << 8);
-    words.map(|w| u64::from(u16::from_be_bytes([w[0], w[1]]))).sum::<u64>() + odd
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 /// Start and end of the transport header, its protocol, and the sum of the pseudo header.

@@ -1,21 +1,11 @@
 //! Hash and checksum algorithms.
 
 use p4rack_p4::ir::{Crc, HashAlgorithm};
+pub(crate) use p4rack_wire::ipv4::checksum as csum16;
 use std::sync::Arc;
 
 /// CRC-16/ARC: `crc16` in all architectures.
 const CRC16: Crc = Crc { width: 16, polynomial: 0x8005, reflected: true, initial: 0, final_xor: 0 };
-
-/// The Internet checksum (RFC 1071).
-pub(crate) fn csum16(bytes: &[u8]) -> u16 {
-    let pairs = bytes.chunks_exact(2);
-    let odd = pairs.remainder().first().map_or(0, |byte| u64::from(*byte) << 8);
-    let mut sum = pairs.map(|pair| u64::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u64>() + odd;
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
 
 /// Exclusive or of words of `N` bytes; the last one is padded at its end.
 fn xor<const N: usize>(bytes: &[u8]) -> u64 {

@@ -67,15 +67,27 @@ crate::header! {
     }
 }
 
-/// The Internet checksum (RFC 1071) of an even number of bytes: the ones' complement of their sum. Over a header with
-/// a right checksum it is 0; for a new one, its own field counts as 0.
-pub fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-    let mut sum: u32 = words.sum();
+/// The sum of a piece's 16-bit words, to be added to those of others and folded. An odd last byte counts as followed by a zero.
+#[inline]
+pub fn sum(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(2);
+    let odd = words.remainder().first().map_or(0, |last| u64::from(*last) << 8);
+    words.map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u64>() + odd
+}
+
+/// The Internet checksum (RFC 1071) of words with this sum: the ones' complement of the sum with its carries.
+#[inline]
+pub fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     !(sum as u16)
+}
+
+/// The Internet checksum of bytes. Over a header with a right checksum it is 0; for a new one, its own field counts as 0.
+#[inline]
+pub fn checksum(bytes: &[u8]) -> u16 {
+    fold(sum(bytes))
 }
 
 #[cfg(test)]
@@ -86,5 +98,6 @@ mod tests {
     #[test]
     fn the_checksum_is_the_standards() {
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+        assert_eq!(checksum(&[0x00, 0x01, 0xf2]), checksum(&[0x00, 0x01, 0xf2, 0x00]));
     }
 }

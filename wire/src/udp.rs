@@ -67,19 +67,9 @@ impl std::error::Error for DatagramError {}
 
 /// The checksum over UDP's header and data, with the addresses of IPv4's header. Over a datagram with a right checksum it is 0.
 fn checksum(ip: &Ipv4, datagram: &[u8]) -> u16 {
-    let words = datagram.chunks_exact(2);
-    let odd = words.remainder().first().map_or(0, |last| u64::from(*last) << 8);
-    let word = |high, low| u64::from(u16::from_be_bytes([high, low]));
-    let [src, dst] = [ip.src, ip.dst].map(|addr| {
-        let [a, b, c, d] = addr.octets();
-        word(a, b) + word(c, d)
-    });
-    let pseudo = src + dst + u64::from(ipv4::UDP) + datagram.len() as u64;
-    let mut sum = words.map(|bytes| word(bytes[0], bytes[1])).sum::<u64>() + odd + pseudo;
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+    let addresses = ipv4::sum(&ip.src.octets()) + ipv4::sum(&ip.dst.octets());
+    let pseudo = addresses + u64::from(ipv4::UDP) + datagram.len() as u64;
+    ipv4::fold(pseudo + ipv4::sum(datagram))
 }
 
 /// Composes a frame over `out`. Of more than [`DATA_BYTES_MAX`] bytes of data, the rest is left out.

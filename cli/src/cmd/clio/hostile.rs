@@ -65,9 +65,14 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
             honest.push(once(None)?);
             beside.push(once(Some(attack))?);
         }
-        let [before, after] = [&honest, &beside].map(|runs| median(runs.iter().map(|(kept, _)| kept.per_s)));
-        let [before_p99, after_p99] =
-            [&honest, &beside].map(|runs| median(runs.iter().map(|(kept, _)| kept.latency.at(0.99) as f64)));
+        let rate = |runs: &[_]| median(runs.iter().map(|(kept, _): &(Kept, u64)| kept.per_s));
+        let p99 =
+            |runs: &[_]| median(runs.iter().map(|(kept, _): &(Kept, u64)| kept.latency.at(0.99) as f64));
+        let (before, after) = (rate(&honest)?, rate(&beside)?);
+        let (before_p99, after_p99) = (p99(&honest)?, p99(&beside)?);
+        if before <= 0.0 {
+            return Err(format!("{attack}: beside an honest client no operation ended: give more --seconds"));
+        }
         let failed: u64 = beside.iter().map(|(Kept { failed, .. }, _)| failed).sum();
         let sent: u64 = beside.iter().map(|(_, sent)| sent).sum();
         let percent = 100.0 * after / before;
@@ -110,9 +115,9 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     }
 }
 
-/// The median of some values; 0 of none.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+/// The median of some values. Errors: there are none.
+fn median(values: impl Iterator<Item = f64>) -> Result<f64, String> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    of_sorted(&values, 0.5).unwrap_or_default()
+    of_sorted(&values, 0.5).ok_or_else(|| "nothing was measured".to_owned())
 }
