@@ -155,6 +155,64 @@ fn copies_of_actions_are_counted_before_they_are_made() {
     assert!(error.contains("statements"), "{error}");
 }
 
+/// A file with one type of headers, of this many fields, and these instances of it.
+fn with_headers(fields: usize, headers: usize) -> Value {
+    let mut json = FILES[0].clone();
+    let fields: Vec<Value> = (0..fields).map(|at| json!([format!("f{at}"), 8, false])).collect();
+    json["header_types"].as_array_mut().unwrap().push(json!({"name": "many_t", "id": 900, "fields": fields}));
+    let instance = |at: usize| json!({"name": format!("many{at}"), "id": 1_000 + at, "header_type": "many_t", "metadata": false, "pi_omit": true});
+    json["headers"].as_array_mut().unwrap().extend((0..headers).map(instance));
+    json
+}
+
+/// On a thread with the stack that servers have: what goes through expressions must not go too deep.
+#[test]
+fn headers_with_many_fields_are_compared() {
+    let mut json = with_headers(20_000, 2);
+    let header = |at: usize| json!({"type": "header", "value": format!("many{at}")});
+    let equal = json!({"type": "expression", "value": {"op": "==", "left": header(0), "right": header(1)}});
+    json["pipelines"][0] = json!({
+        "name": "ingress", "init_table": "node", "tables": [], "action_calls": [],
+        "conditionals": [{"name": "node", "id": 0, "expression": equal, "true_next": null, "false_next": null}],
+    });
+    let read = move || {
+        let compiled = p4rack_bmv2::read(&json.to_string(), "t.json", None)?;
+        Pipeline::compile_interpreted(&compiled.program).map(drop).map_err(|error| error.to_string())
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(read).unwrap();
+    // Read, or refused for its size: both without an abort.
+    if let Err(error) = thread.join().unwrap() {
+        assert!(error.contains("parts") || error.contains("many0"), "{error}");
+    }
+}
+
+#[test]
+fn what_grows_by_products_is_counted_before_it_is_made() {
+    let refused = |json: &Value| {
+        let error = p4rack_bmv2::read(&json.to_string(), "t.json", None).unwrap_err();
+        assert!(error.contains("parts"), "{error}");
+    };
+    // Each member of a union knows the others.
+    let mut json = with_headers(0, 20_000);
+    let ids: Vec<usize> = (0..20_000).map(|at| 1_000 + at).collect();
+    json["header_unions"] = json!([{"name": "u", "id": 0, "union_type": "u_t", "header_ids": ids}]);
+    refused(&json);
+    // A header among a calculation's inputs is all of its fields.
+    let mut json = with_headers(10_000, 1);
+    let inputs = vec![json!({"type": "header", "value": "many0"}); 10_000];
+    json["calculations"] = json!([{"name": "c", "id": 0, "algo": "csum16", "input": inputs}]);
+    refused(&json);
+    // A transition has a value for each key.
+    let mut json = FILES[0].clone();
+    let keys: Vec<Value> = vec![json!({"type": "lookahead", "value": [0, 8]}); 10_000];
+    let hex = json!({"type": "hexstr", "value": "0x00", "mask": null, "next_state": null});
+    json["parsers"][0]["parse_states"] = json!([{
+        "name": "start", "id": 0, "parser_ops": [], "transition_key": keys, "transitions": vec![hex; 10_000],
+    }]);
+    json["parsers"][0]["init_state"] = json!("start");
+    refused(&json);
+}
+
 #[test]
 fn a_value_set_with_other_keys_is_refused() {
     let mut json = FILES[0].clone();

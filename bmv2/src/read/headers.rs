@@ -111,6 +111,8 @@ impl<'j> Reader<'j> {
             for header in union.get("header_ids")?.list()? {
                 headers.push(self.header_by_id(&header)?);
             }
+            // Each member knows the others.
+            self.count(&union, headers.len().saturating_mul(headers.len()))?;
             for header in &headers {
                 let siblings = headers.iter().filter(|other| *other != header).copied().collect();
                 self.program.headers[header.0 as usize].union_siblings = siblings;

@@ -102,8 +102,14 @@ struct Reader<'j> {
     calculations: HashMap<String, Calculation>,
     /// Digests and their data, by the id of the list.
     learn_lists: HashMap<u64, (u32, Vec<(Expr, Ty)>)>,
-    /// Actions of the file, by id.
+    /// Actions of the file, by id, and their ids by name.
     actions: HashMap<u64, Node<'j>>,
+    action_ids: HashMap<&'j str, Node<'j>>,
+    /// Names of direct counters, by the tables to which they are bound.
+    direct_counters: HashMap<&'j str, &'j str>,
+    /// Meters and action profiles, by name.
+    meters: HashMap<&'j str, Node<'j>>,
+    profiles: HashMap<&'j str, Node<'j>>,
     /// Actions of the program, by id and by the direct meter of the table.
     built: HashMap<(u64, Option<InstanceId>), ActionId>,
     tables: HashMap<String, TableId>,
@@ -118,7 +124,7 @@ struct Reader<'j> {
     statements: usize,
 }
 
-/// The oldest and the newest major version of the format that is read. Files of version 1 lack what P4_16 needs.
+/// The major version of the format that is read. Files of version 1 lack what P4_16 needs.
 const MAJOR: u64 = 2;
 
 impl<'j> Reader<'j> {
@@ -140,6 +146,10 @@ impl<'j> Reader<'j> {
             calculations: HashMap::new(),
             learn_lists: HashMap::new(),
             actions: HashMap::new(),
+            action_ids: HashMap::new(),
+            direct_counters: HashMap::new(),
+            meters: HashMap::new(),
+            profiles: HashMap::new(),
             built: HashMap::new(),
             tables: HashMap::new(),
             errors: BTreeMap::new(),
@@ -162,6 +172,23 @@ impl<'j> Reader<'j> {
             let id = action.get("id")?.number()?;
             if self.actions.insert(id, action.clone()).is_some() {
                 return action.wrong(format!("a second action with the id {id}"));
+            }
+            self.action_ids.insert(action.text_of("name")?, action.get("id")?);
+        }
+        for meter in root.list_of("meter_arrays")? {
+            self.meters.entry(meter.text_of("name")?).or_insert(meter);
+        }
+        for pipeline in root.get("pipelines")?.list()? {
+            for profile in pipeline.list_of("action_profiles")? {
+                self.profiles.entry(profile.text_of("name")?).or_insert(profile);
+            }
+        }
+        for counter in root.list_of("counter_arrays")? {
+            if counter.flag_of("is_direct")? {
+                let bound = counter.find("binding").and_then(|table| table.text().ok());
+                if let Some(table) = bound {
+                    self.direct_counters.entry(table).or_insert(counter.text_of("name")?);
+                }
             }
         }
         let parser = self.parser()?;

@@ -120,6 +120,7 @@ impl<'j> Reader<'j> {
                     }
                     "header" => {
                         let header = self.header_named(&input.get("value")?)?;
+                        self.count(&input, self.program.headers[header.0 as usize].fields.len())?;
                         let fields = &self.program.headers[header.0 as usize].fields;
                         data.extend(
                             fields.iter().map(|field| {

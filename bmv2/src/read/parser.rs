@@ -119,6 +119,7 @@ impl<'j> Reader<'j> {
     fn next(&mut self, state: &Node<'j>, names: &HashMap<&str, StateId>) -> Result<Next> {
         let mut keys = Vec::new();
         for key in state.list_of("transition_key")? {
+            self.count(&key, 1)?;
             let (value, ty) = match key.text_of("type")? {
                 "lookahead" => look(&key)?,
                 _ => self.exact(&key)?,
@@ -141,6 +142,8 @@ impl<'j> Reader<'j> {
                 Some(kind) => kind.text()?,
                 None => "hexstr",
             };
+            // A case has a value for each key.
+            self.count(&transition, keys.len())?;
             let value = transition.find("value");
             let is_default =
                 value.as_ref().is_some_and(|value| value.text().is_ok_and(|text| text == "default"));

@@ -359,15 +359,12 @@ impl<'j> Reader<'j> {
             Some(instance) => *instance,
             None => return meter.wrong(format!("there is no meter `{}`", meter.text()?)),
         };
-        for array in self.root.list_of("meter_arrays")? {
-            if array.text_of("name")? == meter.text()? {
-                let var = self.field_var(&array.get("result_target")?)?;
-                let dst = LValue::Var(var);
-                let call = ExternCall::DirectMeterRead { instance, given: None, less: None, dst };
-                return Ok(Stmt::Extern { call, span: NOWHERE });
-            }
-        }
-        meter.wrong("there is no such meter")
+        let Some(array) = self.meters.get(meter.text()?).cloned() else {
+            return meter.wrong("there is no such meter");
+        };
+        let dst = LValue::Var(self.field_var(&array.get("result_target")?)?);
+        let call = ExternCall::DirectMeterRead { instance, given: None, less: None, dst };
+        Ok(Stmt::Extern { call, span: NOWHERE })
     }
 }
 

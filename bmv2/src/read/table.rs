@@ -39,8 +39,9 @@ impl<'j> Reader<'j> {
         for key in node.list_of("key")? {
             keys.push(self.key(&key)?);
         }
-        let mut actions = Vec::new();
+        let (mut actions, mut ids) = (Vec::new(), Vec::new());
         for action in self.listed(node)? {
+            ids.push(action.number()?);
             let action = self.action(&action, meter.as_ref())?;
             actions.push(TableAction {
                 action,
@@ -82,7 +83,6 @@ impl<'j> Reader<'j> {
         if let Some(meter) = meter {
             own(self, meter);
         }
-        let ids = self.action_ids(node)?;
         let (mut default_action, mut default_is_const) = (None, false);
         if let Some(entry) = node.find("default_entry") {
             default_action = Some(self.call(&entry, &ids)?);
@@ -119,23 +119,12 @@ impl<'j> Reader<'j> {
         }
         let mut ids = Vec::new();
         for name in node.list_of("actions")? {
-            let text = name.text()?;
-            let mut found = None;
-            for action in self.root.list_of("actions")? {
-                if action.text_of("name")? == text {
-                    found = Some(action.get("id")?);
-                }
-            }
-            match found {
-                Some(id) => ids.push(id),
-                None => return name.wrong(format!("there is no action `{text}`")),
+            match self.action_ids.get(name.text()?) {
+                Some(id) => ids.push(id.clone()),
+                None => return name.wrong(format!("there is no action `{}`", name.text()?)),
             }
         }
         Ok(ids)
-    }
-
-    fn action_ids(&self, node: &Node<'j>) -> Result<Vec<u64>> {
-        self.listed(node)?.iter().map(|id| id.number()).collect()
     }
 
     fn key(&mut self, node: &Node<'j>) -> Result<Key> {
@@ -176,14 +165,10 @@ impl<'j> Reader<'j> {
             return self.selector_keys(&selector, keys);
         }
         let profile = node.get("action_profile")?;
-        for pipeline in self.root.get("pipelines")?.list()? {
-            for other in pipeline.list_of("action_profiles")? {
-                if other.text_of("name")? == profile.text()? {
-                    return self.selector_keys(&other.get("selector")?, keys);
-                }
-            }
+        match self.profiles.get(profile.text()?).cloned() {
+            Some(found) => self.selector_keys(&found.get("selector")?, keys),
+            None => profile.wrong("there is no such action profile"),
         }
-        profile.wrong("there is no such action profile")
     }
 
     fn selector_keys(&mut self, selector: &Node<'j>, keys: &mut Vec<Key>) -> Result<()> {
@@ -199,14 +184,8 @@ impl<'j> Reader<'j> {
         if !node.flag_of("with_counters")? {
             return Ok(None);
         }
-        let name = node.text_of("name")?;
-        for counter in self.root.list_of("counter_arrays")? {
-            let is_its = counter.flag_of("is_direct")? && counter.text_of("binding")? == name;
-            if is_its {
-                return Ok(self.instances.get(counter.text_of("name")?).copied());
-            }
-        }
-        Ok(None)
+        let counter = self.direct_counters.get(node.text_of("name")?);
+        Ok(counter.and_then(|counter| self.instances.get(*counter)).copied())
     }
 
     fn call(&self, node: &Node<'j>, ids: &[u64]) -> Result<ActionCall> {

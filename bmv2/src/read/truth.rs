@@ -7,6 +7,23 @@ use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use p4rack_p4::ir::{BinOp, Expr, HeaderRef, Ty, UnOp};
 
+/// Truth values with `&&` or `||` between them, as a tree that is as flat as can be: what handles expressions goes as deep as they are
+/// nested.
+fn joined(op: BinOp, mut parts: Vec<Expr>) -> Option<Expr> {
+    while parts.len() > 1 {
+        let mut halved = Vec::with_capacity(parts.len().div_ceil(2));
+        let mut rest = parts.into_iter();
+        while let Some(left) = rest.next() {
+            halved.push(match rest.next() {
+                Some(right) => binary(op, left, right, Ty::Bool),
+                None => left,
+            });
+        }
+        parts = halved;
+    }
+    parts.pop()
+}
+
 impl<'j> Reader<'j> {
     /// A truth value.
     pub(super) fn truth(&mut self, node: &Node<'j>) -> Result<Expr> {
@@ -58,7 +75,7 @@ impl<'j> Reader<'j> {
                 let valid = |header: &p4rack_p4::ir::HeaderId| {
                     Expr::Var(self.program.headers[header.0 as usize].valid)
                 };
-                let any = members.iter().map(valid).reduce(|a, b| binary(BinOp::Or, a, b, Ty::Bool));
+                let any = joined(BinOp::Or, members.iter().map(valid).collect());
                 Ok(any.unwrap_or(constant(0u8, Ty::Bool)))
             }
             "?" if self.is_truth(&operation.left()?)? => {
@@ -125,11 +142,14 @@ impl<'j> Reader<'j> {
             return right.wrong("a header of another type");
         }
         let both = binary(BinOp::And, Expr::Var(a.valid), Expr::Var(b.valid), Ty::Bool);
-        let equal = a.fields.iter().zip(&b.fields).fold(both, |all, (a, b)| {
+        let fields = a.fields.iter().zip(&b.fields).map(|(a, b)| {
             let ty = self.program.vars[a.var.0 as usize].ty;
-            let one = binary(BinOp::Eq, Expr::Var(a.var), Expr::Var(b.var), ty);
-            binary(BinOp::And, all, one, Ty::Bool)
+            binary(BinOp::Eq, Expr::Var(a.var), Expr::Var(b.var), ty)
         });
+        let equal = match joined(BinOp::And, fields.collect()) {
+            Some(fields) => binary(BinOp::And, both, fields, Ty::Bool),
+            None => both,
+        };
         let either = binary(BinOp::Or, Expr::Var(a.valid), Expr::Var(b.valid), Ty::Bool);
         let neither = Expr::Unary { op: UnOp::Not, expr: Box::new(either), ty: Ty::Bool };
         let equal = binary(BinOp::Or, neither, equal, Ty::Bool);

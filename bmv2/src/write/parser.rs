@@ -28,7 +28,9 @@ impl Writer {
             needs_no_match |= matches!(&state.next, Next::Select { .. });
         }
         if needs_no_match {
-            let error = self.program.errors.iter().position(|error| error == "NoMatch").unwrap_or(0);
+            let Some(error) = self.program.errors.iter().position(|error| error == "NoMatch") else {
+                return self.refuse("`select` in a program without core.p4's errors");
+            };
             let verify = json!([{ "type": "bool", "value": false }, hex(&BigUint::from(error), 32)]);
             let ops = vec![json!({ "op": "verify", "parameters": verify })];
             let id = self.next_state();
@@ -138,7 +140,8 @@ impl Writer {
             ops.push(json!({ "op": "set", "parameters": parameters }));
             return Ok(());
         }
-        let mut primitives = ops.iter().filter_map(primitive_of).collect::<Vec<Value>>();
+        // Some statements complete the primitive that stands right before them.
+        let mut primitives: Vec<Value> = ops.last().and_then(primitive_of).into_iter().collect();
         let before = primitives.len();
         let span = self.at;
         let stmt = Stmt::Assign { target: target.clone(), value: value.clone(), span };

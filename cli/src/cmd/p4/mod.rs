@@ -112,19 +112,10 @@ enum Format {
 pub fn run(args: Args) -> ExitCode {
     match args.command {
         Command::Samples(args) => samples::run(args),
-        Command::Check { source, json } if source.is_json() => {
-            source.compiled(|_, name, compiled| check(name, Ok(Accepted::Whole(Box::new(compiled))), json))
-        }
-        Command::Check { source, json } => source.with(|text, name, options| {
-            let result = p4rack_p4::check(text, name, options);
-            check(name, result, json)
-        }),
+        Command::Check { source, json } => source.checked(|name, result| check(name, result, json)),
         Command::Compile { source, options } => compile::run(&source, options),
-        Command::Info { source, output, format } if source.is_json() => with_output(output, |write| {
-            source.compiled(|_, _, compiled| write(&encode(&compiled.p4info, format)))
-        }),
         Command::Info { source, output, format } => with_output(output, |write| {
-            source.with(|text, name, options| match p4rack_p4::check(text, name, options) {
+            source.checked(|name, result| match result {
                 // Nothing to control.
                 Ok(accepted @ Accepted::Types { main: None, .. }) => {
                     tell(accepted.warnings());

@@ -1,7 +1,7 @@
 //! A P4 program given on the command line.
 
 use p4rack_codegen::kind::Kind;
-use p4rack_p4::{Compiled, Diagnostics, Options};
+use p4rack_p4::{Accepted, Compiled, Diagnostics, Options};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,27 +28,24 @@ impl Source {
         self.read(false, run)
     }
 
-    /// Whether the file is JSON rather than text.
-    pub fn is_json(&self) -> bool {
-        std::fs::read_to_string(&self.file).is_ok_and(|text| p4rack_bmv2::is_json(&text))
-    }
-
     /// Calls `run` with a whole program, its text and its name: compiled from text, or read from BMv2's JSON.
     pub fn compiled(&self, run: impl FnOnce(&str, &str, Compiled) -> ExitCode) -> ExitCode {
         self.read(true, |text, name, options| {
             if p4rack_bmv2::is_json(text) {
-                return match p4rack_bmv2::read(text, name, None) {
-                    Ok(compiled) => run(text, name, compiled),
-                    Err(error) => {
-                        eprintln!("error: {error}");
-                        ExitCode::FAILURE
-                    }
-                };
+                return from_json(text, name, |compiled| run(text, name, compiled));
             }
             match p4rack_p4::compile(text, name, options) {
                 Ok(compiled) => run(text, name, compiled),
                 Err(diagnostics) => refuse(&diagnostics),
             }
+        })
+    }
+
+    /// Calls `run` with the program's name and the verdict on its text. BMv2's JSON is a whole program.
+    pub fn checked(&self, run: impl FnOnce(&str, Result<Accepted, Diagnostics>) -> ExitCode) -> ExitCode {
+        self.read(true, |text, name, options| match p4rack_bmv2::is_json(text) {
+            true => from_json(text, name, |compiled| run(name, Ok(Accepted::Whole(Box::new(compiled))))),
+            false => run(name, p4rack_p4::check(text, name, options)),
         })
     }
 
@@ -71,6 +68,17 @@ impl Source {
         let defines = self.define.iter().map(|d| definition(d));
         let options = Options { include_dirs: self.include.clone(), defines: defines.collect() };
         run(&text, &file, &options)
+    }
+}
+
+/// Calls `run` with the program that BMv2's JSON describes.
+fn from_json(text: &str, name: &str, run: impl FnOnce(Compiled) -> ExitCode) -> ExitCode {
+    match p4rack_bmv2::read(text, name, None) {
+        Ok(compiled) => run(compiled),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
