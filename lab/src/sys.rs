@@ -257,7 +257,7 @@ pub fn read_line(limit: std::time::Duration) -> io::Result<Option<Option<String>
             n if n < 0 => {
                 let error = io::Error::last_os_error();
                 match error.kind() {
-                    io::ErrorKind::Interrupted if line.is_empty() => return Ok(None),
+                    io::ErrorKind::Interrupted if line.is_empty() || interrupted() => return Ok(None),
                     io::ErrorKind::Interrupted => {}
                     _ => return Err(error),
                 }

@@ -189,9 +189,8 @@ impl Plane {
             self.timer_late_max = self.timer_late_max.max(now - due);
         }
         self.drain(&mut switch);
-        let runs = switch.generator_runs();
         // Most switches have no generator.
-        if runs > 0 {
+        if let Some(runs) = switch.generator_runs() {
             switch.rest_generators(self.rest.after(runs, now, clock::thread_cpu()));
         }
         Ok(())

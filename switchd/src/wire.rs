@@ -179,11 +179,11 @@ impl Wires {
         way.frames.push_back((due, frame));
     }
 
-    /// The next frame that arrives at the switch: its port, when it is due, its bytes.
+    /// The next frame that arrives at the switch, the earliest of all links': its port, when it is due, its bytes.
     pub fn poll_arrival(&mut self, now: Nanos) -> Option<(u16, Nanos, Vec<u8>)> {
-        self.wires
-            .iter_mut()
-            .find_map(|wire| wire.arriving.pop(now).map(|(due, frame)| (wire.spec.port, due, frame)))
+        let waiting = self.wires.iter_mut().filter(|wire| wire.arriving.due().is_some());
+        let wire = waiting.min_by_key(|wire| wire.arriving.due())?;
+        wire.arriving.pop(now).map(|(due, frame)| (wire.spec.port, due, frame))
     }
 
     /// The next frame for an interface: its port, its bytes.

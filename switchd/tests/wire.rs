@@ -55,6 +55,26 @@ fn a_link_is_bounded_and_counts_what_does_not_fit() {
 }
 
 #[test]
+fn a_link_holds_a_number_of_short_frames() {
+    let mut wires = Wires::new(&[spec(1, Nanos::from_secs(1), 0)], 1);
+    for _ in 0..65_537 {
+        assert!(wires.arrive(1, &[0; 60], Nanos(1)));
+    }
+    assert_eq!(wires.counts().read().next(), Some((1, 0, 1)));
+}
+
+#[test]
+fn frames_of_all_links_arrive_in_the_order_of_their_times() {
+    let mut wires = Wires::new(&[spec(1, Nanos(100), 0), spec(2, Nanos(100), 0)], 1);
+    for (port, at) in [(1, 10), (2, 5), (1, 30), (2, 20)] {
+        assert!(wires.arrive(port, b"x", Nanos(at)));
+    }
+    let all = std::iter::from_fn(|| wires.poll_arrival(Nanos(1_000)));
+    let order: Vec<_> = all.map(|(port, due, _)| (port, due.0)).collect();
+    assert_eq!(order, [(2, 105), (1, 110), (2, 120), (1, 130)]);
+}
+
+#[test]
 fn links_without_delay_and_loss_are_none() {
     let mut wires = Wires::new(&[spec(1, Nanos::ZERO, 0)], 1);
     assert!(!wires.arrive(1, b"x", Nanos(0)));

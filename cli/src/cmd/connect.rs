@@ -105,6 +105,11 @@ impl Args {
 }
 
 impl Identity {
+    /// Whether a device id is given.
+    pub fn has_device_id(&self) -> bool {
+        self.device_id.is_some()
+    }
+
     /// Ends the program if an option is given that BFRuntime has nothing for: it would have no effect.
     pub fn refuse_p4runtimes(&self) {
         let given = [
@@ -115,7 +120,7 @@ impl Identity {
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
             let message =
-                format!("{option} is P4Runtime's, and --bfrt-addr selects BFRuntime: leave {option} out");
+                format!("{option} is P4Runtime's, and a switch is reached over BFRuntime: leave {option} out");
             clap::Command::new("p4rack").error(clap::error::ErrorKind::ArgumentConflict, message).exit();
         }
     }

@@ -4,8 +4,11 @@ use super::drafts::{EndDraft, HostDraft, LinkDraft};
 use super::{Link, Runs, Switch};
 use crate::rack::{End, Host, Rack, Sink};
 use p4rack_p4rt::nearest::nearest;
+use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
+/// Longest delay of a link.
+pub(super) const DELAY_MAX: Nanos = Nanos::from_secs(10);
 /// Largest port number of an architecture (`bit<9>`).
 const PORT_MAX: u16 = 511;
 

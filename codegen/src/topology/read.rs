@@ -16,8 +16,6 @@ use toml::de::DeTable;
 const FIRST_GRPC_PORT: u16 = 9559;
 /// P4Runtime device id of each switch.
 const DEVICE_ID: u64 = 1;
-/// Longest delay of a link, in ns.
-const DELAY_MAX: Nanos = Nanos::from_secs(10);
 /// What `program` says if a controller brings it.
 const NO_PROGRAM: &str = "none";
 

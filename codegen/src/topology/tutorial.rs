@@ -6,12 +6,13 @@
 //!  "links": [["h1", "s1-p1"], ["s1-p2", "s2-p1", latency_ms, rate_mbps]]}
 //! ```
 //!
-//! Its files name compiled programs: `build/basic.json`. Switches here take P4 text, so that is `basic.p4` in the same
-//! exercise, or its solution.
+//! Its files name compiled programs: `build/basic.json`. That stands for `basic.p4` in the same exercise, or its solution; without
+//! such a text the JSON itself is taken, if it exists.
 
 use super::Topology;
 use super::check;
 use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
+use super::links::DELAY_MAX;
 use crate::description::{MAC_HELP, check_mac};
 use crate::rack::units::{parse_rate, parse_time};
 use crate::rack::{RackError, Sink, Target, limits};
@@ -117,11 +118,11 @@ impl<'a> Files<'a> {
         files.next()
     }
 
-    /// The program for what a compiler made of it: `basic.p4` for `build/basic.json`.
+    /// The program for what a compiler made of it: `basic.p4` for `build/basic.json`, or without it the JSON.
     fn source(&self, compiled: &str) -> Result<PathBuf, String> {
         let stem = Path::new(compiled).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let file = format!("{stem}.p4");
-        self.find(&file).ok_or(file)
+        self.find(&file).or_else(|| self.find(compiled)).ok_or(file)
     }
 
     fn chosen(&self, switch: &str) -> Option<&PathBuf> {
@@ -276,17 +277,18 @@ fn read_link(sink: &mut Sink<'_>, n: usize, link: &Value) -> LinkDraft {
     let delay = match link.get(2) {
         None | Some(Value::Null) => Some(Nanos::ZERO),
         Some(Value::Number(ms)) => {
-            ms.as_f64().filter(|ms| (0.0..=10_000.0).contains(ms)).map(|ms| Nanos((ms * 1e6) as u64))
+            ms.as_f64().filter(|ms| *ms >= 0.0).map(|ms| Nanos((ms * 1e6) as u64))
         }
         // Without a unit, Mininet's traffic control takes microseconds.
         Some(Value::String(text)) => match text.parse::<u64>() {
-            Ok(us) => Some(Nanos::from_micros(us.min(10_000_000))),
+            Ok(us) => us.checked_mul(1_000).map(Nanos),
             Err(_) => parse_time(text).ok(),
         },
         Some(_) => None,
     };
+    let delay = delay.filter(|delay| *delay <= DELAY_MAX);
     if delay.is_none() {
-        expected(sink, &field, link.get(2), "the latency in ms, or such as \"5ms\"");
+        expected(sink, &field, link.get(2), "the latency in ms, or such as \"5ms\", up to 10 s");
     }
     let rate_bps = match link.get(3) {
         None | Some(Value::Null) => None,

@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// How long a host's command may take.
-const LIMIT: Duration = Duration::from_secs(300);
+pub(super) const LIMIT: Duration = Duration::from_secs(300);
 /// What is kept of a command's output; the rest is counted.
 const OUTPUT_MAX: usize = 1 << 20;
 

@@ -1,9 +1,9 @@
 //! Lines such as `h1 ping h2`, as Mininet's prompt takes them, from a terminal or a script.
 
-use super::hosts::shell;
+use super::hosts::{LIMIT, shell};
 use super::running::Running;
 use crate::error::LabError;
-use crate::process::{self, POLL, Process, on_path};
+use crate::process::{self, Others, POLL, Process, on_path};
 use crate::sys;
 use p4rack_codegen::topology::Topology;
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
             }
         };
         let Some(line) = line else { return Ok(()) };
-        match run(running, &line)? {
+        match run(running, &line, None)? {
             Ended::Exit => return Ok(()),
             Ended::Well => {}
             // The user has ended it.
@@ -137,13 +137,13 @@ pub(super) fn interact(running: &mut Running<'_>) -> Result<(), LabError> {
     }
 }
 
-/// Runs the lines of a script. Returns what went wrong at the first one that fails.
+/// Runs the lines of a script, each for a limited time. Returns what went wrong at the first one that fails.
 pub(super) fn script(running: &mut Running<'_>, path: &Path, text: &str) -> Result<Option<String>, LabError> {
     for (n, line) in text.lines().enumerate() {
         if !line.trim().is_empty() {
             say(&format!("{PROMPT}{}\n", line.trim()));
         }
-        let ended = run(running, line)?;
+        let ended = run(running, line, Some(LIMIT))?;
         running.check()?;
         if sys::interrupted() {
             return Err(LabError::Interrupted);
@@ -159,7 +159,8 @@ pub(super) fn script(running: &mut Running<'_>, path: &Path, text: &str) -> Resu
     Ok(None)
 }
 
-fn run(running: &mut Running<'_>, line: &str) -> Result<Ended, LabError> {
+/// Runs a line. A command that takes longer than `limit` is killed.
+fn run(running: &mut Running<'_>, line: &str, limit: Option<Duration>) -> Result<Ended, LabError> {
     let topology = running.topology;
     let parsed = match parse(topology, line) {
         Ok(parsed) => parsed,
@@ -188,34 +189,46 @@ fn run(running: &mut Running<'_>, line: &str) -> Result<Ended, LabError> {
         }
         Line::PingAll => ping_all(running),
         Line::Iperf(from, to) => iperf(running, from, to),
-        Line::Shell(command) => finish(shell(&running.wiring.switches, command)?),
+        Line::Shell(command) => finish(shell(&running.wiring.switches, command)?, limit, running),
         Line::Node(node, command) => match running.wiring.of(topology, node) {
-            Some(ns) => finish(shell(ns, &command)?),
+            Some(ns) => finish(shell(ns, &command)?, limit, running),
             None => Ok(Ended::Failed(format!("`{node}` is no node"))),
         },
     }
 }
 
 /// Runs a command to its end, in the foreground.
-fn finish(mut command: Command) -> Result<Ended, LabError> {
+fn finish(
+    mut command: Command,
+    limit: Option<Duration>,
+    running: &mut Running<'_>,
+) -> Result<Ended, LabError> {
     let mut child = command.spawn().map_err(LabError::system("starting a shell"))?;
-    let status = wait(&mut child)?;
-    Ok(match status.code() {
-        Some(0) => Ended::Well,
-        Some(code) => Ended::Failed(format!("exit code {code}")),
-        None => Ended::Failed("a signal ended it".to_owned()),
+    let status = wait(&mut child, limit, &mut || running.check())?;
+    Ok(match status.map(|status| status.code()) {
+        Some(Some(0)) => Ended::Well,
+        Some(Some(code)) => Ended::Failed(format!("exit code {code}")),
+        Some(None) => Ended::Failed("a signal ended it".to_owned()),
+        None => Ended::Failed(format!("did not end within {} s", limit.unwrap_or_default().as_secs())),
     })
 }
 
-/// Waits for a child; kills it if we are asked to end.
-fn wait(child: &mut Child) -> Result<ExitStatus, LabError> {
+/// Waits for a child; kills it if we are asked to end, the `others` fail, or at the limit, which is `None`.
+fn wait(
+    child: &mut Child,
+    limit: Option<Duration>,
+    others: Others<'_>,
+) -> Result<Option<ExitStatus>, LabError> {
+    let started_ns = sys::monotonic_ns();
     loop {
         if let Some(status) = child.try_wait().map_err(LabError::system("waiting for a command"))? {
-            return Ok(status);
+            return Ok(Some(status));
         }
-        if let Err(interrupted) = process::pause(POLL) {
+        let goes_on = others().and_then(|()| process::pause(POLL));
+        let is_late = limit.is_some_and(|limit| sys::monotonic_ns() - started_ns > limit.as_nanos() as u64);
+        if goes_on.is_err() || is_late {
             let _ = child.kill().and_then(|()| child.wait());
-            return Err(interrupted);
+            return goes_on.map(|()| None);
         }
     }
 }
@@ -246,8 +259,8 @@ fn dump(topology: &Topology) -> String {
 
 /// How long an answer may take on any path: there and back, with ARP before it. Whole seconds.
 fn ping_limit(topology: &Topology) -> Duration {
-    let delays_ns: u64 = topology.links.iter().map(|link| link.delay.0).sum();
-    PING + Duration::from_secs((4 * delays_ns).div_ceil(1_000_000_000))
+    let delays_ns = topology.links.iter().fold(0u64, |sum, link| sum.saturating_add(link.delay.0));
+    PING + Duration::from_secs(delays_ns.saturating_mul(4).div_ceil(1_000_000_000))
 }
 
 /// Pings from every host to every other, all of a host's at the same time.
@@ -269,7 +282,7 @@ fn ping_all(running: &Running<'_>) -> Result<Ended, LabError> {
         }
         let mut words = Vec::new();
         for (to, mut child) in children {
-            let is_answered = wait(&mut child)?.success();
+            let is_answered = wait(&mut child, None, &mut || Ok(()))?.is_some_and(|status| status.success());
             sent += 1;
             lost += usize::from(!is_answered);
             words.push(if is_answered { topology.hosts[to].name.as_str() } else { "X" });

@@ -145,10 +145,10 @@ impl Switch {
         self.generators.rests_until = until;
     }
 
-    /// Number of times that generators have injected frames that were due.
+    /// Number of times that generators have injected frames that were due; `None` while none has frames to inject.
     #[inline]
-    pub fn generator_runs(&self) -> u64 {
-        self.generators.runs
+    pub fn generator_runs(&self) -> Option<u64> {
+        self.generators.due.map(|_| self.generators.runs)
     }
 
     /// Injects frames that are due.

@@ -69,9 +69,9 @@ pub struct Args {
     /// output folder of p4c's backend
     #[arg(long, value_name = "FILE")]
     pub device_config: Option<PathBuf>,
-    /// With a target of BMv2: what makes its JSON
-    #[arg(long, value_enum, default_value_t = JsonCompiler::P4rack, conflicts_with = "device_config")]
-    pub compiler: JsonCompiler,
+    /// With a target of BMv2: what makes its JSON [default: p4rack]
+    #[arg(long, value_enum, conflicts_with = "device_config")]
+    pub compiler: Option<JsonCompiler>,
     /// Address of a switch's P4Runtime server, HOST:PORT; repeat it for several switches with the same
     /// contents [default: as described]
     #[arg(long, value_name = "ADDR", help_heading = "Switch")]
@@ -145,7 +145,7 @@ impl Args {
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
         let rack = &rack.on(self.arch.unwrap_or(rack.switch.arch));
         let compiled = self.device_config.as_deref();
-        let compiler = self.compiler.into();
+        let compiler = self.compiler.unwrap_or(JsonCompiler::P4rack).into();
         match self.to {
             Some(To::Tofino) => Desired::for_tofino(rack, scheme, compiled),
             Some(To::Target(target)) => Desired::of_rack(rack, scheme, target, compiled, compiler),

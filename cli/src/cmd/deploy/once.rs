@@ -63,6 +63,8 @@ fn run_topology(args: &Args) -> ExitCode {
         ("--arch", args.arch.is_some()),
         ("--to", args.to.is_some()),
         ("--device-config", args.device_config.is_some()),
+        ("--compiler", args.compiler.is_some()),
+        ("--device-id", args.identity.has_device_id()),
         ("--grpc-addr", !args.grpc_addr.is_empty()),
         ("--bfrt-addr", !args.bfrt_addr.is_empty()),
     ];
@@ -77,6 +79,9 @@ fn run_topology(args: &Args) -> ExitCode {
             return ExitCode::from(1);
         }
     };
+    if topology.switches.iter().any(|switch| switch.target == topology::Target::Tofino) {
+        args.identity.refuse_p4runtimes();
+    }
     let (mut desired, mut refused) = (Vec::new(), Vec::new());
     for switch in &topology.switches {
         match provision::desired(switch) {
