@@ -385,7 +385,21 @@ fn a_terminated_lab_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_rejected_entry_rolls_everything_back() {
+fn options_that_a_topology_has_no_use_for_are_refused() {
+    let pod = repo("examples/pod/pod.toml");
+    for (option, words) in [
+        ("--compiler", &["--compiler", "p4c"][..]),
+        ("--device-id", &["--device-id", "3"]),
+        ("--scheme", &["--scheme", "l2"]),
+        ("--watch", &["--watch"]),
+    ] {
+        let output = p4rack().arg("deploy").args(words).arg(&pod).output().expect("p4rack starts");
+        assert!(!output.status.success() && stderr(&output).contains(option), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_rejected_entry_leaves_nothing_running() {
     let Some(lab) = Lab::new() else { return };
     let file = lab.pair(LINKS);
     let twice = "routes dst=10.0.1.0/24 --action to next_hop=02:00:00:00:00:01 port=1\n".repeat(2);

@@ -119,8 +119,9 @@ impl Identity {
             ("--log-requests", self.log_requests.is_some()),
         ];
         if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-            let message =
-                format!("{option} is P4Runtime's, and a switch is reached over BFRuntime: leave {option} out");
+            let message = format!(
+                "{option} is P4Runtime's, and a switch is reached over BFRuntime: leave {option} out"
+            );
             clap::Command::new("p4rack").error(clap::error::ErrorKind::ArgumentConflict, message).exit();
         }
     }

@@ -94,7 +94,10 @@ pub fn up(args: UpArgs) -> ExitCode {
         return up_topology(args, topology);
     }
     if let Some(script) = &args.test {
-        return refused(format!("--test {}: scripts test topologies, and this is a rack: leave the option out", script.display()));
+        return refused(format!(
+            "--test {}: scripts test topologies, and this is a rack: leave the option out",
+            script.display()
+        ));
     }
     if args.keep {
         return keep_running(args);

@@ -3,11 +3,12 @@
 use super::Topology;
 use super::check;
 use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
+use super::links::DELAY_MAX;
 use crate::description::{IP_HELP, MAC_HELP, NAME_HELP, RATE_HELP, check_mac, check_name};
 use crate::rack::reader::as_string;
 use crate::rack::units::{parse_rate, parse_size, parse_time};
 use crate::rack::{At, RackError, Section, Sink, limits};
-use p4rack_wire::{MacAddr, Nanos};
+use p4rack_wire::MacAddr;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;

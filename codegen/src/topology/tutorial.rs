@@ -276,9 +276,7 @@ fn read_link(sink: &mut Sink<'_>, n: usize, link: &Value) -> LinkDraft {
     };
     let delay = match link.get(2) {
         None | Some(Value::Null) => Some(Nanos::ZERO),
-        Some(Value::Number(ms)) => {
-            ms.as_f64().filter(|ms| *ms >= 0.0).map(|ms| Nanos((ms * 1e6) as u64))
-        }
+        Some(Value::Number(ms)) => ms.as_f64().filter(|ms| *ms >= 0.0).map(|ms| Nanos((ms * 1e6) as u64)),
         // Without a unit, Mininet's traffic control takes microseconds.
         Some(Value::String(text)) => match text.parse::<u64>() {
             Ok(us) => us.checked_mul(1_000).map(Nanos),
