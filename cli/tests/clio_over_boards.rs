@@ -103,5 +103,7 @@ fn an_honest_client_is_measured_beside_each_attack() {
     for line in lines.iter().filter(|line| line["event"] == "attack") {
         assert!(line["per_s"].as_f64().unwrap() > 0.0 && line["sent"].as_u64().unwrap() > 0, "{line}");
     }
+    let elsewhere = p4rack().args(["clio", "hostile", "--board", "192.0.2.77:9563"]).output().unwrap();
+    assert!(stderr(&elsewhere).contains("a board on loopback"), "{}", stderr(&elsewhere));
     assert!(board.refused(&["hostile", "--attack", "kindness"]).contains("none of allocations, bytes"));
 }

@@ -125,9 +125,10 @@ fn run([client, board]: &[NetNs; 2], packets: At, per_mille: u16) -> (Vec<Vec<u8
 
 /// The datagrams of a board among frames.
 fn datagrams(frames: &[Vec<u8>]) -> Vec<&Vec<u8>> {
+    // By bytes alone: one that the parser refuses has to fail the test.
     let is_ours = |frame: &[u8]| {
-        udp::parse(frame)
-            .is_ok_and(|found| [found.src, found.dst].iter().any(|end| end.addr.port() == UDP_PORT))
+        let port = |at: usize| frame.get(at..at + 2) == Some(&UDP_PORT.to_be_bytes()[..]);
+        frame.get(12..14) == Some(&[8, 0]) && frame.get(23) == Some(&17) && (port(34) || port(36))
     };
     frames.iter().filter(|frame| is_ours(frame)).collect()
 }

@@ -95,6 +95,11 @@ impl<K: Copy + Ord, T> Turns<K, T> {
         self.len == 0
     }
 
+    /// The party with most entries.
+    pub fn longest(&self) -> Option<K> {
+        self.order.iter().copied().max_by_key(|party| self.len_of(*party))
+    }
+
     /// How many entries `party` has.
     pub fn len_of(&self, party: K) -> usize {
         self.queues.get(&party).map_or(0, |queue| queue.entries.len())
@@ -158,6 +163,7 @@ mod tests {
         turns.push(3, 100, (3, 0));
         let before = std::iter::from_fn(|| turns.pop()).position(|one| one.0 == 3);
         assert_eq!(before, Some(2), "two short ones of the second one's turn");
+        assert_eq!(turns.longest(), Some(1));
         // The last entry of a party leaves before the others.
         turns.push(3, 100, (3, 1));
         assert_eq!((turns.pop_last_of(3), turns.pop_last_of(3), turns.len_of(3)), (Some((3, 1)), None, 0));

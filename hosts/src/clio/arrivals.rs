@@ -88,11 +88,10 @@ impl Arrivals {
         let queue = self.queue_of(&from);
         if self.free.is_empty() {
             self.dropped += 1;
-            let longest = (0..QUEUES as u16).max_by_key(|queue| self.turns.len_of(*queue)).unwrap_or(queue);
-            if self.turns.len_of(queue) >= self.turns.len_of(longest) {
-                return;
-            }
-            self.free.extend(self.turns.pop_last_of(longest).map(|last| last.buffer));
+            let longest = self.turns.longest().filter(|longest| *longest != queue);
+            let longest = longest.filter(|longest| self.turns.len_of(queue) < self.turns.len_of(*longest));
+            let Some(last) = longest.and_then(|longest| self.turns.pop_last_of(longest)) else { return };
+            self.free.push(last.buffer);
         }
         let Some(buffer) = self.free.pop() else { return };
         self.buffers[usize::from(buffer)][..packet.len()].copy_from_slice(packet);

@@ -84,6 +84,9 @@ impl Link {
         until: Nanos,
         ended: &mut dyn FnMut(u16, u64, Outcome<'_>),
     ) -> Result<(), ClioError> {
+        if self.sockets.len() > 1 {
+            self.poller.wait(Some(Nanos::ZERO))?;
+        }
         loop {
             self.receive()?;
             self.client.handle_timeout(clock::now());
@@ -115,10 +118,16 @@ impl Link {
         Ok(())
     }
 
-    /// Takes a batch of packets of each board: more than that must not keep `poll` from its end.
+    /// Takes a batch of packets of each board that has sent some: more than that must not keep `poll` from its end. With one board, a look
+    /// at its socket costs less than asking which one is ready.
     fn receive(&mut self) -> Result<(), ClioError> {
-        let Link { client, sockets, input, .. } = self;
+        let Link { client, sockets, poller, input, .. } = self;
+        let is_one = sockets.len() == 1;
         for (board, socket) in (0..).zip(sockets) {
+            // The poller has the sockets alone, in their order.
+            if !is_one && !poller.ready(usize::from(board)) {
+                continue;
+            }
             for _ in 0..BATCH {
                 match socket.recv(input) {
                     Ok(bytes) => {

@@ -295,6 +295,11 @@ impl Session {
         reply
     }
 
+    /// Size of the pages of the process's range on a board. `None`: there is no such board.
+    pub fn page_size_at(&self, board: u16) -> Option<PageSize> {
+        self.boards.get(usize::from(board)).map(|board| board.page_size)
+    }
+
     /// Size of the pages of the process's range, of several boards on the first one.
     pub fn page_size(&self) -> PageSize {
         self.first().page_size

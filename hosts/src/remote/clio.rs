@@ -104,10 +104,13 @@ impl Clio {
         // Edges of pages, and of ranges that end within one.
         let inner = parts.iter().take(count.saturating_sub(1));
         let edges = inner.fold(session.page_bytes_min(), |edges, part| edges | part.end);
+        // A piece crosses one edge at most.
+        let shortest = parts.iter().map(|part| part.bytes).min().filter(|_| count > 1).unwrap_or(u64::MAX);
+        let longest = u32::try_from(shortest).unwrap_or(u32::MAX).min(config.request_bytes_max);
         let abilities = Abilities {
             region_bytes: end,
-            read_bytes_max: config.request_bytes_max,
-            write_bytes_max: config.request_bytes_max,
+            read_bytes_max: longest,
+            write_bytes_max: longest,
             whole_bytes: session.packet_bytes(),
             edge_bytes: 1 << edges.trailing_zeros(),
             pieces_max: 0,

@@ -9,6 +9,7 @@ use p4rack_report::text::micros;
 use p4rack_wire::Nanos;
 use p4rack_wire::quantiles::of_sorted;
 use serde_json::json;
+use std::net::ToSocketAddrs;
 
 /// The share of its rate that an honest client keeps.
 const KEPT_PERCENT: f64 = 90.0;
@@ -38,6 +39,14 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         named => named.to_vec(),
     };
     let server = args.board.server();
+    let found = server.addr.to_socket_addrs().map_err(|error| format!("--board {}: {error}", server.addr))?;
+    if found.into_iter().any(|addr| !addr.ip().is_loopback()) {
+        return Err(format!(
+            "--board {}: a board elsewhere takes the attack and the honest client for one host; run this beside a board on \
+             loopback, on the board's machine",
+            server.addr
+        ));
+    }
     let time = Nanos((args.seconds.clamp(0.001, 86_400.0) * 1e9) as u64);
     let once = |attack| {
         let patience = Patience::default();
@@ -72,6 +81,12 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         let (before_p99, after_p99) = (p99(&honest)?, p99(&beside)?);
         if before <= 0.0 {
             return Err(format!("{attack}: beside an honest client no operation ended: give more --seconds"));
+        }
+        let undisturbed: u64 = honest.iter().map(|(Kept { failed, .. }, _)| failed).sum();
+        if undisturbed > 0 {
+            return Err(format!(
+                "{attack}: {undisturbed} operations failed beside an honest client: nothing to compare with"
+            ));
         }
         let failed: u64 = beside.iter().map(|(Kept { failed, .. }, _)| failed).sum();
         let sent: u64 = beside.iter().map(|(_, sent)| sent).sum();

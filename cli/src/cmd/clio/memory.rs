@@ -6,7 +6,7 @@ use crate::cmd::values::{Bytes, dump, hex, in_hex};
 use crate::output::{OutputFile, write_bytes};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::clio::lib::Operation;
-use p4rack_hosts::clio::{AskError, CHASE, Reply, of_board};
+use p4rack_hosts::clio::{AskError, CHASE, Reply, at_board, of_board};
 use p4rack_offload::Chase;
 use p4rack_wire::clio::{Rights, Status, lock_thread};
 use serde_json::json;
@@ -172,7 +172,7 @@ pub(super) struct ChaseArgs {
 pub(super) fn alloc(args: &AllocArgs) -> Result<(), String> {
     let mut session = args.board.session(None)?;
     let rights = Rights { read: true, write: !args.read_only };
-    let (bytes, page) = (args.bytes, session.page_size());
+    let bytes = args.bytes;
     let allocated = match args.on {
         Some(board) => session.alloc_at(board, bytes, rights),
         None => session.alloc(bytes, rights),
@@ -186,6 +186,7 @@ pub(super) fn alloc(args: &AllocArgs) -> Result<(), String> {
         };
         format!("allocating {bytes} bytes: {error}{help}")
     })?;
+    let page = session.page_size_at(of_board(address).0).unwrap_or_else(|| session.page_size());
     let whole = page.pages(bytes).saturating_mul(page.bytes());
     if args.board.json {
         println!("{}", json!({ "address": address, "bytes": whole, "page_bytes": page.bytes() }));
@@ -356,8 +357,9 @@ fn told(board: &Board, address: u64, thread: u16, what: &str) {
 /// Follows pointers.
 pub(super) fn chase(args: &ChaseArgs) -> Result<(), String> {
     let mut session = args.board.session(None)?;
+    let (board, address) = of_board(args.address);
     let chase = Chase {
-        address: args.address,
+        address,
         key: args.key,
         key_offset: args.key_offset,
         next_offset: args.next_offset,
@@ -369,7 +371,7 @@ pub(super) fn chase(args: &ChaseArgs) -> Result<(), String> {
     };
     let mut arguments = [0; Chase::BYTES];
     chase.emit(&mut arguments);
-    let found = session.call(CHASE, 0, &arguments).map_err(|error| {
+    let found = session.call(at_board(board, CHASE), 0, &arguments).map_err(|error| {
         let help = match error {
             AskError::Failed(Status::NotFound) => "; the list ends without this key",
             AskError::Failed(Status::OffloadFailed) => {
@@ -381,7 +383,7 @@ pub(super) fn chase(args: &ChaseArgs) -> Result<(), String> {
         format!("looking for key {} from {:#x} on: {error}{help}", args.key, args.address)
     })?;
     let (node, value) = found.split_first_chunk().ok_or_else(|| text("the board's answer is too short"))?;
-    let node = u64::from_le_bytes(*node);
+    let node = at_board(board, u64::from_le_bytes(*node));
     if args.board.json {
         println!("{}", json!({ "address": node, "value": in_hex(value) }));
     } else {

@@ -72,15 +72,16 @@ enum Command {
     /// Measure what an honest client keeps beside one that attacks the board
     ///
     /// The honest client reads and writes 64 bytes of its own memory, 16 operations at a time. It is measured beside a second honest client
-    /// and beside each attack, in turns. Exits with 1 if it keeps less than 90 % beside one of them, or an operation fails.
+    /// and beside each attack, in turns. Exits with 1 if it keeps less than 90 % beside one of them, or an operation fails. A board gives
+    /// turns to hosts, and on loopback to sockets, so the board has to be on loopback.
     Hostile(hostile::Args),
 }
 
 /// The board.
 #[derive(clap::Args, Debug)]
 struct Board {
-    /// Address of the board's set-up service, HOST:PORT. `alloc`, `free`, `read`, `write`, `share`, `lock` and `unlock` take several with
-    /// commas in between: then addresses name the board; the others use the first one
+    /// Address of the board's set-up service, HOST:PORT. `alloc`, `free`, `read`, `write`, `share`, `lock`, `unlock` and `chase` take several
+    /// with commas in between: then addresses name the board; the others use the first one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9563")]
     board: String,
     #[command(flatten)]
@@ -113,6 +114,9 @@ impl InProcess {
     /// A client of the process, with this number in words of locks or one of the board's.
     fn session(&self, thread: Option<u16>) -> Result<Session, String> {
         let Some(file) = &self.held else { return self.board.session(thread) };
+        if self.board.servers().len() > 1 {
+            return Err("--in: a process that is held is on one board: give its --board alone".to_owned());
+        }
         let (credentials, range) = hold::read(file)?;
         let opened =
             Session::open_granted_as(&self.server(), credentials, range, thread, Patience::default());

@@ -26,7 +26,7 @@ const TENANTS: u64 = 8;
 const LONG_BYTES_MAX: u64 = 2 * TENANTS * BYTES_MAX as u64;
 /// A client that stops in the middle of a hello, a request or an answer loses its connection after this time.
 const SILENT: Duration = Duration::from_secs(60);
-/// A client has to transfer long data within that time plus the time for the data at this many bytes per second.
+/// A client has to transfer long data within that time plus the time for the data at this many bits per second.
 const LEAST_BPS: u64 = 8 << 20;
 /// Pause before a long request looks for room again.
 const AGAIN: Duration = Duration::from_millis(10);

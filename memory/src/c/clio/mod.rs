@@ -377,7 +377,17 @@ pub unsafe extern "C" fn p4rack_clio_rpoll(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_clio_rrelease(clio: *mut Handle) -> Status {
     // SAFETY: the caller promises it.
-    unsafe { done(clio, Operation::Release) }
+    let Some(handle) = (unsafe { clio.as_mut() }) else { return Status::BadArgument };
+    // SAFETY: the caller promised it of each place of an operation under way.
+    let released = unsafe { handle.ask(Operation::Release) };
+    // An allocation that goes on at another board is under way again, although its first board has released it.
+    while released.is_ok() && handle.session.under_way() > 0 {
+        // SAFETY: the same.
+        if let Err(status) = unsafe { handle.poll(|_, _| false) } {
+            return status;
+        }
+    }
+    after(released)
 }
 
 /// Takes a lock; see the header.
