@@ -158,7 +158,8 @@ pub fn run(args: &Args) -> Result<(), String> {
     };
     let rows = match args.redis {
         Some(at) => {
-            let done = fixed::on_redis(at, &load, STARTS, || Ok(())).map_err(|error| error.to_string())?;
+            let done = fixed::on_redis(at, &load, STARTS, || paused(|| Ok(())))
+                .map_err(|error| error.to_string())?;
             vec![Row { system: "the server", ..Row::near(done) }]
         }
         None => compare(args, &load)?,
@@ -179,15 +180,15 @@ fn compare(args: &Args, load: &Load) -> Result<Vec<Row>, String> {
     let of = |percent: u64, all: u64| (percent, all * percent / 100);
     let (done, near_bytes) = servers.near(load)?;
     let mut rows = vec![Row::near(done)];
-    // What is used decides what part of it is local: of far memory, or as much of near memory.
-    let mut used_bytes = (records * record_bytes).min(near_bytes);
+    // The far memory in use decides how much of it is local, and of near memory by swap.
+    let mut used_bytes = None;
     match check_privileges() {
         Ok(()) => {
             let (done, moved, in_use_bytes) = servers.far(load, far_bytes)?;
-            used_bytes = in_use_bytes;
-            rows.push(Row::of("far run", (100, used_bytes), (done, moved)));
+            used_bytes = Some(in_use_bytes);
+            rows.push(Row::of("far run", (100, in_use_bytes), (done, moved)));
             for percent in &args.local {
-                let local = of(*percent, used_bytes);
+                let local = of(*percent, in_use_bytes);
                 // Little local memory has no room for a mapping's tables and a region's.
                 let done = servers.far(load, local.1).map(|(done, moved, _)| (done, moved));
                 rows.push(Row::made("far run", local, done)?);
@@ -205,6 +206,12 @@ fn compare(args: &Args, load: &Load) -> Result<Vec<Row>, String> {
         let row = Row::made("region", local, in_region(&servers, load, cached_bytes, &args.policy))?;
         rows.push(Row { depth: Some(1), ..row });
     }
+    let Some(used_bytes) = used_bytes else {
+        let why =
+            "needs userfaultfd, which shows how much of the server's memory the records take".to_owned();
+        rows.push(Row::skipped("swap to zram", why));
+        return Ok(rows);
+    };
     for percent in &args.local {
         let local = of(*percent, used_bytes);
         // The other memory of the server has room beside that, and what the kernel has for it.

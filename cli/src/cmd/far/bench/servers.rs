@@ -27,6 +27,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Time for a server whose connection has closed to end.
 const ENDS: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
+/// What a region says that has too little local memory for its blocks.
+const NO_ROOM: &str = "blocks of local memory leave";
 /// Between the load and the operations, of all systems: more than far memory takes to write new figures.
 const PAUSE: Duration = Duration::from_millis(500);
 const SIGTERM: i32 = 15;
@@ -216,7 +218,10 @@ impl Servers {
             return Err(Failed::Other(format!("another server has {at}")));
         }
         let mut server = self.server("redis", command)?;
-        server.wait_for(at).map_err(Failed::Room)?;
+        if let Err(why) = server.wait_for(at) {
+            let has_no_room = server.is_killed() || why.contains(NO_ROOM);
+            return Err(if has_no_room { Failed::Room(why) } else { Failed::Other(why) });
+        }
         let pid = server.child.id();
         let mut loaded = None;
         let done = fixed::on_redis(at, load, LIMIT, || {
