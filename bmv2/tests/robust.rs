@@ -72,7 +72,7 @@ proptest! {
             }
         }
         match p4rack_bmv2::read(&json.to_string(), "t.json", None) {
-            Ok(compiled) => drop(Pipeline::compile_interpreted(&compiled.program)),
+            Ok(compiled) => drop(Pipeline::compile(&compiled.program)),
             Err(error) => prop_assert!(error.starts_with("t.json: at `"), "{}", error),
         }
     }
@@ -159,9 +159,12 @@ fn copies_of_actions_are_counted_before_they_are_made() {
 fn with_headers(fields: usize, headers: usize) -> Value {
     let mut json = FILES[0].clone();
     let fields: Vec<Value> = (0..fields).map(|at| json!([format!("f{at}"), 8, false])).collect();
-    json["header_types"].as_array_mut().unwrap().push(json!({"name": "many_t", "id": 900, "fields": fields}));
+    json["header_types"]
+        .as_array_mut()
+        .expect("header types")
+        .push(json!({"name": "many_t", "id": 900, "fields": fields}));
     let instance = |at: usize| json!({"name": format!("many{at}"), "id": 1_000 + at, "header_type": "many_t", "metadata": false, "pi_omit": true});
-    json["headers"].as_array_mut().unwrap().extend((0..headers).map(instance));
+    json["headers"].as_array_mut().expect("headers").extend((0..headers).map(instance));
     json
 }
 
@@ -177,7 +180,7 @@ fn headers_with_many_fields_are_compared() {
     });
     let read = move || {
         let compiled = p4rack_bmv2::read(&json.to_string(), "t.json", None)?;
-        Pipeline::compile_interpreted(&compiled.program).map(drop).map_err(|error| error.to_string())
+        Pipeline::compile(&compiled.program).map(drop).map_err(|error| error.to_string())
     };
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(read).unwrap();
     // Read, or refused for its size: both without an abort.
