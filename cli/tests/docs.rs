@@ -19,7 +19,7 @@ const COMMANDS: &[&str] = &["sh", "bash", "console", "shell"];
 /// Commands that would be missed outside of a fence.
 const WORDS: &[&str] = &["p4rack", "cargo", "sudo", "python3", "simple_switch_grpc", "git"];
 /// No document takes so long, in seconds.
-const LIMIT_S: &str = "150";
+const LIMIT_S: &str = "600";
 
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
