@@ -42,10 +42,10 @@ typedef struct p4rack_clio_event {
 } p4rack_clio_event;
 
 /*
- * Opens a client of the board with this set-up service, HOST:PORT, or of several with commas in between. With `reserve_bytes` above 0 its process is a new one with a range of
- * that many bytes, which ends with the handle, and may allocate as many again, or what the board has left; with 0 it is the
- * process whose memory the board offers to all. Returns NULL if it fails; then `error`, which may be NULL, receives the reason, cut off at
- * `error_length` bytes with its final zero.
+ * Opens a client of the board with this set-up service, HOST:PORT, or of several with commas in between. With `reserve_bytes`
+ * above 0 its process is a new one with a range of that many bytes, which ends with the handle, and may allocate as many again, or
+ * what the board has left; with 0 it is the process whose memory the board offers to all. Returns NULL if it fails; then `error`,
+ * which may be NULL, receives the reason, cut off at `error_length` bytes with its final zero.
  */
 p4rack_clio *p4rack_clio_open(const char *board, uint64_t reserve_bytes, char *error, size_t error_length);
 
@@ -60,7 +60,8 @@ typedef struct p4rack_clio_options {
     const char *cert;           /* our certificate, PEM file, or NULL; only with `key` and `ca` */
     const char *key;            /* its key, PEM file */
     const char *server_name;    /* name in the board's certificate, if it differs from the address, or NULL */
-    uint64_t reserve_bytes;     /* bytes of the range of a process of its own, of which each of several boards has an equal part; 0: the process whose memory is offered to all */
+    uint64_t reserve_bytes;     /* bytes of the range of a process of its own, of which each of several boards has an equal part;
+                                   0: the process whose memory is offered to all */
     uint64_t limit_bytes;       /* with reserve_bytes: what the process may have allocated, that range included; 0: twice
                                    reserve_bytes, or what the board has left */
     uint64_t share_limit_bytes; /* with reserve_bytes: bytes that other processes may share with it */
@@ -75,8 +76,8 @@ void p4rack_clio_close(p4rack_clio *clio);
 /* Number of the handle's boards; 0 for a handle that is NULL. */
 uint16_t p4rack_clio_boards(const p4rack_clio *clio);
 
-/* PID of the handle's process, of several boards on the first one, 0 for a handle that is NULL. `epoch`, which may be NULL, receives which of the processes with this PID it
- * is. Others share memory with it by both. */
+/* PID of the handle's process, of several boards on the first one, 0 for a handle that is NULL. `epoch`, which may be NULL, receives
+ * which of the processes with this PID it is. Others share memory with it by both. */
 uint32_t p4rack_clio_process(const p4rack_clio *clio, uint16_t *epoch);
 
 /* The same of its process on a board, 0 to p4rack_clio_boards - 1; 0 if there is no such board. */
@@ -88,9 +89,9 @@ uint64_t p4rack_clio_start(const p4rack_clio *clio, uint64_t *bytes);
 /* The same on a board; 0 if there is no such board. */
 uint64_t p4rack_clio_start_at(const p4rack_clio *clio, uint16_t board, uint64_t *bytes);
 
-/* Allocates bytes, which are zeros, in whole pages, of several boards on the one on which the handle has asked for least, and on the next one
- * where that has no room. Returns their address; 0 if none has, and `status`, which may be NULL, receives why: P4RACK_MEMORY_FULL if memory
- * is short. */
+/* Allocates bytes, which are zeros, in whole pages, of several boards on the one on which the handle has asked for least, and on the
+ * next one where that has no room. Returns their address; 0 if none has, and `status`, which may be NULL, receives why:
+ * P4RACK_MEMORY_FULL if memory is short. */
 uint64_t p4rack_clio_ralloc(p4rack_clio *clio, uint64_t bytes, p4rack_memory_status *status);
 
 /* The same with rights, some of p4rack_clio_rights, and in either mode. `address` receives the address, and 0 before; of an asynchronous
@@ -156,11 +157,13 @@ typedef struct p4rack_clio_chase {
     uint16_t value_is_pointer; /* 1: the value's place has the address of the value */
 } p4rack_clio_chase;
 
-/* All nodes are on one board, and pointers in them are addresses there. `node` receives the address of the node that matches, and `value`, which has room for `value_bytes`, its value. Both may be NULL.
+/* All nodes are on one board, and pointers in them are addresses there. `node` receives the address of the node that matches, and
+ * `value`, which has room for `value_bytes`, its value. Both may be NULL.
  * P4RACK_MEMORY_OUT_OF_BOUNDS: no node matches, or a pointer leads out of the memory. */
 p4rack_memory_status p4rack_clio_rchase(p4rack_clio *clio, const p4rack_clio_chase *chase, uint64_t *node, void *value);
 
-/* The key-value store of the board, of several the first one. Keys have 1 to 255 bytes, values at most 64 KB. P4RACK_MEMORY_OUT_OF_BOUNDS: there is no such key. */
+/* The key-value store of the board, of several the first one. Keys have 1 to 255 bytes, values at most 64 KB.
+ * P4RACK_MEMORY_OUT_OF_BOUNDS: there is no such key. */
 p4rack_memory_status p4rack_clio_kv_put(p4rack_clio *clio, const void *key, size_t key_bytes, const void *value,
                                         size_t value_bytes);
 /* Creates a key. P4RACK_MEMORY_NOT_PERMITTED: it exists already. */

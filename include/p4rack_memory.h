@@ -1,5 +1,5 @@
 /*
- * Remote memory for C programs: read, write and change the memory of other hosts of a rack, by TCP, RDMA, EDM or Cowbird.
+ * Remote memory for C programs: read, write and change the memory of other hosts of a rack, by TCP, RDMA, EDM, Clio or Cowbird.
  *
  *     cargo build --release -p p4rack-memory
  *     cc program.c -Iinclude -Ltarget/release -lp4rack_memory
@@ -67,19 +67,26 @@ typedef struct p4rack_memory_operation {
     uint8_t status;    /* result: a p4rack_memory_status */
 } p4rack_memory_operation;
 
-/* Whose memory, from where, by which way. Set what is not needed to 0. */
+/* Another host's memory, and the way to it. Set all of it to zero first (`= {0}`). A later version may add fields: compile with the
+ * header that belongs to the library. */
 typedef struct p4rack_memory_access {
     const char *rack;       /* path of the rack's description */
     const char *host;       /* name of this host in it */
     const char *at;         /* name of the host with the memory */
-    const char *way;        /* "tcp", "rdma", "edm-timed-dst", "cowbird-spot" …; NULL: the mode of EDM that the scheme has */
+    const char *way;        /* "tcp", "rdma", "edm-timed-dst", "clio", "cowbird-spot" …; NULL: the mode of EDM that the scheme has, or
+                               Clio */
     const char *interface;  /* to the rack; NULL: the one that has this host's address. Another host's is refused before a frame is
                                sent */
     const char *scheme;     /* that runs; NULL: the way's, or the description's */
-    const char *memory;     /* TCP, RDMA, Cowbird: server of the memory, HOST:PORT; NULL: a port of its host */
+    const char *memory;     /* TCP, RDMA, Clio, Cowbird: server of the memory, HOST:PORT; NULL: a port of its host */
     const char *engine;     /* Cowbird: an engine's set-up service, HOST:PORT */
-    uint64_t reserve_bytes; /* RDMA, Cowbird: bytes to reserve for this handle; 0: the memory offered to all */
+    uint64_t reserve_bytes; /* RDMA, Clio, Cowbird: bytes to reserve for this handle; 0: the memory offered to all */
     uint32_t key;           /* EDM: of the region */
+    const char *ca;         /* RDMA, Clio, Cowbird: certificate authority of the servers, PEM file: set-ups are encrypted; NULL: they are
+                               not */
+    const char *cert;       /* our certificate, PEM file, or NULL; only with `cert_key` and `ca` */
+    const char *cert_key;   /* its key, PEM file */
+    const char *server_name; /* name in the servers' certificates, if it differs from the address, or NULL */
 } p4rack_memory_access;
 
 /*

@@ -296,9 +296,9 @@ crate::header! {
         address / "address": u64 = 64;
         /// bytes of the message: read, written or answered
         total / "total": u32 = 32;
-        /// where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
+        /// where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
         offset / "offset": u32 = 32;
-        /// bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
+        /// bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
         bytes / "bytes": u16 = 16;
         /// session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
         start / "start": u16 = 16;

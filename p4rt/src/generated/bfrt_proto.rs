@@ -446,7 +446,7 @@ pub struct TableFlags {
     /// MODIFY_INC takes away instead of adding.
     #[prost(bool, tag = "3")]
     pub mod_del: bool,
-    /// MODIFY starts the entry's idle time anew.
+    /// MODIFY restarts the entry's idle time.
     #[prost(bool, tag = "4")]
     pub reset_ttl: bool,
     /// MODIFY clears the entry's counters.
@@ -1109,7 +1109,7 @@ pub struct Error {
     pub canonical_code: i32,
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
-    /// Whose number `code` is.
+    /// The space that `code` belongs to.
     #[prost(string, tag = "3")]
     pub space: ::prost::alloc::string::String,
     #[prost(int32, tag = "4")]

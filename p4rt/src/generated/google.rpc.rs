@@ -30,15 +30,15 @@ pub enum Code {
     NotFound = 5,
     /// there is one already
     AlreadyExists = 6,
-    /// this caller may not
+    /// this caller is not permitted
     PermissionDenied = 7,
-    /// nobody knows who the caller is
+    /// the caller is not authenticated
     Unauthenticated = 16,
     /// something is full
     ResourceExhausted = 8,
     /// not in this state
     FailedPrecondition = 9,
-    /// somebody else was faster
+    /// a concurrent operation came first
     Aborted = 10,
     /// outside the valid range
     OutOfRange = 11,

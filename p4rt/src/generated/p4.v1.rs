@@ -890,7 +890,7 @@ pub struct PacketMetadata {
     #[prost(bytes = "vec", tag = "2")]
     pub value: ::prost::alloc::vec::Vec<u8>,
 }
-/// Who wants to write, and whether they may.
+/// A controller claims the right to write, or learns whether it has it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MasterArbitrationUpdate {
     #[prost(uint64, tag = "1")]
@@ -932,7 +932,7 @@ pub struct StreamError {
     pub canonical_code: i32,
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
-    /// whose numbers `code` are
+    /// the space that `code` belongs to
     #[prost(string, tag = "3")]
     pub space: ::prost::alloc::string::String,
     #[prost(int32, tag = "4")]

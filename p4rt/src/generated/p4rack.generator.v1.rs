@@ -13,10 +13,10 @@ pub struct Config {
     /// from one frame to the next; may be 0 if `count` is 1
     #[prost(uint64, tag = "4")]
     pub period_ns: u64,
-    /// how many frames; 0 is without end
+    /// number of frames; 0 is without end
     #[prost(uint64, tag = "5")]
     pub count: u64,
-    /// wait so long before the first one
+    /// wait before the first one
     #[prost(uint64, tag = "6")]
     pub delay_ns: u64,
 }

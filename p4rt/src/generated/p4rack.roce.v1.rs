@@ -28,7 +28,7 @@ pub struct AttachRequest {
     /// READs and atomic operations under way at most; both ends need the same
     #[prost(uint32, tag = "3")]
     pub reads_max: u32,
-    /// of a reservation: the queue pair reaches its memory alone, and takes the place of the one before. Empty: it reaches the
+    /// of a reservation: the queue pair reaches only its memory, and replaces the previous queue pair. Empty: it reaches the
     /// memory that everyone may access
     #[prost(bytes = "vec", tag = "4")]
     pub token: ::prost::alloc::vec::Vec<u8>,
@@ -72,7 +72,7 @@ pub struct ReserveRequest {
 pub struct ReserveResponse {
     #[prost(message, repeated, tag = "1")]
     pub regions: ::prost::alloc::vec::Vec<Region>,
-    /// sixteen bytes: who has them may attach to this memory
+    /// sixteen bytes: a right to attach to this memory
     #[prost(bytes = "vec", tag = "2")]
     pub token: ::prost::alloc::vec::Vec<u8>,
 }
@@ -88,7 +88,7 @@ pub mod roce_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Served by whoever offers memory.
+    /// Served by a host that offers memory.
     #[derive(Debug, Clone)]
     pub struct RoceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -262,7 +262,7 @@ pub mod roce_server {
             request: tonic::Request<super::ReserveRequest>,
         ) -> std::result::Result<tonic::Response<Self::ReserveStream>, tonic::Status>;
     }
-    /// Served by whoever offers memory.
+    /// Served by a host that offers memory.
     #[derive(Debug)]
     pub struct RoceServer<T> {
         inner: Arc<T>,

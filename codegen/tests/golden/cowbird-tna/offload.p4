@@ -3,8 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it Cowbird's offload engine: it reads what threads of compute nodes ask for out of rings in their memory, and
-// moves data between these nodes and memory pools, by RDMA. Each packet that comes back becomes the next request.
+// On top of it Cowbird's offload engine: it reads requests from rings in compute nodes' memory, and
+// moves data between these nodes and memory pools, by RDMA. Each packet that comes back becomes the
+// next request.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -53,7 +54,7 @@ typedef bit<32> time_t;
 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
-// The engine's address: what goes there is for it.
+// The engine's address.
 const bit<48> COWBIRD_MAC = 0x02C0B1D00001;
 const bit<32> COWBIRD_IP  = 0x0A0000FE;
 
@@ -74,7 +75,7 @@ const bit<8>  COWBIRD_OP_READ  = 0xC1;
 const bit<8>  COWBIRD_OP_SET   = 0xC2;
 const bit<8>  COWBIRD_OP_REPLY = 0xC3;
 
-// What a queue pair is for, and so what a packet is.
+// Phases: the purpose of a queue pair, and so of its packets.
 const bit<8> COWBIRD_NOTHING    = 0;
 const bit<8> COWBIRD_PROBE      = 1;
 const bit<8> COWBIRD_ENTRY      = 2;
@@ -90,7 +91,7 @@ const bit<64> COWBIRD_RED_AT     = 64;
 const bit<16> COWBIRD_TYPE_READ  = 1;
 const bit<16> COWBIRD_TYPE_WRITE = 2;
 
-// Why a set is served no more, as its red block says.
+// Why a set is no longer served: the reason in its red block.
 const bit<8> COWBIRD_CORRUPT_TAIL   = 1;
 const bit<8> COWBIRD_CORRUPT_TYPE   = 2;
 const bit<8> COWBIRD_CORRUPT_REGION = 3;
@@ -104,17 +105,17 @@ const bit<32> COWBIRD_SIDES     = 128;  // reads and writes of each
 const bit<32> COWBIRD_ENDS      = 2048; // slots of all instances
 const bit<32> COWBIRD_ALL_SLOTS = 4096; // of all sides
 const bit<32> COWBIRD_SENT      = 512;  // a cell for each instance and phase
-const bit<16> COWBIRD_BUSY      = 64;   // turns without news after which an instance is probed more seldom
-const bit<16> COWBIRD_SELDOM    = 63;   // then one turn in COWBIRD_SELDOM + 1 is used
+const bit<16> COWBIRD_BUSY      = 64;   // turns without news after which an instance counts as idle and is probed less often
+const bit<16> COWBIRD_IDLE_MASK = 63;   // an idle instance uses one turn in COWBIRD_IDLE_MASK + 1
 
-// Without any answer for so long, an instance starts again from what is done.
+// An instance without an answer for this time restarts from its head.
 const time_t COWBIRD_TIMEOUT = 20000000;
 
 // The controller's frames on their way back, beside the phases.
 const bit<8> COWBIRD_LOOK = 9;
 const bit<8> COWBIRD_SET  = 10;
 
-// What a frame is on its own. DATA is set in those that carry what was read.
+// Kinds of frames, judged without state. DATA is set in those that carry read data.
 const bit<8> DATA          = 16;
 const bit<8> FRAME_BAD     = 0;  // lengths don't agree, or a header is missing
 const bit<8> FRAME_OTHER   = 2;  // whole, but of no use
@@ -132,7 +133,7 @@ const bit<8> FRAME_ONLY    = 19;
 const bit<8> FRAME_TAIL    = 20; // ONLY, as long as an answer to a probe
 const bit<8> FRAME_ENTRY   = 21;
 
-// What the engine does with a frame.
+// The engine's operation on a frame.
 const bit<8> DOES_TICK    = 1;
 const bit<8> DOES_PROBE   = 2;
 const bit<8> DOES_ENTRY   = 3;
@@ -146,19 +147,19 @@ const bit<8> DOES_SET     = 10;
 const bit<8> DOES_AGAIN   = 11; // a turn or an acknowledgement in its second pass
 const bit<8> DOES_BAD     = 12; // refused
 
-// What became of an entry.
+// Outcome of an entry.
 const bit<8> COWBIRD_STALE = 0; // it is not the next one
 const bit<8> COWBIRD_TAKEN = 1;
-const bit<8> COWBIRD_WAITS = 2; // what is under way has to be done first
+const bit<8> COWBIRD_WAITS = 2; // requests in flight have to complete first
 
-// What an instance is refused for: nothing yet.
+// Reason of refusal: none yet.
 const bit<8> COWBIRD_SOUND = 0;
 
 // Kinds of requests, which are the sides of an instance.
 const bit<8> KIND_READ  = 0;
 const bit<8> KIND_WRITE = 1;
 
-// What a probe finds of the tail that was seen before.
+// The tail that a probe finds, compared with the one before.
 const bit<8> TAIL_MOVED = 1;
 const bit<8> TAIL_WRONG = 2; // it went back
 
@@ -181,7 +182,7 @@ const bit<16> COWBIRD_MAC_LOW   = 0x0001;
 // Numbers of entries, requests and packets have 24 bits, and stand in the upper bits of words, so that they wrap as words do.
 const bit<32> COWBIRD_ONE  = 0x100;
 const bit<32> COWBIRD_MOST = 16 << 8;
-const bit<32> COWBIRD_FAR  = 0x40000000; // entries that wait are so far ahead
+const bit<32> COWBIRD_FAR  = 0x40000000; // added to `fetched` while the next entry waits
 
 // The highest two bits of the low part of a number.
 const bit<32> COWBIRD_TOPS = 0xC0;
@@ -209,12 +210,12 @@ typedef bit<12> cowbird_slot_t;
 
 struct cowbird_told_t {
     bit<32> told; // the head in a red block
-    bit<32> busy; // whether that is under way
+    bit<32> busy; // whether that block is in flight
 }
 
 struct cowbird_packets_t {
-    bit<32> passed; // packets of what was read that have passed, in order
-    bit<32> asked;  // packets of all requests begun
+    bit<32> passed; // packets of read data that have passed, in order
+    bit<32> asked;  // packets of all requests that have started
 }
 
 struct cowbird_high_t {
@@ -343,7 +344,7 @@ header cowbird_tail_t {
     bit<64> requestTail; // entries written
 }
 
-// Precedes a frame that egress completes. No port begins with its mark.
+// Precedes a frame that egress completes. Port numbers never begin with its mark.
 header sent_t {
     bit<8> mark;
     bit<8> phase; // what it is
@@ -357,7 +358,7 @@ header cowbird_number_t {
     bit<32> word;
 }
 
-// What a red block or a reply says.
+// Contents of a red block or a reply.
 header cowbird_telling_t {
     bit<32> head;  // entries that are done; of an entry: whether it is the first of these
     bit<32> acked; // and what the thread knows of them
@@ -441,13 +442,13 @@ struct headers_t {
     cowbird_tail_t       cowbird_tail;
 }
 
-// What cowbird keeps of a frame while ingress handles it.
+// State of cowbird while ingress handles a frame.
 struct cowbird_metadata_t {
     // Words that are added or compared have to be in one group of 16 containers, so a value that is used once is overwritten: the
     // sentence of such a field has both meanings.
-    bit<8>  frame;     // what the frame is on its own
+    bit<8>  frame;     // kind of the frame, judged without state
     bit<8>  phase;     // what its queue pair is for
-    bit<8>  does;      // what the engine does with it
+    bit<8>  does;      // the engine's operation
     bit<8>  next;      // what it becomes; 0: nothing
     bit<8>  instance;
     bit<8>  served;    // whether the controller has the engine serve the instance
@@ -460,7 +461,7 @@ struct cowbird_metadata_t {
     bit<8>  form;      // which headers data leaves with
     bit<8>  acks;      // side of an acknowledgement, in the lowest bit
     bit<8>  flags;     // that the first pass left
-    bit<32> busy;      // whether a red block is under way
+    bit<32> busy;      // whether a red block is in flight
     bit<8>  more;      // whether there is an entry behind the head
     bit<16> misnamed;  // what differs between an entry's region and the one in its id
     bit<32> base;      // sequence number of the queue pair's first packet
@@ -474,7 +475,7 @@ struct cowbird_metadata_t {
     bit<32> unseen;    // entries up to the tail; later, from the limit to it
     bit<32> entries;   // of the instance's ring
     bit<32> behind;    // packets of the side up to the request's end
-    bit<32> whose;     // the instance, beside that
+    bit<32> tagged;    // the instance's bits of `cowbird_behind`
     bit<64> remote;    // where the request's data is in its region
     bit<64> local;     // and in the thread's memory
     bit<32> pool_key;  // the region: its key, where it is, its bytes; later, those from where the data begins
@@ -520,7 +521,7 @@ header next_pass_t {
     bit<32> cowbird_end;    // where their data ends; in the lowest bits, the side, and whether a red block has to be sent
 }
 
-// What egress sees of a frame.
+// A frame as egress parses it.
 struct egress_headers_t {
     sent_t                  sent;
     cowbird_number_t        cowbird_count;
@@ -602,7 +603,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.cowbird.unseen        = 0;
         meta.cowbird.entries       = 0;
         meta.cowbird.behind        = 0;
-        meta.cowbird.whose         = 0;
+        meta.cowbird.tagged        = 0;
         meta.cowbird.remote        = 0;
         meta.cowbird.local         = 0;
         meta.cowbird.pool_key      = 0;
@@ -689,7 +690,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    // What is not for the engine is the hosts' own.
+    // Frames with another destination are ordinary traffic.
     state parse_cowbird {
         transition accept;
     }
@@ -735,9 +736,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    // A frame is whole if its lengths agree and headers are there. How long it really is, egress sees.
+    // A frame is whole if its lengths agree and its headers are present. Egress checks its real length.
     state parse_cowbird_bth {
-        // What a number may be until the frame leaves; ingress ends with one of them, or none.
+        // Candidates for the frame's number; at most one stays valid after ingress.
         hdr.cowbird_count.setValid();
         hdr.cowbird_fetched.setValid();
         hdr.cowbird_taken.setValid();
@@ -1027,13 +1028,14 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// The engine: what came back from a queue pair becomes the next request. A comment for each stage says what is known behind it.
+// The engine: each packet that returns from a queue pair becomes the next request. A comment for each stage says what is
+// known after it.
 control Cowbird(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
         inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
         inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    // By instance and phase: what was sent; in the cell of phase 0, how often it started again.
+    // By instance and phase: packets sent; in the cell of phase 0, restarts.
     Counter<bit<64>, cowbird_sent_t>(COWBIRD_SENT, CounterType_t.PACKETS) sent;
 
     action pair(bit<8> instance, bit<8> phase, bit<24> first) {
@@ -1252,7 +1254,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // By side, the messages that the peer has acknowledged. More news than may be under way is from another time.
+    // By side, the messages that the peer has acknowledged. More news than may be in flight is from another time.
     // Written by acknowledgements, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) acknowledged;
 
@@ -1542,7 +1544,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Red blocks that have arrived. One is under way at a time, and this is its number.
+    // Red blocks that have arrived. One is in flight at a time, and this is its number.
     // Written by acknowledgements of red blocks, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) reds;
 
@@ -1603,11 +1605,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // The head in the last red block, and whether that block is under way.
+    // The head in the last red block, and whether that block is in flight.
     // Written by acknowledgements, the controller; it wraps as the head does.
     Register<cowbird_told_t, cowbird_instance_t>(COWBIRD_INSTANCES) told;
 
-    // What is done is told when something new is known, unless a red block is under way.
+    // Sends a red block if there is new progress and no red block is in flight.
     RegisterAction<cowbird_told_t, cowbird_instance_t, bit<8>>(told) tell = {
         void apply(inout cowbird_told_t value, out bit<8> result) {
             if (value.busy == 0 && value.told != hdr.cowbird_telling.head) {
@@ -1620,7 +1622,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A red block has arrived: the next one follows if it has something to tell.
+    // A red block has arrived: the next one follows if there is new progress.
     RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(told) tell_next = {
         void apply(inout cowbird_told_t value, out bit<32> result) {
             result = value.told;
@@ -1873,7 +1875,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // What is wrong with an entry; where its data is, is seen later.
+    // Faults of an entry; its place in the ring is checked later.
     @hidden action accuse(bit<8> reason) {
         meta.cowbird.bad = reason;
     }
@@ -1911,11 +1913,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // The next entry to be begun, and in the lowest bit whether reads or writes are under way.
+    // The next entry to start, and in the lowest bit whether reads or writes are in flight.
     // Written by entries, frames of an instance that starts again, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) taken;
 
-    // When nothing is in its way, of whatever kind it is.
+    // Nothing is in flight: an entry of either kind starts.
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(taken) take_first = {
         void apply(inout bit<32> value, out bit<8> result) {
             if (value - hdr.cowbird_count.word < 2) {
@@ -1969,7 +1971,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         put_taken.execute(meta.cowbird.instance[5:0]);
     }
 
-    // A guessed entry is one only if it has the next id.
+    // A guessed entry counts only if it has the expected id.
     @hidden table taken_accesses {
         key = {
             meta.cowbird.does                  : ternary;
@@ -2005,11 +2007,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // By side: packets of what was read that have passed, and packets of all requests begun.
+    // By side: packets of read data that have passed, and packets of all requests that have started.
     // Written by data and entries, frames of an instance that starts again, the controller; it wraps at 2^24 in both words.
     Register<cowbird_packets_t, cowbird_side_t>(COWBIRD_SIDES) packets;
 
-    // Sequence numbers for all packets that a READ brings.
+    // Reserves sequence numbers for all packets that a READ returns.
     RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(packets) ask = {
         void apply(inout cowbird_packets_t value, out bit<32> result) {
             value.asked = value.asked + hdr.cowbird_packets.word;
@@ -2017,7 +2019,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Lets the next packet of what was read pass, if somebody asked for it.
+    // Accepts the next packet of read data if a request in flight expects it.
     RegisterAction<cowbird_packets_t, cowbird_side_t, bit<8>>(packets) pass = {
         void apply(inout cowbird_packets_t value, out bit<8> result) {
             if (value.passed == hdr.cowbird_count.word && value.asked != hdr.cowbird_count.word) {
@@ -2350,7 +2352,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // So long ago that it is late.
+    // Makes the instance late, so that the next turn restarts it.
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(stamp) put_late = {
         void apply(inout bit<32> value, out bit<8> result) {
             value  = ig_intr_md.ingress_mac_tstamp[31:0] - (COWBIRD_TIMEOUT + 1);
@@ -2409,7 +2411,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Entries that were asked for. If the next one has to wait, COWBIRD_FAR more until it need not any more.
+    // Entries requested; plus COWBIRD_FAR while the next entry must wait.
     // Written by turns, entries, acknowledgements and answers to probes, the controller; it wraps at 2^24.
     Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) fetched;
 
@@ -2427,7 +2429,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The thread knows of all that is done: writes need not wait either.
+    // The thread knows of all progress: writes need not wait either.
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(fetched) fetch_told = {
         void apply(inout int<32> value, out bit<32> result) {
             if (value - (int<32>) hdr.cowbird_count.word < 0) {
@@ -2449,7 +2451,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // An entry that was guessed is asked for no more.
+    // A guessed entry isn't requested again.
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(fetched) pass_by = {
         void apply(inout int<32> value, out bit<32> result) {
             if ((bit<32>) value - hdr.cowbird_count.word < 2) {
@@ -2571,11 +2573,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Probes that were asked for: one more than were answered while one is under way.
+    // Probes that were asked for: one more than were answered while one is in flight.
     // Written by turns, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) asked;
 
-    // One probe is under way, unless it got lost.
+    // One probe is in flight, unless it got lost.
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(asked) probe = {
         void apply(inout bit<32> value, out bit<8> result) {
             if (value - hdr.cowbird_probes.word == COWBIRD_ONE) {
@@ -2658,21 +2660,21 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET,   _,            _, _,               _,             _,                    _) : do_forget_asked();
-            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, COWBIRD_SOUND, _,                    _) : do_probe_again();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 1 &&& AT_WORK_ODD,    0) : do_guess();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        0) : do_probe_or_guess();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        _) : do_probe();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& COWBIRD_SELDOM, _) : do_probe();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _) : do_tell_refusal();
-            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& COWBIRD_SELDOM, _) : do_tell_refusal();
-            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _) : do_tell_refusal();
-            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& COWBIRD_SELDOM, _) : do_tell_refusal();
+            (DOES_SET,   _,            _, _,               _,             _,                    _)    : do_forget_asked();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, COWBIRD_SOUND, _,                    _)    : do_probe_again();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 1 &&& AT_WORK_ODD,    0)    : do_guess();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        0)    : do_probe_or_guess();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        _)    : do_probe();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& COWBIRD_IDLE_MASK, _) : do_probe();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _)    : do_tell_refusal();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& COWBIRD_IDLE_MASK, _) : do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _)    : do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& COWBIRD_IDLE_MASK, _) : do_tell_refusal();
         }
         size = 16;
     }
 
-    // Of a request under way: packets of its side up to its end.
+    // Of a request in flight: packets of its side up to its end.
     // Written by its entry, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_behind;
 
@@ -2737,7 +2739,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Of a request under way: packets of its side before its first one.
+    // Of a request in flight: packets of its side before its first one.
     // Written by its entry; it wraps at 2^24.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_first;
 
@@ -2787,7 +2789,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Of a request under way: bytes in its last packet.
+    // Of a request in flight: bytes in its last packet.
     // Written by its entry; it is at most the MTU.
     Register<bit<16>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_rest;
 
@@ -2837,7 +2839,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Of a request under way: its bytes.
+    // Of a request in flight: its bytes.
     // Written by its entry; it is at most half of a ring.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_length;
 
@@ -2883,7 +2885,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Of a request under way: the key of its region.
+    // Of a request in flight: the key of its region.
     // Written by its entry; it does not count.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_key;
 
@@ -2929,7 +2931,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Of a request under way: where its data goes, the upper 32 bits.
+    // Of a request in flight: where its data goes, the upper 32 bits.
     // Written by its entry; it does not count.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_high;
 
@@ -2990,7 +2992,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Of a request under way: where its data goes, the lower 32 bits.
+    // Of a request in flight: where its data goes, the lower 32 bits.
     // Written by its entry; it does not count.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) slot_low;
 
@@ -3051,7 +3053,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Of a read under way: the position in the ring at which its data ends.
+    // Of a read in flight: the position in the ring at which its data ends.
     // Written by its entry, the controller; it wraps at 2^32.
     Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) response_ends;
 
@@ -3111,7 +3113,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Of a write under way: the position in the ring at which its data ends.
+    // Of a write in flight: the position in the ring at which its data ends.
     // Written by its entry, the controller; it wraps at 2^32.
     Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) request_ends;
 
@@ -3306,12 +3308,12 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 2;
     }
 
-    // Of data at the ring's beginning, what is left behind it is compared with where the last one ends.
+    // Data at the ring's beginning: the rest of the ring is compared with the end of the last data.
     @hidden action fit_at_start() {
         meta.cowbird.fits = meta.cowbird.left;
     }
 
-    // Of other data, where it begins.
+    // Other data: its start is compared.
     @hidden action fit_behind_last() {
         meta.cowbird.end  = meta.cowbird.end + meta.cowbird.offset;
         meta.cowbird.fits = meta.cowbird.left - meta.cowbird.offset;
@@ -3483,7 +3485,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
 
     @hidden action come_again() {
         meta.cowbird.behind       = meta.cowbird.behind | 0x80;
-        meta.cowbird.whose        = own_number.get(meta.cowbird.instance);
+        meta.cowbird.tagged       = own_number.get(meta.cowbird.instance);
         ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
@@ -3533,23 +3535,23 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 32;
     }
 
-    // What a frame that comes again takes along: where data ends, the side, and whether a red block has to be sent.
+    // State for another pass: the end of the data, the side, and whether a red block has to be sent.
     @hidden action pass_reads() {
-        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.tagged;
     }
 
     @hidden action pass_reads_and_red() {
-        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.tagged;
         meta.cowbird.end    = meta.cowbird.end | 2;
     }
 
     @hidden action pass_writes() {
-        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.tagged;
         meta.cowbird.end    = meta.cowbird.lap + 1;
     }
 
     @hidden action pass_writes_and_red() {
-        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.tagged;
         meta.cowbird.end    = meta.cowbird.lap + 3;
     }
 
@@ -3570,7 +3572,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 4;
     }
 
-    // What was read goes on as a WRITE, packet by packet, if it is as long as what was asked for.
+    // Read data continues as a WRITE, packet by packet, if it has the requested length.
     @hidden action write(bit<8> next, bit<8> opcode, bit<1> ack, bit<16> longer) {
         meta.cowbird.next      = next;
         hdr.cowbird_bth.opcode = opcode;
@@ -3794,7 +3796,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     apply {
         meta.cowbird.framing = hdr.cowbird_ipv4.totalLen - hdr.cowbird_udp.length;
 
-        // Stage 1. What it is for, and its lengths and numbers.
+        // Stage 1. The frame's instance and phase, its lengths and numbers.
         lift();
         if (hdr.cowbird_aeth.isValid()) {
             meta.cowbird.bytes = hdr.cowbird_udp.length - 28;
@@ -3806,7 +3808,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
         prepare.apply();
 
-        // Stage 2. What the engine does with it.
+        // Stage 2. The engine's operation.
         hdr.cowbird_count.word = hdr.cowbird_count.word - meta.cowbird.base;
         dispatch.apply();
         measure.apply();
@@ -3819,7 +3821,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // Stage 3. What is done. Of an entry: its size and its place in the pool.
+        // Stage 3. Progress. Of an entry: its size and its place in the pool.
         instances.apply();
         rings.apply();
         entry_size.apply();
@@ -3828,7 +3830,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         head_accesses.apply();
         reds_accesses.apply();
 
-        // Stage 4. What the thread is told of that. Which request the entry has to be.
+        // Stage 4. Progress to report in the red block; the id that the entry must have.
         told_accesses.apply();
         answered_accesses.apply();
         expected.apply();
@@ -3837,11 +3839,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             meta.drop         = DROP_COWBIRD_NO_INSTANCE;
         }
 
-        // Stage 5. What it has been told for sure.
+        // Stage 5. Progress that the thread is known to have received.
         acked_accesses.apply();
         distances.apply();
 
-        // Stage 6. Whether the entry is begun, and whether it makes sense.
+        // Stage 6. Whether the entry starts, and whether it is valid.
         taken_accesses.apply();
         tail_accesses.apply();
         if (meta.cowbird.does == DOES_ENTRY) {
@@ -3855,26 +3857,26 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             red_due.apply();
         }
 
-        // Stage 7. Its packets and its place in the ring. What is under way.
+        // Stage 7. Its packets and its place in the ring. Requests in flight.
         packets_accesses.apply();
         placed_accesses.apply();
         under_way.apply();
 
-        // Stage 8. Why the set is served no more, and whether something went on. Up to where entries may be asked for.
+        // Stage 8. Why the set is no longer served, and whether there was progress. The limit of entries to request.
         lap_accesses.apply();
         messages_accesses.apply();
         refusal_accesses.apply();
         stamp_accesses.apply();
         fetch_limit.apply();
 
-        // Stage 9. The next entry to be asked for. Whether the instance starts again.
+        // Stage 9. The next entry to request. Whether the instance restarts.
         fetched_accesses.apply();
         slot_behind_accesses.apply();
         slot_first_accesses.apply();
         slot_rest_accesses.apply();
         restart.apply();
 
-        // Stage 10. What the frame becomes.
+        // Stage 10. The frame's new phase.
         if (meta.cowbird.does == DOES_DATA) {
             data_write.apply();
         } else {
@@ -3885,14 +3887,14 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         request_ends_accesses.apply();
         quiet_accesses.apply();
 
-        // Stage 11. Where its data goes. What it takes along to another pass.
+        // Stage 11. Destination of its data. State for another pass.
         slot_key_accesses.apply();
         slot_high_accesses.apply();
         slot_low_accesses.apply();
         asked_accesses.apply();
         pass_along.apply();
 
-        // Stage 12. Which headers it leaves with, and where.
+        // Stage 12. Its headers and its port.
         sent_form.apply();
         hdr.sent.mark     = SENT;
         hdr.sent.instance = meta.cowbird.instance;
@@ -3908,13 +3910,13 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// Completes what the engine sends: its addresses, its numbers, what a red block or a reply says.
+// Completes packets that the engine sends: addresses, numbers, the contents of a red block or a reply.
 control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         in egress_intrinsic_metadata_t eg_intr_md,
         in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
         inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // What is not as long as it says.
+    // Frames whose length isn't the one in their headers.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) bad_length;
 
     action peer(mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first) {
@@ -3957,7 +3959,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 64;
     }
 
-    // What a packet of each phase is.
+    // Headers of a packet of each phase.
     @hidden action form_read(bit<32> bytes, bit<32> back) {
         hdr.cowbird_count.word          = hdr.cowbird_count.word + back;
         hdr.cowbird_udp.length          = 40;
@@ -4007,7 +4009,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
 
-    // What all packets have that the engine sends.
+    // Fields common to all packets that the engine sends.
     @hidden action complete_headers() {
         meta.cowbird.place              = hdr.cowbird_count.word >> 3;
         hdr.ethernet.srcAddr            = COWBIRD_MAC;
@@ -4043,7 +4045,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_reth.rKey           = meta.cowbird.key;
     }
 
-    // What a reply says of a side.
+    // A reply about a side.
     @hidden action look_reads() {
         hdr.cowbird_answer.done_top = 0;
         hdr.cowbird_answer.done     = hdr.cowbird_telling.reads;
@@ -4070,10 +4072,10 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         meta.cowbird.request  = meta.cowbird.request & (bit<8>) COWBIRD_TOPS;
     }
 
-    // Numbers have 24 bits here, positions 32. What is beyond follows from the highest two of these bits: whether they went from
-    // 3 to 0 since they were last seen, or back.
+    // Counters have 24 bits here, positions 32. The high part changes by one when the top two of these bits wrapped, up or
+    // down, since they were last seen.
 
-    // What is beyond the low bits of the head, and the highest two of those when last seen.
+    // The bits above the low part of the head, and the top two bits of that part when last seen.
     // Written by red blocks, replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) head_high;
 
@@ -4097,7 +4099,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
     };
 
-    // What is beyond the low bits of reads that are done, and the highest two of those when last seen.
+    // The bits above the low part of reads that are done, and the top two bits of that part when last seen.
     // Written by red blocks, replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) reads_high;
 
@@ -4121,7 +4123,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
     };
 
-    // What is beyond the low bits of writes that are done, and the highest two of those when last seen.
+    // The bits above the low part of writes that are done, and the top two bits of that part when last seen.
     // Written by red blocks, replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) writes_high;
 
@@ -4145,7 +4147,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
     };
 
-    // What is beyond the low bits of the end of their responses, and the highest two of those when last seen.
+    // The bits above the low part of the end of their responses, and the top two bits of that part when last seen.
     // Written by red blocks, replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) response_high;
 
@@ -4169,7 +4171,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
     };
 
-    // What is beyond the low bits of the end of their requests' data, and the highest two of those when last seen.
+    // The bits above the low part of the end of their requests' data, and the top two bits of that part when last seen.
     // Written by red blocks, replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) request_high;
 
@@ -4384,7 +4386,7 @@ control CowbirdEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             } else if (hdr.sent.phase != COWBIRD_POOL_READ && hdr.sent.phase != COWBIRD_POOL_WRITE) {
                 in_set();
             }
-            // What goes with the frame is counted, and on the device the FCS too.
+            // The length includes what ingress put before the frame, and on the device the FCS too.
             meta.cowbird.room = eg_intr_md.pkt_length - hdr.cowbird_ipv4.totalLen;
             length_fits.apply();
         }
@@ -4491,7 +4493,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // Goes with the frame to egress, and from there to the controller alone.
+        // Accompanies the frame to egress; only frames to the controller leave with it.
         // The upper bits are the parser's: an action that writes them too would take two stages.
         hdr.packet_in.ingress_port[8:0] = ig_intr_md.ingress_port;
 
@@ -4502,7 +4504,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
                 l2_forward.apply();
             }
-            // The controller's frames without a port go where a host's would.
+            // Controller frames without a port are forwarded as a host's.
             if (!hdr.packet_out.isValid()) {
                 source_guard.apply();
             } else {
@@ -4533,7 +4535,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
             }
 
-            // A frame for one host of which egress asks nothing passes egress by.
+            // A unicast frame that egress need not handle bypasses egress.
             if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
                 meta.known_port != CPU_PORT) {
                 hdr.packet_in.setInvalid();

@@ -3,8 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it Cowbird's offload engine: it reads what threads of compute nodes ask for out of rings in their memory, and
-// moves data between these nodes and memory pools, by RDMA. Each packet that comes back becomes the next request.
+// On top of it Cowbird's offload engine: it reads requests from rings in compute nodes' memory, and
+// moves data between these nodes and memory pools, by RDMA. Each packet that comes back becomes the
+// next request.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -49,7 +50,7 @@ const bit<32> DROP_NONE                         = 0xFFFFFFFF; // it is not dropp
 // Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
 typedef bit<48> time_t;
 
-// The engine's address: what goes there is for it.
+// The engine's address.
 const bit<48> COWBIRD_MAC = 0x02C0B1D00001;
 const bit<32> COWBIRD_IP  = 0x0A0000FE;
 
@@ -70,7 +71,7 @@ const bit<8>  COWBIRD_OP_READ  = 0xC1;
 const bit<8>  COWBIRD_OP_SET   = 0xC2;
 const bit<8>  COWBIRD_OP_REPLY = 0xC3;
 
-// What a queue pair is for, and so what a packet is.
+// Phases: the purpose of a queue pair, and so of its packets.
 const bit<8> COWBIRD_NOTHING    = 0;
 const bit<8> COWBIRD_PROBE      = 1;
 const bit<8> COWBIRD_ENTRY      = 2;
@@ -86,7 +87,7 @@ const bit<64> COWBIRD_RED_AT     = 64;
 const bit<16> COWBIRD_TYPE_READ  = 1;
 const bit<16> COWBIRD_TYPE_WRITE = 2;
 
-// Why a set is served no more, as its red block says.
+// Why a set is no longer served: the reason in its red block.
 const bit<8> COWBIRD_CORRUPT_TAIL   = 1;
 const bit<8> COWBIRD_CORRUPT_TYPE   = 2;
 const bit<8> COWBIRD_CORRUPT_REGION = 3;
@@ -100,29 +101,29 @@ const bit<32> COWBIRD_SIDES     = 128;  // reads and writes of each
 const bit<32> COWBIRD_ENDS      = 2048; // slots of all instances
 const bit<32> COWBIRD_ALL_SLOTS = 4096; // of all sides
 const bit<32> COWBIRD_SENT      = 512;  // a cell for each instance and phase
-const bit<16> COWBIRD_BUSY      = 64;   // turns without news after which an instance is probed more seldom
-const bit<16> COWBIRD_SELDOM    = 63;   // then one turn in COWBIRD_SELDOM + 1 is used
+const bit<16> COWBIRD_BUSY      = 64;   // turns without news after which an instance counts as idle and is probed less often
+const bit<16> COWBIRD_IDLE_MASK = 63;   // an idle instance uses one turn in COWBIRD_IDLE_MASK + 1
 
-// Without any answer for so long, an instance starts again from what is done.
+// An instance without an answer for this time restarts from its head.
 const time_t COWBIRD_TIMEOUT = 20000000;
 
-// What became of an entry, or of a packet.
+// Outcome of an entry or of a packet.
 const bit<8> COWBIRD_STALE      = 0; // it is not the next one
 const bit<8> COWBIRD_TAKEN      = 1;
-const bit<8> COWBIRD_WAITS      = 2; // what is under way has to be done first
-const bit<8> COWBIRD_REFUSED    = 3; // it makes no sense
-const bit<8> COWBIRD_HELD_READ  = 1; // until all before it is done
-const bit<8> COWBIRD_HELD_WRITE = 2; // until the thread knows that
-const bit<8> COWBIRD_NO_KIND    = 2; // neither reads nor writes are begun any more
+const bit<8> COWBIRD_WAITS      = 2; // requests in flight have to complete first
+const bit<8> COWBIRD_REFUSED    = 3; // it is invalid
+const bit<8> COWBIRD_HELD_READ  = 1; // until everything before it is complete
+const bit<8> COWBIRD_HELD_WRITE = 2; // until the thread knows that as well
+const bit<8> COWBIRD_NO_KIND    = 2; // neither reads nor writes are started
 
-// The red block, the ring of entries behind it, and requests under way.
+// The red block, the ring of entries behind it, and requests in flight.
 const bit<64> COWBIRD_ENTRIES_AT  = 128;
 const bit<16> COWBIRD_RED_BYTES   = 48;
 const bit<16> COWBIRD_ENTRY_BYTES = 32;
 const bit<16> COWBIRD_GUESS_BYTES = 40; // an entry that may not be there: its answer is known by its length
 const bit<16> COWBIRD_TAIL_BYTES  = 8;
-const bit<64> COWBIRD_WINDOW      = 16; // requests of an instance under way, at most
-const bit<32> COWBIRD_SLOTS       = 32; // of a side: what the switch keeps of requests under way
+const bit<64> COWBIRD_WINDOW      = 16; // most requests of an instance in flight
+const bit<32> COWBIRD_SLOTS       = 32; // of a side: requests in flight of which the switch keeps state
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -257,14 +258,14 @@ struct headers_t {
     cowbird_tail_t       cowbird_tail;
 }
 
-// What cowbird keeps of a frame while ingress handles it.
+// State of cowbird while ingress handles a frame.
 struct cowbird_metadata_t {
     bit<8>  phase;        // what the frame answers
     bit<8>  next;         // what it becomes; 0: nothing
     bit<32> instance;
     bit<32> instances;    // how many have turns
     bit<24> first;        // first sequence number of the frame's queue pair
-    bit<24> count;        // packets of the queue pair before the frame; in the end, before what leaves
+    bit<24> count;        // packets of the queue pair before the frame; finally, before the one that leaves
     bit<16> bytes;        // of payload, with padding
     bit<32> set_key;      // the thread's set: key, address, entries, and where its rings are
     bit<64> set;
@@ -282,8 +283,8 @@ struct cowbird_metadata_t {
     bit<64> writes;
     bit<64> head;         // entries that are done
     bit<24> news;         // requests that an acknowledgement reports
-    bit<64> told;         // what the thread is told of that
-    bit<64> acked;        // and what it has been told for sure
+    bit<64> told;         // the part that was last reported to the thread
+    bit<64> acked;        // the part that the thread is known to have
     bit<8>  sends_red;    // whether a red block has to be sent
     bit<24> reds;         // red blocks that have arrived; WRONG: not this one
     bit<8>  late;
@@ -297,11 +298,11 @@ struct cowbird_metadata_t {
     bit<64> padded;
     bit<64> ring;         // the ring that its data is in
     bit<64> ring_at;
-    bit<64> ready;        // what has to be done before an entry of another kind
+    bit<64> ready;        // entries that must be complete before one of another kind starts
     bit<8>  refusal;
     bit<8>  outcome;      // of taking an entry, or a packet
     bit<64> position;     // of an entry
-    bit<64> taken;        // entries that were begun
+    bit<64> taken;        // entries that have started
     bit<64> tail;         // entries that the thread has written
     bit<24> packets;      // of a message
     bit<24> behind;       // packets up to its end
@@ -309,10 +310,10 @@ struct cowbird_metadata_t {
     bit<64> response_end;
     bit<64> request_end;
     bit<16> quiet;        // turns since the thread asked for something
-    bit<8>  busy;         // not at rest
+    bit<8>  busy;         // not idle
     bit<8>  odd;          // of turns
     bit<8>  guesses;      // it asks for an entry that may not be there
-    bit<64> address;      // what a READ or WRITE is about
+    bit<64> address;      // of a READ or WRITE: address, key, bytes
     bit<32> key;
     bit<32> dma_length;
     bit<9>  port;         // where the next packet goes
@@ -355,7 +356,7 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-    // What is not for the engine is the hosts' own.
+    // Frames with another destination are ordinary traffic.
     state parse_cowbird {
         transition select(hdr.ethernet.dstAddr) {
             COWBIRD_MAC : parse_cowbird_ipv4;
@@ -451,15 +452,15 @@ control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-// The engine: what came back from a queue pair becomes the next request.
+// The engine: each packet that returns from a queue pair becomes the next request.
 control Cowbird(inout headers_t hdr, inout metadata_t meta,
         inout standard_metadata_t standard_metadata) {
-    // By instance and phase: what was sent; in the cell of phase 0, how often it started again.
+    // By instance and phase: packets sent; in the cell of phase 0, restarts.
     counter(COWBIRD_SENT, CounterType.packets) sent;
 
-    // What the engine knows of an instance. Each phase has a queue pair of its own, so sequence numbers follow from what
-    // is asked for: the number of the entry, the packets of requests before this one, the red blocks before. To start again
-    // is to send the same numbers for the same requests, which responders take for copies.
+    // State of an instance. Each phase has a queue pair of its own, so sequence numbers follow from what is requested: the
+    // number of the entry, the packets of earlier requests, the earlier red blocks. A restart sends the same numbers for the
+    // same requests, which responders take for duplicates.
 
     // Reads of the instance that are done, as acknowledgements count messages.
     // Written by acknowledgements of responses, the controller; it never wraps.
@@ -469,7 +470,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Written by acknowledgements of the pool, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) writes;
 
-    // The head in the red block under way.
+    // The head in the red block in flight.
     // Written by acknowledgements, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) told;
 
@@ -477,7 +478,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Written by acknowledgements of red blocks, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) acked;
 
-    // Red blocks that have arrived. One is under way at a time.
+    // Red blocks that have arrived. One is in flight at a time.
     // Written by acknowledgements of red blocks, the controller; it wraps at 2^24.
     register<bit<24>>(COWBIRD_INSTANCES) reds;
 
@@ -489,7 +490,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Written by entries, turns that start again, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) taken;
 
-    // Whether reads or writes are under way, or nothing is begun any more.
+    // Whether reads or writes are in flight, or nothing is begun any more.
     // Written by entries, the controller; it does not count.
     register<bit<8>>(COWBIRD_INSTANCES) kind;
 
@@ -509,27 +510,27 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Written by the last packet of a request's data, turns that start again, the controller; it wraps at 2^24.
     register<bit<24>>(COWBIRD_SIDES) messages;
 
-    // Of a request under way: packets of its side up to its end.
+    // Of a request in flight: packets of its side up to its end.
     // Written by its entry, the controller; it wraps at 2^24.
     register<bit<24>>(COWBIRD_ALL_SLOTS) slot_behind;
 
-    // Of a request under way: where its data goes.
+    // Of a request in flight: where its data goes.
     // Written by its entry; it does not count.
     register<bit<64>>(COWBIRD_ALL_SLOTS) slot_address;
 
-    // Of a request under way: the key of the memory that its data goes to.
+    // Of a request in flight: the key of the memory that its data goes to.
     // Written by its entry; it does not count.
     register<bit<32>>(COWBIRD_ALL_SLOTS) slot_key;
 
-    // Of a request under way: its bytes.
+    // Of a request in flight: its bytes.
     // Written by its entry; it is at most half of a ring.
     register<bit<32>>(COWBIRD_ALL_SLOTS) slot_length;
 
-    // Of a read under way: the position in the ring at which its data ends.
+    // Of a read in flight: the position in the ring at which its data ends.
     // Written by its entry, the controller; it never wraps.
     register<bit<64>>(COWBIRD_ENDS) response_ends;
 
-    // Of a write under way: the position in the ring at which its data ends.
+    // Of a write in flight: the position in the ring at which its data ends.
     // Written by its entry, the controller; it never wraps.
     register<bit<64>>(COWBIRD_ENDS) request_ends;
 
@@ -549,7 +550,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Written by answers to probes, the controller; it wraps at 2^24.
     register<bit<24>>(COWBIRD_INSTANCES) probes;
 
-    // Whether a probe is under way.
+    // Whether a probe is in flight.
     // Written by turns, answers to probes, the controller; it does not count.
     register<bit<8>>(COWBIRD_INSTANCES) probing;
 
@@ -565,7 +566,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
     register<bit<32>>(1) turn;
 
-    // Which instance a frame is for, by its queue pair and its sender.
+    // The instance that a frame belongs to, by its queue pair and its sender.
     action pair(bit<32> instance, bit<8> phase, bit<24> first) {
         meta.cowbird.instance = instance;
         meta.cowbird.phase    = phase;
@@ -626,7 +627,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 64;
     }
 
-    // Remote memory that the entries of an instance may be about.
+    // Regions of remote memory that an instance may access.
     action region(bit<32> key, bit<64> address, bit<64> length) {
         meta.cowbird.pool_key   = key;
         meta.cowbird.pool       = address;
@@ -646,7 +647,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 256;
     }
 
-    // Where the packets of a phase go.
+    // Destination of the packets of a phase.
     action peer(port_t port, mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first,
                         bit<16> checksum) {
         meta.cowbird.port        = port;
@@ -671,7 +672,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 512;
     }
 
-    // An acknowledgement counts messages since the queue pair was made. More than may be under way is from another time.
+    // An acknowledgement counts messages since the queue pair was created. A count beyond the window is stale.
     @hidden action count_reads() {
         bit<64> done;
         reads.read(done, meta.cowbird.instance);
@@ -693,7 +694,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird.head = meta.cowbird.reads + meta.cowbird.writes;
     }
 
-    // A red block has arrived if it is the one under way.
+    // A red block has arrived if the acknowledged one is the one in flight.
     @hidden action count_reds() {
         bit<24> reds_before;
         reds.read(reds_before, meta.cowbird.instance);
@@ -703,7 +704,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         reds.write(meta.cowbird.instance, meta.cowbird.reds);
     }
 
-    // What is done is told when something new is known, unless a red block is under way.
+    // Sends a red block if there is new progress and no red block is in flight.
     @hidden action tell() {
         told.read(meta.cowbird.told, meta.cowbird.instance);
         acked.read(meta.cowbird.acked, meta.cowbird.instance);
@@ -720,7 +721,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp);
     }
 
-    // The next turn starts again.
+    // Lets the next turn restart the instance.
     @hidden action hurry() {
         stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp - COWBIRD_TIMEOUT - 1);
     }
@@ -732,8 +733,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         stamp.write(meta.cowbird.instance, meta.cowbird.late == 1 ? standard_metadata.ingress_global_timestamp : stamp_before);
     }
 
-    // Begins an entry if it is the next one, and of the kind that is under way or nothing is in its way. Only then is it
-    // known what it has to be. After one that makes no sense none is begun.
+    // Starts an entry if it is the next one, and is of the kind in flight or nothing blocks it. Only then is its expected id
+    // known. After an invalid entry, none is started.
     @hidden action take() {
         bit<8> kind_before;
         taken.read(meta.cowbird.position, meta.cowbird.instance);
@@ -752,8 +753,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         taken.read(meta.cowbird.taken, meta.cowbird.instance);
     }
 
-    // Back to the first entry that is not done, if nothing goes on; or forward to it, since no part may look at an entry
-    // again that the thread knows to be done.
+    // After a timeout, restart at the first incomplete entry. If behind it, skip ahead: entries that the thread knows to be
+    // complete must not be read again.
     @hidden action go_to_head() {
         taken.read(meta.cowbird.position, meta.cowbird.instance);
         kind.read(meta.cowbird.kind, meta.cowbird.instance);
@@ -766,7 +767,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
     }
 
-    // So go its side's packets, requests and data.
+    // Moves its side's counters of packets, requests and data to the same point.
     @hidden action side_goes_too() {
         slot_behind.read(meta.cowbird.behind, meta.cowbird.slot);
         asked.write(meta.cowbird.side, meta.cowbird.behind);
@@ -776,7 +777,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird.kind == 0 ? meta.cowbird.response_end : meta.cowbird.request_end);
     }
 
-    // Where data of a request is, follows from those before: nothing straddles the end of a ring.
+    // The place of a request's data follows from the requests before it: no data straddles the end of a ring.
     @hidden action place() {
         bit<64> placed_before;
         placed.read(placed_before, meta.cowbird.side);
@@ -788,7 +789,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         placed.write(meta.cowbird.side, meta.cowbird.end);
     }
 
-    // Sequence numbers for all packets that a READ brings.
+    // Reserves sequence numbers for all packets that a READ returns.
     @hidden action ask() {
         asked.read(meta.cowbird.count, meta.cowbird.side);
         meta.cowbird.behind = meta.cowbird.count + meta.cowbird.packets;
@@ -802,7 +803,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         slot_length.write(meta.cowbird.slot, hdr.cowbird_entry.length);
     }
 
-    // Lets the next packet of what was read pass, if somebody asked for it.
+    // Accepts the next packet of read data if a request in flight expects it.
     @hidden action pass() {
         bit<24> asked_before;
         bit<24> passed_before;
@@ -835,8 +836,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             slots + ((bit<32>) meta.cowbird.writes[31:0] & (COWBIRD_SLOTS - 1)));
     }
 
-    // The tail goes forward, and no further than the ring is long. Entries that were guessed may be done before it says that they
-    // are there.
+    // The tail moves forward, by at most the length of the ring. Guessed entries may be complete before the tail includes
+    // them.
     @hidden action see_tail() {
         bit<64> tail_before;
         tail.read(tail_before, meta.cowbird.instance);
@@ -853,8 +854,8 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         tail.read(meta.cowbird.tail, meta.cowbird.instance);
     }
 
-    // Asks for the next entry, if there is one and it may be under way. One that had to wait is asked for again when it need not
-    // any more.
+    // Requests the next entry, if there is one and the window permits it. An entry that had to wait is requested again once
+    // it may start.
     @hidden action fetch() {
         bit<64> fetched_before;
         bit<8> held_before;
@@ -863,7 +864,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird.position = meta.cowbird.late == 1 ? meta.cowbird.head : fetched_before;
         bool waits            = meta.cowbird.late == 0 && (held_before == COWBIRD_HELD_READ ? meta.cowbird.head < fetched_before :
             (held_before == COWBIRD_HELD_WRITE && meta.cowbird.acked < fetched_before));
-        // A tail may be behind what is done.
+        // The tail may lag behind the head.
         bit<64> ahead     = meta.cowbird.tail - meta.cowbird.position;
         bool there        = (ahead != 0 && ahead[63:63] == 0) || (held_before != 0 && meta.cowbird.late == 0);
         bool more         = meta.cowbird.refusal == 0 && !waits && there &&
@@ -879,7 +880,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird.kind == 0 ? COWBIRD_HELD_READ : COWBIRD_HELD_WRITE);
     }
 
-    // An entry that was guessed is asked for no more.
+    // A guessed entry isn't requested again.
     @hidden action pass_by() {
         bit<64> fetched_before;
         bit<8> held_before;
@@ -901,7 +902,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         probing.write(meta.cowbird.instance, answered ? 8w0 : probing_before);
     }
 
-    // One probe is under way, unless it got lost.
+    // At most one probe is in flight, unless it was lost.
     @hidden action probe() {
         bit<8> probing_before;
         probes.read(meta.cowbird.count, meta.cowbird.instance);
@@ -910,11 +911,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird.next = probing_before == 0 || meta.cowbird.late == 1 ? COWBIRD_PROBE : COWBIRD_NOTHING;
     }
 
-    // Whether an instance at rest uses its turn.
+    // Whether an idle instance uses its turn.
     @hidden action count_turns() {
         bit<16> turns;
         quiet.read(turns, meta.cowbird.instance);
-        meta.cowbird.quiet = turns < COWBIRD_BUSY ? 16w0 : turns & COWBIRD_SELDOM;
+        meta.cowbird.quiet = turns < COWBIRD_BUSY ? 16w0 : turns & COWBIRD_IDLE_MASK;
         meta.cowbird.busy  = turns < COWBIRD_BUSY ? 8w1 : 8w0;
         meta.cowbird.odd   = (bit<8>) (turns & 1);
         quiet.write(meta.cowbird.instance, turns == 0xFFFF ? COWBIRD_BUSY : turns + 1);
@@ -924,7 +925,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         quiet.write(meta.cowbird.instance, 0);
     }
 
-    // Once something made no sense, nothing is begun any more, whatever comes; the first reason stays.
+    // After the first invalid entry or tail, nothing more is started; the first reason stays.
     @hidden action judge() {
         bit<8> refusal_before;
         refusal.read(refusal_before, meta.cowbird.instance);
@@ -967,7 +968,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird.count               = meta.cowbird.reds;
     }
 
-    // What all packets have that the engine sends. IPv4's checksum is that of the connection and the length.
+    // Fields common to all packets that the engine sends. IPv4's checksum is that of the connection plus the length.
     @hidden action complete_headers() {
         hdr.ethernet.srcAddr            = COWBIRD_MAC;
         hdr.cowbird_ipv4.dscp           = 0;
@@ -992,7 +993,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_bth.reservedLow     = 0;
     }
 
-    // The controller's: a side begins, with its instance.
+    // Controller write: initialises a side and its instance.
     @hidden action begin() {
         bit<32> slot = (bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1);
         told.write(meta.cowbird.instance, meta.cowbird.head);
@@ -1006,7 +1007,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         passed.write(meta.cowbird.side, 0);
         messages.write(meta.cowbird.side, meta.cowbird.number);
         slot_behind.write(meta.cowbird.side * COWBIRD_SLOTS + slot, 0);
-        // The last entry may be done before the tail says that it is there.
+        // The last entry may be complete before the tail includes it.
         tail.write(meta.cowbird.instance, meta.cowbird.head - 1);
         fetched.write(meta.cowbird.instance, meta.cowbird.head);
         held.write(meta.cowbird.instance, 0);
@@ -1023,7 +1024,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         }
     }
 
-    // Or asks how far it is; what it is refused for stands in place of the end.
+    // Controller read: progress of a side, and the reason of a refusal in the field of the end.
     @hidden action look() {
         bit<64> writes_before;
         bit<8> refusal_before;
@@ -1095,7 +1096,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             return;
         }
 
-        // A gap in what was sent: the next turn starts again. Any other refusal is for the controller.
+        // The responder reports a gap: the next turn restarts. Any other refusal goes to the controller.
         if (acknowledges && hdr.cowbird_aeth.syndrome[6:5] == 3) {
             if (hdr.cowbird_aeth.syndrome[4:0] == 0) {
                 hurry();
@@ -1118,7 +1119,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             return;
         }
 
-        // What is done, and what the thread knows of it.
+        // Progress, and the part of it that the thread knows.
         count_reads();
         count_writes();
         count_reds();
@@ -1138,7 +1139,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
                 meta.cowbird.number  = meta.cowbird.count + 1 - meta.cowbird.writes[23:0];
                 meta.cowbird.ready   = meta.cowbird.head;
             } else {
-                // A part that takes over must find all told that came before a write, as it does again what is not.
+                // A write waits until the thread knows of everything before it: an engine that takes over repeats the rest.
                 meta.cowbird.kind    = 1;
                 meta.cowbird.remote  = hdr.cowbird_entry.respAddr;
                 meta.cowbird.local   = hdr.cowbird_entry.reqAddr;
@@ -1156,7 +1157,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
             bool named           = hdr.cowbird_entry.requestId[63:63] == meta.cowbird.kind[0:0] &&
                 hdr.cowbird_entry.requestId[62:47] == hdr.cowbird_entry.regionId &&
                 hdr.cowbird_entry.requestId[23:0] == meta.cowbird.number;
-            // An entry that was guessed was not known before: without the next one's id it is none yet.
+            // A guessed entry may not be written yet: it is one only with the expected id.
             bool guessed = hdr.cowbird_tail.isValid();
             if (guessed && !named) {
                 meta.drop = DROP_COWBIRD_NOTHING_TO_DO;
@@ -1215,7 +1216,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
                 meta.cowbird.next = COWBIRD_PAYLOAD;
             }
         } else if (is_data) {
-            // What was read goes on as a WRITE, packet by packet, in order.
+            // Read data continues as a WRITE, packet by packet, in order.
             meta.cowbird.side = meta.cowbird.instance << 1;
             meta.cowbird.next = COWBIRD_RESPONSE;
             if (meta.cowbird.phase == COWBIRD_PAYLOAD) {
@@ -1250,7 +1251,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
                 hdr.cowbird_udp.length          = hdr.cowbird_udp.length + 16;
             }
         } else {
-            // Nothing that has to go on: a red block, the next entry, or a probe.
+            // No data to forward: send a red block, the next entry's READ, or a probe.
             look_at_ends();
             bool moves = is_done && meta.cowbird.phase != COWBIRD_RED && meta.cowbird.news != 0;
             if (meta.cowbird.phase == COWBIRD_TICK) {
@@ -1304,7 +1305,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
                         meta.cowbird.next = COWBIRD_RED;
                     }
                 } else if (meta.cowbird.quiet == 0 || meta.cowbird.late == 1) {
-                    // Every other turn, and while a probe is under way, looks at the next entry itself.
+                    // Every other turn, and while a probe is in flight, guesses: reads the next entry itself.
                     bool may_guess = meta.cowbird.late == 0 && meta.cowbird.busy == 1 &&
                         meta.cowbird.taken < meta.cowbird.head + COWBIRD_WINDOW;
                     if (!(may_guess && meta.cowbird.odd == 1)) {

@@ -170,8 +170,8 @@ protocol {
       { name = "key", at = 4, bytes = 4, about = "proves the right to the region; RRES: writes of the session that were refused" },
       { name = "address", at = 8, bytes = 8, about = "address of the message's first byte; RRES: status of the last write that was refused" },
       { name = "total", at = 16, bytes = 4, about = "bytes of the message: read, written or answered" },
-      { name = "offset", at = 20, bytes = 4, about = "where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)" },
-      { name = "bytes", at = 24, bytes = 2, about = "bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)" },
+      { name = "offset", at = 20, bytes = 4, about = "where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)" },
+      { name = "bytes", at = 24, bytes = 2, about = "bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)" },
       { name = "start", at = 26, bytes = 2, about = "session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's" },
     } },
     management = { bytes = 12, fields = {

@@ -3,9 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
-// chunk, each from when both its source and its destination are free. Only what was
-// granted gets the class that is free of queues.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch
+// grants it chunk by chunk, each from when both its source and its destination
+// are free. Only granted data gets the class that is free of queues.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -55,7 +55,7 @@ typedef bit<32> time_t;
 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
-// What EDM's frames start with: the version and one of the kinds.
+// First byte of EDM's frames: the version and the kind.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
 const bit<4> EDM_GRANT      = 2;
@@ -79,7 +79,7 @@ const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
 const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
 const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 
-// What a frame asks of EDM's registers.
+// A frame's operation on EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
 const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
 const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
@@ -92,9 +92,9 @@ const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 32768; // a clock further ahead is in the past
-const int<32> EDM_EXPIRY  = 65536; // after so long without going on, a message gives up its lane
+const int<32> EDM_EXPIRY  = 65536; // a message without progress for this time gives up its lane
 
-// What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
+// Operations of the controller's frames: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
 const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
@@ -110,7 +110,7 @@ const bit<8>  EDM_CELLS = 18;         // of a page
 const bit<8>  EDM_PASS_TAKE = 1;     // what a first pass leaves for the second one: cells were found
 const int<32> EDM_PASS_TIME = 65536; // from when a frame comes to its second pass, at most
 
-// What a register holds of an even page, or of an odd one.
+// A register's cell for an even page, or for an odd one.
 struct pair_t {
     bit<32> first;  // when it begins
     bit<32> second; // which of its cells are taken
@@ -166,16 +166,16 @@ header edm_control_t {
 
 // RREQ, WREQ, RMWREQ and RRES.
 header edm_message_t {
-    bit<4>  version; // 1
-    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
-    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by the host that asks
-    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
+    bit<4> version; // 1
+    bit<4> kind; // RREQ, WREQ, RMWREQ or RRES
+    bit<8> code; // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
+    bit<16> id; // message of this pair, chosen by the host that asks
+    bit<32> key; // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
-    bit<32> total;   // bytes of the message: read, written or answered
-    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
-    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
+    bit<32> total; // bytes of the message: read, written or answered
+    bit<32> offset; // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+    bit<16> bytes; // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
+    bit<16> start; // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -198,7 +198,7 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-// What edm keeps of a frame while ingress handles it.
+// State of edm while ingress handles a frame.
 struct edm_metadata_t {
     bit<8>  kind;             // what the frame is: one of EDM_OP
     bit<8>  op;               // the same, once it may be
@@ -297,14 +297,15 @@ header next_pass_t {
     bit<8>  edm_to_more;   // and where it goes
 }
 
-// Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
+// Precedes a mirrored head of a frame in its first form, which egress turns into another frame. Port numbers never begin with
+// its mark.
 header head_t {
     bit<8>  mark;
     bit<32> edm_bytes; // what is granted
     bit<32> edm_wait;  // how long until that may leave
 }
 
-// What egress sees of a frame: the first header is what every other frame carries there from ingress.
+// A frame as egress parses it: the first header is the one that every other frame carries from ingress.
 struct egress_headers_t {
     packet_in_t      packet_in;
     ethernet_t       ethernet;
@@ -455,7 +456,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    // What a frame may say is checked before it reaches a register: what is good has an operation, what is bad a reason.
+    // Fields are checked before they reach a register: a valid frame gets an operation, an invalid one a reason.
     state parse_edm {
         transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
             (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
@@ -618,7 +619,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // A write of no bytes is refused: with it, a host would free its lanes without having sent.
+    // An empty write is refused: with it, a host could free its lanes without sending.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
         meta.edm.kind = EDM_OP_WRITE;
@@ -826,7 +827,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+// The scheduler: demands get time at the links of their data, and data passes as granted.
 control Edm(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -854,11 +855,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     //
     // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
 
-    // When the lane's message last went on.
+    // When the lane's message last made progress.
     // Written by demands, chunks; it wraps as the time does.
     Register<int<32>, bit<6>>(EDM_CELL_COUNT) touched;
 
-    // Whether a message in this lane has stopped for so long that the lane is free.
+    // Whether a message in this lane has made no progress for EDM_EXPIRY, so that the lane is free.
     RegisterAction<int<32>, bit<6>, int<32>>(touched) touch = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
@@ -874,7 +875,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by demands, chunks, the controller; it never wraps.
     Register<bit<32>, bit<6>>(EDM_CELL_COUNT) rights;
 
-    // A demand's: the lane must be free.
+    // For a demand: the lane must be free.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) take_lane = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value == 0) {
@@ -886,7 +887,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    // For a demand that takes an abandoned lane, the end of a message without data, and the controller.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) replace_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
@@ -894,7 +895,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's. One with more than a window gets none.
+    // For a chunk. A lane with more than a window gets none.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) ask = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value >= meta.edm.need && value <= EDM_WINDOW) {
@@ -909,7 +910,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of what there is no time for: it is granted nothing. The controller looks by it.
+    // No time is left: takes back the right that was granted. The controller reads by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) give_back = {
         void apply(inout bit<32> value, out bit<32> result) {
             value  = value |-| meta.edm.need;
@@ -953,11 +954,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 32;
     }
 
-    // Each link's calendar, as a source and as a destination: when the page begins before which all cells are taken; and an even
-    // page and an odd one, each with when it begins and a bit for each cell that is taken. Cells are looked for in the page with
-    // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
-    // pages behind these two. So nothing has to be given back or shifted. A frame that takes a cell of a later page moves the
-    // calendar, and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+    // Each link has a calendar as source and as destination: the start of its first page, and an even and an odd page, each
+    // with its start and a bit per taken cell. The search covers the calendar's first page and the next one. A register that
+    // holds an earlier page means that the wanted page is free, as are all pages behind these two; so nothing is given back
+    // or shifted. A frame that takes a cell of a later page moves the calendar there, and free cells before it are lost. A
+    // calendar that begins further ahead than EDM_HORIZON is in the past.
 
     // The page of the source link before which all cells are taken.
     // Written by frames that take cells, the controller; it wraps as the time does.
@@ -974,7 +975,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of a frame that takes cells of the page: what is before `base` is given up.
+    // For a frame that takes cells of the page: free cells before `base` are given up.
     RegisterAction<int<32>, bit<16>, int<32>>(source_begin) move_source = {
         void apply(inout int<32> value, out int<32> result) {
             if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
@@ -986,7 +987,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's. What it was goes back.
+    // Controller write; returns the previous value.
     RegisterAction<int<32>, bit<16>, int<32>>(source_begin) write_source = {
         void apply(inout int<32> value, out int<32> result) {
             if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
@@ -1002,7 +1003,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by frames that take cells, the controller; it wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) source_even;
 
-    // Of the page with which both calendars begin, or of the next one.
+    // Reads the later of the calendars' first pages, or the next one.
     RegisterAction<pair_t, bit<16>, bit<32>>(source_even) look_at_source_even = {
         void apply(inout pair_t value, out bit<32> result) {
             if (value.first - meta.edm.even < 2 * EDM_PAGE) {
@@ -1037,7 +1038,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by frames that take cells, the controller; it wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) source_odd;
 
-    // Of the page with which both calendars begin, or of the next one.
+    // Reads the later of the calendars' first pages, or the next one.
     RegisterAction<pair_t, bit<16>, bit<32>>(source_odd) look_at_source_odd = {
         void apply(inout pair_t value, out bit<32> result) {
             if (value.first - meta.edm.odd < 2 * EDM_PAGE) {
@@ -1083,7 +1084,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of a frame that takes cells of the page: what is before `base` is given up.
+    // For a frame that takes cells of the page: free cells before `base` are given up.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_begin) move_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
@@ -1095,7 +1096,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's. What it was goes back.
+    // Controller write; returns the previous value.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_begin) write_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if ((bit<32>) value - meta.edm.page < (bit<32>) EDM_HORIZON) {
@@ -1111,7 +1112,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by frames that take cells, the controller; it wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) destination_even;
 
-    // Of the page with which both calendars begin, or of the next one.
+    // Reads the later of the calendars' first pages, or the next one.
     RegisterAction<pair_t, bit<16>, bit<32>>(destination_even) look_at_destination_even = {
         void apply(inout pair_t value, out bit<32> result) {
             if (value.first - meta.edm.even < 2 * EDM_PAGE) {
@@ -1146,7 +1147,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by frames that take cells, the controller; it wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) destination_odd;
 
-    // Of the page with which both calendars begin, or of the next one.
+    // Reads the later of the calendars' first pages, or the next one.
     RegisterAction<pair_t, bit<16>, bit<32>>(destination_odd) look_at_destination_odd = {
         void apply(inout pair_t value, out bit<32> result) {
             if (value.first - meta.edm.odd < 2 * EDM_PAGE) {
@@ -1177,8 +1178,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // When a frame last took cells of a link's calendar. Another one that came earlier may have looked before that, so the cells
-    // that it found may be taken: it takes nothing.
+    // When a frame last took cells of a link's calendar. An older frame may have searched before that and found cells that
+    // are taken now, so it takes nothing.
 
     // When a frame last took cells of the source link, plus the time of a pass.
     // Written by frames that take cells; it wraps as the time does.
@@ -1373,7 +1374,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.to_even   = meta.edm.to_tail;
     }
 
-    // What is taken at either link, from the page on with which both calendars begin.
+    // Cells taken at either link, from the later of the calendars' first pages on.
     @hidden action join_from_even_on() {
         meta.edm.taken      = meta.edm.saw_from_even | meta.edm.saw_to_even;
         meta.edm.next_taken = meta.edm.saw_from_odd | meta.edm.saw_to_odd;
@@ -1950,8 +1951,9 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.amount = EDM_CHUNK - meta.edm.bytes;
     }
 
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    // Here in cells, but for the first one.
+    // Time of bytes on the wire, with the frames' headers and gaps, in units of 16 bytes, so that no target has to
+    // multiply.
+    // Under calendars, in cells beyond the first one.
     action take_times(bit<8> from_more, bit<8> to_more, bit<8> more) {
         meta.edm.from_more = from_more;
         meta.edm.to_more   = to_more;
@@ -1992,7 +1994,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    // Selects requester and memory node: a response travels opposite to its request.
     @hidden action locate_by_destination() {
         meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
         meta.edm.memory = meta.edm.destination_memory;
@@ -2003,7 +2005,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.memory = meta.edm.source_memory;
     }
 
-    // Data goes the way of the frame, but answers to requests the other way.
+    // Data travels with the frame, except that an answer travels opposite to its request.
     @hidden action goes_on() {
         meta.edm.to        = meta.edm.destination_link;
         meta.edm.to_rate   = meta.edm.destination_rate;
@@ -2018,7 +2020,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.from_rate = meta.edm.destination_rate;
     }
 
-    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    // The rest of the message behind the window, and the part of it that a chunk can grant. The length, rounded up, is
+    // the key of its time.
     @hidden action look_behind_window() {
         meta.edm.round = meta.edm.rest - 1009;
         meta.edm.over  = meta.edm.rest - 1025;
@@ -2081,8 +2084,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 meta.edm.expired = touch.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
             }
         }
-        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
-        // the next window.
+        // The amount to grant, computed for every frame: to a demand up to a window, behind a window's first
+        // chunk the next window.
         if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
             ask_for_demand();
         } else if (meta.edm.full == 1 && meta.edm.over[31:31] == 0) {
@@ -2098,7 +2101,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             times.apply();
         }
 
-        // Where cells are looked for, or which ones are taken.
+        // The pages to search, or the cells to take.
         if (meta.pass == 0) {
             turn_to_page();
             begun.apply();
@@ -2163,7 +2166,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             meta.edm.looks = 1;
         }
 
-        // What becomes of the frame; of one that looks for cells, that is known in its next pass.
+        // Outcome of the frame; if it looks for cells, it is known in its next pass.
         if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
             if (meta.edm.memory == 0) {
                 meta.drop = DROP_EDM_NO_MEMORY;
@@ -2193,8 +2196,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             ig_tm_md.qid = EDM_CLASS_CONTROL;
         }
 
-        // The frame reports the cells that it took: a notification goes back, a request goes on, a chunk's head goes back. Or it
-        // answers the controller.
+        // The frame reports the cells that it took: a notification returns, a request continues, a chunk's head
+        // returns. Or it answers the controller.
         if (meta.pass == EDM_PASS_TAKE && meta.edm.from_clash == 0 && meta.edm.to_clash == 0) {
             if (meta.edm.op == EDM_OP_NOTIFY) {
                 grant();
@@ -2285,7 +2288,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
         inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Chunks that came as granted, and are longer than their header says.
+    // Granted chunks that are longer than their header says.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
 
     bit<16> room    = 0;
@@ -2301,7 +2304,8 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         room = room + 46 + 6;
     }
 
-    // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+    // The copy of a chunk's head returns as the grant of the chunk behind the
+    // window.
     @hidden action turn_head() {
         mac_addr_t source    = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
@@ -2456,14 +2460,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // Goes with the frame to egress, and from there to the controller alone.
+        // Accompanies the frame to egress; only frames to the controller leave with it.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid     = PRIORITY_BEST_EFFORT;
         bit<8> edm_color = MeterColor_t.GREEN;
 
-        // What is computed of a frame whatever becomes of it.
+        // Computed for every frame.
         if (meta.pass == 0) {
             // The present page, and the one with which the controller has a calendar begin.
             meta.edm.page = meta.edm.now & EDM_PAGES;
@@ -2487,7 +2491,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
-        // The controller's frames without a port go where a host's would.
+        // Controller frames without a port are forwarded as a host's.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
                 if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
@@ -2543,7 +2547,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // A frame for one host of which egress asks nothing passes egress by.
+        // A unicast frame that egress need not handle bypasses egress.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
             meta.known_port != CPU_PORT && !hdr.edm_message.isValid()) {
             hdr.packet_in.setInvalid();

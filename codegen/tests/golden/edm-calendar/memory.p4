@@ -3,9 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
-// chunk, each from when both its source and its destination are free. Only what was
-// granted gets the class that is free of queues.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch
+// grants it chunk by chunk, each from when both its source and its destination
+// are free. Only granted data gets the class that is free of queues.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -52,7 +52,7 @@ typedef bit<48> time_t;
 
 const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
-// What EDM's frames start with: the version and one of the kinds.
+// First byte of EDM's frames: the version and the kind.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
 const bit<4> EDM_GRANT      = 2;
@@ -77,7 +77,7 @@ const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answer
 const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 const bit<2>  EDM_DEMANDS    = 3;       // lanes of a pair in use
 
-// What a frame asks of EDM's registers.
+// A frame's operation on EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
 const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
 const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
@@ -91,7 +91,7 @@ const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 32768; // a clock further ahead is in the past
-const int<32> EDM_EXPIRY  = 65536; // after so long without going on, a message gives up its lane
+const int<32> EDM_EXPIRY  = 65536; // a message without progress for this time gives up its lane
 
 const bit<32> EDM_SESSIONS     = 512;        // clone sessions of ports begin here: heads of chunks, to become grants
 const bit<8>  EDM_COPY         = 2;          // what such a copy takes along
@@ -156,16 +156,16 @@ header edm_control_t {
 
 // RREQ, WREQ, RMWREQ and RRES.
 header edm_message_t {
-    bit<4>  version; // 1
-    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
-    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by the host that asks
-    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
+    bit<4> version; // 1
+    bit<4> kind; // RREQ, WREQ, RMWREQ or RRES
+    bit<8> code; // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
+    bit<16> id; // message of this pair, chosen by the host that asks
+    bit<32> key; // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
-    bit<32> total;   // bytes of the message: read, written or answered
-    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
-    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
+    bit<32> total; // bytes of the message: read, written or answered
+    bit<32> offset; // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+    bit<16> bytes; // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
+    bit<16> start; // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -188,7 +188,7 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-// What edm keeps of a frame while ingress handles it.
+// State of edm while ingress handles a frame.
 struct edm_metadata_t {
     bit<8>  kind;             // what the frame is: one of EDM_OP
     bit<8>  op;               // the same, once it may be
@@ -323,7 +323,7 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-    // Whatever is neither known nor of this version goes through edm_control, for ingress to refuse by reason.
+    // Frames of unknown kind or version pass through edm_control, so that ingress refuses them with a reason.
     state parse_edm {
         transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
             (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
@@ -402,7 +402,7 @@ control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+// The scheduler: demands get time at the links of their data, and data passes as granted.
 control Edm(inout headers_t hdr, inout metadata_t meta,
         inout standard_metadata_t standard_metadata) {
     // Frames that lose the class that they claim, by reason.
@@ -427,11 +427,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     //
     // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
 
-    // When the lane's message last went on.
+    // When the lane's message last made progress.
     // Written by demands, chunks; it wraps as the time does.
     register<int<32>>(EDM_CELL_COUNT) touched;
 
-    // Whether a message in this lane has stopped for so long that the lane is free.
+    // Whether a message in this lane has made no progress for EDM_EXPIRY, so that the lane is free.
     @hidden action touch(in bit<32> at, out int<32> result) {
         int<32> value;
         touched.read(value, at);
@@ -448,7 +448,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by demands, chunks, the controller; it never wraps.
     register<bit<32>>(EDM_CELL_COUNT) rights;
 
-    // A demand's: the lane must be free.
+    // For a demand: the lane must be free.
     @hidden action take_lane(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -461,7 +461,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         rights.write(at, value);
     }
 
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    // For a demand that takes an abandoned lane, the end of a message without data, and the controller.
     @hidden action replace_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -470,7 +470,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         rights.write(at, value);
     }
 
-    // A chunk's.
+    // For a chunk.
     @hidden action use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -483,7 +483,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         rights.write(at, value);
     }
 
-    // Of what there is no time for: it is granted nothing.
+    // No time is left: takes back the right that was granted.
     @hidden action give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -554,11 +554,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 32;
     }
 
-    // Each link's calendar, as a source and as a destination: when the page begins before which all cells are taken; and an even
-    // page and an odd one, each with when it begins and a bit for each cell that is taken. Cells are looked for in the page with
-    // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
-    // pages behind these two. So nothing has to be given back or shifted. A frame that takes a cell of a later page moves the
-    // calendar, and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+    // Each link has a calendar as source and as destination: the start of its first page, and an even and an odd page, each
+    // with its start and a bit per taken cell. The search covers the calendar's first page and the next one. A register that
+    // holds an earlier page means that the wanted page is free, as are all pages behind these two; so nothing is given back
+    // or shifted. A frame that takes a cell of a later page moves the calendar there, and free cells before it are lost. A
+    // calendar that begins further ahead than EDM_HORIZON is in the past.
 
     // The page of the source link before which all cells are taken.
     // Written by frames that take cells, the controller; it wraps as the time does.
@@ -576,7 +576,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         source_begin.write(at, value);
     }
 
-    // Of a frame that takes cells of the page: what is before `base` is given up.
+    // For a frame that takes cells of the page: free cells before `base` are given up.
     @hidden action move_source(in bit<32> at, out int<32> result) {
         int<32> value;
         source_begin.read(value, at);
@@ -589,7 +589,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         source_begin.write(at, value);
     }
 
-    // The controller's. What it was goes back.
+    // Controller write; returns the previous value.
     @hidden action write_source(in bit<32> at, out int<32> result) {
         int<32> value;
         source_begin.read(value, at);
@@ -606,7 +606,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by frames that take cells, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) source_even;
 
-    // Of the page with which both calendars begin, or of the next one.
+    // Reads the later of the calendars' first pages, or the next one.
     @hidden action look_at_source_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         source_even.read(value, at);
@@ -644,7 +644,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by frames that take cells, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) source_odd;
 
-    // Of the page with which both calendars begin, or of the next one.
+    // Reads the later of the calendars' first pages, or the next one.
     @hidden action look_at_source_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         source_odd.read(value, at);
@@ -694,7 +694,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         destination_begin.write(at, value);
     }
 
-    // Of a frame that takes cells of the page: what is before `base` is given up.
+    // For a frame that takes cells of the page: free cells before `base` are given up.
     @hidden action move_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         destination_begin.read(value, at);
@@ -707,7 +707,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         destination_begin.write(at, value);
     }
 
-    // The controller's. What it was goes back.
+    // Controller write; returns the previous value.
     @hidden action write_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         destination_begin.read(value, at);
@@ -724,7 +724,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by frames that take cells, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) destination_even;
 
-    // Of the page with which both calendars begin, or of the next one.
+    // Reads the later of the calendars' first pages, or the next one.
     @hidden action look_at_destination_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         destination_even.read(value, at);
@@ -762,7 +762,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by frames that take cells, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) destination_odd;
 
-    // Of the page with which both calendars begin, or of the next one.
+    // Reads the later of the calendars' first pages, or the next one.
     @hidden action look_at_destination_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         destination_odd.read(value, at);
@@ -859,8 +859,9 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.to_odd    = even ? to_tail : to_head;
     }
 
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    // Here in cells, but for the first one.
+    // Time of bytes on the wire, with the frames' headers and gaps, in units of 16 bytes, so that no target has to
+    // multiply.
+    // Under calendars, in cells beyond the first one.
     action take_times(bit<8> from_more, bit<8> to_more, bit<8> more) {
         meta.edm.from_more = from_more;
         meta.edm.to_more   = to_more;
@@ -901,7 +902,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         standard_metadata.egress_spec = CPU_PORT;
     }
 
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    // Selects requester and memory node: a response travels opposite to its request.
     @hidden action locate_by_destination() {
         meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
         meta.edm.memory = meta.edm.destination_memory;
@@ -912,7 +913,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.memory = meta.edm.source_memory;
     }
 
-    // Data goes the way of the frame, but answers to requests the other way.
+    // Data travels with the frame, except that an answer travels opposite to its request.
     @hidden action goes_on() {
         meta.edm.to        = meta.edm.destination_link;
         meta.edm.to_rate   = meta.edm.destination_rate;
@@ -1004,8 +1005,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 goes_on();
             }
 
-            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
-            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
+            // The amount to grant: to a demand up to a window, behind a full chunk the rest of it. At a link that is granted
+            // far ahead a message gets one chunk at a time: hosts with equally many messages get equal shares of it.
             // The first cell that is free at both links says that.
             if (meta.edm.looked != 1) {
                 look_at_source(meta.edm.from, meta.edm.from_ahead);
@@ -1023,13 +1024,13 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                     (int<32>) (meta.edm.found_page + (bit<32>) meta.edm.found_place * EDM_CELL - meta.edm.now);
             }
             if (meta.edm.looked != 0) {
-                // Its first pass found that.
+                // Found by its first pass.
                 meta.edm.bytes = meta.edm.found_bytes;
                 meta.edm.next  = meta.edm.found_next;
             } else
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
                 meta.edm.bytes = (meta.edm.total < EDM_WINDOW ? meta.edm.total : EDM_WINDOW);
-                // Of requests none: one that the memory node refuses has taken that node's time.
+                // A request gets no window: if the memory node refuses it, the window's time at that node is lost.
                 meta.edm.longest = meta.edm.op == EDM_OP_REQUEST ? -32s1 : EDM_WINDOW_AHEAD;
                 if (meta.edm.lead > meta.edm.longest) {
                     meta.edm.bytes = (meta.edm.total < EDM_CHUNK ? meta.edm.total : EDM_CHUNK);
@@ -1054,16 +1055,18 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 }
                 meta.edm.amount = meta.edm.size - meta.edm.bytes;
                 if (meta.edm.size != EDM_CHUNK) {
-                    // It is the last one, whatever there was a right to: short frames take no more of a link.
+                    // Treat a short chunk as the last one, whatever right remains, so that short frames can't use more of a
+                    // link.
                     meta.edm.amount = meta.edm.behind + meta.edm.size;
                 }
-                // What is sent before its time asks for more before its time: at last it is not covered.
+                // Data that is sent early earns its next grant early. Once nothing granted is behind it, it is no longer
+                // covered.
                 look_at_due(meta.edm.cell, meta.edm.early);
                 if (meta.edm.behind == 0 && meta.edm.size != 0 &&
                     meta.edm.early > EDM_CHUNK_AHEAD && meta.edm.early < EDM_HORIZON) {
                     meta.edm.need = meta.edm.size + 1;
                 }
-                // Its header says how long it is.
+                // A frame longer than its header says is never covered.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
                     standard_metadata.packet_length > meta.edm.size + EDM_HEADERS) {
                     meta.edm.need = EDM_NEVER;
@@ -1074,7 +1077,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
 
             // touched, rights
             if (meta.edm.looked != 0) {
-                // Its first pass did that.
+                // Done by its first pass.
                 meta.edm.granted = 1;
             } else if (meta.edm.memory != 0) {
                 touch(meta.edm.cell, meta.edm.expired);
@@ -1086,7 +1089,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                         meta.edm.granted = 1;
                     }
                 } else if (meta.edm.total == 0 && meta.edm.need == 0) {
-                    // The NULL response: there is nothing behind it.
+                    // The NULL response ends the message.
                     replace_rights(meta.edm.cell, meta.edm.granted);
                 } else {
                     use_rights(meta.edm.cell, meta.edm.granted);
@@ -1143,7 +1146,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 give_back(meta.edm.cell, left);
             }
 
-            // What follows for the frame.
+            // Outcome of the frame.
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
                 if (meta.edm.memory == 0) {
                     meta.drop = DROP_EDM_NO_MEMORY;
@@ -1256,7 +1259,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
-        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        // Frames from the controller or the switch to a protocol skip the source guard and need no destination.
         if (!(hdr.edm_management.isValid() && hdr.packet_out.isValid())) {
             if (standard_metadata.parser_error != error.NoError) {
                 drop(DROP_MALFORMED);
@@ -1273,7 +1276,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 drop(DROP_SPOOFED);
             }
 
-            // What EDM's frames may say is checked before it reaches a register.
+            // EDM's fields are checked before they reach a register.
             meta.edm.size  = (bit<32>) hdr.edm_message.bytes;
             meta.edm.slack = EDM_MESSAGE - meta.edm.total;
             if (hdr.edm_management.isValid()) {
@@ -1286,7 +1289,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 drop(DROP_UNKNOWN_DESTINATION);
             } else if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
                 color = 0;
-                // Once a frame, whatever passes it makes.
+                // Once per frame, in its first pass.
                 if (meta.edm.looked == 0) {
                     edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
                 }
@@ -1304,7 +1307,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
             } else if (meta.edm.kind == EDM_OP_WRITE && (meta.edm.total == 0 || meta.edm.size == 0) ||
                 meta.edm.kind == EDM_OP_ANSWER && (meta.edm.total == 0) != (meta.edm.size == 0)) {
-                // Only an answer may have no bytes: the NULL response, which is of none.
+                // Only an answer may be empty: the NULL response.
                 drop(DROP_EDM_BAD_DEMAND);
             } else {
                 meta.edm.op = meta.edm.kind;
@@ -1344,7 +1347,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             standard_metadata.egress_port == standard_metadata.ingress_port) {
             mark_to_drop(standard_metadata);
         }
-        // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+        // The copy of a chunk's head returns as the grant of the chunk behind the window.
         if (standard_metadata.instance_type == INGRESS_CLONE && hdr.edm_message.isValid()) {
             mac_addr_t source    = hdr.ethernet.srcAddr;
             hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;

@@ -3,9 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
-// chunk, each from when its destination is free. Only what was
-// granted gets the class that is free of queues.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch
+// grants it chunk by chunk, each from when its destination
+// is free. Only granted data gets the class that is free of queues.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -59,7 +59,7 @@ typedef bit<32> time_t;
 const ResubmitType_t RESUBMIT  = 1;  // of frames that make another pass
 const port_t         LOOP_PORT = 68; // what is sent by it comes back
 
-// What EDM's frames start with: the version and one of the kinds.
+// First byte of EDM's frames: the version and the kind.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
 const bit<4> EDM_GRANT      = 2;
@@ -82,7 +82,7 @@ const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
 const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
 const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 
-// What a frame asks of EDM's registers.
+// A frame's operation on EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
 const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
 const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
@@ -95,9 +95,9 @@ const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
-const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
+const int<32> EDM_EXPIRY  = 32768; // a message without progress for this time gives up its lane
 
-// What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
+// Operations of the controller's frames: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_MANAGED           = 8;
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
 const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
@@ -110,7 +110,7 @@ const bit<32> EDM_LATER      = 0xFFFFFFFF; // the wait in a request whose answer
 const bit<32> EDM_RING       = 16;         // demands that a ring holds: as many as lanes lead to a host
 const bit<8>  EDM_SERVED_MAX = 24;         // waiting demands that one frame serves, at most
 
-// What a pass leaves for the next one.
+// Left by a pass for the next one.
 const bit<8> EDM_PASS_JOIN      = 1; // no other demand waited, but the link was granted too far ahead
 const bit<8> EDM_PASS_GIVE_BACK = 2; // the ring was full
 const bit<8> EDM_PASS_SERVE     = 3; // there is room for a demand that waits
@@ -119,7 +119,7 @@ const bit<8> EDM_PASS_SETTLE    = 5; // a demand was served
 const bit<8> EDM_PASS_UNMARK    = 6; // the same; and nothing was left in its ring
 const bit<8> EDM_PASS_REMARK    = 7; // the ring's bit is missing, and the frame has served others often enough
 
-// What a frame does, once it knows whether demands wait.
+// A frame's operation, once it knows whether demands wait.
 const bit<8> EDM_GRANTS = 1; // none wait: it takes time
 const bit<8> EDM_ENTERS = 2; // some do: it waits as well
 const bit<8> EDM_LOOKS  = 3; // some do: it looks whether there is room for them
@@ -175,16 +175,16 @@ header edm_control_t {
 
 // RREQ, WREQ, RMWREQ and RRES.
 header edm_message_t {
-    bit<4>  version; // 1
-    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
-    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by the host that asks
-    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
+    bit<4> version; // 1
+    bit<4> kind; // RREQ, WREQ, RMWREQ or RRES
+    bit<8> code; // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
+    bit<16> id; // message of this pair, chosen by the host that asks
+    bit<32> key; // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
-    bit<32> total;   // bytes of the message: read, written or answered
-    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
-    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
+    bit<32> total; // bytes of the message: read, written or answered
+    bit<32> offset; // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+    bit<16> bytes; // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
+    bit<16> start; // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -197,17 +197,17 @@ header edm_management_t {
     bit<32> value;   // time units from now, or bytes; in a reply, what was there before
 }
 
-// What a pass leaves for the next one.
+// State that a pass leaves for the next one.
 header again_t {
     bit<8> pass; // which one it is; 0: the first
 }
 
-// How a frame came at first. Together with what a pass leaves it precedes a frame that comes back.
+// A frame's first arrival. With the state that a pass leaves, it precedes a frame that comes back.
 header came_t {
     bit<7>  unused;
     port_t  port;
     bit<32> arrived;
-    // What only passes behind the second one leave for each other.
+    // State that the second and later passes leave for the next one.
     bit<8>  edm_nth;   // grants of demands that waited, so far
     bit<8>  edm_class; // the ring of the last one; while a pass lasts, any
     bit<32> edm_left;  // where its window left the clock
@@ -226,7 +226,7 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-// What edm keeps of a frame while ingress handles it.
+// State of edm while ingress handles a frame.
 struct edm_metadata_t {
     bit<8>     kind;             // what the frame is: one of EDM_OP
     bit<8>     op;               // the same, once it may be
@@ -273,7 +273,7 @@ struct edm_metadata_t {
     bit<16>    to_rings;
     bit<32>    waits;            // in which rings demands wait for the destination
     bit<32>    mark;             // the bit of the ring that is marked or not
-    bit<8>     does;             // what the frame does with that
+    bit<8>     does;             // the frame's operation on that
     bit<8>     copies;           // whether its head becomes a grant: its own, or that of one that waited
     bit<32>    count;            // whether there was room in the ring; how many were in it
     bit<32>    at;               // a place there
@@ -305,7 +305,8 @@ header next_pass_t {
     bit<56> padding;
 }
 
-// Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
+// Precedes a mirrored head of a frame in its first form, which egress turns into another frame. Port numbers never begin with
+// its mark.
 header head_t {
     bit<8>     mark;
     mac_addr_t edm_grantee; // the host that gets the grant
@@ -316,7 +317,7 @@ header head_t {
     bit<32>    edm_wait;    // how long until that may leave
 }
 
-// What egress sees of a frame: the first header is what every other frame carries there from ingress.
+// A frame as egress parses it: the first header is the one that every other frame carries from ingress.
 struct egress_headers_t {
     packet_in_t      packet_in;
     ethernet_t       ethernet;
@@ -484,7 +485,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    // What a frame may say is checked before it reaches a register: what is good has an operation, what is bad a reason.
+    // Fields are checked before they reach a register: a valid frame gets an operation, an invalid one a reason.
     state parse_edm {
         transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
             (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
@@ -647,7 +648,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // A write of no bytes is refused: with it, a host would free its lanes without having sent.
+    // An empty write is refused: with it, a host could free its lanes without sending.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
         meta.edm.kind = EDM_OP_WRITE;
@@ -814,7 +815,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+// The scheduler: demands get time at the links of their data, and data passes as granted.
 control Edm(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -836,11 +837,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     //
     // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
 
-    // When the lane's message last went on.
+    // When the lane's message last made progress.
     // Written by demands, chunks; it wraps as the time does.
     Register<int<32>, bit<6>>(EDM_CELL_COUNT) touched;
 
-    // Whether a message in this lane has stopped for so long that the lane is free.
+    // Whether a message in this lane has made no progress for EDM_EXPIRY, so that the lane is free.
     RegisterAction<int<32>, bit<6>, int<32>>(touched) touch = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
@@ -856,7 +857,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by demands, chunks, the controller; it never wraps.
     Register<bit<32>, bit<6>>(EDM_CELL_COUNT) rights;
 
-    // A demand's: the lane must be free.
+    // For a demand: the lane must be free.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) take_lane = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value == 0) {
@@ -868,7 +869,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    // For a demand that takes an abandoned lane, the end of a message without data, and the controller.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) replace_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
@@ -876,7 +877,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's. One with more than a window gets none.
+    // For a chunk. A lane with more than a window gets none.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) ask = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value >= meta.edm.need && value <= EDM_WINDOW) {
@@ -891,7 +892,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of what there is no time for: it is granted nothing. The controller looks by it.
+    // No time is left: takes back the right that was granted. The controller reads by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) give_back = {
         void apply(inout bit<32> value, out bit<32> result) {
             value  = value |-| meta.edm.need;
@@ -922,8 +923,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What a window took too much of it, unless another demand has been granted the time behind it: then that is lost. The
-    // window's end is in `now` and the excess in `to_time`, since all bodies together read two values.
+    // Gives back the unused rest of a window, unless the time behind it was granted: then the rest is lost. The window's end is
+    // in `now` and the excess in `to_time`, since all bodies together read two values.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) settle_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value == (int<32>) meta.edm.now) {
@@ -943,7 +944,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's, from now on. What it was goes back.
+    // Controller write, relative to now; returns the previous value.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) write_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if ((bit<32>) value - meta.edm.now < (bit<32>) EDM_HORIZON) {
@@ -955,7 +956,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // In which of the link's rings demands wait: a bit for each ring.
+    // A bit for each of the link's rings: whether demands wait in it.
     // Written by demands that wait, frames that serve them; it does not count.
     // Frames pass it before the clock. A demand that finds others there waits as well; one that finds none, and then the link too
     // far ahead, comes again to set its bit.
@@ -990,9 +991,9 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // How many demands wait in each ring, where the next one goes in, and where the next one comes out.
+    // The number of demands in each ring, where the next one enters, and where the next one leaves.
 
-    // How many demands wait in the ring.
+    // Number of demands that wait in the ring.
     // Written by demands that wait, frames that serve them; it never wraps.
     Register<bit<32>, bit<5>>(24) ring_count;
 
@@ -1174,7 +1175,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // A copy of the frame's head becomes a grant. Nothing of the frame is left in it.
+    // A copy of the frame's head becomes a grant; none of the frame's fields remain.
     action to_grantee(mac_addr_t mac, MirrorId_t edm_session) {
         meta.edm.grantee  = mac;
         meta.head_session = edm_session;
@@ -1234,7 +1235,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.to_time = meta.edm.excess;
     }
 
-    // What this frame was granted before there was no time for it.
+    // The right that this frame got before its ring was full.
     @hidden action take_back() {
         meta.edm.need  = min(meta.edm.rest, EDM_WINDOW);
         meta.edm.round = 0;
@@ -1244,7 +1245,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.round = 0;
     }
 
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    // Time of bytes on the wire, with the frames' headers and gaps, in units of 16 bytes, so that no target has to
+    // multiply.
     action take_times(bit<32> to_time, bit<32> excess, bit<32> limit) {
         meta.edm.to_time = to_time;
         meta.edm.excess  = excess;
@@ -1275,7 +1277,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    // Selects requester and memory node: a response travels opposite to its request.
     @hidden action locate_by_destination() {
         meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
         meta.edm.memory = meta.edm.destination_memory;
@@ -1286,7 +1288,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.memory = meta.edm.source_memory;
     }
 
-    // Data goes the way of the frame, but answers to requests the other way.
+    // Data travels with the frame, except that an answer travels opposite to its request.
     @hidden action goes_on() {
         meta.edm.to       = meta.edm.destination_link;
         meta.edm.to_rate  = meta.edm.destination_rate;
@@ -1301,7 +1303,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.to_rings = meta.edm.source_rings;
     }
 
-    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    // The rest of the message behind the window, and the part of it that a chunk can grant. The length, rounded up, is
+    // the key of its time.
     @hidden action look_behind_window() {
         meta.edm.round = meta.edm.rest - 1009;
         meta.edm.over  = meta.edm.rest - 1025;
@@ -1335,8 +1338,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.to     = hdr.edm_management.index;
     }
 
-    // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
-    // the next window.
+    // The amount to grant, computed for every frame: to a demand up to a window, behind a window's first chunk the next
+    // window.
     @hidden table asked {
         key = {
             hdr.again.pass       : ternary @name("pass");
@@ -1368,7 +1371,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // What a frame does with its lane's rights.
+    // The frame's access to its lane's rights.
     @hidden action look_at_lane() {
         meta.edm.held = give_back.execute(meta.edm.cell[5:3] ++ meta.edm.answer ++ meta.edm.id[1:0]);
     }
@@ -1429,7 +1432,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // What it does with the rings of its destination.
+    // Its access to the bits of its destination's rings.
     @hidden action unmark() {
         meta.edm.waits = unmark_ring.execute(meta.edm.to[15:0]);
     }
@@ -1476,8 +1479,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // What it does next, and so with the destination's clock. The controller has no link and no rings: what it asks for itself
-    // waits nowhere, and is refused where there is no time.
+    // Its next operation, and the access to the destination's clock. The controller has no link and no rings: its own demands
+    // don't wait, and are refused if there is no time.
     @hidden action settle_clock() {
         settle_destination.execute(meta.edm.to[15:0]);
     }
@@ -1536,7 +1539,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // What it does with a ring.
+    // Its access to a ring.
     @hidden action enter() {
         meta.edm.count = enter_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm.to_rings[1:0]);
     }
@@ -1571,8 +1574,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Another pass, or none; and whose head becomes a grant: that of a chunk its own one, that of any frame the one of a demand
-    // that it found. A second pass is a resubmission, which any behind it can't be.
+    // Chooses another pass, and the mirrored head: a chunk's head becomes its own grant, any frame's head the grant of the
+    // demand that it serves. The second pass is a resubmission; later ones can't be.
     @hidden action second_pass(bit<8> pass) {
         hdr.again.pass            = pass;
         meta.again                = 1;
@@ -1641,7 +1644,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, 0, _)              : NoAction();
             (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, EDM_SERVED_MAX) : NoAction();
             (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, _)              : later_pass(EDM_PASS_SERVE);
-            // A demand went in since.
+            // A demand has entered since.
             (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, EDM_SERVED_MAX) : later_pass(EDM_PASS_REMARK);
             (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, _)              : later_pass(EDM_PASS_MARK);
             (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, 0, _)              : NoAction();
@@ -1709,7 +1712,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             hdr.came.edm_left = meta.edm.after + (bit<32>) meta.edm.to_wait;
         }
 
-        // What becomes of the frame, whatever it does; before the rings, or what counts it comes a stage behind them.
+        // Decided before the rings; otherwise the counters need a stage behind them.
         if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
             if (meta.edm.memory == 0) {
                 meta.drop = DROP_EDM_NO_MEMORY;
@@ -1776,7 +1779,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// What becomes of a frame that needs no other pass: data passes, a demand is granted or waits.
+// Outcome of a frame that needs no other pass: data passes, a demand is granted or waits.
 control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -1839,7 +1842,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
         inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Chunks that came as granted, and are longer than their header says.
+    // Granted chunks that are longer than their header says.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
 
     bit<16> room    = 0;
@@ -1855,7 +1858,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         room = room + 46 + 6;
     }
 
-    // The copy of a frame's head becomes a grant. Nothing of the frame that it was is left.
+    // The copy of a frame's head becomes a grant; none of the frame's fields remain.
     @hidden action turn_head() {
         hdr.ethernet.dstAddr = hdr.head.edm_grantee;
         hdr.ethernet.srcAddr = hdr.head.edm_partner;
@@ -2024,14 +2027,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // Goes with the frame to egress, and from there to the controller alone.
+        // Accompanies the frame to egress; only frames to the controller leave with it.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) hdr.came.port;
 
         ig_tm_md.qid     = PRIORITY_BEST_EFFORT;
         bit<8> edm_color = MeterColor_t.GREEN;
 
-        // What is computed of a frame whatever becomes of it.
+        // Computed for every frame.
         meta.edm.rest = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
             meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
@@ -2043,7 +2046,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
-        // The controller's frames without a port go where a host's would.
+        // Controller frames without a port are forwarded as a host's.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
                 if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
@@ -2099,7 +2102,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // A frame for one host of which egress asks nothing passes egress by.
+        // A unicast frame that egress need not handle bypasses egress.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
             meta.known_port != CPU_PORT && !hdr.edm_message.isValid()) {
             hdr.packet_in.setInvalid();
@@ -2114,7 +2117,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();
         }
-        // What leaves for good carries nothing from pass to pass, and nothing of the controller's.
+        // Strip pass headers and packet_out before the frame leaves.
         if (meta.again == 0) {
             hdr.again.setInvalid();
             hdr.came.setInvalid();
@@ -2134,7 +2137,7 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         }
     }
 
-    // Of a frame that came back: behind what it had before it.
+    // The head of a frame that came back: skips the headers of its passes.
     state parse_head_again {
         packet.extract(hdr.head);
         packet.advance(136);
@@ -2181,7 +2184,7 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
             (EDM_VERSION, EDM_WREQ) : parse_edm_chunk;
             (EDM_VERSION, EDM_RRES) : parse_edm_chunk;
-            // Of these there are heads alone.
+            // These kinds arrive only as heads.
             (EDM_VERSION, EDM_NOTIFY) : parse_edm_chunk;
             (EDM_VERSION, EDM_RREQ)   : parse_edm_chunk;
             (EDM_VERSION, EDM_RMWREQ) : parse_edm_chunk;
@@ -2194,7 +2197,7 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         transition accept;
     }
 
-    // A head of a frame's first pass: another one would have as much before it.
+    // A first pass's head lacks later passes' headers, so as many bits behind it are skipped.
     state parse_first_head {
         packet.extract(hdr.edm_message);
         packet.advance(136);

@@ -3,9 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
-// chunk, each from when its destination is free. Only what was
-// granted gets the class that is free of queues.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch
+// grants it chunk by chunk, each from when its destination
+// is free. Only granted data gets the class that is free of queues.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -52,7 +52,7 @@ const bit<32> DROP_NONE                     = 0xFFFFFFFF; // it is not dropped
 // Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
 typedef bit<48> time_t;
 
-// What EDM's frames start with: the version and one of the kinds.
+// First byte of EDM's frames: the version and the kind.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
 const bit<4> EDM_GRANT      = 2;
@@ -76,7 +76,7 @@ const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answer
 const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 const bit<2>  EDM_DEMANDS    = 3;       // lanes of a pair in use
 
-// What a frame asks of EDM's registers.
+// A frame's operation on EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
 const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
 const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
@@ -90,7 +90,7 @@ const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
-const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
+const int<32> EDM_EXPIRY  = 32768; // a message without progress for this time gives up its lane
 
 const bit<32> EDM_SESSIONS     = 512;        // clone sessions of ports begin here: heads of chunks, to become grants
 const bit<32> EDM_LOOKS        = 1024;       // and here: headers of frames, to look for demands that wait
@@ -154,16 +154,16 @@ header edm_control_t {
 
 // RREQ, WREQ, RMWREQ and RRES.
 header edm_message_t {
-    bit<4>  version; // 1
-    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
-    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by the host that asks
-    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
+    bit<4> version; // 1
+    bit<4> kind; // RREQ, WREQ, RMWREQ or RRES
+    bit<8> code; // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
+    bit<16> id; // message of this pair, chosen by the host that asks
+    bit<32> key; // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
-    bit<32> total;   // bytes of the message: read, written or answered
-    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
-    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
+    bit<32> total; // bytes of the message: read, written or answered
+    bit<32> offset; // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+    bit<16> bytes; // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
+    bit<16> start; // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -186,7 +186,7 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-// What edm keeps of a frame while ingress handles it.
+// State of edm while ingress handles a frame.
 struct edm_metadata_t {
     bit<8>  kind;             // what the frame is: one of EDM_OP
     bit<8>  op;               // the same, once it may be
@@ -282,7 +282,7 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-    // Whatever is neither known nor of this version goes through edm_control, for ingress to refuse by reason.
+    // Frames of unknown kind or version pass through edm_control, so that ingress refuses them with a reason.
     state parse_edm {
         transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
             (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
@@ -361,7 +361,7 @@ control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
     apply { }
 }
 
-// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+// The scheduler: demands get time at the links of their data, and data passes as granted.
 control Edm(inout headers_t hdr, inout metadata_t meta,
         inout standard_metadata_t standard_metadata) {
     // Frames that lose the class that they claim, by reason.
@@ -387,11 +387,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     //
     // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
 
-    // When the lane's message last went on.
+    // When the lane's message last made progress.
     // Written by demands, chunks; it wraps as the time does.
     register<int<32>>(EDM_CELL_COUNT) touched;
 
-    // Whether a message in this lane has stopped for so long that the lane is free.
+    // Whether a message in this lane has made no progress for EDM_EXPIRY, so that the lane is free.
     @hidden action touch(in bit<32> at, out int<32> result) {
         int<32> value;
         touched.read(value, at);
@@ -408,7 +408,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by demands, chunks, the controller; it never wraps.
     register<bit<32>>(EDM_CELL_COUNT) rights;
 
-    // A demand's: the lane must be free.
+    // For a demand: the lane must be free.
     @hidden action take_lane(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -421,7 +421,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         rights.write(at, value);
     }
 
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    // For a demand that takes an abandoned lane, the end of a message without data, and the controller.
     @hidden action replace_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -430,7 +430,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         rights.write(at, value);
     }
 
-    // A chunk's.
+    // For a chunk.
     @hidden action use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -443,7 +443,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         rights.write(at, value);
     }
 
-    // Of what there is no time for: it is granted nothing.
+    // No time is left: takes back the right that was granted.
     @hidden action give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -481,10 +481,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
-    // Behind the time, how many demands wait for the link. A demand is granted immediately if no other waits and the link is not
-    // granted too far ahead; otherwise it waits in a ring. Whatever passes towards the destination while there is room has a
-    // copy look for the demand whose message is shortest; how long that takes is known only then, so the copy reserves a
-    // whole window, and the next one gives back what was too much, unless another demand got the time behind it.
+    // After the time, the number of demands that wait for the link. A demand is granted immediately if no other waits and the
+    // link is not granted too far ahead; otherwise it waits in a ring. While there is room, any frame to the destination
+    // sends a copy to look for the demand with the shortest message. The time that this demand needs is known only then, so
+    // the copy reserves a whole window, and the next copy gives back the unused rest, unless another demand got the time
+    // behind it.
 
     // When the link is next free, as a destination; behind that, how many demands wait for it.
     // Written by what is granted, demands that wait, copies that serve them, the controller; it wraps as the time does.
@@ -500,7 +501,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.looks   = meta.edm.waiting != 0 && meta.edm.to_wait < (int<32>) meta.edm.limit ? 8w1 : 8w0;
     }
 
-    // A demand's. The controller has no link, and what it asks for itself waits nowhere.
+    // For a demand. The controller has no link, so its own demands don't wait.
     @hidden action join(in bit<32> at) {
         read_destination(at);
         meta.edm.queued  = meta.edm.waiting == 0 && meta.edm.to_wait < (int<32>) meta.edm.limit ? 8w0 : 8w1;
@@ -509,7 +510,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         destination_free.write(at, free ++ meta.edm.waiting);
     }
 
-    // Of a copy that looks for a demand that waits.
+    // For a copy that looks for a waiting demand.
     @hidden action serve(in bit<32> at) {
         read_destination(at);
         meta.edm.waiting = meta.edm.looks == 0 ? meta.edm.waiting : meta.edm.waiting - 1;
@@ -517,7 +518,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         destination_free.write(at, meta.edm.left ++ meta.edm.waiting);
     }
 
-    // The controller's. Whatever it writes, demands that wait go on waiting.
+    // For the controller. Waiting demands keep waiting, whatever it writes.
     @hidden action look_at_destination(in bit<32> at, out int<32> result) {
         read_destination(at);
         result = meta.edm.to_wait;
@@ -683,7 +684,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         ring_lane.read(meta.edm.cell, meta.edm.at);
     }
 
-    // The copy becomes the demand's grant. Nothing of the frame that it was is left.
+    // The copy becomes the demand's grant; none of the original frame's fields remain.
     @hidden action grant_waiting() {
         hdr.vlan.pcp = 7;
         hdr.edm_control.setValid();
@@ -741,7 +742,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    // Time of bytes on the wire, with the frames' headers and gaps, in units of 16 bytes, so that no target has to
+    // multiply.
     action take_times(bit<32> to_time, bit<32> window_time, bit<32> limit) {
         meta.edm.to_time     = to_time;
         meta.edm.window_time = window_time;
@@ -781,7 +783,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         standard_metadata.egress_spec = CPU_PORT;
     }
 
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    // Selects requester and memory node: a response travels opposite to its request.
     @hidden action locate_by_destination() {
         meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
         meta.edm.memory = meta.edm.destination_memory;
@@ -792,7 +794,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.memory = meta.edm.source_memory;
     }
 
-    // Data goes the way of the frame, but answers to requests the other way.
+    // Data travels with the frame, except that an answer travels opposite to its request.
     @hidden action goes_on() {
         meta.edm.to      = meta.edm.destination_link;
         meta.edm.to_rate = meta.edm.destination_rate;
@@ -810,7 +812,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.now   = arrived[31:0];
         meta.edm.rest  = meta.edm.total - meta.edm.offset;
         if (standard_metadata.instance_type == RECIRCULATED) {
-            // A copy that looks for a demand that waits. There may be more, so it sends another one.
+            // A copy looks for a waiting demand. There may be more, so it sends another copy.
             serve(meta.edm.to);
             if (meta.edm.looks == 0) {
                 meta.drop = DROP_EDM_LOOKED;
@@ -907,8 +909,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 goes_on();
             }
 
-            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
-            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
+            // The amount to grant: to a demand up to a window, behind a full chunk the rest of it. At a link that is granted
+            // far ahead a message gets one chunk at a time: hosts with equally many messages get equal shares of it.
             look_at_destination(meta.edm.to, meta.edm.lead);
             meta.edm.lead = meta.edm.waiting != 0 ? EDM_HORIZON : meta.edm.lead;
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
@@ -930,16 +932,18 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 }
                 meta.edm.amount = meta.edm.size - meta.edm.bytes;
                 if (meta.edm.size != EDM_CHUNK) {
-                    // It is the last one, whatever there was a right to: short frames take no more of a link.
+                    // Treat a short chunk as the last one, whatever right remains, so that short frames can't use more of a
+                    // link.
                     meta.edm.amount = meta.edm.behind + meta.edm.size;
                 }
-                // What is sent before its time asks for more before its time: at last it is not covered.
+                // Data that is sent early earns its next grant early. Once nothing granted is behind it, it is no longer
+                // covered.
                 look_at_due(meta.edm.cell, meta.edm.early);
                 if (meta.edm.behind == 0 && meta.edm.size != 0 &&
                     meta.edm.early > EDM_CHUNK_AHEAD && meta.edm.early < EDM_HORIZON) {
                     meta.edm.need = meta.edm.size + 1;
                 }
-                // Its header says how long it is.
+                // A frame longer than its header says is never covered.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
                     standard_metadata.packet_length > meta.edm.size + EDM_HEADERS) {
                     meta.edm.need = EDM_NEVER;
@@ -959,7 +963,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                         meta.edm.granted = 1;
                     }
                 } else if (meta.edm.total == 0 && meta.edm.need == 0) {
-                    // The NULL response: there is nothing behind it.
+                    // The NULL response ends the message.
                     replace_rights(meta.edm.cell, meta.edm.granted);
                 } else {
                     use_rights(meta.edm.cell, meta.edm.granted);
@@ -1004,7 +1008,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                     } else {
                         meta.edm.stalled = 1;
                     }
-                    // It may leave when it is granted.
+                    // It must not leave before its grant.
                     meta.edm.to_wait = EDM_HORIZON - 1;
                 }
                 if (meta.edm.stalled == 0) {
@@ -1014,7 +1018,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 read_destination(meta.edm.to);
             }
             if (!hdr.vlan.isValid()) {
-                // Its header would be too short for a grant.
+                // Without a tag, its header is too short to become a grant.
                 meta.edm.looks = 0;
             }
             if (meta.edm.stalled != 0) {
@@ -1022,7 +1026,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 give_back(meta.edm.cell, left);
             }
 
-            // What follows for the frame.
+            // Outcome of the frame.
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
                 if (meta.edm.memory == 0) {
                     meta.drop = DROP_EDM_NO_MEMORY;
@@ -1153,7 +1157,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
-        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        // Frames from the controller or the switch to a protocol skip the source guard and need no destination.
         if (!(hdr.edm_management.isValid() && hdr.packet_out.isValid() || standard_metadata.instance_type == RECIRCULATED)) {
             if (standard_metadata.parser_error != error.NoError) {
                 drop(DROP_MALFORMED);
@@ -1170,7 +1174,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 drop(DROP_SPOOFED);
             }
 
-            // What EDM's frames may say is checked before it reaches a register.
+            // EDM's fields are checked before they reach a register.
             meta.edm.size  = (bit<32>) hdr.edm_message.bytes;
             meta.edm.slack = EDM_MESSAGE - meta.edm.total;
             if (hdr.edm_management.isValid()) {
@@ -1197,7 +1201,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
             } else if (meta.edm.kind == EDM_OP_WRITE && (meta.edm.total == 0 || meta.edm.size == 0) ||
                 meta.edm.kind == EDM_OP_ANSWER && (meta.edm.total == 0) != (meta.edm.size == 0)) {
-                // Only an answer may have no bytes: the NULL response, which is of none.
+                // Only an answer may be empty: the NULL response.
                 drop(DROP_EDM_BAD_DEMAND);
             } else {
                 meta.edm.op = meta.edm.kind;
@@ -1240,7 +1244,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
         if (standard_metadata.instance_type == INGRESS_CLONE && meta.edm.looks != 0) {
             recirculate_preserving_field_list(EDM_COPY);
         } else
-        // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+        // The copy of a chunk's head returns as the grant of the chunk behind the window.
         if (standard_metadata.instance_type == INGRESS_CLONE && hdr.edm_message.isValid()) {
             mac_addr_t source    = hdr.ethernet.srcAddr;
             hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;

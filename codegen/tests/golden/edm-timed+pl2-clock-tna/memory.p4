@@ -3,13 +3,13 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT that
-// says how far its own port and the destination's are reserved, the host sends when both are free. Only
-// what was reserved, and comes in its time, gets the class that is free of queues.
+// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT
+// that says how far its own port and the destination's are reserved, the host sends when both are
+// free. Only frames that were reserved and come in their time get the class that is free of queues.
 // Mode `clock`: each port keeps the time at which it is next free.
-// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
-// chunk, each from when both its source and its destination are free. Only what was
-// granted gets the class that is free of queues.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch
+// grants it chunk by chunk, each from when both its source and its destination
+// are free. Only granted data gets the class that is free of queues.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -71,7 +71,7 @@ typedef bit<32> time_t;
 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
-// What PL2's frames start with: the version and one of the kinds.
+// First byte of PL2's frames: the version and the kind.
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
 const bit<4> PL2_GRT         = 2;
@@ -119,7 +119,7 @@ typedef bit<4> lane_t;
 typedef bit<16> link_t; // where a port's or a link's reservations are kept
 typedef bit<32> wait_t; // a time
 
-// What a frame asks of the registers.
+// A frame's operation on the registers.
 const bit<8> OP_NONE        = 0;
 const bit<8> OP_RESERVE     = 1;  // an RSV
 const bit<8> OP_OCCUPIED    = 2;  // an RSV whose lane is held
@@ -133,23 +133,23 @@ const bit<8> OP_WRITE_OUT   = 9;
 const bit<8> OP_FORGET      = 10;
 const bit<8> OP_NOT_NOW     = 11; // an RSV that gets no grant, in its second pass
 
-// What a pass leaves for the next one.
+// Left by a pass for the next one.
 const bit<8> PASS_AGAIN   = 1;    // an RSV's lane has begun; a data frame came too early
 const bit<8> PASS_NOT_NOW = 2;    // an RSV's lane has not begun
 const bit<8> PASS_DEMOTED = 0x80; // a frame loses its class, for the reason beside this bit
 
-// What covers a frame.
+// Coverage of a frame.
 const bit<8> COVER_NONE  = 0; // nothing
 const bit<8> COVER_LANE  = 1; // no slot, but its half holds the lane
 const bit<8> COVER_SLOTS = 2; // a slot
 
-// What the window of its reservation's start says.
+// Place of a frame in the window of its reservation's start.
 const bit<32> IN_TIME = 0;
 const bit<32> EARLY   = ~((32w1 << 16) - 1); // the bits that are 0 if it is early: what is further ahead is past
 
 const bit<16> STANDS = 0x8000; // the bit that is 1 if something stands in rights_unsolicited instead of them
 
-// What EDM's frames start with: the version and one of the kinds.
+// First byte of EDM's frames: the version and the kind.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
 const bit<4> EDM_GRANT      = 2;
@@ -173,7 +173,7 @@ const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
 const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
 const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 
-// What a frame asks of EDM's registers.
+// A frame's operation on EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
 const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
 const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
@@ -186,9 +186,9 @@ const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
-const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
+const int<32> EDM_EXPIRY  = 32768; // a message without progress for this time gives up its lane
 
-// What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
+// Operations of the controller's frames: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
 const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
@@ -199,10 +199,9 @@ const bit<8> EDM_OP_WRITE_SOURCE      = 13;
 const int<32> EDM_CHUNK_AHEAD = 107;  // a link that is claimed further ahead has a chunk of each message at a time
 const int<32> EDM_WINDOW_MORE = -768; // what a chunk uses up of its right if it is granted a window: less than nothing
 
-// What a pass leaves for the next one: the chunk came before its time, and what was granted behind it goes back. That is computed
-// anew, of a window where little was claimed before.
-const bit<8> EDM_PASS_EARLY_WINDOW = 1; // as what says so
-const bit<8> EDM_PASS_EARLY        = 2; // a chunk, or nothing
+// Left by a pass for an early chunk: the next pass recomputes the grant behind it and takes it back.
+const bit<8> EDM_PASS_EARLY_WINDOW = 1; // little was claimed before: a window was granted
+const bit<8> EDM_PASS_EARLY        = 2; // a chunk was granted, or nothing
 
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
@@ -286,16 +285,16 @@ header edm_control_t {
 
 // RREQ, WREQ, RMWREQ and RRES.
 header edm_message_t {
-    bit<4>  version; // 1
-    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
-    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by the host that asks
-    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
+    bit<4> version; // 1
+    bit<4> kind; // RREQ, WREQ, RMWREQ or RRES
+    bit<8> code; // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
+    bit<16> id; // message of this pair, chosen by the host that asks
+    bit<32> key; // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
-    bit<32> total;   // bytes of the message: read, written or answered
-    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
-    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
+    bit<32> total; // bytes of the message: read, written or answered
+    bit<32> offset; // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+    bit<16> bytes; // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
+    bit<16> start; // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -320,7 +319,7 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-// What pl2 keeps of a frame while ingress handles it.
+// State of pl2 while ingress handles a frame.
 struct pl2_metadata_t {
     bit<8>  op;          // what the frame asks of the registers
     bit<8>  bad;         // why it is refused, as the parser sees it; 0: it is not
@@ -334,7 +333,7 @@ struct pl2_metadata_t {
     bit<8>  rate_out;    // of the destination's
     bit<8>  cell;        // the cell that it names, among its pair's
     bit<8>  half;        // what its half writes into the lane's lock
-    bit<8>  hard_half;   // the same, locked for frames; or once more the same
+    bit<8>  hard_half;   // the same, locked for frames; or equal to `half`
     bit<8>  holder;      // what the lane's lock said
     bit<16> right;       // what a reservation gives a right to
     bit<16> left;        // what of it the cell held
@@ -359,7 +358,7 @@ struct pl2_metadata_t {
     wait_t  limit_out;   // the destination's; of an unsolicited frame, longer than T
 }
 
-// What edm keeps of a frame while ingress handles it.
+// State of edm while ingress handles a frame.
 struct edm_metadata_t {
     bit<8>  kind;              // what the frame is: one of EDM_OP
     bit<8>  op;                // the same, once it may be
@@ -436,14 +435,15 @@ header next_pass_t {
     bit<56> padding;
 }
 
-// Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
+// Precedes a mirrored head of a frame in its first form, which egress turns into another frame. Port numbers never begin with
+// its mark.
 header head_t {
     bit<8>  mark;
     bit<32> edm_bytes; // what is granted
     bit<32> edm_wait;  // how long until that may leave
 }
 
-// What egress sees of a frame: the first header is what every other frame carries there from ingress.
+// A frame as egress parses it: the first header is the one that every other frame carries from ingress.
 struct egress_headers_t {
     packet_in_t      packet_in;
     ethernet_t       ethernet;
@@ -628,8 +628,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition parse_tagged;
     }
 
-    // A shim is the agents' own affair: frames that carry one are ordinary data here. What a reservation may say is
-    // checked before it reaches a register: what is good has an operation, what is bad a reason.
+    // A shim concerns only agents: frames with one are ordinary data here. Fields are checked before they reach a register: a
+    // valid frame gets an operation, an invalid one a reason.
     state parse_pl2 {
         transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
             (PL2_VERSION, PL2_DATA)        : accept;
@@ -643,7 +643,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    // What a state takes from a header it extracts itself: the device reads behind it no more.
+    // A state extracts the header that it takes fields from: the device can't read it later.
     state parse_management {
         transition select(ig_intr_md.ingress_port, packet.lookahead<pl2_start_t>().kind) {
             (CPU_PORT, PL2_MGMT_READ)  : parse_read;
@@ -675,7 +675,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_request {
         packet.extract(hdr.pl2_control);
         transition select(hdr.pl2_control.demand) {
-            // Clocks run by themselves: there is nothing to give back.
+            // A clock advances with time: there is nothing to give back.
             1 .. PL2_K : parse_reservation;
             default    : parse_bad_demand;
         }
@@ -698,7 +698,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition parse_asked;
     }
 
-    // What stands in rights_unsolicited of a burst that may not go unsolicited.
+    // The value of rights_unsolicited for a burst that may not go unsolicited.
     state parse_asked {
         transition select(hdr.pl2_control.unsolicited) {
             1       : parse_standing;
@@ -820,7 +820,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // What a frame may say is checked before it reaches a register: what is good has an operation, what is bad a reason.
+    // Fields are checked before they reach a register: a valid frame gets an operation, an invalid one a reason.
     state parse_edm {
         transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
             (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
@@ -1012,7 +1012,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // A write of no bytes is refused: with it, a host would free its lanes without having sent.
+    // An empty write is refused: with it, a host could free its lanes without sending.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
         meta.edm.kind = EDM_OP_WRITE;
@@ -1225,7 +1225,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// What a frame asks of its lane, in the stage of refusals: one that is refused asks nothing.
+// A frame's access to its lane, in the stage of refusals: a refused frame makes none.
 control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -1254,15 +1254,15 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
     // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
     // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
     //
-    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
-    // has its slots, as any other.
+    // A burst is sent once. If its RSV asks for it and both waits are at most t, it goes unsolicited; otherwise it uses its
+    // slots.
     //
-    // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
-    // send takes a second pass.
+    // The halves alternate: while one still sends, the next reservation waits in the other. Only frames of dishonest or
+    // faulty hosts take a second pass.
     //
-    // Here a cell is read and written by an ALU of its register, once a pass. What it decides on was computed before, what
-    // follows from its answer is computed after, with subtractions whose signs are looked at. Cells are found by the numbers
-    // of both hosts and of the cell side by side.
+    // Here an ALU of its register reads and writes a cell, once per pass. Its inputs are computed before, conclusions from
+    // its result after, by subtractions and their signs. The index of a cell is the numbers of both hosts and of the cell,
+    // side by side.
 
     // 0 if the lane is free, else HELD and the half whose reservation has not begun; HARD once frames don't free it.
     // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
@@ -1278,7 +1278,7 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // In its second pass whatever held it.
+    // In its second pass, it takes the lane from any holder.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) seize_lane = {
         void apply(inout bit<8> value) {
             value = meta.pl2.half;
@@ -1296,8 +1296,8 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
-    // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
+    // The frame is early: lock the lane again, now against frames. If other frames pass in between, a host gains at most the
+    // reservations that it requests in that time, once per lane.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
         void apply(inout bit<8> value) {
             if (value == 0) {
@@ -1308,7 +1308,7 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What a frame asks of its lane.
+    // Accesses to a lane.
     @hidden action take_half() {
         meta.pl2.holder = take_lane.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0]);
     }
@@ -1322,14 +1322,14 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         meta.pl2.holder = begin_in_lane.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0]);
     }
 
-    // It came too early.
+    // The frame is early.
     @hidden action lock_half() {
         meta.pl2.op      = OP_DEMOTED;
         meta.pl2.demoted = DEMOTED_EARLY;
         lock_again.execute(meta.pl2.source[1:0] ++ meta.pl2.destination[1:0]);
     }
 
-    // What the pass before decided: the frame loses its class, or is told so.
+    // As the pass before decided, the frame loses its class, or its RSV gets no grant.
     @hidden action demote() {
         meta.pl2.op      = OP_DEMOTED;
         meta.pl2.demoted = meta.pass & ~PASS_DEMOTED;
@@ -1395,7 +1395,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs, scheduled frames, the controller; it never wraps.
     Register<bit<16>, cell_t>(CELL_COUNT) rights;
 
-    // What was left of the half's last reservation is forfeit.
+    // The half forfeits the rest of its last reservation.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
         void apply(inout bit<16> value, out bit<16> result) {
             result = value;
@@ -1403,8 +1403,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
-    // 1 if there was one left, as all that a frame takes.
+    // Counts frames, since their length is known only in egress, which drops those that are longer than a slot. Returns 1 if a
+    // right was left.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
         void apply(inout bit<16> value, out bit<16> result) {
             result = 0;
@@ -1459,7 +1459,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    // Whether its burst comes in time: the amount by which it is early, if above 0, or late, if below 0.
     RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
         void apply(inout int<32> value, out int<32> result) {
             result = 0;
@@ -1481,7 +1481,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    // Whether its burst comes in time: the amount by which it is early, if above 0, or late, if below 0.
     RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
         void apply(inout int<32> value, out int<32> result) {
             result = 0;
@@ -1650,8 +1650,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         size = 256;
     }
 
-    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
-    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
+    // How early and how late a burst may come, in slots of the slower link: hosts' errors, and the harm they do, are measured
+    // in these. The device can't subtract an entry's value, so `late` is given as its negative.
     action weigh_start(time_t early, time_t minus_late) {
         meta.pl2.opens_in   = meta.pl2.now + early;
         meta.pl2.closes_in  = meta.pl2.now + minus_late;
@@ -1673,7 +1673,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // What the rates of its links say of a frame of PL2.
+        // Limits of a PL2 frame that depend on the rates of its links.
         if (hdr.pl2_control.isValid()) {
             slots_in.apply();
             slots_out.apply();
@@ -1757,7 +1757,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// What becomes of a frame that asks something.
+// Outcome of a frame that uses the registers.
 control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -1821,9 +1821,9 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         reply_to_controller();
     }
 
-    // What becomes of a frame that asks something. It has its slots if its burst did not go unsolicited: then what is below 0
-    // stands in its rights_unsolicited. What loses its class, or gets no grant, takes a second pass, as only what liars or
-    // faults send does. In that pass it is best effort from the start, so its meter is asked before this table, not behind it.
+    // The outcome of a frame that uses the registers. A burst that did not go unsolicited has its slots: its
+    // rights_unsolicited is then negative. A frame that loses its class or gets no grant takes a second pass; only dishonest
+    // or faulty hosts cause this. In that pass it is best effort from the start, so the meter precedes this table.
     @hidden table verdicts {
         key = {
             meta.pl2.op                : ternary;
@@ -1900,7 +1900,7 @@ control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
         inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Frames that came as scheduled, and are longer than their slot.
+    // Scheduled frames that are longer than their slot.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
 
     bit<16> room = 0;
@@ -1910,7 +1910,7 @@ control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     apply {
-        // Its length is known here alone: with FCS, and what it carries from ingress.
+        // Only egress knows its length; it includes the FCS and what ingress put before the frame.
         weigh_length();
         if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1 &&
             hdr.vlan.isValid() && hdr.vlan.etherType != ETHERTYPE_EDM) {
@@ -1920,7 +1920,7 @@ control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 }
 
-// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+// The scheduler: demands get time at the links of their data, and data passes as granted.
 control Edm(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -1945,11 +1945,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
 
-    // When the lane's message last went on.
+    // When the lane's message last made progress.
     // Written by demands, chunks; it wraps as the time does.
     Register<int<32>, bit<6>>(EDM_CELL_COUNT) touched;
 
-    // Whether a message in this lane has stopped for so long that the lane is free.
+    // Whether a message in this lane has made no progress for EDM_EXPIRY, so that the lane is free.
     RegisterAction<int<32>, bit<6>, int<32>>(touched) touch = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
@@ -1961,7 +1961,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A demand's: what a lane may hold that it takes. One that was given up may hold anything.
+    // For a demand: the largest amount that a lane may hold and still be taken; an abandoned lane may hold any amount.
     RegisterAction<int<32>, bit<6>, bit<32>>(touched) touch_asked = {
         void apply(inout int<32> value, out bit<32> result) {
             if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
@@ -1977,7 +1977,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by demands, chunks, the controller; it never wraps.
     Register<bit<32>, bit<6>>(EDM_CELL_COUNT) rights;
 
-    // A demand's: the lane must be free, or given up.
+    // For a demand: the lane must be free, or abandoned.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) take_lane = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value <= meta.edm.amount) {
@@ -1989,7 +1989,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's. What is granted behind it is no more than itself.
+    // For a chunk. The grant behind it is at most its own size.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) use_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value >= meta.edm.need) {
@@ -2001,7 +2001,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A full chunk's with more of the message behind it: the last one that was granted asks for more.
+    // For a full chunk with more of the message behind it: the last granted one asks for more.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) ask = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value == meta.edm.need) {
@@ -2016,8 +2016,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's, which writes if `amount` or `need` says so. The second pass's of a chunk that came before its time: its
-    // right is back.
+    // For the controller, which writes if `amount` or `need` is not 0. For the second pass of an early chunk, which gets its
+    // right back.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) manage_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
@@ -2133,7 +2133,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's, from now on. What it was goes back.
+    // Controller write, relative to now; returns the previous value.
     RegisterAction<int<32>, bit<16>, int<32>>(source_free) write_source = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.now < 0 || value - (int<32>) meta.edm.now >= EDM_HORIZON) {
@@ -2179,7 +2179,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's, from now on. What it was goes back.
+    // Controller write, relative to now; returns the previous value.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) write_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
@@ -2199,7 +2199,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    // Time of bytes on the wire, with the frames' headers and gaps, in units of 16 bytes, so that no target has to
+    // multiply.
     action take_times(bit<32> from_time, bit<32> to_time) {
         meta.edm.from_time = from_time;
         meta.edm.to_time   = to_time;
@@ -2218,7 +2219,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    // Selects requester and memory node: a response travels opposite to its request.
     @hidden action locate_by_destination() {
         meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
         meta.edm.memory = meta.edm.destination_memory;
@@ -2229,7 +2230,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.memory = meta.edm.source_memory;
     }
 
-    // Data goes the way of the frame, but answers to requests the other way.
+    // Data travels with the frame, except that an answer travels opposite to its request.
     @hidden action goes_on() {
         meta.edm.to        = meta.edm.destination_link;
         meta.edm.to_rate   = meta.edm.destination_rate;
@@ -2244,7 +2245,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.from_rate = meta.edm.destination_rate;
     }
 
-    // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    // The rest of the message behind the chunk, and the part of it that a chunk can grant. The length, rounded up, is
+    // the key of its time.
     @hidden action look_behind_chunk() {
         meta.edm.spare = 512 - (int<32>) meta.edm.rest;
         meta.edm.round = meta.edm.rest - 241;
@@ -2367,9 +2369,9 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
             }
         }
-        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the last chunk of
-        // what was granted the next window. At a link that is claimed far ahead a message has one chunk at a time: hosts
-        // with as many messages get equal shares of it.
+        // The amount to grant, computed for every frame: to a demand up to a window, behind the last granted
+        // chunk the next window. At a link that is claimed far ahead a message gets one chunk at a time: hosts
+        // with equally many messages get equal shares of it.
         if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
             if (meta.edm.from_near == 1 && meta.edm.to_near == 1) {
                 ask_for_demand();
@@ -2401,7 +2403,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // What becomes of the frame.
+        // Outcome of the frame.
         if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
             if (meta.edm.memory == 0) {
                 meta.drop = DROP_EDM_NO_MEMORY;
@@ -2442,7 +2444,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             meta.edm.to_wait = write_destination.execute(meta.edm.to[15:0]);
         }
 
-        // due: what comes before its time takes another pass, which gives back its right and what it was granted.
+        // due: an early chunk takes another pass, which gives back its right and its grant.
         if (meta.edm.granted[0:0] == 1) {
             if (meta.edm.asks == 1) {
                 if (meta.edm.dated == 1) {
@@ -2458,8 +2460,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// Reports the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the controller
-// asked.
+// Reports the wait: a notification returns, a request continues, a chunk's head returns; or answers the controller.
 control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -2528,7 +2529,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
         inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Chunks that came as granted, and are longer than their header says.
+    // Granted chunks that are longer than their header says.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
 
     bit<16> room    = 0;
@@ -2544,7 +2545,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         room = room + 46 + 6;
     }
 
-    // The copy of a chunk's head goes back, as the grant of what follows it.
+    // The copy of a chunk's head returns as the grant of what follows it.
     @hidden action turn_head() {
         mac_addr_t source    = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
@@ -2746,7 +2747,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // Goes with the frame to egress, and from there to the controller alone.
+        // Accompanies the frame to egress; only frames to the controller leave with it.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
@@ -2775,13 +2776,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         bit<8> edm_color = MeterColor_t.GREEN;
 
-        // What is computed of a frame whatever becomes of it.
+        // Computed for every frame.
         meta.edm.rest = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
             if (meta.edm.full == 1) {
                 meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
             } else {
-                meta.edm.amount = 0xFFFFFFFF; // it is the last one, whatever there was a right to
+                meta.edm.amount = 0xFFFFFFFF; // a short chunk is the last one, whatever right remains
             }
             if (meta.edm.end == 0) {
                 meta.edm.need = (bit<32>) hdr.edm_message.bytes;
@@ -2791,10 +2792,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
-        // The controller's frames without a port go where a host's would.
+        // Controller frames without a port are forwarded as a host's.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
-                // Once a frame, whatever passes it makes.
+                // Once per frame, in its first pass.
                 if (hdr.pl2_control.isValid() && meta.pass == 0) {
                     control_color = control_meter.execute(ig_intr_md.ingress_port);
                 }
@@ -2813,7 +2814,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
-                // Once a frame, whatever passes it makes.
+                // Once per frame, in its first pass.
                 if (hdr.pl2_control.isValid() && meta.pass == 0) {
                     control_color = control_meter.execute(ig_intr_md.ingress_port);
                 }
@@ -2875,7 +2876,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // A frame for one host of which egress asks nothing passes egress by.
+        // A unicast frame that egress need not handle bypasses egress.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
             meta.known_port != CPU_PORT && meta.pl2.claims == 0 && !hdr.edm_message.isValid()) {
             hdr.packet_in.setInvalid();
@@ -2887,8 +2888,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md, edm_color);
         }
 
-        // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to itself,
-        // and then the buffer that all share.
+        // A frame that grants nothing is best effort and metered as such: otherwise a host that asks endlessly fills
+        // its own queue, then the shared buffer.
         if (meta.pl2.op == OP_DEMOTED || meta.pl2.op == OP_NOT_NOW ||
             (meta.pl2.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT)) {
             send_best_effort();
@@ -2940,7 +2941,7 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         }
     }
 
-    // What it is was looked at in ingress.
+    // Ingress has checked its kind.
     state parse_pl2 {
         transition accept;
     }

@@ -3,13 +3,13 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT that
-// says how far its own port and the destination's are reserved, the host sends when both are free. Only
-// what was reserved, and comes in its time, gets the class that is free of queues.
+// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT
+// that says how far its own port and the destination's are reserved, the host sends when both are
+// free. Only frames that were reserved and come in their time get the class that is free of queues.
 // Mode `clock`: each port keeps the time at which it is next free.
-// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
-// chunk, each from when both its source and its destination are free. Only what was
-// granted gets the class that is free of queues.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch
+// grants it chunk by chunk, each from when both its source and its destination
+// are free. Only granted data gets the class that is free of queues.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -68,7 +68,7 @@ typedef bit<48> time_t;
 
 const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
-// What PL2's frames start with: the version and one of the kinds.
+// First byte of PL2's frames: the version and the kind.
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
 const bit<4> PL2_GRT         = 2;
@@ -116,7 +116,7 @@ const time_t PL2_T       = 15;   // waits up to which a burst goes unsolicited (
 const time_t EARLY_SLOTS = 4;    // how much before its start a burst may come, in slots
 const time_t LATE_SLOTS  = 1004; // how much after its start, its own length included
 
-// What EDM's frames start with: the version and one of the kinds.
+// First byte of EDM's frames: the version and the kind.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
 const bit<4> EDM_GRANT      = 2;
@@ -141,7 +141,7 @@ const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answer
 const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 const bit<2>  EDM_DEMANDS    = 3;       // lanes of a pair in use
 
-// What a frame asks of EDM's registers.
+// A frame's operation on EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
 const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
 const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
@@ -155,7 +155,7 @@ const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
-const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
+const int<32> EDM_EXPIRY  = 32768; // a message without progress for this time gives up its lane
 
 const bit<32> EDM_SESSIONS     = 512;        // clone sessions of ports begin here: heads of chunks, to become grants
 const bit<8>  EDM_COPY         = 2;          // what such a copy takes along
@@ -245,16 +245,16 @@ header edm_control_t {
 
 // RREQ, WREQ, RMWREQ and RRES.
 header edm_message_t {
-    bit<4>  version; // 1
-    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
-    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by the host that asks
-    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
+    bit<4> version; // 1
+    bit<4> kind; // RREQ, WREQ, RMWREQ or RRES
+    bit<8> code; // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
+    bit<16> id; // message of this pair, chosen by the host that asks
+    bit<32> key; // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
-    bit<32> total;   // bytes of the message: read, written or answered
-    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
-    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
+    bit<32> total; // bytes of the message: read, written or answered
+    bit<32> offset; // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+    bit<16> bytes; // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
+    bit<16> start; // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -279,7 +279,7 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-// What pl2 keeps of a frame while ingress handles it.
+// State of pl2 while ingress handles a frame.
 struct pl2_metadata_t {
     bit<32> source_cells;      // the first of the source's cells
     bit<32> destination_cells; // the destination's among them
@@ -302,7 +302,7 @@ struct pl2_metadata_t {
     time_t  reserved;          // how far the egress port is reserved
 }
 
-// What edm keeps of a frame while ingress handles it.
+// State of edm while ingress handles a frame.
 struct edm_metadata_t {
     bit<8>  kind;             // what the frame is: one of EDM_OP
     bit<8>  op;               // the same, once it may be
@@ -412,8 +412,8 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-    // A shim is the agents' own affair: frames that carry one are ordinary data here. Whatever is
-    // neither known nor of this version goes through pl2_control, for ingress to refuse by reason.
+    // A shim concerns only agents: frames with one are ordinary data here. Frames of unknown kind
+    // or version pass through pl2_control, so that ingress refuses them with a reason.
     state parse_pl2 {
         transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
             (PL2_VERSION, PL2_DATA)        : accept;
@@ -435,7 +435,7 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         transition accept;
     }
 
-    // Whatever is neither known nor of this version goes through edm_control, for ingress to refuse by reason.
+    // Frames of unknown kind or version pass through edm_control, so that ingress refuses them with a reason.
     state parse_edm {
         transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
             (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
@@ -618,17 +618,17 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
     // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
     //
-    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
-    // has its slots, as any other.
+    // A burst is sent once. If its RSV asks for it and both waits are at most t, it goes unsolicited; otherwise it uses its
+    // slots.
     //
-    // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
-    // send takes a second pass.
+    // The halves alternate: while one still sends, the next reservation waits in the other. Only frames of dishonest or
+    // faulty hosts take a second pass.
 
     // 0 if the lane is free, else 1 or 2, the half whose reservation has not begun; and HARD once frames don't free it.
     // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
     register<bit<8>>(LANE_COUNT) lane_lock;
 
-    // What the half may still send in its slots: bytes on the wire.
+    // The rest that the half may send in its slots: bytes on the wire.
     // Written by RSVs, scheduled frames, the controller; it never wraps.
     register<bit<32>>(CELL_COUNT) rights;
 
@@ -654,14 +654,14 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         lane_lock.write(meta.pl2.claim >> 1, meta.pl2.holder == meta.pl2.half ? 8w0 : meta.pl2.holder);
     }
 
-    // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
-    // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
+    // The frame is early: lock the lane again, now against frames. If other frames pass in between, a host gains at most the
+    // reservations that it requests in that time, once per lane.
     @hidden action lock_again() {
         lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
         lane_lock.write(meta.pl2.claim >> 1, (meta.pl2.holder == 0 ? meta.pl2.half : meta.pl2.holder) | HARD);
     }
 
-    // What a cell held, it holds no more.
+    // Clears a cell and returns what it held.
     @hidden action void_rights(in bit<32> claim) {
         rights.read(meta.pl2.left, claim);
         rights.write(claim, 0);
@@ -671,13 +671,13 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         rights_unsolicited.write(claim, 0);
     }
 
-    // What was left of the half's last reservation is forfeit.
+    // The half forfeits the rest of its last reservation.
     @hidden action replace_rights() {
         meta.pl2.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
         rights.write(meta.pl2.claim, meta.pl2.right);
     }
 
-    // Both waits are known: what the half may send unsolicited.
+    // Both waits are known, and so is what the half may send unsolicited.
     @hidden action settle_unsolicited() {
         meta.pl2.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
             (time_t) hdr.pl2_control.sendWait <= meta.pl2.source_slot * PL2_T &&
@@ -714,8 +714,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         starts.write(meta.pl2.claim, (bit<64>) start | (meta.pl2.went_unsolicited ? WENT_UNSOLICITED : 64w0));
     }
 
-    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
-    // it frames may come, in slots of the slower of both links: what hosts err by, and what they harm.
+    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how early and how late
+    // frames may come, in slots of the slower link: hosts' errors, and the harm they do, are measured in these.
     @hidden action look_at_start(in bit<32> claim) {
         bit<64> start;
         starts.read(start, claim);
@@ -806,8 +806,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
                 set_start();
             }
             grant();
-            // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to
-            // itself, and then the buffer that all share.
+            // A frame that grants nothing is best effort and metered as such: otherwise a host that asks endlessly
+            // fills its own queue, then the shared buffer.
             if (hdr.pl2_control.recvWait == PL2_NOT_NOW) {
                 standard_metadata.priority = PRIORITY_BEST_EFFORT;
             }
@@ -862,7 +862,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+// The scheduler: demands get time at the links of their data, and data passes as granted.
 control Edm(inout headers_t hdr, inout metadata_t meta,
         inout standard_metadata_t standard_metadata) {
     // Frames that lose the class that they claim, by reason.
@@ -884,11 +884,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
 
-    // When the lane's message last went on.
+    // When the lane's message last made progress.
     // Written by demands, chunks; it wraps as the time does.
     register<int<32>>(EDM_CELL_COUNT) touched;
 
-    // Whether a message in this lane has stopped for so long that the lane is free.
+    // Whether a message in this lane has made no progress for EDM_EXPIRY, so that the lane is free.
     @hidden action touch(in bit<32> at, out int<32> result) {
         int<32> value;
         touched.read(value, at);
@@ -905,7 +905,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by demands, chunks, the controller; it never wraps.
     register<bit<32>>(EDM_CELL_COUNT) rights;
 
-    // A demand's: the lane must be free.
+    // For a demand: the lane must be free.
     @hidden action take_lane(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -918,7 +918,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         rights.write(at, value);
     }
 
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    // For a demand that takes an abandoned lane, the end of a message without data, and the controller.
     @hidden action replace_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -927,7 +927,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         rights.write(at, value);
     }
 
-    // A chunk's.
+    // For a chunk.
     @hidden action use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         rights.read(value, at);
@@ -998,7 +998,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         source_free.write(at, value);
     }
 
-    // The controller's, from now on. What it was goes back.
+    // Controller write, relative to now; returns the previous value.
     @hidden action write_source(in bit<32> at, out int<32> result) {
         int<32> value;
         source_free.read(value, at);
@@ -1039,7 +1039,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         destination_free.write(at, value);
     }
 
-    // The controller's, from now on. What it was goes back.
+    // Controller write, relative to now; returns the previous value.
     @hidden action write_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         destination_free.read(value, at);
@@ -1052,7 +1052,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         destination_free.write(at, value);
     }
 
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    // Time of bytes on the wire, with the frames' headers and gaps, in units of 16 bytes, so that no target has to
+    // multiply.
     action take_times(bit<32> from_time, bit<32> to_time) {
         meta.edm.from_time = from_time;
         meta.edm.to_time   = to_time;
@@ -1092,7 +1093,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         standard_metadata.egress_spec = CPU_PORT;
     }
 
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    // Selects requester and memory node: a response travels opposite to its request.
     @hidden action locate_by_destination() {
         meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
         meta.edm.memory = meta.edm.destination_memory;
@@ -1103,7 +1104,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.memory = meta.edm.source_memory;
     }
 
-    // Data goes the way of the frame, but answers to requests the other way.
+    // Data travels with the frame, except that an answer travels opposite to its request.
     @hidden action goes_on() {
         meta.edm.to        = meta.edm.destination_link;
         meta.edm.to_rate   = meta.edm.destination_rate;
@@ -1188,14 +1189,14 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 goes_on();
             }
 
-            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
-            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
+            // The amount to grant: to a demand up to a window, behind a full chunk the rest of it. At a link that is granted
+            // far ahead a message gets one chunk at a time: hosts with equally many messages get equal shares of it.
             look_at_destination(meta.edm.to, meta.edm.lead);
             look_at_source(meta.edm.from, meta.edm.from_wait);
             meta.edm.lead = meta.edm.from_wait > meta.edm.lead ? meta.edm.from_wait : meta.edm.lead;
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
                 meta.edm.bytes = (meta.edm.total < EDM_WINDOW ? meta.edm.total : EDM_WINDOW);
-                // Of requests none: one that the memory node refuses has taken that node's time.
+                // A request gets no window: if the memory node refuses it, the window's time at that node is lost.
                 meta.edm.longest = meta.edm.op == EDM_OP_REQUEST ? -32s1 : EDM_WINDOW_AHEAD;
                 if (meta.edm.lead > meta.edm.longest) {
                     meta.edm.bytes = (meta.edm.total < EDM_CHUNK ? meta.edm.total : EDM_CHUNK);
@@ -1220,16 +1221,18 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 }
                 meta.edm.amount = meta.edm.size - meta.edm.bytes;
                 if (meta.edm.size != EDM_CHUNK) {
-                    // It is the last one, whatever there was a right to: short frames take no more of a link.
+                    // Treat a short chunk as the last one, whatever right remains, so that short frames can't use more of a
+                    // link.
                     meta.edm.amount = meta.edm.behind + meta.edm.size;
                 }
-                // What is sent before its time asks for more before its time: at last it is not covered.
+                // Data that is sent early earns its next grant early. Once nothing granted is behind it, it is no longer
+                // covered.
                 look_at_due(meta.edm.cell, meta.edm.early);
                 if (meta.edm.behind == 0 && meta.edm.size != 0 &&
                     meta.edm.early > EDM_CHUNK_AHEAD && meta.edm.early < EDM_HORIZON) {
                     meta.edm.need = meta.edm.size + 1;
                 }
-                // Its header says how long it is.
+                // A frame longer than its header says is never covered.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
                     standard_metadata.packet_length > meta.edm.size + EDM_HEADERS) {
                     meta.edm.need = EDM_NEVER;
@@ -1249,7 +1252,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                         meta.edm.granted = 1;
                     }
                 } else if (meta.edm.total == 0 && meta.edm.need == 0) {
-                    // The NULL response: there is nothing behind it.
+                    // The NULL response ends the message.
                     replace_rights(meta.edm.cell, meta.edm.granted);
                 } else {
                     use_rights(meta.edm.cell, meta.edm.granted);
@@ -1265,7 +1268,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 set_due(meta.edm.cell, meta.edm.early);
             }
 
-            // What follows for the frame.
+            // Outcome of the frame.
             if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
                 if (meta.edm.memory == 0) {
                     meta.drop = DROP_EDM_NO_MEMORY;
@@ -1382,7 +1385,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
-        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        // Frames from the controller or the switch to a protocol skip the source guard and need no destination.
         if (!(hdr.pl2_management.isValid() && hdr.packet_out.isValid() ||
             hdr.edm_management.isValid() && hdr.packet_out.isValid())) {
             if (standard_metadata.parser_error != error.NoError) {
@@ -1400,12 +1403,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 drop(DROP_SPOOFED);
             }
 
-            // What a reservation may say is checked before it reaches a register.
+            // A reservation's fields are checked before they reach a register.
             if (hdr.pl2_management.isValid()) {
                 drop(DROP_MANAGEMENT_FROM_HOST);
             }
             if (hdr.pl2_control.isValid()) {
-                // Once a frame, whatever passes it makes.
+                // Once per frame, in its first pass.
                 if (!meta.pl2.again) {
                     control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
                     if (color == V1MODEL_METER_COLOR_RED) {
@@ -1418,7 +1421,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (hdr.pl2_control.kind != PL2_RSV) {
                     drop(DROP_BAD_KIND);
                 }
-                // Clocks run by themselves: there is nothing to give back.
+                // A clock advances with time: there is nothing to give back.
                 if (hdr.pl2_control.demand == 0 || hdr.pl2_control.demand > PL2_K) {
                     drop(DROP_BAD_DEMAND);
                 }
@@ -1430,7 +1433,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
             }
 
-            // What EDM's frames may say is checked before it reaches a register.
+            // EDM's fields are checked before they reach a register.
             meta.edm.size  = (bit<32>) hdr.edm_message.bytes;
             meta.edm.slack = EDM_MESSAGE - meta.edm.total;
             if (hdr.edm_management.isValid()) {
@@ -1457,7 +1460,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
             } else if (meta.edm.kind == EDM_OP_WRITE && (meta.edm.total == 0 || meta.edm.size == 0) ||
                 meta.edm.kind == EDM_OP_ANSWER && (meta.edm.total == 0) != (meta.edm.size == 0)) {
-                // Only an answer may have no bytes: the NULL response, which is of none.
+                // Only an answer may be empty: the NULL response.
                 drop(DROP_EDM_BAD_DEMAND);
             } else {
                 meta.edm.op = meta.edm.kind;
@@ -1498,7 +1501,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             standard_metadata.egress_port == standard_metadata.ingress_port) {
             mark_to_drop(standard_metadata);
         }
-        // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+        // The copy of a chunk's head returns as the grant of the chunk behind the window.
         if (standard_metadata.instance_type == INGRESS_CLONE && hdr.edm_message.isValid()) {
             mac_addr_t source    = hdr.ethernet.srcAddr;
             hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;

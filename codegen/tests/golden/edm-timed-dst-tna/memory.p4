@@ -3,9 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
-// chunk, each from when its destination is free. Only what was
-// granted gets the class that is free of queues.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch
+// grants it chunk by chunk, each from when its destination
+// is free. Only granted data gets the class that is free of queues.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
 
@@ -54,7 +54,7 @@ typedef bit<32> time_t;
 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
-// What EDM's frames start with: the version and one of the kinds.
+// First byte of EDM's frames: the version and the kind.
 const bit<4> EDM_VERSION    = 1;
 const bit<4> EDM_NOTIFY     = 1;
 const bit<4> EDM_GRANT      = 2;
@@ -77,7 +77,7 @@ const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
 const bit<32> EDM_WORD       = 8;       // bytes that an atomic operation answers
 const bit<32> EDM_CELL_COUNT = 64;      // lanes of all pairs of a host and a memory node, writes and answers apart
 
-// What a frame asks of EDM's registers.
+// A frame's operation on EDM's registers.
 const bit<8> EDM_OP_NONE    = 0;
 const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
 const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
@@ -90,9 +90,9 @@ const bit<32> EDM_DEMOTED_REASONS   = 2; // how many there are
 
 // EDM's times are the lowest 32 bits of time.
 const int<32> EDM_HORIZON = 8192;  // a clock further ahead is in the past
-const int<32> EDM_EXPIRY  = 16384; // after so long without going on, a message gives up its lane
+const int<32> EDM_EXPIRY  = 16384; // a message without progress for this time gives up its lane
 
-// What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
+// Operations of the controller's frames: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
 const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
@@ -101,10 +101,9 @@ const bit<8> EDM_OP_WRITE_DESTINATION = 11;
 const int<32> EDM_CHUNK_AHEAD = 107;  // a link that is claimed further ahead has a chunk of each message at a time
 const int<32> EDM_WINDOW_MORE = -768; // what a chunk uses up of its right if it is granted a window: less than nothing
 
-// What a pass leaves for the next one: the chunk came before its time, and what was granted behind it goes back. That is computed
-// anew, of a window where little was claimed before.
-const bit<8> EDM_PASS_EARLY_WINDOW = 1; // as what says so
-const bit<8> EDM_PASS_EARLY        = 2; // a chunk, or nothing
+// Left by a pass for an early chunk: the next pass recomputes the grant behind it and takes it back.
+const bit<8> EDM_PASS_EARLY_WINDOW = 1; // little was claimed before: a window was granted
+const bit<8> EDM_PASS_EARLY        = 2; // a chunk was granted, or nothing
 
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
@@ -156,16 +155,16 @@ header edm_control_t {
 
 // RREQ, WREQ, RMWREQ and RRES.
 header edm_message_t {
-    bit<4>  version; // 1
-    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
-    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id;      // message of this pair, chosen by the host that asks
-    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
+    bit<4> version; // 1
+    bit<4> kind; // RREQ, WREQ, RMWREQ or RRES
+    bit<8> code; // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
+    bit<16> id; // message of this pair, chosen by the host that asks
+    bit<32> key; // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
-    bit<32> total;   // bytes of the message: read, written or answered
-    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
-    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
+    bit<32> total; // bytes of the message: read, written or answered
+    bit<32> offset; // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+    bit<16> bytes; // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
+    bit<16> start; // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.
@@ -188,7 +187,7 @@ struct headers_t {
     edm_management_t edm_management;
 }
 
-// What edm keeps of a frame while ingress handles it.
+// State of edm while ingress handles a frame.
 struct edm_metadata_t {
     bit<8>  kind;              // what the frame is: one of EDM_OP
     bit<8>  op;                // the same, once it may be
@@ -258,14 +257,15 @@ header next_pass_t {
     bit<56> padding;
 }
 
-// Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
+// Precedes a mirrored head of a frame in its first form, which egress turns into another frame. Port numbers never begin with
+// its mark.
 header head_t {
     bit<8>  mark;
     bit<32> edm_bytes; // what is granted
     bit<32> edm_wait;  // how long until that may leave
 }
 
-// What egress sees of a frame: the first header is what every other frame carries there from ingress.
+// A frame as egress parses it: the first header is the one that every other frame carries from ingress.
 struct egress_headers_t {
     packet_in_t      packet_in;
     ethernet_t       ethernet;
@@ -386,7 +386,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    // What a frame may say is checked before it reaches a register: what is good has an operation, what is bad a reason.
+    // Fields are checked before they reach a register: a valid frame gets an operation, an invalid one a reason.
     state parse_edm {
         transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
             (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
@@ -578,7 +578,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    // A write of no bytes is refused: with it, a host would free its lanes without having sent.
+    // An empty write is refused: with it, a host could free its lanes without sending.
     state parse_edm_empty_write {
         packet.extract(hdr.edm_message);
         meta.edm.kind = EDM_OP_WRITE;
@@ -743,7 +743,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// The scheduler: demands get time at the links that their data takes, and data passes as it was granted.
+// The scheduler: demands get time at the links of their data, and data passes as granted.
 control Edm(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -767,11 +767,11 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
 
-    // When the lane's message last went on.
+    // When the lane's message last made progress.
     // Written by demands, chunks; it wraps as the time does.
     Register<int<32>, bit<6>>(EDM_CELL_COUNT) touched;
 
-    // Whether a message in this lane has stopped for so long that the lane is free.
+    // Whether a message in this lane has made no progress for EDM_EXPIRY, so that the lane is free.
     RegisterAction<int<32>, bit<6>, int<32>>(touched) touch = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
@@ -783,7 +783,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A demand's: what a lane may hold that it takes. One that was given up may hold anything.
+    // For a demand: the largest amount that a lane may hold and still be taken; an abandoned lane may hold any amount.
     RegisterAction<int<32>, bit<6>, bit<32>>(touched) touch_asked = {
         void apply(inout int<32> value, out bit<32> result) {
             if (value - (int<32>) meta.edm.now > 0 || value - (int<32>) meta.edm.now < -EDM_EXPIRY) {
@@ -799,7 +799,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     // Written by demands, chunks, the controller; it never wraps.
     Register<bit<32>, bit<6>>(EDM_CELL_COUNT) rights;
 
-    // A demand's: the lane must be free, or given up.
+    // For a demand: the lane must be free, or abandoned.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) take_lane = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value <= meta.edm.amount) {
@@ -811,7 +811,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's. What is granted behind it is no more than itself.
+    // For a chunk. The grant behind it is at most its own size.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) use_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value >= meta.edm.need) {
@@ -823,7 +823,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A full chunk's with more of the message behind it: the last one that was granted asks for more.
+    // For a full chunk with more of the message behind it: the last granted one asks for more.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) ask = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value == meta.edm.need) {
@@ -838,8 +838,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's, which writes if `amount` or `need` says so. The second pass's of a chunk that came before its time: its
-    // right is back.
+    // For the controller, which writes if `amount` or `need` is not 0. For the second pass of an early chunk, which gets its
+    // right back.
     RegisterAction<bit<32>, bit<6>, bit<32>>(rights) manage_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
@@ -936,7 +936,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // The controller's, from now on. What it was goes back.
+    // Controller write, relative to now; returns the previous value.
     RegisterAction<int<32>, bit<16>, int<32>>(destination_free) write_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm.earliest < 0 || value - (int<32>) meta.edm.earliest >= EDM_HORIZON) {
@@ -956,7 +956,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    // Time of bytes on the wire, with the frames' headers and gaps, in units of 16 bytes, so that no target has to
+    // multiply.
     action take_times(bit<32> to_time) {
         meta.edm.to_time = to_time;
     }
@@ -973,7 +974,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    // Selects requester and memory node: a response travels opposite to its request.
     @hidden action locate_by_destination() {
         meta.edm.cell   = meta.edm.source_asks + meta.edm.destination_asked;
         meta.edm.memory = meta.edm.destination_memory;
@@ -984,7 +985,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.memory = meta.edm.source_memory;
     }
 
-    // Data goes the way of the frame, but answers to requests the other way.
+    // Data travels with the frame, except that an answer travels opposite to its request.
     @hidden action goes_on() {
         meta.edm.to      = meta.edm.destination_link;
         meta.edm.to_rate = meta.edm.destination_rate;
@@ -995,7 +996,8 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
         meta.edm.to_rate = meta.edm.source_rate;
     }
 
-    // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    // The rest of the message behind the chunk, and the part of it that a chunk can grant. The length, rounded up, is
+    // the key of its time.
     @hidden action look_behind_chunk() {
         meta.edm.spare = 512 - (int<32>) meta.edm.rest;
         meta.edm.round = meta.edm.rest - 241;
@@ -1110,9 +1112,9 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
                 meta.edm.to_near = claim_destination.execute(meta.edm.to[15:0]);
             }
         }
-        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the last chunk of
-        // what was granted the next window. At a link that is claimed far ahead a message has one chunk at a time: hosts
-        // with as many messages get equal shares of it.
+        // The amount to grant, computed for every frame: to a demand up to a window, behind the last granted
+        // chunk the next window. At a link that is claimed far ahead a message gets one chunk at a time: hosts
+        // with equally many messages get equal shares of it.
         if (meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) {
             if (meta.edm.to_near == 1) {
                 ask_for_demand();
@@ -1144,7 +1146,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // What becomes of the frame.
+        // Outcome of the frame.
         if (meta.edm.op == EDM_OP_NOTIFY || meta.edm.op == EDM_OP_REQUEST) {
             if (meta.edm.memory == 0) {
                 meta.drop = DROP_EDM_NO_MEMORY;
@@ -1175,7 +1177,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
             meta.edm.to_wait = write_destination.execute(meta.edm.to[15:0]);
         }
 
-        // due: what comes before its time takes another pass, which gives back its right and what it was granted.
+        // due: an early chunk takes another pass, which gives back its right and its grant.
         if (meta.edm.granted[0:0] == 1) {
             if (meta.edm.asks == 1) {
                 if (meta.edm.dated == 1) {
@@ -1190,8 +1192,7 @@ control Edm(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// Reports the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the controller
-// asked.
+// Reports the wait: a notification returns, a request continues, a chunk's head returns; or answers the controller.
 control EdmReplies(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -1257,7 +1258,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
         inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Chunks that came as granted, and are longer than their header says.
+    // Granted chunks that are longer than their header says.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
 
     bit<16> room    = 0;
@@ -1273,7 +1274,7 @@ control EdmEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         room = room + 46 + 6;
     }
 
-    // The copy of a chunk's head goes back, as the grant of what follows it.
+    // The copy of a chunk's head returns as the grant of what follows it.
     @hidden action turn_head() {
         mac_addr_t source    = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
@@ -1431,20 +1432,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // Goes with the frame to egress, and from there to the controller alone.
+        // Accompanies the frame to egress; only frames to the controller leave with it.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid     = PRIORITY_BEST_EFFORT;
         bit<8> edm_color = MeterColor_t.GREEN;
 
-        // What is computed of a frame whatever becomes of it.
+        // Computed for every frame.
         meta.edm.rest = meta.edm.total - meta.edm.offset;
         if (hdr.edm_message.isValid()) {
             if (meta.edm.full == 1) {
                 meta.edm.amount = (bit<32>) hdr.edm_message.bytes;
             } else {
-                meta.edm.amount = 0xFFFFFFFF; // it is the last one, whatever there was a right to
+                meta.edm.amount = 0xFFFFFFFF; // a short chunk is the last one, whatever right remains
             }
             if (meta.edm.end == 0) {
                 meta.edm.need = (bit<32>) hdr.edm_message.bytes;
@@ -1454,7 +1455,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
-        // The controller's frames without a port go where a host's would.
+        // Controller frames without a port are forwarded as a host's.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
                 if ((meta.edm.kind == EDM_OP_NOTIFY || meta.edm.kind == EDM_OP_REQUEST) &&
@@ -1510,7 +1511,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // A frame for one host of which egress asks nothing passes egress by.
+        // A unicast frame that egress need not handle bypasses egress.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
             meta.known_port != CPU_PORT && !hdr.edm_message.isValid()) {
             hdr.packet_in.setInvalid();

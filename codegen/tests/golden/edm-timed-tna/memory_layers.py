@@ -30,8 +30,8 @@ class EdmMessage(Packet):
         IntField("key", 0),  # proves the right to the region; RRES: writes of the session that were refused
         LongField("address", 0),  # address of the message's first byte; RRES: status of the last write that was refused
         IntField("total", 0),  # bytes of the message: read, written or answered
-        IntField("offset", 0),  # where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-        XShortField("bytes", 0),  # bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
+        IntField("offset", 0),  # where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+        XShortField("bytes", 0),  # bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
         XShortField("start", 0),  # session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
     ]
 

@@ -75,7 +75,7 @@ struct metadata_t {
     bit<8> accepted;   // whether its source may send it
 }
 
-// What egress sees of a frame: every frame carries it there from ingress.
+// A frame as egress parses it: every frame carries packet_in from ingress.
 struct egress_headers_t {
     packet_in_t packet_in;
 }
@@ -208,7 +208,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // Goes with the frame to egress, and from there to the controller alone.
+        // Accompanies the frame to egress; only frames to the controller leave with it.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
@@ -217,7 +217,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
-        // The controller's frames without a port go where a host's would.
+        // Controller frames without a port are forwarded as a host's.
         if (!hdr.packet_out.isValid()) {
             source_guard.apply();
         } else {
@@ -248,7 +248,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // A frame for one host of which egress asks nothing passes egress by.
+        // A unicast frame that egress need not handle bypasses egress.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
             meta.known_port != CPU_PORT) {
             hdr.packet_in.setInvalid();

@@ -3,9 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT that
-// says how far its own port and the destination's are reserved, the host sends when both are free. Only
-// what was reserved, and comes in its time, gets the class that is free of queues.
+// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT
+// that says how far its own port and the destination's are reserved, the host sends when both are
+// free. Only frames that were reserved and come in their time get the class that is free of queues.
 // Mode `clock`: each port keeps the time at which it is next free.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
@@ -55,7 +55,7 @@ const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 // Where reservations are kept: at ports and, behind them, at links that are slower than the port they share.
 const bit<32> LINK_COUNT = PORT_COUNT + 2;
 
-// What PL2's frames start with: the version and one of the kinds.
+// First byte of PL2's frames: the version and the kind.
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
 const bit<4> PL2_GRT         = 2;
@@ -171,7 +171,7 @@ struct headers_t {
     pl2_management_t pl2_management;
 }
 
-// What pl2 keeps of a frame while ingress handles it.
+// State of pl2 while ingress handles a frame.
 struct pl2_metadata_t {
     bit<32> source;            // where the source's reservations are kept
     bit<32> destination;       // where the destination's are
@@ -255,8 +255,8 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-    // A shim is the agents' own affair: frames that carry one are ordinary data here. Whatever is
-    // neither known nor of this version goes through pl2_control, for ingress to refuse by reason.
+    // A shim concerns only agents: frames with one are ordinary data here. Frames of unknown kind
+    // or version pass through pl2_control, so that ingress refuses them with a reason.
     state parse_pl2 {
         transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
             (PL2_VERSION, PL2_DATA)        : accept;
@@ -400,17 +400,17 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
     // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
     //
-    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
-    // has its slots, as any other.
+    // A burst is sent once. If its RSV asks for it and both waits are at most t, it goes unsolicited; otherwise it uses its
+    // slots.
     //
-    // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
-    // send takes a second pass.
+    // The halves alternate: while one still sends, the next reservation waits in the other. Only frames of dishonest or
+    // faulty hosts take a second pass.
 
     // 0 if the lane is free, else 1 or 2, the half whose reservation has not begun; and HARD once frames don't free it.
     // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
     register<bit<8>>(LANE_COUNT) lane_lock;
 
-    // What the half may still send in its slots: bytes on the wire.
+    // The rest that the half may send in its slots: bytes on the wire.
     // Written by RSVs, scheduled frames, the controller; it never wraps.
     register<bit<32>>(CELL_COUNT) rights;
 
@@ -436,14 +436,14 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         lane_lock.write(meta.pl2.claim >> 1, meta.pl2.holder == meta.pl2.half ? 8w0 : meta.pl2.holder);
     }
 
-    // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
-    // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
+    // The frame is early: lock the lane again, now against frames. If other frames pass in between, a host gains at most the
+    // reservations that it requests in that time, once per lane.
     @hidden action lock_again() {
         lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
         lane_lock.write(meta.pl2.claim >> 1, (meta.pl2.holder == 0 ? meta.pl2.half : meta.pl2.holder) | HARD);
     }
 
-    // What a cell held, it holds no more.
+    // Clears a cell and returns what it held.
     @hidden action void_rights(in bit<32> claim) {
         rights.read(meta.pl2.left, claim);
         rights.write(claim, 0);
@@ -453,13 +453,13 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         rights_unsolicited.write(claim, 0);
     }
 
-    // What was left of the half's last reservation is forfeit.
+    // The half forfeits the rest of its last reservation.
     @hidden action replace_rights() {
         meta.pl2.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
         rights.write(meta.pl2.claim, meta.pl2.right);
     }
 
-    // Both waits are known: what the half may send unsolicited.
+    // Both waits are known, and so is what the half may send unsolicited.
     @hidden action settle_unsolicited() {
         meta.pl2.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
             (time_t) hdr.pl2_control.sendWait <= meta.pl2.source_slot * PL2_T &&
@@ -496,8 +496,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         starts.write(meta.pl2.claim, (bit<64>) start | (meta.pl2.went_unsolicited ? WENT_UNSOLICITED : 64w0));
     }
 
-    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
-    // it frames may come, in slots of the slower of both links: what hosts err by, and what they harm.
+    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how early and how late
+    // frames may come, in slots of the slower link: hosts' errors, and the harm they do, are measured in these.
     @hidden action look_at_start(in bit<32> claim) {
         bit<64> start;
         starts.read(start, claim);
@@ -588,8 +588,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
                 set_start();
             }
             grant();
-            // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to
-            // itself, and then the buffer that all share.
+            // A frame that grants nothing is best effort and metered as such: otherwise a host that asks endlessly
+            // fills its own queue, then the shared buffer.
             if (hdr.pl2_control.recvWait == PL2_NOT_NOW) {
                 standard_metadata.priority = PRIORITY_BEST_EFFORT;
             }
@@ -709,7 +709,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
-        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        // Frames from the controller or the switch to a protocol skip the source guard and need no destination.
         if (!(hdr.pl2_management.isValid() && hdr.packet_out.isValid())) {
             if (standard_metadata.parser_error != error.NoError) {
                 drop(DROP_MALFORMED);
@@ -726,12 +726,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 drop(DROP_SPOOFED);
             }
 
-            // What a reservation may say is checked before it reaches a register.
+            // A reservation's fields are checked before they reach a register.
             if (hdr.pl2_management.isValid()) {
                 drop(DROP_MANAGEMENT_FROM_HOST);
             }
             if (hdr.pl2_control.isValid()) {
-                // Once a frame, whatever passes it makes.
+                // Once per frame, in its first pass.
                 if (!meta.pl2.again) {
                     control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
                     if (color == V1MODEL_METER_COLOR_RED) {
@@ -744,7 +744,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (hdr.pl2_control.kind != PL2_RSV) {
                     drop(DROP_BAD_KIND);
                 }
-                // Clocks run by themselves: there is nothing to give back.
+                // A clock advances with time: there is nothing to give back.
                 if (hdr.pl2_control.demand == 0 || hdr.pl2_control.demand > PL2_K) {
                     drop(DROP_BAD_DEMAND);
                 }

@@ -3,9 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT that
-// says how far its own port and the destination's are reserved, the host sends when both are free. Only
-// what was reserved, and comes in its time, gets the class that is free of queues.
+// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT
+// that says how far its own port and the destination's are reserved, the host sends when both are
+// free. Only frames that were reserved and come in their time get the class that is free of queues.
 // Mode `counter`: each port counts reserved slots, up with reservations, down with scheduled frames.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
@@ -53,7 +53,7 @@ typedef bit<32> time_t;
 const ResubmitType_t RESUBMIT  = 1;  // of frames that make another pass
 const port_t         LOOP_PORT = 68; // what is sent by it comes back
 
-// What PL2's frames start with: the version and one of the kinds.
+// First byte of PL2's frames: the version and the kind.
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
 const bit<4> PL2_GRT         = 2;
@@ -103,7 +103,7 @@ typedef bit<6> lane_t;
 typedef bit<16> link_t; // where a port's or a link's reservations are kept
 typedef bit<16> wait_t; // slots
 
-// What a frame asks of the registers.
+// A frame's operation on the registers.
 const bit<8> OP_NONE        = 0;
 const bit<8> OP_RESERVE     = 1;  // an RSV
 const bit<8> OP_OCCUPIED    = 2;  // an RSV whose lane is held
@@ -119,18 +119,18 @@ const bit<8> OP_NOT_NOW     = 11; // an RSV that gets no grant, in its second pa
 const bit<8> OP_RELEASE     = 12; // an RSV of demand 0
 const bit<8> OP_ENDED       = 13; // an RSV that gives back what its lane's other half holds
 
-// What a pass leaves for the next one.
+// Left by a pass for the next one.
 const bit<8> PASS_AGAIN   = 1;    // an RSV's lane has begun; a data frame came too early
 const bit<8> PASS_NOT_NOW = 2;    // an RSV's lane has not begun
 const bit<8> PASS_ENDED   = 3;    // an RSV's lane was held by its other half, and has begun
 const bit<8> PASS_DEMOTED = 0x80; // a frame loses its class, for the reason beside this bit
 
-// What covers a frame.
+// Coverage of a frame.
 const bit<8> COVER_NONE  = 0; // nothing
 const bit<8> COVER_LANE  = 1; // no slot, but its half holds the lane
 const bit<8> COVER_SLOTS = 2; // a slot
 
-// What the window of its reservation's start says.
+// Place of a frame in the window of its reservation's start.
 const bit<32> IN_TIME = 0;
 const bit<32> EARLY   = ~((32w1 << 23) - 1); // the bits that are 0 if it is early: what is further ahead is past
 
@@ -199,12 +199,12 @@ header pl2_management_t {
     bit<32> cell;        // MGMT_FORGET: number of the cell among all pairs'
 }
 
-// What a pass leaves for the next one.
+// State that a pass leaves for the next one.
 header again_t {
     bit<8> pass; // which one it is; 0: the first
 }
 
-// How a frame came at first. Together with what a pass leaves it precedes a frame that comes back.
+// A frame's first arrival. With the state that a pass leaves, it precedes a frame that comes back.
 header came_t {
     bit<7>  unused;
     port_t  port;
@@ -222,7 +222,7 @@ struct headers_t {
     pl2_management_t pl2_management;
 }
 
-// What pl2 keeps of a frame while ingress handles it.
+// State of pl2 while ingress handles a frame.
 struct pl2_metadata_t {
     bit<8>  op;          // what the frame asks of the registers
     bit<8>  bad;         // why it is refused, as the parser sees it; 0: it is not
@@ -236,7 +236,7 @@ struct pl2_metadata_t {
     bit<8>  rate_out;    // of the destination's
     bit<8>  cell;        // the cell that it names, among its pair's
     bit<8>  half;        // what its half writes into the lane's lock
-    bit<8>  hard_half;   // the same, locked for frames; or once more the same
+    bit<8>  hard_half;   // the same, locked for frames; or equal to `half`
     bit<8>  holder;      // what the lane's lock said
     bit<16> right;       // what a reservation gives a right to
     bit<16> left;        // what of it the cell held
@@ -275,7 +275,7 @@ header next_pass_t {
     bit<56> padding;
 }
 
-// What egress sees of a frame: every frame carries it there from ingress.
+// A frame as egress parses it: every frame carries packet_in from ingress.
 struct egress_headers_t {
     packet_in_t packet_in;
 }
@@ -409,8 +409,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition parse_tagged;
     }
 
-    // A shim is the agents' own affair: frames that carry one are ordinary data here. What a reservation may say is
-    // checked before it reaches a register: what is good has an operation, what is bad a reason.
+    // A shim concerns only agents: frames with one are ordinary data here. Fields are checked before they reach a register: a
+    // valid frame gets an operation, an invalid one a reason.
     state parse_pl2 {
         transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
             (PL2_VERSION, PL2_DATA)        : accept;
@@ -424,7 +424,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    // What a state takes from a header it extracts itself: the device reads behind it no more.
+    // A state extracts the header that it takes fields from: the device can't read it later.
     state parse_management {
         transition select(ig_intr_md.ingress_port, packet.lookahead<pl2_start_t>().kind) {
             (CPU_PORT, PL2_MGMT_READ)  : parse_read;
@@ -492,7 +492,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition parse_asked;
     }
 
-    // What stands in rights_unsolicited of a burst that may not go unsolicited.
+    // The value of rights_unsolicited for a burst that may not go unsolicited.
     state parse_asked {
         transition select(hdr.pl2_control.unsolicited) {
             1       : parse_standing;
@@ -649,7 +649,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
-// What a frame asks of its lane, in the stage of refusals: one that is refused asks nothing.
+// A frame's access to its lane, in the stage of refusals: a refused frame makes none.
 control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -678,15 +678,15 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
     // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
     // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
     //
-    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
-    // has its slots, as any other.
+    // A burst is sent once. If its RSV asks for it and both waits are at most t, it goes unsolicited; otherwise it uses its
+    // slots.
     //
-    // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
-    // send takes a second pass.
+    // The halves alternate: while one still sends, the next reservation waits in the other. Only frames of dishonest or
+    // faulty hosts take a second pass.
     //
-    // Here a cell is read and written by an ALU of its register, once a pass. What it decides on was computed before, what
-    // follows from its answer is computed after, with subtractions whose signs are looked at. Cells are found by the numbers
-    // of both hosts and of the cell side by side.
+    // Here an ALU of its register reads and writes a cell, once per pass. Its inputs are computed before, conclusions from
+    // its result after, by subtractions and their signs. The index of a cell is the numbers of both hosts and of the cell,
+    // side by side.
 
     // 0 if the lane is free, else HELD and the half whose reservation has not begun; HARD once frames don't free it.
     // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
@@ -702,7 +702,7 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // In its second pass whatever held it.
+    // In its second pass, it takes the lane from any holder.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) seize_lane = {
         void apply(inout bit<8> value) {
             value = meta.pl2.half;
@@ -720,8 +720,8 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
-    // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
+    // The frame is early: lock the lane again, now against frames. If other frames pass in between, a host gains at most the
+    // reservations that it requests in that time, once per lane.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
         void apply(inout bit<8> value) {
             if (value == 0) {
@@ -732,7 +732,7 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What a frame asks of its lane.
+    // Accesses to a lane.
     @hidden action take_half() {
         meta.pl2.holder = take_lane.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
@@ -746,14 +746,14 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         meta.pl2.holder = begin_in_lane.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
-    // It came too early.
+    // The frame is early.
     @hidden action lock_half() {
         meta.pl2.op      = OP_DEMOTED;
         meta.pl2.demoted = DEMOTED_EARLY;
         lock_again.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0]);
     }
 
-    // What the pass before decided: the frame loses its class, or is told so.
+    // As the pass before decided, the frame loses its class, or its RSV gets no grant.
     @hidden action demote() {
         meta.pl2.op      = OP_DEMOTED;
         meta.pl2.demoted = hdr.again.pass & ~PASS_DEMOTED;
@@ -768,7 +768,7 @@ control Pl2Lanes(inout headers_t hdr, inout metadata_t meta,
         meta.pl2.op = OP_UNSOLICITED;
     }
 
-    // The lane's other half never sent: what it holds is given back, and then looked at the RSV again.
+    // The other half never sent: give back what it holds, then process the RSV again.
     @hidden action end_other_half() {
         meta.pl2.op       = OP_ENDED;
         meta.pl2.cell     = meta.pl2.cell ^ 1;
@@ -831,7 +831,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs, scheduled frames, the controller; it never wraps.
     Register<bit<16>, cell_t>(CELL_COUNT) rights;
 
-    // What was left of the half's last reservation is forfeit.
+    // The half forfeits the rest of its last reservation.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
         void apply(inout bit<16> value, out bit<16> result) {
             result = value;
@@ -839,8 +839,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
-    // 1 if there was one left, as all that a frame takes.
+    // Counts frames, since their length is known only in egress, which drops those that are longer than a slot. Returns 1 if a
+    // right was left.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
         void apply(inout bit<16> value, out bit<16> result) {
             result = 0;
@@ -892,7 +892,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    // Whether its burst comes in time: the amount by which it is early, if above 0, or late, if below 0.
     RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
         void apply(inout int<32> value, out int<32> result) {
             result = 0;
@@ -904,7 +904,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What is added to a link's slots stands in its cells' `rights`, and only what stands there is taken off.
+    // Slots that are added to a link are also in its cells' `rights`, and only these are taken off.
 
     // Slots reserved at the link, as a source: the sum of `rights` over its cells, always.
     // Written by RSVs, scheduled frames, the controller; it never wraps.
@@ -924,7 +924,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
+    // Takes off what a frame uses or a cell gives back. Saturating, since the controller may write any value.
     RegisterAction<wait_t, link_t, wait_t>(in_reservation) take_off_in = {
         void apply(inout wait_t value) {
             value = value |-| meta.pl2.left;
@@ -963,7 +963,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
+    // Takes off what a frame uses or a cell gives back. Saturating, since the controller may write any value.
     RegisterAction<wait_t, link_t, wait_t>(out_reservation) take_off_out = {
         void apply(inout wait_t value) {
             value = value |-| meta.pl2.left;
@@ -1012,8 +1012,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         meta.pl2.over_out = meta.pl2.recv_wait - (PL2_DROP_THRESHOLD + 1);
     }
 
-    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
-    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
+    // How early and how late a burst may come, in slots of the slower link: hosts' errors, and the harm they do, are measured
+    // in these. The device can't subtract an entry's value, so `late` is given as its negative.
     action weigh_start(time_t early, time_t minus_late) {
         meta.pl2.opens_out  = meta.pl2.now + early;
         meta.pl2.closes_out = meta.pl2.now + minus_late;
@@ -1033,7 +1033,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // What the rates of its links say of a frame of PL2.
+        // Limits of a PL2 frame that depend on the rates of its links.
         if (hdr.pl2_control.isValid() || meta.pl2.claims == 1) {
             graces.apply();
         }
@@ -1053,7 +1053,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.left = use_rights.execute(meta.pl2.source[2:0] ++ meta.pl2.destination[2:0] ++ meta.pl2.cell[0:0]);
         }
 
-        // What a frame takes off is its slot, and what a cell gives back is what it held: `left`.
+        // A frame takes off its slot, and a cell gives back what it held: `left`.
         if (meta.pl2.op == OP_RESERVE || meta.pl2.op == OP_RELEASE) {
             meta.pl2.added = meta.pl2.right - meta.pl2.left;
         }
@@ -1131,7 +1131,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     }
 }
 
-// What becomes of a frame that asks something.
+// Outcome of a frame that uses the registers.
 control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         in ingress_intrinsic_metadata_t ig_intr_md,
         in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -1174,7 +1174,7 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
-    // What is resubmitted already.
+    // For a frame that was resubmitted before.
     @hidden action look_once_more(bit<8> pass) {
         hdr.again.pass = pass;
         meta.again     = 1;
@@ -1217,9 +1217,9 @@ control Pl2Verdicts(inout headers_t hdr, inout metadata_t meta,
         reply_to_controller();
     }
 
-    // What becomes of a frame that asks something. It has its slots if its burst did not go unsolicited: then what is below 0
-    // stands in its rights_unsolicited. What loses its class, or gets no grant, takes a second pass, as only what liars or
-    // faults send does. In that pass it is best effort from the start, so its meter is asked before this table, not behind it.
+    // The outcome of a frame that uses the registers. A burst that did not go unsolicited has its slots: its
+    // rights_unsolicited is then negative. A frame that loses its class or gets no grant takes a second pass; only dishonest
+    // or faulty hosts cause this. In that pass it is best effort from the start, so the meter precedes this table.
     @hidden table verdicts {
         key = {
             meta.pl2.op              : ternary;
@@ -1288,7 +1288,7 @@ control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
         inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
         inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    // Frames that came as scheduled, and are longer than their slot.
+    // Scheduled frames that are longer than their slot.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
 
     bit<16> room = 0;
@@ -1298,7 +1298,7 @@ control Pl2Egress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     apply {
-        // Its length is known here alone: with FCS, and what it carries from ingress.
+        // Only egress knows its length; it includes the FCS and what ingress put before the frame.
         weigh_length();
         if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1) {
             too_long.count(0);
@@ -1431,7 +1431,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // Goes with the frame to egress, and from there to the controller alone.
+        // Accompanies the frame to egress; only frames to the controller leave with it.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) hdr.came.port;
 
@@ -1443,7 +1443,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.cell  = hdr.pl2_control.cell;
             meta.pl2.right = (bit<16>) hdr.pl2_control.demand;
             if (meta.pl2.op == OP_RELEASE && hdr.again.pass == 0) {
-                // Takes no lane, and frees none: no lock says so.
+                // Neither takes nor frees a lane: no lock has this value.
                 meta.pl2.half      = 1;
                 meta.pl2.hard_half = 1;
             } else {
@@ -1469,10 +1469,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.steered == 0 && hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
-        // The controller's frames without a port go where a host's would.
+        // Controller frames without a port are forwarded as a host's.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
-                // Once a frame, whatever passes it makes.
+                // Once per frame, in its first pass.
                 if (hdr.pl2_control.isValid() && hdr.again.pass == 0) {
                     control_color = control_meter.execute(hdr.came.port);
                 }
@@ -1487,7 +1487,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
-                // Once a frame, whatever passes it makes.
+                // Once per frame, in its first pass.
                 if (hdr.pl2_control.isValid() && hdr.again.pass == 0) {
                     control_color = control_meter.execute(hdr.came.port);
                 }
@@ -1529,7 +1529,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // A frame for one host of which egress asks nothing passes egress by.
+        // A unicast frame that egress need not handle bypasses egress.
         if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
             meta.known_port != CPU_PORT && meta.pl2.claims == 0) {
             hdr.packet_in.setInvalid();
@@ -1537,8 +1537,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         pl2.apply(hdr, meta, ig_intr_md, ig_prsr_md, ig_dprsr_md, ig_tm_md);
 
-        // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to itself,
-        // and then the buffer that all share.
+        // A frame that grants nothing is best effort and metered as such: otherwise a host that asks endlessly fills
+        // its own queue, then the shared buffer.
         if (meta.pl2.op == OP_DEMOTED || meta.pl2.op == OP_NOT_NOW || meta.pl2.op == OP_RELEASE ||
             (meta.pl2.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0)) {
             send_best_effort();
@@ -1547,7 +1547,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.pl2.op == OP_UNSOLICITED) {
             refusals.apply();
         }
-        // What leaves for good carries nothing from pass to pass, and nothing of the controller's.
+        // Strip pass headers and packet_out before the frame leaves.
         if (meta.again == 0) {
             hdr.again.setInvalid();
             hdr.came.setInvalid();

@@ -3,9 +3,9 @@
 // A layer-2 switch for one rack: every host port accepts its own host's source address only, known
 // destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
 // reason.
-// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT that
-// says how far its own port and the destination's are reserved, the host sends when both are free. Only
-// what was reserved, and comes in its time, gets the class that is free of queues.
+// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT
+// that says how far its own port and the destination's are reserved, the host sends when both are
+// free. Only frames that were reserved and come in their time get the class that is free of queues.
 // Mode `counter`: each port counts reserved slots, up with reservations, down with scheduled frames.
 //
 // Generated from a rack description by p4rack 0.1.0: change the description, not this file.
@@ -52,7 +52,7 @@ typedef bit<48> time_t;
 
 const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
-// What PL2's frames start with: the version and one of the kinds.
+// First byte of PL2's frames: the version and the kind.
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
 const bit<4> PL2_GRT         = 2;
@@ -167,7 +167,7 @@ struct headers_t {
     pl2_management_t pl2_management;
 }
 
-// What pl2 keeps of a frame while ingress handles it.
+// State of pl2 while ingress handles a frame.
 struct pl2_metadata_t {
     bit<32> source_cells;      // the first of the source's cells
     bit<32> destination_cells; // the destination's among them
@@ -248,8 +248,8 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-    // A shim is the agents' own affair: frames that carry one are ordinary data here. Whatever is
-    // neither known nor of this version goes through pl2_control, for ingress to refuse by reason.
+    // A shim concerns only agents: frames with one are ordinary data here. Frames of unknown kind
+    // or version pass through pl2_control, so that ingress refuses them with a reason.
     state parse_pl2 {
         transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
             (PL2_VERSION, PL2_DATA)        : accept;
@@ -298,9 +298,9 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     counter(DEMOTED_REASONS, CounterType.packets_and_bytes) demoted;
     counter(REFUSED_REASONS, CounterType.packets) refused;
 
-    // What is added to a port's slots stands in its cells' `rights`, and only what stands there is taken off. Every
-    // read-modify-write is one action, because an action is what the target runs undivided; and no pass of a packet meets the
-    // same register twice.
+    // Slots that are added to a port are also in its cells' `rights`, and only these are taken off. Every read-modify-write
+    // is one action, because an action is what the target runs undivided; and no pass of a packet meets the same register
+    // twice.
 
     // Slots reserved at the link, as a source: the sum of `rights` over its cells, always.
     // Written by RSVs, scheduled frames, the controller; it never wraps.
@@ -310,8 +310,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs, scheduled frames, the controller; it never wraps.
     register<bit<32>>(PORT_COUNT) out_reservation;
 
-    // A reservation first gives back what its cell still held, then is told what is left, then takes
-    // its own.
+    // A reservation first gives back what its cell still held, then reads what is left, then takes its own.
     @hidden action reserve_in() {
         bit<32> slots;
         in_reservation.read(slots, (bit<32>) standard_metadata.ingress_port);
@@ -330,7 +329,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         out_reservation.write((bit<32>) standard_metadata.egress_spec, slots);
     }
 
-    // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
+    // Takes off what a frame uses or a cell gives back. Saturating, since the controller may write any value.
     @hidden action take_off_in(in bit<32> link, in bit<32> taken) {
         bit<32> slots;
         in_reservation.read(slots, link);
@@ -389,17 +388,17 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
     // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
     // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
     //
-    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
-    // has its slots, as any other.
+    // A burst is sent once. If its RSV asks for it and both waits are at most t, it goes unsolicited; otherwise it uses its
+    // slots.
     //
-    // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
-    // send takes a second pass.
+    // The halves alternate: while one still sends, the next reservation waits in the other. Only frames of dishonest or
+    // faulty hosts take a second pass.
 
     // 0 if the lane is free, else 1 or 2, the half whose reservation has not begun; and HARD once frames don't free it.
     // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
     register<bit<8>>(LANE_COUNT) lane_lock;
 
-    // What the half may still send in its slots: frames.
+    // The rest that the half may send in its slots: frames.
     // Written by RSVs, scheduled frames, the controller; it never wraps.
     register<bit<32>>(CELL_COUNT) rights;
 
@@ -428,14 +427,14 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         lane_lock.write(meta.pl2.claim >> 1, meta.pl2.holder == meta.pl2.half ? 8w0 : meta.pl2.holder);
     }
 
-    // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
-    // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
+    // The frame is early: lock the lane again, now against frames. If other frames pass in between, a host gains at most the
+    // reservations that it requests in that time, once per lane.
     @hidden action lock_again() {
         lane_lock.read(meta.pl2.holder, meta.pl2.claim >> 1);
         lane_lock.write(meta.pl2.claim >> 1, (meta.pl2.holder == 0 ? meta.pl2.half : meta.pl2.holder) | HARD);
     }
 
-    // What a cell held, it holds no more.
+    // Clears a cell and returns what it held.
     @hidden action void_rights(in bit<32> claim) {
         rights.read(meta.pl2.left, claim);
         rights.write(claim, 0);
@@ -445,14 +444,14 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         rights_unsolicited.write(claim, 0);
     }
 
-    // What was left of the half's last reservation is forfeit.
+    // The half forfeits the rest of its last reservation.
     @hidden action replace_rights() {
         meta.pl2.right = (bit<32>) hdr.pl2_control.demand;
         rights.read(meta.pl2.left, meta.pl2.claim);
         rights.write(meta.pl2.claim, meta.pl2.right);
     }
 
-    // Both waits are known: what the half may send unsolicited.
+    // Both waits are known, and so is what the half may send unsolicited.
     @hidden action settle_unsolicited() {
         meta.pl2.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
             hdr.pl2_control.sendWait <= PL2_T && hdr.pl2_control.recvWait <= PL2_T;
@@ -484,8 +483,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
         starts.write(meta.pl2.claim, (bit<64>) start | (meta.pl2.went_unsolicited ? WENT_UNSOLICITED : 64w0));
     }
 
-    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
-    // it frames may come, in slots of the slower of both links: what hosts err by, and what they harm.
+    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how early and how late
+    // frames may come, in slots of the slower link: hosts' errors, and the harm they do, are measured in these.
     @hidden action look_at_start(in bit<32> claim) {
         bit<64> start;
         starts.read(start, claim);
@@ -558,7 +557,7 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
             meta.pl2.claim = meta.pl2.source_cells + meta.pl2.destination_cells + (bit<32>) hdr.pl2_control.cell;
             meta.pl2.half  = 1 + (hdr.pl2_control.cell & 1);
             if (meta.pl2.ended != 0) {
-                // The lane's other half never sent: what it holds is given back, and then looked at the RSV again.
+                // The other half never sent: give back what it holds, then process the RSV again.
                 void_rights(((meta.pl2.claim >> 1) << 1) + (bit<32>) (meta.pl2.ended - 1));
                 take_off_in((bit<32>) standard_metadata.ingress_port, meta.pl2.left);
                 take_off_out((bit<32>) standard_metadata.egress_spec, meta.pl2.left);
@@ -588,8 +587,8 @@ control Pl2(inout headers_t hdr, inout metadata_t meta,
                 set_start();
             }
             grant();
-            // What grants nothing is best effort, metered as any other: a host that asks without end would fill the way to
-            // itself, and then the buffer that all share.
+            // A frame that grants nothing is best effort and metered as such: otherwise a host that asks endlessly
+            // fills its own queue, then the shared buffer.
             if (hdr.pl2_control.recvWait == PL2_NOT_NOW || hdr.pl2_control.demand == 0) {
                 standard_metadata.priority = PRIORITY_BEST_EFFORT;
             }
@@ -709,7 +708,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
 
-        // What the controller or the switch itself sends to a protocol passes no guard and needs no destination.
+        // Frames from the controller or the switch to a protocol skip the source guard and need no destination.
         if (!(hdr.pl2_management.isValid() && hdr.packet_out.isValid())) {
             if (standard_metadata.parser_error != error.NoError) {
                 drop(DROP_MALFORMED);
@@ -726,12 +725,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 drop(DROP_SPOOFED);
             }
 
-            // What a reservation may say is checked before it reaches a register.
+            // A reservation's fields are checked before they reach a register.
             if (hdr.pl2_management.isValid()) {
                 drop(DROP_MANAGEMENT_FROM_HOST);
             }
             if (hdr.pl2_control.isValid()) {
-                // Once a frame, whatever passes it makes.
+                // Once per frame, in its first pass.
                 if (!meta.pl2.again) {
                     control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
                     if (color == V1MODEL_METER_COLOR_RED) {
