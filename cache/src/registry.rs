@@ -53,9 +53,9 @@ impl Definition {
     }
 }
 
-/// Policies that only simulations run: all with equal bytes, and the variants of UniMem's authors.
+/// Policies that simulations run: all with equal bytes, ours without its parts, and the variants of UniMem's authors.
 pub fn simulated() -> impl Iterator<Item = &'static Definition> + Clone {
-    POLICIES.iter().chain(ARTIFACT)
+    POLICIES.iter().chain(PARTS).chain(ARTIFACT)
 }
 
 /// The policy of that name, or the part of ours.
@@ -119,6 +119,15 @@ pub const PARTS: &[Definition] = &[
     }),
     policy("runs-any-page", 512, "each page of which half is here moves to the host", |shape| {
         Parts { choosy: false, ..ALL }.open(shape)
+    }),
+    policy(
+        "runs-no-fill",
+        512,
+        "only pages in frequent use move to the host, even while it has room",
+        |shape| Parts { filled: false, ..ALL }.open(shape),
+    ),
+    policy("runs-fixed-split", 512, "with one memory, the host's share stays as given", |shape| {
+        Parts { split: false, ..ALL }.open(shape)
     }),
 ];
 

@@ -21,12 +21,20 @@ pub(crate) struct Ring {
     entries: Vec<Entry>,
     heads: Vec<u32>,
     at: usize,
+    #[cfg(test)]
+    plant: Option<tests::Plant>,
 }
 
 impl Ring {
     pub(crate) fn new(capacity: u32) -> Ring {
         let entries = vec![Entry { block: NONE, chain: NONE }; capacity as usize];
-        Ring { entries, heads: vec![NONE; capacity.div_ceil(2) as usize], at: 0 }
+        Ring {
+            entries,
+            heads: vec![NONE; capacity.div_ceil(2) as usize],
+            at: 0,
+            #[cfg(test)]
+            plant: None,
+        }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -39,10 +47,10 @@ impl Ring {
 
     /// Enters a block; the oldest entry goes. An older entry of the block is used up: it came back by another way.
     pub(crate) fn enter(&mut self, block: Block) {
-        self.take(block);
+        self.remove(block);
         let oldest = self.entries[self.at].block;
         if oldest != NONE {
-            self.take(oldest);
+            self.remove(oldest);
         }
         let bucket = self.bucket(block);
         self.entries[self.at] = Entry { block, chain: self.heads[bucket] };
@@ -52,6 +60,14 @@ impl Ring {
 
     /// Whether the block has an entry, which is used up: one eviction proves one return.
     pub(crate) fn take(&mut self, block: Block) -> bool {
+        #[cfg(test)]
+        if let Some(plant) = self.plant {
+            return plant.take(self, block);
+        }
+        self.remove(block)
+    }
+
+    fn remove(&mut self, block: Block) -> bool {
         let bucket = self.bucket(block);
         let (mut before, mut at) = (NONE, self.heads[bucket]);
         while at != NONE && self.entries[at as usize].block != block {
@@ -73,6 +89,63 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use p4rack_wire::SplitMix;
+    use std::collections::VecDeque;
+
+    /// A mistake.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) enum Plant {
+        /// An entry proves more than one return.
+        HitCountsTwice,
+        /// An entry of the same bucket proves the return of another block.
+        EntryOfAnother,
+    }
+
+    impl Plant {
+        pub(super) fn take(self, ring: &mut Ring, block: Block) -> bool {
+            let first = ring.heads[ring.bucket(block)];
+            match self {
+                Plant::HitCountsTwice => ring.entries.iter().any(|entry| entry.block == block),
+                Plant::EntryOfAnother => first != NONE && ring.remove(ring.entries[first as usize].block),
+            }
+        }
+    }
+
+    /// Random evictions and returns of blocks, beside a plain list. The error is the first difference.
+    fn beside_a_list(seed: u64, plant: Option<Plant>) -> Result<u32, String> {
+        const CAPACITY: usize = 12;
+        let (mut ring, mut random) = (Ring::new(CAPACITY as u32), SplitMix(seed));
+        ring.plant = plant;
+        let (mut list, mut returns) = (VecDeque::from([NONE; CAPACITY]), 0);
+        for step in 0..2_000 {
+            let block = random.between(0, 39) as u32;
+            let place = list.iter().position(|one| *one == block);
+            if random.between(0, 1) == 0 {
+                place.into_iter().for_each(|place| list[place] = NONE);
+                list.pop_front();
+                list.push_back(block);
+                ring.enter(block);
+                continue;
+            }
+            place.into_iter().for_each(|place| list[place] = NONE);
+            returns += u32::from(place.is_some());
+            if ring.take(block) != place.is_some() {
+                return Err(format!("step {step}: block {block} has an entry: {}", place.is_some()));
+            }
+        }
+        Ok(returns)
+    }
+
+    #[test]
+    fn each_entry_proves_one_return_of_its_block() {
+        for seed in 0..50 {
+            let returns = beside_a_list(seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+            assert!(returns > 50, "seed {seed}: {returns}");
+        }
+        for plant in [Plant::HitCountsTwice, Plant::EntryOfAnother] {
+            assert!(beside_a_list(1, Some(plant)).is_err(), "{plant:?} is not seen");
+        }
+    }
 
     /// A block that was evicted, promoted with its page, and evicted again.
     #[test]

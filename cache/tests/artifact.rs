@@ -36,6 +36,7 @@ fn lines() -> Vec<u32> {
                 lines.push(line);
             }
         });
+        true
     });
     let places = Places::new(lines.iter().copied());
     let lines: Vec<u32> = lines.into_iter().map(|line| places.of(line).unwrap() as u32).collect();

@@ -66,9 +66,9 @@ proptest! {
     fn each_part_of_ours_can_be_left_out(
         trace in accesses(FOOTPRINT, 400),
         capacity in 16u32..400,
-        bits in 0u8..128,
+        bits in 0u16..1 << 9,
     ) {
-        let has = |bit: u8| bits >> bit & 1 != 0;
+        let has = |bit: u32| bits >> bit & 1 != 0;
         let parts = Parts {
             runs: has(0),
             ahead: has(1),
@@ -76,6 +76,8 @@ proptest! {
             frequency: has(5),
             host: has(3),
             choosy: has(6),
+            filled: has(7),
+            split: has(8),
         };
         let shape = Shape { one_memory: has(4), ..Shape::new(FOOTPRINT, capacity, 8) };
         // So that the split moves.

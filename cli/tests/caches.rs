@@ -72,6 +72,14 @@ fn one_policy_is_compared_with_others_and_with_its_parts() {
     assert_eq!(outcomes[1]["policy"], "runs-single");
     // Records of 1 KB are three blocks: one request instead of three.
     assert!(misses(0) < misses(1), "{outcomes:?}");
+    let sizes = ["--with", "lru", "--other-block", "64", "--other-block", "4096"];
+    let cells: Vec<serde_json::Value> =
+        serde_json::from_str(&command(&[&sizes[..], &["--json"]].concat())).unwrap();
+    let outcomes = cells[0]["outcomes"].as_array().unwrap();
+    let blocks: Vec<_> = outcomes.iter().map(|one| one["block_bytes"].as_u64().unwrap()).collect();
+    assert_eq!(blocks, [512, 64, 4096]);
+    let table = command(&sizes);
+    assert!(table.contains("lru, 64 B") && table.contains("lru, 4096 B"), "{table}");
 }
 
 #[test]

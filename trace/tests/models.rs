@@ -77,7 +77,10 @@ const RECIPES: &[&str] = &[
 
 fn made(text: &str) -> Vec<Access> {
     let mut accesses = Vec::new();
-    Recipe::read(text, "recipe.toml").expect("is right").make(&mut |access| accesses.push(access));
+    Recipe::read(text, "recipe.toml").expect("is right").make(&mut |access| {
+        accesses.push(access);
+        true
+    });
     accesses
 }
 
@@ -170,4 +173,54 @@ fn places_have_no_gaps_and_keep_the_order() {
     assert_eq!(places.of(70), Some(70));
     assert_eq!(places.of(1 << 40), Some(128));
     assert_eq!(places.of(1 << 20), None);
+}
+
+#[test]
+fn the_examples_recipes_make_accesses() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/traces");
+    let mut recipes = 0;
+    for entry in std::fs::read_dir(folder).expect("is there") {
+        let path = entry.expect("is readable").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        recipes += 1;
+        let (name, text) = (path.display().to_string(), std::fs::read_to_string(&path).expect("is text"));
+        let (mut taken, mut pages) = (0, BTreeSet::new());
+        Recipe::read(&text, &name).unwrap_or_else(|error| panic!("{error}")).make(&mut |access| {
+            taken += 1;
+            pages.insert(access.address >> 12);
+            taken < 20_000
+        });
+        assert!(taken == 20_000 && pages.len() > 30, "{name}: {taken} accesses to {} pages", pages.len());
+    }
+    assert!(recipes >= 12, "{recipes}");
+}
+
+/// Its parts run as far ahead as has room, and end when no more is wanted. All accesses of this one would take 300 GB.
+#[test]
+fn a_mix_of_any_length_needs_little_memory() {
+    let part = "[[parts]]\nkind = \"uniform\"\nobjects = 1000\noperations = 4_000_000_000\n";
+    let mix = format!("kind = \"mix\"\nturn = 3\n{}", part.repeat(3));
+    let mut threads = Vec::new();
+    Recipe::read(&mix, "mix.toml").expect("is right").make(&mut |access| {
+        threads.push(access.thread);
+        threads.len() < 100_000
+    });
+    assert_eq!(threads.len(), 100_000);
+    assert_eq!(threads[..12], [0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 0, 0]);
+}
+
+#[test]
+fn parts_of_a_mix_keep_their_order_and_their_ends() {
+    let parts = [RECIPES[0], RECIPES[7]];
+    let one = |text: &str| format!("[[parts]]\n{text}\n");
+    let mix = made(&format!("kind = \"mix\"\nturn = 5\n{}{}", one(parts[0]), one(parts[1])));
+    for (index, text) in parts.iter().enumerate() {
+        let of: Vec<Access> = mix.iter().filter(|access| access.thread == index as u16).copied().collect();
+        let alone = made(text);
+        assert_eq!(of.len(), alone.len());
+        let base = (index as u64) << 40;
+        assert!(of.iter().zip(&alone).all(|(mixed, alone)| mixed.address == alone.address + base));
+    }
 }

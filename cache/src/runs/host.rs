@@ -27,15 +27,18 @@ pub(super) struct Host {
     round: u64,
     /// The group that [`over`](Host::over) looks at next.
     group: usize,
-    choosy: bool,
+    /// Whether a page has to be used more than the one that it replaces.
+    pub(super) choosy: bool,
+    /// Whether any page comes while there is room.
+    pub(super) filled: bool,
 }
 
 /// A place of a page in the host.
 pub(super) type Place = usize;
 
 impl Host {
-    /// Groups with up to `ways` pages each. All pages come if they are not `choosy`.
-    pub(super) fn new(layout: &Layout, shape: &Shape, ways: u32, choosy: bool) -> Host {
+    /// Groups with up to `ways` pages each.
+    pub(super) fn new(layout: &Layout, shape: &Shape, ways: u32) -> Host {
         let stride = ways as usize;
         let places = layout.groups as usize * stride;
         // Without a host nothing is counted.
@@ -50,7 +53,8 @@ impl Host {
             credit: 0,
             round: u64::from(shape.footprint) * ROUND,
             group: 0,
-            choosy,
+            choosy: true,
+            filled: true,
         }
     }
 
@@ -107,7 +111,7 @@ impl Host {
         let ways = &self.group(group)[..self.limit];
         let first = group as usize * self.stride;
         if let Some(way) = ways.iter().position(|one| *one == EMPTY) {
-            return Some(first + way);
+            return (self.filled || uses(page) > MARGIN).then_some(first + way);
         }
         let (way, victim) = ways.iter().enumerate().min_by_key(|(_, one)| uses(**one))?;
         (!self.choosy || uses(page) > uses(*victim).saturating_add(MARGIN)).then_some(first + way)

@@ -49,12 +49,24 @@ pub struct Parts {
     pub host: bool,
     /// Once the host is full, only pages that are used more come there; else all of which half is here.
     pub choosy: bool,
+    /// While the host has room, all pages come of which half is here; else those that are used often, as into a full one.
+    pub filled: bool,
+    /// Where host and device are one memory, the split is chosen; else it stays as given.
+    pub split: bool,
 }
 
 impl Parts {
     /// All of them.
-    pub const ALL: Parts =
-        Parts { runs: true, ahead: true, regions: true, frequency: true, host: true, choosy: true };
+    pub const ALL: Parts = Parts {
+        runs: true,
+        ahead: true,
+        regions: true,
+        frequency: true,
+        host: true,
+        choosy: true,
+        filled: true,
+        split: true,
+    };
 
     /// Makes the policy with these parts only.
     pub fn open(self, shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
@@ -87,14 +99,15 @@ struct Runs {
 impl Runs {
     fn new(parts: Parts, shape: &Shape) -> Runs {
         let layout = Layout::new(shape);
-        let split = Split::new(&layout, shape);
+        let split = if parts.split { Split::new(&layout, shape) } else { None };
         let (device_ways, host_ways) = match split {
             Some(_) => (layout.ways, layout.host_ways_max()),
             None => (layout.device_ways(), layout.host_ways),
         };
         let mut device = Device::new(&layout, device_ways, parts.frequency);
         device.set_limit(layout.device_ways());
-        let mut host = Host::new(&layout, shape, host_ways, parts.choosy);
+        let mut host = Host::new(&layout, shape, host_ways);
+        (host.choosy, host.filled) = (parts.choosy, parts.filled);
         host.set_limit(layout.host_ways);
         let room = device.sets() >= SETS_MIN && layout.ways - host_ways >= DEVICE_WAYS_MIN;
         Runs {

@@ -189,15 +189,23 @@ fn convert(
         return Ok(());
     }
     let unit = reading.unit_bytes();
-    let mut objects = Vec::new();
+    let (mut requests, mut fit) = (oracle::Requests::new(unit), true);
     behind(from, reading, name, &mut |access| {
-        let last = access.address + u64::from(access.bytes) - 1;
-        objects.extend(access.address / unit..=last / unit);
-        true
+        fit = requests.add(&access);
+        fit
     })?;
+    if !fit {
+        return Err(format!(
+            "{}: has more than {} requests for units of {unit} B; expected as many as memory holds: keep those behind a CPU's \
+             caches by --cpu, use larger units by --unit, or write our format, which needs no memory",
+            from.display(),
+            count(oracle::REQUESTS_MAX as u64)
+        ));
+    }
+    let objects = requests.objects();
     let write = || {
         let mut out = BufWriter::new(File::create(to)?);
-        oracle::write(&objects, &mut out)?;
+        oracle::write(objects, &mut out)?;
         out.flush()
     };
     write().map_err(|error| in_file(to, &error))?;

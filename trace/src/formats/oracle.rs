@@ -17,6 +17,8 @@ use std::io::{Read, Write};
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 24;
+/// Requests that [`Requests`] holds at most. With a table of all objects they take 5 GB.
+pub const REQUESTS_MAX: usize = 1 << 27;
 
 /// Whether the first records are plausible: times do not fall, sizes are not 0, the next access is later or none.
 pub fn begins(head: &[u8]) -> bool {
@@ -87,6 +89,37 @@ impl<S: Read> Iterator for Reader<S> {
     }
 }
 
+/// Requests for the units that accesses touch, gathered to be written: each record names the next request of its object.
+#[derive(Debug)]
+pub struct Requests {
+    objects: Vec<u64>,
+    unit_bytes: u64,
+    most: usize,
+}
+
+impl Requests {
+    /// None yet.
+    pub fn new(unit_bytes: u64) -> Requests {
+        Requests { objects: Vec::new(), unit_bytes, most: REQUESTS_MAX }
+    }
+
+    /// Adds the units of an access. False: they would be more than [`REQUESTS_MAX`], and none is added.
+    pub fn add(&mut self, access: &Access) -> bool {
+        let last = access.address + u64::from(access.bytes.max(1)) - 1;
+        let (first, last) = (access.address / self.unit_bytes, last / self.unit_bytes);
+        let fits = last - first < (self.most - self.objects.len()) as u64;
+        if fits {
+            self.objects.extend(first..=last);
+        }
+        fits
+    }
+
+    /// All of them, in order.
+    pub fn objects(&self) -> &[u64] {
+        &self.objects
+    }
+}
+
 /// Writes objects, each of size 1, with the next access of each, so that other tools count the same misses.
 pub fn write(objects: &[u64], out: &mut dyn Write) -> std::io::Result<()> {
     let mut next = vec![-1i64; objects.len()];
@@ -102,4 +135,21 @@ pub fn write(objects: &[u64], out: &mut dyn Write) -> std::io::Result<()> {
         out.write_all(&next.to_le_bytes())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_requests_are_gathered_than_fit() {
+        let mut requests = Requests { most: 4, ..Requests::new(512) };
+        let access = |address, bytes| Access { address, bytes, write: false, thread: 0 };
+        assert!(requests.add(&access(500, 24)));
+        assert!(!requests.add(&access(0, u32::MAX)), "8 M units at a time");
+        assert!(!requests.add(&access(1 << 20, 3 * 512)));
+        assert!(requests.add(&access(1 << 20, 2 * 512)));
+        assert!(!requests.add(&access(0, 1)));
+        assert_eq!(requests.objects(), [0, 1, 2048, 2049]);
+    }
 }

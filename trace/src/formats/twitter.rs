@@ -59,13 +59,22 @@ pub struct Reader<S> {
     places: HashMap<Vec<u8>, (u64, u32), BuildHasherDefault<DefaultHasher>>,
     end: u64,
     ended: bool,
+    keys_max: usize,
 }
 
 impl<S: BufRead> Reader<S> {
     /// A reader; `file` names the source in errors.
     pub fn new(source: S, file: &str) -> Reader<S> {
         let places = HashMap::default();
-        Reader { source, position: Position::lines(file), line: Vec::new(), places, end: STEP, ended: false }
+        Reader {
+            source,
+            position: Position::lines(file),
+            line: Vec::new(),
+            places,
+            end: STEP,
+            ended: false,
+            keys_max: KEYS_MAX,
+        }
     }
 
     fn parse(&mut self) -> Result<Option<Access>, TraceError> {
@@ -85,7 +94,7 @@ impl<S: BufRead> Reader<S> {
         let place = match self.places.get(key.as_bytes()) {
             Some(place) => *place,
             None => {
-                if self.places.len() == KEYS_MAX {
+                if self.places.len() == self.keys_max {
                     return Err(self.position.wrong("a key too many", "at most 2^27 keys", "cut the trace"));
                 }
                 self.position.within(self.end, bytes)?;
@@ -116,5 +125,20 @@ impl<S: BufRead> Iterator for Reader<S> {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_too_many_is_refused_with_its_line() {
+        let lines = "1,a,1,10,1,get,0\n1,b,1,10,1,get,0\n2,a,1,10,1,set,0\n3,c,1,10,1,get,0\n";
+        let mut reader = Reader { keys_max: 2, ..Reader::new(lines.as_bytes(), "keys.csv") };
+        assert_eq!(reader.by_ref().filter(Result::is_ok).count(), 3);
+        let error = Reader { keys_max: 2, ..Reader::new(lines.as_bytes(), "keys.csv") }.find_map(Result::err);
+        let error = error.expect("there are three keys").to_string();
+        assert!(error.starts_with("keys.csv: line 4: a key too many"), "{error}");
     }
 }

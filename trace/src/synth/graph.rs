@@ -1,7 +1,7 @@
 //! Programs on a graph whose vertices have few neighbours or very many.
 
 use super::popularity::{Popularity, shuffled};
-use super::{Heap, Sink, within};
+use super::{Heap, Ran, Sink, within};
 use crate::Access;
 use p4rack_wire::SplitMix;
 use serde::Deserialize;
@@ -69,18 +69,19 @@ impl Graph {
     }
 
     /// One pass over all vertices: reads each one's neighbours and their values in `from`, writes its own in `to`.
-    fn pass(&self, from: u64, to: u64, value_bytes: u64, sink: Sink<'_>) {
+    fn pass(&self, from: u64, to: u64, value_bytes: u64, sink: Sink<'_>) -> Ran {
         let access = |address, bytes: u64, write| Access { address, bytes: bytes as u32, write, thread: 0 };
         for vertex in 0..self.vertices {
-            sink(access(self.offsets + vertex * OFFSET_BYTES, 2 * OFFSET_BYTES, false));
+            sink(access(self.offsets + vertex * OFFSET_BYTES, 2 * OFFSET_BYTES, false))?;
             let first = vertex * self.edges_per_vertex;
             for edge in first..first + self.edges_per_vertex {
-                sink(access(self.lists + edge * NEIGHBOUR_BYTES, NEIGHBOUR_BYTES, false));
+                sink(access(self.lists + edge * NEIGHBOUR_BYTES, NEIGHBOUR_BYTES, false))?;
                 let neighbour = u64::from(self.neighbours[edge as usize]);
-                sink(access(from + neighbour * value_bytes, value_bytes, false));
+                sink(access(from + neighbour * value_bytes, value_bytes, false))?;
             }
-            sink(access(to + vertex * value_bytes, value_bytes, true));
+            sink(access(to + vertex * value_bytes, value_bytes, true))?;
         }
+        Ran::Continue(())
     }
 }
 
@@ -89,14 +90,15 @@ impl Pagerank {
         check(self.vertices, self.edges_per_vertex, self.rounds)
     }
 
-    pub(super) fn make(&self, sink: Sink<'_>) {
+    pub(super) fn run(&self, sink: Sink<'_>) -> Ran {
         // A rank, and the share of it that each neighbour gets.
         const VALUE_BYTES: u64 = 16;
         let graph = Graph::new(self.seed, self.vertices, self.edges_per_vertex, VALUE_BYTES);
         for round in 0..self.rounds as usize {
             let (from, to) = (graph.values[round % 2], graph.values[(round + 1) % 2]);
-            graph.pass(from, to, VALUE_BYTES, sink);
+            graph.pass(from, to, VALUE_BYTES, sink)?;
         }
+        Ran::Continue(())
     }
 }
 
@@ -105,11 +107,12 @@ impl Colouring {
         check(self.vertices, self.edges_per_vertex, self.rounds)
     }
 
-    pub(super) fn make(&self, sink: Sink<'_>) {
+    pub(super) fn run(&self, sink: Sink<'_>) -> Ran {
         const COLOUR_BYTES: u64 = 4;
         let graph = Graph::new(self.seed, self.vertices, self.edges_per_vertex, COLOUR_BYTES);
         for _ in 0..self.rounds {
-            graph.pass(graph.values[0], graph.values[0], COLOUR_BYTES, sink);
+            graph.pass(graph.values[0], graph.values[0], COLOUR_BYTES, sink)?;
         }
+        Ran::Continue(())
     }
 }

@@ -17,6 +17,9 @@ mod store;
 
 use crate::{Access, TraceError};
 use serde::Deserialize;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 
 /// Description of a synthetic trace.
 #[derive(Clone, Debug, Deserialize)]
@@ -52,8 +55,10 @@ fn turn() -> u32 {
     64
 }
 
-/// Where the accesses go.
-pub type Sink<'a> = &'a mut dyn FnMut(Access);
+/// Where the accesses go, until it wants no more.
+type Sink<'a> = &'a mut dyn FnMut(Access) -> ControlFlow<()>;
+/// Result of a program that ran: to its end, or until its accesses were no longer wanted.
+type Ran = ControlFlow<()>;
 
 /// Memory of one program: addresses are given from the beginning on.
 #[derive(Clone, Debug)]
@@ -144,38 +149,88 @@ impl Recipe {
         }
     }
 
-    /// Makes the accesses.
-    pub fn make(&self, sink: Sink<'_>) {
+    /// Gives the accesses to `take`, until it returns false.
+    pub fn make(&self, take: &mut dyn FnMut(Access) -> bool) {
+        let mut sink = |access| if take(access) { Ran::Continue(()) } else { Ran::Break(()) };
+        // Either way nothing more is wanted.
+        let (ControlFlow::Continue(()) | ControlFlow::Break(())) = self.run(&mut sink);
+    }
+
+    fn run(&self, sink: Sink<'_>) -> Ran {
         match self {
-            Recipe::Ycsb(one) => one.make(sink),
-            Recipe::Uniform(one) => one.make(sink),
-            Recipe::Etc(one) => one.make(sink),
-            Recipe::Pagerank(one) => one.make(sink),
-            Recipe::Colouring(one) => one.make(sink),
-            Recipe::Regression(one) => one.make(sink),
-            Recipe::Mix(mix) => mix.make(sink),
+            Recipe::Ycsb(one) => one.run(sink),
+            Recipe::Uniform(one) => one.run(sink),
+            Recipe::Etc(one) => one.run(sink),
+            Recipe::Pagerank(one) => one.run(sink),
+            Recipe::Colouring(one) => one.run(sink),
+            Recipe::Regression(one) => one.run(sink),
+            Recipe::Mix(mix) => mix.run(sink),
         }
     }
 }
 
-impl Mix {
-    fn make(&self, sink: Sink<'_>) {
-        let mut parts: Vec<Vec<Access>> = Vec::new();
-        for part in &self.parts {
-            let mut accesses = Vec::new();
-            part.make(&mut |access| accesses.push(access));
-            parts.push(accesses);
+/// Accesses that a part of a mix makes at a time.
+const CHUNK: usize = 4096;
+/// Such chunks that wait for their turn.
+const CHUNKS_MAX: usize = 2;
+
+/// A part of a mix, which runs in a thread of its own, as far ahead as its chunks have room.
+struct Part {
+    chunks: Receiver<Vec<Access>>,
+    chunk: std::vec::IntoIter<Access>,
+}
+
+impl Part {
+    /// Starts a part. It ends when its accesses do, or when the part is dropped.
+    fn start<'scope>(scope: &'scope thread::Scope<'scope, '_>, recipe: &'scope Recipe) -> Part {
+        let (sender, chunks) = sync_channel(CHUNKS_MAX);
+        scope.spawn(move || {
+            let mut chunk = Vec::with_capacity(CHUNK);
+            let ran = recipe.run(&mut |access| {
+                chunk.push(access);
+                let full = chunk.len() == CHUNK;
+                if full && sender.send(std::mem::replace(&mut chunk, Vec::with_capacity(CHUNK))).is_err() {
+                    return Ran::Break(());
+                }
+                Ran::Continue(())
+            });
+            // The receiver may be gone: then the rest is not wanted.
+            if ran.is_continue() {
+                let _ = sender.send(chunk);
+            }
+        });
+        Part { chunks, chunk: Vec::new().into_iter() }
+    }
+}
+
+impl Iterator for Part {
+    type Item = Access;
+
+    fn next(&mut self) -> Option<Access> {
+        if self.chunk.len() == 0 {
+            self.chunk = self.chunks.recv().ok()?.into_iter();
         }
-        // Each part in a terabyte of its own.
-        let turn = self.turn as usize;
-        let longest = parts.iter().map(Vec::len).max().unwrap_or(0);
-        for from in (0..longest).step_by(turn) {
-            for (index, part) in parts.iter().enumerate() {
-                for access in part.iter().skip(from).take(turn) {
-                    let address = access.address + ((index as u64) << 40);
-                    sink(Access { address, thread: index as u16, ..*access });
+        self.chunk.next()
+    }
+}
+
+impl Mix {
+    /// The parts take turns. None is held in memory as a whole: they may be of any length.
+    fn run(&self, sink: Sink<'_>) -> Ran {
+        thread::scope(|scope| {
+            let mut parts: Vec<Part> = self.parts.iter().map(|part| Part::start(scope, part)).collect();
+            let mut any = true;
+            while std::mem::take(&mut any) {
+                for (index, part) in parts.iter_mut().enumerate() {
+                    for access in part.take(self.turn as usize) {
+                        any = true;
+                        // Each part in a terabyte of its own.
+                        let address = access.address + ((index as u64) << 40);
+                        sink(Access { address, thread: index as u16, ..access })?;
+                    }
                 }
             }
-        }
+            Ran::Continue(())
+        })
     }
 }

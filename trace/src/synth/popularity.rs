@@ -2,21 +2,11 @@
 
 use p4rack_wire::SplitMix;
 
-/// A number from 0 (inclusive) to 1 (exclusive).
-pub(super) fn unit(random: &mut SplitMix) -> f64 {
-    (random.next() >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// A number from 0 to `limit` (exclusive).
-pub(super) fn below(random: &mut SplitMix, limit: u64) -> u64 {
-    ((u128::from(random.next()) * u128::from(limit)) >> 64) as u64
-}
-
 /// 0, 1, … in random order.
 pub(super) fn shuffled(count: u64, random: &mut SplitMix) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     for at in (1..order.len()).rev() {
-        order.swap(at, below(random, at as u64 + 1) as usize);
+        order.swap(at, random.below(at as u64 + 1) as usize);
     }
     order
 }
@@ -40,7 +30,7 @@ impl Popularity {
     /// A rank, from 0 on.
     pub(super) fn sample(&self, random: &mut SplitMix) -> usize {
         let total = self.sums.last().copied().unwrap_or_default();
-        let point = unit(random) * total;
+        let point = random.unit() * total;
         self.sums.partition_point(|sum| *sum <= point).min(self.sums.len() - 1)
     }
 }

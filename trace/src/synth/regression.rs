@@ -1,6 +1,6 @@
 //! Linear regression: every thread reads its part of the rows from end to end, and adds to sums of its own.
 
-use super::{COUNT_MAX, Heap, Sink, within};
+use super::{COUNT_MAX, Heap, Ran, Sink, within};
 use crate::Access;
 use serde::Deserialize;
 
@@ -41,7 +41,7 @@ impl Regression {
         within("threads", u64::from(self.threads), 1, 1024)
     }
 
-    pub(super) fn make(&self, sink: Sink<'_>) {
+    pub(super) fn run(&self, sink: Sink<'_>) -> Ran {
         let (threads, row_bytes) = (u64::from(self.threads), self.columns * NUMBER_BYTES);
         let mut heap = Heap::new();
         let rows = heap.array(self.rows, row_bytes);
@@ -56,11 +56,12 @@ impl Regression {
                     }
                     let address = rows + row * row_bytes;
                     let thread_id = thread as u16;
-                    sink(Access { address, bytes: row_bytes as u32, write: false, thread: thread_id });
+                    sink(Access { address, bytes: row_bytes as u32, write: false, thread: thread_id })?;
                     let address = sums + thread * SUMS_BYTES;
-                    sink(Access { address, bytes: NUMBER_BYTES as u32, write: true, thread: thread_id });
+                    sink(Access { address, bytes: NUMBER_BYTES as u32, write: true, thread: thread_id })?;
                 }
             }
         }
+        Ran::Continue(())
     }
 }

@@ -1,7 +1,7 @@
 //! Key-value stores in memory: an index of 8 bytes a bucket, an entry of 48 bytes a key, and the values.
 
-use super::popularity::{Popularity, below, shuffled, unit};
-use super::{COUNT_MAX, Heap, Sink, within};
+use super::popularity::{Popularity, shuffled};
+use super::{COUNT_MAX, Heap, Ran, Sink, within};
 use crate::Access;
 use p4rack_wire::SplitMix;
 use serde::Deserialize;
@@ -118,11 +118,11 @@ impl Index {
     }
 
     /// Finds a key.
-    fn find(&self, key: u64, thread: u16, sink: Sink<'_>) {
+    fn find(&self, key: u64, thread: u16, sink: Sink<'_>) -> Ran {
         let bucket = SplitMix(key).next() & self.mask;
         let read = |address, bytes| Access { address, bytes, write: false, thread };
-        sink(read(self.buckets + bucket * BUCKET_BYTES, BUCKET_BYTES as u32));
-        sink(read(self.entries + key * ENTRY_BYTES, ENTRY_BYTES as u32));
+        sink(read(self.buckets + bucket * BUCKET_BYTES, BUCKET_BYTES as u32))?;
+        sink(read(self.entries + key * ENTRY_BYTES, ENTRY_BYTES as u32))
     }
 }
 
@@ -137,7 +137,7 @@ impl Ycsb {
         Ok(())
     }
 
-    pub(super) fn make(&self, sink: Sink<'_>) {
+    pub(super) fn run(&self, sink: Sink<'_>) -> Ran {
         const FIELDS: u64 = 10;
         const FIELD_BYTES: u64 = 100;
         let mut random = SplitMix(self.seed);
@@ -168,17 +168,18 @@ impl Ycsb {
         for operation in 0..self.operations {
             let thread = (operation % u64::from(self.threads)) as u16;
             let record = popularity.sample(&mut random) as u64;
-            index.find(record, thread, sink);
+            index.find(record, thread, sink)?;
             let bytes = FIELD_BYTES as u32;
-            if unit(&mut random) < reads {
+            if random.unit() < reads {
                 for one in 0..FIELDS {
-                    sink(Access { address: field(record, one), bytes, write: false, thread });
+                    sink(Access { address: field(record, one), bytes, write: false, thread })?;
                 }
             } else {
-                let one = below(&mut random, FIELDS);
-                sink(Access { address: field(record, one), bytes, write: true, thread });
+                let one = random.below(FIELDS);
+                sink(Access { address: field(record, one), bytes, write: true, thread })?;
             }
         }
+        Ran::Continue(())
     }
 }
 
@@ -191,7 +192,7 @@ impl Uniform {
         within("threads", u64::from(self.threads), 1, 1024)
     }
 
-    pub(super) fn make(&self, sink: Sink<'_>) {
+    pub(super) fn run(&self, sink: Sink<'_>) -> Ran {
         let mut random = SplitMix(self.seed);
         let mut heap = Heap::new();
         let index = Index::new(&mut heap, self.objects);
@@ -199,11 +200,12 @@ impl Uniform {
         let values = heap.array(self.objects, step) + HEADER_BYTES;
         for operation in 0..self.operations {
             let thread = (operation % u64::from(self.threads)) as u16;
-            let object = below(&mut random, self.objects);
-            index.find(object, thread, sink);
-            let write = below(&mut random, 100) < self.write_percent;
-            sink(Access { address: values + object * step, bytes: self.bytes as u32, write, thread });
+            let object = random.below(self.objects);
+            index.find(object, thread, sink)?;
+            let write = random.below(100) < self.write_percent;
+            sink(Access { address: values + object * step, bytes: self.bytes as u32, write, thread })?;
         }
+        Ran::Continue(())
     }
 }
 
@@ -220,12 +222,12 @@ impl Etc {
         const LOCATION: f64 = 30.7984;
         const SCALE: f64 = 8.20449;
         const SHAPE: f64 = 0.078688;
-        let point = unit(random).max(f64::MIN_POSITIVE);
+        let point = random.unit().max(f64::MIN_POSITIVE);
         let bytes = LOCATION + SCALE * ((-point.ln()).powf(-SHAPE) - 1.0) / SHAPE;
         bytes.clamp(1.0, 250.0) as u64
     }
 
-    pub(super) fn make(&self, sink: Sink<'_>) {
+    pub(super) fn run(&self, sink: Sink<'_>) -> Ran {
         let mut random = SplitMix(self.seed);
         let mut heap = Heap::new();
         let index = Index::new(&mut heap, self.keys);
@@ -237,11 +239,12 @@ impl Etc {
             end += (HEADER_BYTES + bytes).next_multiple_of(16);
         }
         for _ in 0..self.operations {
-            let key = below(&mut random, self.keys);
-            index.find(key, 0, sink);
+            let key = random.below(self.keys);
+            index.find(key, 0, sink)?;
             let (address, bytes) = places[key as usize];
-            let write = below(&mut random, 100) < self.write_percent;
-            sink(Access { address, bytes: bytes as u32, write, thread: 0 });
+            let write = random.below(100) < self.write_percent;
+            sink(Access { address, bytes: bytes as u32, write, thread: 0 })?;
         }
+        Ran::Continue(())
     }
 }

@@ -77,10 +77,15 @@ fn setting(seed: u64) -> Setting {
     Setting { blocks: 120, threads: 5, steps: 3_000, slow: seed % 10, dies: seed % 4 == 3, overwrites: true }
 }
 
+/// Seeds of a run; `P4RACK_SEEDS` sets another number.
+fn seeds() -> u64 {
+    std::env::var("P4RACK_SEEDS").map_or(40, |seeds| seeds.parse().expect("P4RACK_SEEDS is a number"))
+}
+
 #[test]
 fn a_region_is_memory_under_every_policy_in_every_order() {
     for definition in online() {
-        for seed in 0..40 {
+        for seed in 0..seeds() {
             if let Err(why) = run(definition.name, seed, setting(seed), None) {
                 panic!("{}, seed {seed}: {why}", definition.name);
             }

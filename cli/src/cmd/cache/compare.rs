@@ -2,7 +2,7 @@
 
 use super::{block_bytes, in_parallel, load, names, ratio};
 use p4rack_cache::simulate::{Load, Local, Outcome, PROFILES, Profile, Setup, simulate};
-use p4rack_cache::{Definition, PARTS, POLICIES};
+use p4rack_cache::{Definition, PARTS, POLICIES, find};
 use p4rack_lab::rows::Rows;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -31,12 +31,18 @@ pub struct Args {
     /// Bytes of a block, a power of two from 64 to 4096 [default: each policy's own]
     #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
     block: Option<u32>,
+    /// Run the others with blocks of these bytes, whatever their own; may be repeated: each policy with each size
+    #[arg(long = "other-block", value_name = "BYTES", value_parser = block_bytes, conflicts_with_all = ["block", "parts"])]
+    other_blocks: Vec<u32>,
     /// Latencies; may be repeated [default: all]
     #[arg(long = "profile", value_parser = names(PROFILES.iter().map(|one| one.name)))]
     profiles: Vec<String>,
     /// The host's share of local memory, for policies with two tiers
     #[arg(long, default_value_t = 30, value_parser = crate::numbers::within::<u32>(0..=90))]
     host_percent: u32,
+    /// Host and device are one memory with the host's latency; `runs` chooses the split from the given one on
+    #[arg(long)]
+    one_memory: bool,
     /// Print JSON: all outcomes
     #[arg(long)]
     json: bool,
@@ -59,8 +65,17 @@ struct Cell {
 #[derive(Debug, Serialize)]
 struct Of {
     policy: &'static str,
+    block_bytes: u32,
     #[serde(flatten)]
     outcome: Outcome,
+}
+
+impl Of {
+    /// Its name, with the block's bytes if they are not the policy's own.
+    fn label(&self) -> String {
+        let own = find(self.policy).is_some_and(|policy| policy.block_bytes == self.block_bytes);
+        if own { self.policy.to_owned() } else { format!("{}, {} B", self.policy, self.block_bytes) }
+    }
 }
 
 /// Cells in which another policy is better by more than this are listed.
@@ -83,17 +98,18 @@ pub fn run(args: &Args) -> Result<(), String> {
         .flat_map(|(profile, load)| args.local.iter().map(move |percent| (profile, load, *percent)))
         .collect();
     let cells = in_parallel(&settings, |(profile, (trace, load), local_percent)| {
-        let outcomes = policies.iter().map(|policy| {
+        let outcomes = policies.iter().map(|(policy, block_bytes)| {
+            let block_bytes = *block_bytes;
             let setup = Setup {
-                block_bytes: args.block.unwrap_or(policy.block_bytes),
+                block_bytes,
                 local: Local::Percent(*local_percent),
                 host_percent: args.host_percent,
-                one_memory: false,
+                one_memory: args.one_memory,
                 pairs: 1,
             };
             let outcome = simulate(policy, load, &setup, profile)
                 .map_err(|refused| format!("{trace}, policy {}: {refused}", policy.name))?;
-            Ok(Of { policy: policy.name, outcome })
+            Ok(Of { policy: policy.name, block_bytes, outcome })
         });
         let (profile, trace, local_percent) = (profile.name, trace.clone(), *local_percent);
         Ok(Cell { profile, trace, local_percent, outcomes: outcomes.collect::<Result<_, String>>()? })
@@ -111,8 +127,8 @@ pub fn run(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-/// The policy that is compared, and then the others.
-fn policies(args: &Args) -> Vec<&'static Definition> {
+/// The policy that is compared, and then the others, with the bytes of their blocks.
+fn policies(args: &Args) -> Vec<(&'static Definition, u32)> {
     let others: Vec<&Definition> = if args.parts {
         PARTS.iter().collect()
     } else if args.others.is_empty() {
@@ -121,7 +137,13 @@ fn policies(args: &Args) -> Vec<&'static Definition> {
         all().filter(|one| args.others.iter().any(|name| *name == one.name)).collect()
     };
     let first = POLICIES.iter().filter(|one| one.name == args.policy);
-    first.chain(others.into_iter().filter(|one| one.name != args.policy)).collect()
+    let own = |one: &'static Definition| (one, args.block.unwrap_or(one.block_bytes));
+    let others = others.into_iter().filter(|one| one.name != args.policy);
+    if args.other_blocks.is_empty() {
+        return first.chain(others).map(own).collect();
+    }
+    let sizes = |one: &'static Definition| args.other_blocks.iter().map(move |bytes| (one, *bytes));
+    first.map(own).chain(others.flat_map(sizes)).collect()
 }
 
 fn ns(of: &Of) -> f64 {
@@ -151,7 +173,7 @@ fn all_cells(cells: &[&Cell]) -> String {
             format!("{:.2}", own.outcome.amplification),
             ratio(own.outcome.write_amplification),
             format!("{:.2}", own.outcome.tables_bytes as f64 * 100.0 / local_bytes),
-            best.map_or("–", |best| best.policy).into(),
+            best.map_or_else(|| "–".into(), Of::label),
             best.map_or_else(String::new, |best| format!("{:.0}", ns(best))),
         ]);
     }
@@ -168,7 +190,7 @@ fn means(cells: &[&Cell]) -> String {
             let ratio = |cell: &&Cell| figure(&cell.outcomes[0].outcome) / figure(&cell.outcomes[at].outcome);
             change(cells.iter().map(ratio).sum::<f64>() / cells.len() as f64)
         };
-        rows.push(vec![other.policy.into(), mean(|one| one.amat_ns), mean(|one| one.amplification)]);
+        rows.push(vec![other.label(), mean(|one| one.amat_ns), mean(|one| one.amplification)]);
     }
     format!("mean changes of `{}` over {} cells\n\n{}", own.policy, cells.len(), rows.text())
 }
@@ -180,7 +202,7 @@ fn better(cells: &[&Cell]) -> String {
         let ratio = ns(own) / ns(best);
         let (trace, local) = (&cell.trace, cell.local_percent);
         (ratio > NOTABLE)
-            .then(|| format!("{trace} at {local} %: {} % above {}\n", change(ratio), best.policy))
+            .then(|| format!("{trace} at {local} %: {} % above {}\n", change(ratio), best.label()))
     });
     let lines: String = lines.collect();
     if lines.is_empty() {

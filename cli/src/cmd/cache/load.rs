@@ -60,8 +60,7 @@ impl Reading {
                 std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
             let recipe =
                 Recipe::read(&text, &file.display().to_string()).map_err(|error| error.to_string())?;
-            let mut wanted = true;
-            recipe.make(&mut |access| wanted = wanted && take(access));
+            recipe.make(take);
             return Ok(());
         }
         let options = Options { unit_bytes: self.unit };
