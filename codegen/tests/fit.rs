@@ -33,6 +33,7 @@ fn report(rack: &Rack, scheme: Scheme, arch: Arch) -> fit::Report {
 fn stages(rack: &Rack, scheme: Scheme, arch: Arch) -> usize {
     let report = report(rack, scheme, arch);
     assert!(report.fits(), "{scheme} on {arch}, {} hosts:\n{}", rack.hosts.len(), report.diagnostics());
+    assert!(report.warnings.is_empty(), "{scheme} on {arch}:\n{}", report.warnings());
     assert!((1..=report.chip.stages).contains(&report.stages()), "{}", report.text());
     report.stages()
 }

@@ -372,6 +372,57 @@ fn a_state_with_several_ways_to_it_notes_nothing_of_before() {
     assert_eq!(names(&states("", "meta.x = 1;")), Vec::<&str>::new());
 }
 
+/// The first generation's parser combines a field's values by OR.
+#[test]
+fn a_parser_that_stores_twice_is_warned_of_on_the_first_generation() {
+    let of = |include: &str, first: &str, second: &str| {
+        let text = program(include, "", "", "hdr.data.a = meta.x;", "").replacen(
+            "pkt.extract(hdr.data);
+        transition accept;
+    }",
+            &format!(
+                "pkt.extract(hdr.data);
+        {first}
+        transition select(hdr.eth.kind) {{
+            1: other;
+            default: accept;
+        }}
+    }}
+    state other {{
+        {second}
+        transition accept;
+    }}"
+            ),
+            1,
+        );
+        report_of(&text)
+    };
+    let report = of("tna.p4", "meta.x = 5;", "meta.x = 8;");
+    assert!(report.fits(), "{}", report.diagnostics());
+    let said = report.warnings().render(false);
+    assert!(report.warnings.len() == 1 && said.contains("meta.x") && said.contains("OR"), "{said}");
+    assert_eq!(report.json()["warnings"][0]["message"], report.warnings[0].message);
+    for (first, second) in [
+        ("meta.x = 5;", "meta.x = hdr.data.b;"),
+        ("meta.x = hdr.data.b;", "meta.x = 5;"),
+        ("", "hdr.data.a = 1;"),
+        ("meta.x = 5;", "meta.x[3:0] = 8;"),
+    ] {
+        assert_eq!(of("tna.p4", first, second).warnings.len(), 1, "{first} {second}");
+    }
+    for (first, second) in [
+        ("meta.x = 0;", "meta.x = hdr.data.b;"),
+        ("meta.x = 5;", "meta.x = 7;"),
+        ("meta.x = hdr.data.b;", "meta.x = 0xFFFFFFFF;"),
+        ("meta.x = 5;", "meta.y = 8;"),
+        ("meta.x = 5;", "meta.x = meta.x | 8;"),
+    ] {
+        let found = of("tna.p4", first, second).warnings();
+        assert!(found.is_empty(), "{first} {second}: {found}");
+    }
+    assert!(of("t2na.p4", "meta.x = 5;", "meta.x = 8;").warnings.is_empty());
+}
+
 #[test]
 fn headers_and_keys_have_only_so_much_room() {
     let names = |report: &Report| report.refusals.iter().map(|r| r.rule.name()).collect::<Vec<_>>();

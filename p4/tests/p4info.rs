@@ -121,6 +121,30 @@ fn controller_headers_types_and_digests_are_described() {
 }
 
 #[test]
+fn a_digest_may_be_a_single_value() {
+    use p4rack_p4rt::p4::config::v1::p4_data_type_spec::TypeSpec;
+    let globals = "enum bit<8> Op { Rsv = 1, Grt = 2 } struct note_t { bit<8> a; }";
+    let apply = "digest<note_t>(1, {1}); digest(2, sm.ingress_port); digest(3, Op.Grt);
+        digest(4, sm.ingress_port == 1); digest(5, {sm.ingress_port, meta.a});";
+    let info = info(globals, "", apply);
+    let digests: Vec<_> = info
+        .digests
+        .iter()
+        .map(|digest| {
+            let name = digest.preamble.as_ref().expect("a preamble").name.as_str();
+            (name, digest.type_spec.as_ref().and_then(|spec| spec.type_spec.as_ref()).expect("a type"))
+        })
+        .collect();
+    // Digests whose type has no name are numbered.
+    let names: Vec<_> = digests.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["note_t", "digest_0", "Op", "digest_1", "digest_2"]);
+    assert!(matches!(digests[1].1, TypeSpec::Bitstring(_)), "{:?}", digests[1]);
+    assert!(matches!(digests[2].1, TypeSpec::SerializableEnum(_)), "{:?}", digests[2]);
+    assert!(matches!(digests[3].1, TypeSpec::Bool(_)), "{:?}", digests[3]);
+    assert!(matches!(digests[4].1, TypeSpec::Tuple(_)), "{:?}", digests[4]);
+}
+
+#[test]
 fn package_and_object_annotations_are_kept() {
     let text = program(
         "",

@@ -14,6 +14,8 @@ pub struct Failure {
     pub line: u32,
     /// The difference.
     pub what: String,
+    /// Line of the packet that it is about; `None` if that is not known.
+    pub packet: Option<u32>,
 }
 
 /// A frame that the switch sent.
@@ -33,11 +35,18 @@ pub fn differences(statements: &[Statement], sent: &BTreeMap<u16, Vec<Output>>) 
             wanted.entry(*port).or_default().push((statement.line, pattern.as_ref()));
         }
     }
+    let is_packet = |statement: &&Statement| matches!(statement.command, Command::Packet { .. });
+    let packets: Vec<u32> = statements.iter().filter(is_packet).map(|statement| statement.line).collect();
     let mut failures = Vec::new();
     for (port, wanted) in &wanted {
         let sent = sent.get(port).map_or(&[][..], Vec::as_slice);
         for (at, (line, pattern)) in wanted.iter().enumerate() {
             let ordinal = format!("port {port}, frame {} of {}", at + 1, wanted.len());
+            // Without a frame, the packet before the expectation is the likely one.
+            let packet = match sent.get(at) {
+                Some(found) => (found.line != 0).then_some(found.line),
+                None => packets.iter().copied().rfind(|packet| packet < line),
+            };
             let what = match (sent.get(at), pattern) {
                 (None, _) => format!("{ordinal}: was not sent (the port sent {})", sent.len()),
                 (Some(_), None) => continue,
@@ -47,13 +56,14 @@ pub fn differences(statements: &[Statement], sent: &BTreeMap<u16, Vec<Output>>) 
                     Some(what) => format!("{ordinal} (from the packet of line {}) {what}", found.line),
                 },
             };
-            failures.push(Failure { line: *line, what });
+            failures.push(Failure { line: *line, what, packet });
         }
     }
     for (port, sent) in sent {
         let expected = wanted.get(port).map_or(0, Vec::len);
         failures.extend(sent.iter().skip(expected).map(|found| Failure {
             line: found.line,
+            packet: (found.line != 0).then_some(found.line),
             what: format!("port {port} sent a frame that is not expected: {}", hex(&found.frame)),
         }));
     }

@@ -17,7 +17,7 @@ pub use command::{Call, Command, Compare, EntryAction, Index, KeyText, Number, P
 pub use compare::{Failure, Output, differences};
 pub use parse::parse;
 pub use play::{Fate, MAX_FRAMES, Player, Sent, TooMany};
-pub use runner::{DROP_PORT, Outcome, run, run_with_drop_port};
+pub use runner::{DROP_PORT, MAX_EVENTS, Outcome, Traced, run, run_with_drop_port};
 
 /// Maximum statements of a file.
 pub const MAX_STATEMENTS: usize = 100_000;

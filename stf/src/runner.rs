@@ -21,6 +21,8 @@ const PACKET_GAP: Nanos = Nanos::from_millis(1);
 const PAUSE: Nanos = Nanos::from_secs(1);
 /// Maximum multicast groups, nodes and clone sessions of a file.
 const MAX_GROUPS: usize = 256;
+/// Maximum events of a file that are kept.
+pub const MAX_EVENTS: usize = 1_000_000;
 /// The default port that means "drop".
 pub const DROP_PORT: u16 = 511;
 /// Ports of the switch under test, including the drop port.
@@ -37,6 +39,23 @@ pub struct Outcome {
     pub packets: usize,
     /// Frames expected.
     pub expected: usize,
+    /// What became of each packet, if the program is traced.
+    pub traces: Vec<Traced>,
+    /// Packets without a trace, because there were [`MAX_EVENTS`] events before.
+    pub untraced: usize,
+}
+
+/// What became of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// Line of its statement.
+    pub line: u32,
+    /// Port on which it arrived; `None` for what happens during a `wait`.
+    pub port: Option<u16>,
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// Events, messages and frames.
+    pub fate: Fate,
 }
 
 impl Outcome {
@@ -80,6 +99,9 @@ struct Runner<'p> {
     mirrors: BTreeMap<u32, Mirror>,
     /// Whether groups and sessions have changed since the switch was updated.
     stale: bool,
+    /// Trace events so far, and the line of the last packet.
+    events: usize,
+    last_line: Option<u32>,
 }
 
 /// Destinations of a session's clones: a port, a group, or both.
@@ -134,6 +156,8 @@ pub fn run_with_drop_port(
         groups: BTreeMap::new(),
         mirrors: BTreeMap::new(),
         stale: false,
+        events: 0,
+        last_line: None,
     };
     for statement in statements {
         runner.step(statement).map_err(|what| StfError::new(statement.line, what))?;
@@ -160,6 +184,7 @@ impl Runner<'_> {
             Command::Wait => {
                 let end = self.player.now().saturating_add(PAUSE);
                 let fate = self.player.until(end).map_err(|error| error.to_string())?;
+                self.note_trace(line, None, 0, &fate);
                 self.take(fate, line);
             }
             Command::CheckCounter { counter, index, bytes, compare, value } => {
@@ -437,8 +462,22 @@ impl Runner<'_> {
         self.player.skip(PACKET_GAP);
         self.last.clear();
         let fate = self.player.send(port, bytes, self.player.now()).map_err(|error| error.to_string())?;
+        self.last_line = Some(line);
+        self.note_trace(line, Some(port), bytes.len(), &fate);
         self.take(fate, line);
         Ok(())
+    }
+
+    /// Keeps the trace of a packet, if there is one.
+    fn note_trace(&mut self, line: u32, port: Option<u16>, bytes: usize, fate: &Fate) {
+        if fate.trace.is_empty() {
+            return;
+        }
+        self.events += fate.trace.len();
+        match self.events > MAX_EVENTS {
+            true => self.outcome.untraced += 1,
+            false => self.outcome.traces.push(Traced { line, port, bytes, fate: fate.clone() }),
+        }
     }
 
     /// Records frames sent on ports that the file names.
@@ -452,7 +491,7 @@ impl Runner<'_> {
     }
 
     fn fail(&mut self, line: u32, what: String) {
-        self.outcome.failures.push(Failure { line, what });
+        self.outcome.failures.push(Failure { line, what, packet: self.last_line });
     }
 
     /// Compares each port's frames with the expected ones.

@@ -56,6 +56,8 @@ pub(crate) enum RawEvent {
     },
     /// Changed fields: number among the watched ones, old words, new words.
     Fields(Vec<(u32, Vec<u64>, Vec<u64>)>),
+    /// Words of all watched fields, one after the other.
+    Headers(Vec<u64>),
     Egress {
         port: u16,
         origin: u32,
@@ -138,6 +140,12 @@ impl Trace {
         for (slot, kind, _) in &code.watched {
             self.before.extend_from_slice(&vars[*slot as usize..][..kind.words()]);
         }
+    }
+
+    /// The watched fields' words.
+    pub fn all(&self, code: &Code, vars: &Vars) -> Vec<u64> {
+        let words = code.watched.iter().flat_map(|(slot, kind, _)| &vars[*slot as usize..][..kind.words()]);
+        words.copied().collect()
     }
 
     /// Records which of the watched fields have changed since.

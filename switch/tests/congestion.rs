@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use p4rack_switch::{Config, PortConfig, PortStats};
-use p4rack_wire::Nanos;
+use p4rack_wire::{Nanos, quantiles};
 use std::fmt::Write;
 
 /// Forwards by destination address, in the class that the frame's type gives.
@@ -72,14 +72,8 @@ fn row(figures: [u64; 8]) -> String {
 
 /// Quantiles of a port's depth over time, and its maximum.
 fn depths(port: &PortStats) -> String {
-    let all: u64 = port.histogram.iter().map(|bin| bin.nanos).sum();
     let quantile = |share: f64| {
-        let mut before = 0;
-        let bin = port.histogram.iter().find(|bin| {
-            before += bin.nanos;
-            before as f64 >= share * all as f64
-        });
-        bin.map_or(0, |bin| bin.depth_bytes)
+        quantiles::weighted(port.histogram.iter().map(|bin| (bin.depth_bytes, bin.nanos)), share).unwrap_or(0)
     };
     format!("{} half of the time, {} at p99, {} at most", quantile(0.5), quantile(0.99), port.queue_max_bytes)
 }

@@ -278,6 +278,21 @@ fn digests_wait_for_the_controller() {
 }
 
 #[test]
+fn a_digest_may_be_a_single_value() {
+    let mut bench = Parts {
+        ingress: "digest(1, sm.ingress_port); digest(2, hdr.eth.kind == 7); sm.egress_spec = 1;",
+        ..Parts::default()
+    }
+    .run();
+    bench.send(3, &eth(7, 7, &[]));
+    let mut values =
+        std::iter::from_fn(|| bench.switch.poll_digest()).map(|digest| (digest.digest, digest.values));
+    assert_eq!(values.next(), Some((0, vec![BigUint::from(3u8)])));
+    assert_eq!(values.next(), Some((1, vec![BigUint::from(1u8)])));
+    assert_eq!(values.next(), None);
+}
+
+#[test]
 fn truncation_cuts_what_is_sent() {
     let mut bench = Parts {
         ingress: "truncate(20); sm.egress_spec = 1;",

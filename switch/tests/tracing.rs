@@ -83,6 +83,7 @@ fn a_trace_shows_state_results_and_changed_fields() {
         "sm.egress_spec 0x0 -> 0x3",
         "hdr.eth.src 0x20000000009 -> 0x7",
         "1 egress    port 3, normal, rid 0",
+        "1 headers   hdr.eth {dst=0x20000000003, src=0x7, kind=0x800}",
         "1 sent      port 3, 19 bytes",
     ];
     let mut rest = lines.iter();

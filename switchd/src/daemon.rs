@@ -16,6 +16,8 @@ use crate::{metrics, telemetry};
 use p4rack_entities::Candidate;
 use p4rack_netdev::signal::Signals;
 use p4rack_netdev::{clock, exporter, file};
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::p4::v1::Update;
 use p4rack_switch::{Config, PortConfig, Queueing, Switch};
 use std::fs;
 use std::io;
@@ -65,6 +67,8 @@ pub struct DaemonConfig {
     pub insecure: bool,
     /// Program to load at the start.
     pub program: Option<PathBuf>,
+    /// Its entries.
+    pub entries: Option<EntriesFile>,
     /// Folders searched for `#include <…>`.
     pub include_dirs: Vec<PathBuf>,
     /// Macros to define in it, with their values.
@@ -75,6 +79,15 @@ pub struct DaemonConfig {
     pub stats_file: Option<PathBuf>,
     /// Address at which to serve metrics for Prometheus.
     pub metrics_addr: Option<SocketAddr>,
+}
+
+/// A file with entries of a program, and how to read it: its formats are controllers'.
+#[derive(Clone, Debug)]
+pub struct EntriesFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The updates that insert its entries into a program with this P4Info. The error names the file and the place.
+    pub read: fn(&Path, &P4Info) -> Result<Vec<Update>, String>,
 }
 
 /// Why the daemon did not start, or stopped.
@@ -112,7 +125,7 @@ pub enum DaemonError {
     /// The program could not be read.
     #[error("reading {0}: {1}")]
     Unreadable(PathBuf, io::Error),
-    /// The program was rejected; the text says where and why.
+    /// The program was rejected, or its entries; the text says where and why.
     #[error("{0}")]
     Program(String),
     /// A device could not be opened.
@@ -129,17 +142,32 @@ pub enum DaemonError {
     Stats(PathBuf, io::Error),
     /// P4Runtime did not start, or failed.
     #[error("P4Runtime: {0}")]
-    Server(#[from] ServeError),
+    Server(#[source] ServeError),
+}
+
+impl From<ServeError> for DaemonError {
+    fn from(error: ServeError) -> DaemonError {
+        match error {
+            ServeError::Entry(what) => DaemonError::Program(what),
+            other => DaemonError::Server(other),
+        }
+    }
 }
 
 /// Runs the switch until SIGTERM or SIGINT. Calls `ready` with a line for the user when the ports are open,
 /// the program runs and P4Runtime listens. Call this before the process has other threads.
 // Not generic: a caller compiled for size would otherwise compile the servers, too.
-pub fn run(config: DaemonConfig, ready: fn(&str)) -> Result<(), DaemonError> {
+pub fn run(config: DaemonConfig, ready: Box<dyn FnOnce(&str) + Send>) -> Result<(), DaemonError> {
     driver::check(&config.ports, config.cpu_port, config.drop_port)?;
     check_trust(&config)?;
     let switch = Switch::new(switch_config(&config)?);
     let program = config.program.as_deref().map(|path| compile(path, &config)).transpose()?;
+    let entries = match (&config.entries, &program) {
+        (Some(file), Some(candidate)) => {
+            (file.read)(&file.path, &candidate.program.info).map_err(DaemonError::Program)?
+        }
+        _ => Vec::new(),
+    };
     let signals = Signals::take()?;
 
     let system = |what| move |error| DaemonError::System(what, error);
@@ -193,6 +221,7 @@ pub fn run(config: DaemonConfig, ready: fn(&str)) -> Result<(), DaemonError> {
     let server = ServerConfig {
         cpu_port: config.cpu_port,
         program,
+        entries,
         tls: config.tls.clone(),
         ..ServerConfig::new(config.grpc_addr, config.device_id)
     };
@@ -326,6 +355,7 @@ mod tests {
             tls: None,
             insecure: false,
             program: None,
+            entries: None,
             include_dirs: Vec::new(),
             defines: Vec::new(),
             captures: None,
@@ -356,7 +386,7 @@ mod tests {
             assert!(check_trust(&config(addr)).is_ok(), "{addr}");
         }
         for addr in ["0.0.0.0:9559", "[::]:9559", "10.0.0.1:9559", "[::ffff:10.0.0.1]:9559"] {
-            let error = run(config(addr), |_| panic!("it serves")).unwrap_err().to_string();
+            let error = run(config(addr), Box::new(|_| panic!("it serves"))).unwrap_err().to_string();
             assert!(error.contains(addr) && error.contains("--insecure"), "{error}");
             assert!(check_trust(&DaemonConfig { insecure: true, ..config(addr) }).is_ok());
             let tls = ServerTls { certificate: "c".into(), key: "k".into(), client_ca: None };
@@ -370,7 +400,7 @@ mod tests {
             let closed = DaemonConfig { tls: Some(tls), ..config(addr) };
             assert_eq!(doubt(&closed, closed.grpc_addr), None);
             let beside = DaemonConfig { bfrt_addr: addr.parse().ok(), ..config("127.0.0.1:0") };
-            let error = run(beside.clone(), |_| panic!("it serves")).unwrap_err().to_string();
+            let error = run(beside.clone(), Box::new(|_| panic!("it serves"))).unwrap_err().to_string();
             assert!(error.starts_with("BFRuntime in plain text") && error.contains(addr), "{error}");
             assert!(check_trust(&DaemonConfig { insecure: true, ..beside }).is_ok());
         }

@@ -16,6 +16,8 @@ pub struct Chip {
     pub tagalong_bits: u64,
     /// Bytes that the parser of egress may read; `None`: no limit.
     pub egress_parse_bytes: Option<u64>,
+    /// Whether a parser that stores into a field again keeps the bits of the value before: it combines both by OR.
+    pub parser_ors: bool,
     /// Comparisons of one stateful ALU.
     pub compares: usize,
     /// Words that a stateful ALU gives to the action.
@@ -33,6 +35,7 @@ pub const FIRST: Chip = Chip {
     phv_bits: 64 * 8 + 96 * 16 + 64 * 32,
     tagalong_bits: 32 * 8 + 48 * 16 + 32 * 32,
     egress_parse_bytes: Some(160),
+    parser_ors: true,
     compares: 2,
     outputs: 1,
     divides: false,
@@ -46,6 +49,7 @@ pub const SECOND: Chip = Chip {
     phv_bits: 80 * 8 + 120 * 16 + 80 * 32,
     tagalong_bits: 0,
     egress_parse_bytes: None,
+    parser_ors: false,
     compares: 4,
     outputs: 4,
     divides: true,

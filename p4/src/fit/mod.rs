@@ -85,12 +85,8 @@ pub fn check(compiled: &Compiled, chip: &'static Chip) -> Report {
         }
         pipelines.push(pipeline);
     }
-    Report {
-        chip,
-        pipelines,
-        refusals: reader.findings.into_refusals(),
-        sources: compiled.warnings.sources().clone(),
-    }
+    let (refusals, warnings) = reader.findings.into_parts();
+    Report { chip, pipelines, refusals, warnings, sources: compiled.warnings.sources().clone() }
 }
 
 /// The tables of a half and their dependencies.
@@ -133,6 +129,9 @@ fn packet_bits(
         let role = Role { half, task: Task::Parse };
         let Some(parser) = program.block(pipeline, role).and_then(|block| block.parser()) else { continue };
         parser::looks_back(program, parser, &mut reader.findings);
+        if chip.parser_ors {
+            parser::stores_twice(program, parser, &mut reader.findings);
+        }
         let extent = parser::extent(program, parser);
         longest += extent.longest;
         if half == Half::Egress {

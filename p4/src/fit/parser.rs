@@ -1,10 +1,13 @@
-//! Bits that parsers read.
+//! Bits that parsers read, and fields that they store.
 
-use super::access::{self, Copies};
+use super::access::{self, Bits, Copies};
 use super::rules::{Findings, Rule};
 use super::view::View;
-use crate::ir::{Expr, HeaderRef, Next, NextState, Parser, Program, StateId, Stmt, VarId};
-use num_traits::ToPrimitive;
+use crate::ast::Span;
+use crate::diag::Diagnostic;
+use crate::ir::{BinOp, Expr, HeaderRef, LValue, Next, NextState, Parser, Program, StateId, Stmt, VarId};
+use num_bigint::BigUint;
+use num_traits::{One, ToPrimitive, Zero};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bits that a parser takes from a packet, on its shortest and its longest path to the end.
@@ -106,6 +109,131 @@ fn extracted(program: &View<'_>, stmts: &[Stmt]) -> BTreeSet<VarId> {
         }
     }
     bits.iter().map(|bits| bits.var).collect()
+}
+
+/// A store into bits of headers or metadata.
+struct Store {
+    bits: Bits,
+    /// The value, if it is constant.
+    value: Option<BigUint>,
+    /// Place of an assignment; an extraction has none.
+    span: Option<Span>,
+    /// Whether the program combines both values by OR itself.
+    ors: bool,
+}
+
+impl Store {
+    /// Whether the chip, which combines this value by OR with `earlier`, ends with this value.
+    fn absorbs(&self, earlier: &Store) -> bool {
+        let ones = || (BigUint::one() << (self.bits.hi - self.bits.lo + 1)) - 1u32;
+        match (&earlier.value, &self.value) {
+            (Some(before), _) if before.is_zero() => true,
+            (_, Some(value)) if *value == ones() => true,
+            (Some(before), Some(value)) => earlier.bits == self.bits && (before | value) == *value,
+            _ => false,
+        }
+    }
+}
+
+/// Warns of assignments that another store into the same field precedes on a path, unless an OR of both values is the later
+/// one: a chip whose parser combines them by OR has another value then.
+pub(super) fn stores_twice(program: &View<'_>, parser: &Parser, findings: &mut Findings) {
+    let stores: Vec<Vec<Store>> = parser
+        .states
+        .iter()
+        .map(|state| {
+            let mut stores = Vec::new();
+            collect_stores(program, &state.stmts, &mut stores);
+            stores
+        })
+        .collect();
+    let before = states_before(parser, |state| !stores[state].is_empty());
+    for (n, own) in stores.iter().enumerate() {
+        for (at, store) in own.iter().enumerate() {
+            let Some(span) = store.span.filter(|_| !store.ors) else { continue };
+            let mut earlier = before[n].iter().flat_map(|state| &stores[*state]).chain(&own[..at]);
+            let kept = earlier.find(|earlier| earlier.bits.overlaps(store.bits) && !store.absorbs(earlier));
+            let Some(kept) = kept else { continue };
+            let name = &program.vars[store.bits.var.0 as usize].name;
+            let warning = Diagnostic::warning(
+                span,
+                format!("`{name}` may keep bits of an earlier value: this chip's parser combines both by OR"),
+            );
+            let warning = match kept.span {
+                Some(first) => warning.label(first, "the earlier value"),
+                None => warning.note("an earlier state extracts it"),
+            };
+            findings.warn(warning.help("assign it once on each path, or 0 before, or in ingress"));
+        }
+    }
+}
+
+/// For each state, those of the states `of_interest` from which a path leads to it.
+fn states_before(parser: &Parser, of_interest: impl Fn(usize) -> bool) -> Vec<BTreeSet<usize>> {
+    let mut before = vec![BTreeSet::new(); parser.states.len()];
+    let mut grows = true;
+    while grows {
+        grows = false;
+        for (n, state) in parser.states.iter().enumerate() {
+            let passed: Vec<usize> = before[n].iter().copied().chain(of_interest(n).then_some(n)).collect();
+            for target in targets(&state.next) {
+                if let NextState::State(next) = target
+                    && let Some(known) = before.get_mut(next.0 as usize)
+                {
+                    let count = known.len();
+                    known.extend(&passed);
+                    grows |= known.len() > count;
+                }
+            }
+        }
+    }
+    before
+}
+
+/// Stores into headers and metadata, in order.
+fn collect_stores(program: &View<'_>, stmts: &[Stmt], out: &mut Vec<Store>) {
+    let is_shared = |bits: &Bits| (bits.var.0 as usize) < program.shared_vars;
+    for stmt in stmts {
+        match stmt {
+            Stmt::Assign { target, value, span } => {
+                let mut stored = Vec::new();
+                access::write(program, target, &Copies::new(), &mut Vec::new(), &mut stored);
+                let constant = match value {
+                    Expr::Const { value, .. } => Some(value.clone()),
+                    _ => None,
+                };
+                let ors = is_or_with(value, target);
+                out.extend(stored.into_iter().filter(is_shared).map(|bits| Store {
+                    bits,
+                    value: constant.clone(),
+                    span: Some(*span),
+                    ors,
+                }));
+            }
+            Stmt::Extract { header: header @ HeaderRef::Fixed(_), .. } => {
+                let mut stored = Vec::new();
+                access::header_bits(program, header, &mut stored);
+                let fields = stored.into_iter().filter(is_shared);
+                out.extend(fields.map(|bits| Store { bits, value: None, span: None, ors: false }));
+            }
+            Stmt::Scope(stmts) => collect_stores(program, stmts, out),
+            Stmt::If { then, otherwise, .. } => {
+                collect_stores(program, then, out);
+                collect_stores(program, otherwise, out);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the value is `target | …`.
+fn is_or_with(value: &Expr, target: &LValue) -> bool {
+    let is_target =
+        |side: &Expr| matches!((side, target), (Expr::Var(side), LValue::Var(target)) if side == target);
+    match value {
+        Expr::Binary { op: BinOp::BitOr, left, right, .. } => is_target(left) || is_target(right),
+        _ => false,
+    }
 }
 
 fn own(program: &Program, stmts: &[Stmt]) -> Extent {

@@ -8,6 +8,7 @@ use super::rules::Refusal;
 use super::tree::Kind;
 use crate::Diagnostics;
 use crate::ast::Span;
+use crate::diag::Diagnostic;
 use crate::ir::Program;
 use crate::source::SourceMap;
 use serde_json::{Value, json};
@@ -23,6 +24,8 @@ pub struct Report {
     pub pipelines: Vec<Pipeline>,
     /// Constructs that the chip can't run, in source order.
     pub refusals: Vec<Refusal>,
+    /// Constructs that the chip runs, but perhaps with another result than the program says, in source order.
+    pub warnings: Vec<Diagnostic>,
     pub(super) sources: Arc<SourceMap>,
 }
 
@@ -181,6 +184,11 @@ impl Report {
         Diagnostics::new(self.sources.clone(), items)
     }
 
+    /// The warnings with their source lines.
+    pub fn warnings(&self) -> Diagnostics {
+        Diagnostics::new(self.sources.clone(), self.warnings.clone())
+    }
+
     /// The estimate as text.
     ///
     /// Bits of headers and metadata are those that tables reach, each once: containers are shared by fields that are never
@@ -253,6 +261,14 @@ impl Report {
                 })
             })
             .collect();
+        let warnings: Vec<Value> = self
+            .warnings
+            .iter()
+            .map(|warning| {
+                let at = self.sources.locate(warning.span);
+                json!({ "message": warning.message, "file": at.file, "line": at.line, "column": at.column })
+            })
+            .collect();
         json!({
             "estimate": true,
             "chip": self.chip.name,
@@ -261,6 +277,7 @@ impl Report {
             "fits": self.fits(),
             "pipelines": pipelines,
             "refusals": refusals,
+            "warnings": warnings,
         })
     }
 

@@ -80,10 +80,11 @@ pub struct Refusal {
     pub diagnostic: Diagnostic,
 }
 
-/// Refusals, each once.
+/// Refusals, each once, and warnings.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     refusals: Vec<Refusal>,
+    warnings: Vec<Diagnostic>,
     seen: BTreeSet<(Rule, u32, u32)>,
 }
 
@@ -105,8 +106,15 @@ impl Findings {
         }
     }
 
-    pub fn into_refusals(mut self) -> Vec<Refusal> {
+    /// Adds a warning.
+    pub fn warn(&mut self, warning: Diagnostic) {
+        self.warnings.push(warning);
+    }
+
+    /// Refusals and warnings in source order.
+    pub fn into_parts(mut self) -> (Vec<Refusal>, Vec<Diagnostic>) {
         self.refusals.sort_by_key(|refusal| refusal.diagnostic.span.lo);
-        self.refusals
+        self.warnings.sort_by_key(|warning| warning.span.lo);
+        (self.refusals, self.warnings)
     }
 }

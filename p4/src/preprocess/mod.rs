@@ -94,7 +94,8 @@ pub fn run_with(
     Err(Diagnostics::new(Arc::new(map), run.errors))
 }
 
-fn load(path: &Path) -> io::Result<String> {
+/// Reads an include file from disk.
+pub fn load(path: &Path) -> io::Result<String> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "not a regular file"));

@@ -365,6 +365,8 @@ pub(crate) enum Mark {
     Egress,
     /// End of ingress or egress.
     Fields,
+    /// The packet is about to be put together.
+    Headers,
 }
 
 /// Numbers of core.p4's errors in this program.

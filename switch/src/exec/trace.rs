@@ -51,6 +51,7 @@ pub(super) fn record(code: &Code, state: &mut State, vars: &Vars, cx: &Cx<'_>, m
             rid: intrinsic(Intrinsic::Replica) as u16,
         },
         Mark::Apply(plan) => applied(state, vars, &code.applies[*plan as usize]),
+        Mark::Headers => RawEvent::Headers(state.trace.all(code, vars)),
         Mark::Fields => return,
     };
     state.trace.push(cx.now, event);

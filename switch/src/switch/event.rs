@@ -116,6 +116,11 @@ pub enum TraceEvent {
         /// Name, old value and new value of each changed field.
         changes: Vec<(String, BigUint, BigUint)>,
     },
+    /// The headers that the packet leaves with, before it is put together.
+    Headers {
+        /// Name of each valid header, with names and values of its fields.
+        headers: Vec<(String, Vec<(String, BigUint)>)>,
+    },
     /// The packet is sent, on a running switch.
     Sent {
         /// Egress port; `None` for the controller.
@@ -191,10 +196,35 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
             };
             TraceEvent::Fields { changes: changes.into_iter().filter_map(field).collect() }
         }
+        RawEvent::Headers(words) => TraceEvent::Headers { headers: headers(&words, pipeline) },
         RawEvent::Lost { events } => TraceEvent::Lost { events },
         RawEvent::Sent { port, bytes } => TraceEvent::Sent { port, bytes },
         RawEvent::Drop { reason, port } => TraceEvent::Dropped { reason, port },
     }
+}
+
+/// The valid headers among all watched fields.
+fn headers(words: &[u64], pipeline: &Pipeline) -> Vec<(String, Vec<(String, BigUint)>)> {
+    let (mut headers, mut fields, mut at) = (Vec::new(), Vec::new(), 0);
+    for (_, kind, name) in &pipeline.code.watched {
+        let value = words.get(at..at + kind.words()).unwrap_or(&[]);
+        at += kind.words();
+        match name.strip_suffix(".isValid()") {
+            Some(header) if value.iter().any(|word| *word != 0) => {
+                headers.push((header.to_owned(), Vec::new()))
+            }
+            Some(_) => {}
+            // The length of a varbit precedes its bits.
+            None => fields.push((name, number(value.get(usize::from(kind.varbit)..).unwrap_or(&[])))),
+        }
+    }
+    for (name, value) in fields {
+        let Some((owner, field)) = name.rsplit_once('.') else { continue };
+        if let Some((_, fields)) = headers.iter_mut().find(|(header, _)| header == owner) {
+            fields.push((field.to_owned(), value));
+        }
+    }
+    headers
 }
 
 fn named_origin(pipeline: &Pipeline, number: u32) -> Origin {
@@ -246,6 +276,12 @@ impl fmt::Display for TraceEvent {
                 let change =
                     |(name, was, is): &(String, BigUint, BigUint)| format!("{name} {was:#x} -> {is:#x}");
                 write!(f, "fields    {}", changes.iter().map(change).collect::<Vec<_>>().join(", "))
+            }
+            TraceEvent::Headers { headers } => {
+                let header = |(name, fields): &(String, Vec<(String, BigUint)>)| {
+                    format!("{name} {{{}}}", pairs(fields))
+                };
+                write!(f, "headers   {}", headers.iter().map(header).collect::<Vec<_>>().join(" "))
             }
             TraceEvent::Egress { port, origin, rid } => {
                 write!(f, "egress    port {port}, {}, rid {rid}", origin.name)

@@ -12,12 +12,16 @@ use super::roles::{Access, Refusal};
 use super::{Checked, refuse};
 use crate::core::{Gone, Handle};
 use p4rack_entities::{Candidate, Program, digest_list, idle_message};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::entity::describe;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{
     DigestListAck, MasterArbitrationUpdate, PacketOut, Role, StreamMessageResponse, Uint128,
     stream_message_response,
 };
+use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::{google::rpc, p4::v1};
 use p4rack_switch::{DigestMessage, IdleEntry, Pipeline, Switch, TraceFilter};
 use p4rack_wire::Nanos;
@@ -141,6 +145,28 @@ impl Device {
     /// Installs a program without a controller asking for it.
     pub async fn install(&self, candidate: Candidate) -> Result<(), Gone> {
         self.programs.write().await.commit(&self.handle, candidate).await
+    }
+
+    /// Writes into the running program without a controller asking for it: all updates, or none. The error names the first
+    /// one that is refused.
+    pub async fn fill(&self, updates: Vec<v1::Update>) -> Result<Result<(), String>, Gone> {
+        let Some(program) = self.running().await.filter(|_| !updates.is_empty()) else { return Ok(Ok(())) };
+        let atomicity = Atomicity::RollbackOnError.into();
+        let request = Arc::new(v1::WriteRequest { updates, atomicity, ..Default::default() });
+        let (asked, writer) = (request.clone(), program.clone());
+        let write = move |switch: &mut Switch, now| p4rack_entities::write(&writer, &asked, switch, now);
+        let outcomes = self.handle.call(write).await?;
+        let refused = |(at, outcome): (usize, Checked<()>)| {
+            // Those that only went back with the others say nothing.
+            let error = outcome.err().filter(|error| error.code != Code::Aborted)?;
+            let entity = request.updates.get(at).and_then(|update| update.entity.as_ref()?.entity.as_ref());
+            let what = match (entity, Schema::new(program.info.clone())) {
+                (Some(EntityKind::TableEntry(entry)), Ok(schema)) => describe(&schema, entry),
+                _ => format!("entry {}", at + 1),
+            };
+            Some(format!("{what}: {}", error.message))
+        };
+        Ok(outcomes.into_iter().enumerate().find_map(refused).map_or(Ok(()), Err))
     }
 
     /// Starts a trace of the next frames that match. Returns the trace's number, and the permit, which only one trace

@@ -22,6 +22,7 @@ use crate::telemetry::TelemetryService;
 use crate::trace::TraceService;
 use forward::forward;
 use p4rack_entities::Candidate;
+use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
 use p4rack_p4rt::p4rack::trace::v1::trace_server::TraceServer;
@@ -56,6 +57,8 @@ pub struct ServerConfig {
     pub cpu_port: Option<u16>,
     /// Program to load at the start.
     pub program: Option<Candidate>,
+    /// What to write into it before anything is served; all of it, or the server does not start.
+    pub entries: Vec<Update>,
     /// TLS; `None` is plain text.
     pub tls: Option<ServerTls>,
     /// Interval between HTTP/2 pings to a silent client, and time limit for the answer.
@@ -65,7 +68,16 @@ pub struct ServerConfig {
 impl ServerConfig {
     /// A server without CPU port, program and TLS.
     pub fn new(addr: SocketAddr, device_id: u64) -> ServerConfig {
-        ServerConfig { addr, device_id, cpu_port: None, program: None, tls: None, keepalive: KEEPALIVE }
+        let entries = Vec::new();
+        ServerConfig {
+            addr,
+            device_id,
+            cpu_port: None,
+            program: None,
+            entries,
+            tls: None,
+            keepalive: KEEPALIVE,
+        }
     }
 }
 
@@ -80,6 +92,9 @@ pub enum ServeError {
         /// The system's error.
         error: std::io::Error,
     },
+    /// An entry of the program at the start was refused.
+    #[error("{0}")]
+    Entry(String),
     /// A file for TLS can't be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -130,6 +145,7 @@ pub async fn serve_both(
     let device = Arc::new(Device::new(handle.clone(), config.device_id, config.cpu_port));
     if let Some(program) = config.program {
         device.install(program).await?;
+        device.fill(config.entries).await?.map_err(ServeError::Entry)?;
     }
     let (stop, stopping) = watch::channel(false);
     let mut ending = stopping.clone();

@@ -9,21 +9,19 @@ use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Pre;
 use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::*;
 use p4rack_p4rt::schema::id_of;
+use p4rack_wire::SplitMix;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers that a seed gives.
-pub struct Random(u64);
+pub struct Random(SplitMix);
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Random(SplitMix(seed))
     }
 
     pub fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % end
+        self.0.below(end)
     }
 
     fn chance(&mut self, one_in: u64) -> bool {

@@ -10,6 +10,7 @@ use ours::{Ours, Way};
 use p4rack_conformance::random::{Case, Packet};
 use p4rack_conformance::{Sample, Suite, guarded};
 use p4rack_p4rt::p4::v1::{Update, WriteRequest};
+use p4rack_wire::hash;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -189,8 +190,7 @@ fn one(suite: &Suite, sample: &Sample, plan: &Plan) -> Result<Done, Stop> {
     let json = p4rack_ctrl::bmv2::compile_including(stem, &sample.text, &folders)
         .map_err(|_| Stop::LeftOut("refused by p4c-bm2-ss"))?;
     // Different programs should get different packets.
-    let seed =
-        stem.bytes().fold(plan.seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let seed = hash::further(plan.seed, stem.bytes());
     let case = Case::new(&compiled.program, &compiled.p4info, seed, plan.packets);
     let mut theirs = match Theirs::start(compiled.p4info.clone(), json) {
         Ok(theirs) => theirs,

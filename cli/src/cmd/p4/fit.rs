@@ -6,7 +6,6 @@ use p4rack_conformance::{Sample, Suite, guarded};
 use p4rack_lab::rows::Live;
 use p4rack_p4::fit::{self, Chip, Report, chip};
 use serde_json::{Value, json};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -93,10 +92,8 @@ pub fn run(source: &Source, options: &Options) -> ExitCode {
             println!("{value:#}");
         } else {
             tell(&compiled.warnings);
-            let found = report.diagnostics();
-            if !found.is_empty() {
-                eprint!("{}", found.render(std::io::stderr().is_terminal()));
-            }
+            tell(&report.warnings());
+            tell(&report.diagnostics());
             print!("{}", report.text());
             match &beside {
                 Ok(placed) => print!("{}", placed.text()),

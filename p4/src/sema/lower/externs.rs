@@ -103,7 +103,8 @@ impl Lower<'_> {
         }
         let annos = ty.as_struct().map(|s| s.annos.clone()).unwrap_or_default();
         let default = if type_name.is_empty() {
-            format!("digest_{}", self.prog.digests.len())
+            // As p4c numbers them: named ones don't count.
+            format!("digest_{}", self.prog.digests.iter().filter(|d| d.type_name.is_empty()).count())
         } else {
             type_name.clone()
         };
@@ -132,6 +133,10 @@ impl Lower<'_> {
             Type::Tuple(items) => {
                 (String::new(), items.iter().enumerate().map(|(i, t)| (format!("f{i}"), t.clone())).collect())
             }
+            // One value. A type without a name gives the digest none.
+            Type::New(new) => (new.name.clone(), vec![(String::new(), ty.clone())]),
+            Type::Enum(of) => (of.name.clone(), vec![(String::new(), ty.clone())]),
+            other if other.scalar().is_some() => (String::new(), vec![(String::new(), other.clone())]),
             other => {
                 self.unsupported(span, format!("a digest of `{other}`"));
                 return None;

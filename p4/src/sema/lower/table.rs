@@ -9,10 +9,12 @@ use crate::ir::{
     ActionCall, Annotation, Entry, InstanceId, InstanceKind, Key, MatchKind, Matcher, Named, Table,
     TableAction, TableId, Ty,
 };
-use crate::sema::tree::{EKind, TActionCall, TActionRef, TExpr, TKey, TableDef};
+use crate::sema::tree::{Annos, EKind, InstDecl, TActionCall, TActionRef, TExpr, TKey, TableDef};
+use crate::sema::types::Type;
 use crate::sema::value::Value;
 use num_bigint::BigUint;
 use num_traits::{One, ToPrimitive, Zero};
+use std::rc::Rc;
 
 /// Size of a table that does not give one.
 const DEFAULT_SIZE: u64 = 1024;
@@ -162,13 +164,7 @@ impl Lower<'_> {
         let id = match &e.kind {
             EKind::Local(id) => *id,
             EKind::New(inst) => {
-                let inst = inst.clone();
-                if inst.annos.name.is_none() {
-                    let why = "an object created in place has no name for the control plane";
-                    let help = "put `@name(\"…\")` before the property";
-                    self.diags.push(Diagnostic::error(inst.span, why).help(help));
-                    return None;
-                }
+                let inst = if inst.annos.name.is_none() { self.given_name(inst) } else { inst.clone() };
                 // Tables may share an object by its name.
                 let name = self.full_name(self.frame, &inst.name, &inst.annos);
                 let same = self.prog.instances.iter().position(|i| i.named.name == name && fits(&i.kind));
@@ -193,6 +189,23 @@ impl Lower<'_> {
             }
             _ => None,
         }
+    }
+
+    /// An object created in place, with the first free name for its type. Entries refer to it, so it needs one.
+    fn given_name(&mut self, inst: &InstDecl) -> Rc<InstDecl> {
+        let is_taken = |name: &String| self.prog.instances.iter().any(|other| other.named.name == *name);
+        let of = match &inst.ty {
+            Type::Extern(ext) => ext.def.name.clone(),
+            other => other.to_string(),
+        };
+        let free = (0..).map(|number| format!("{of}_{number}")).find(|name| !is_taken(name));
+        let name = free.unwrap_or_default();
+        let why =
+            format!("an object created in place has no name for the control plane; it is called `{name}`");
+        let help = "put `@name(\"…\")` before the property";
+        self.diags.push(Diagnostic::warning(inst.span, why).help(help));
+        let annos = Annos { name: Some(format!(".{name}")), ..Annos::clone(&inst.annos) };
+        Rc::new(InstDecl { annos: Rc::new(annos), ..inst.with_type(inst.ty.clone()) })
     }
 
     fn own(&mut self, instance: InstanceId, id: TableId, span: Span) {

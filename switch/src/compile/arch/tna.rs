@@ -67,6 +67,7 @@ fn pipeline_of(builder: &mut Builder<'_>, pipeline: u32) -> Result<(), CompileEr
     builder.bind(parsed);
     builder.block(stmts(Role::egress(Task::Process)))?;
     builder.mark(Mark::Fields);
+    builder.mark(Mark::Headers);
     builder.block(stmts(Role::egress(Task::Deparse)))?;
     builder.end();
     Ok(())

@@ -24,6 +24,7 @@ pub(super) fn compile(builder: &mut Builder<'_>) -> Result<(), CompileError> {
     builder.end();
     builder.begin(half::EGRESS, false);
     builder.block(program.control(Role::egress(Task::Compute)))?;
+    builder.mark(Mark::Headers);
     builder.block(program.control(Role::egress(Task::Deparse)))?;
     builder.end();
     Ok(())

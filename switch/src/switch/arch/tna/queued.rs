@@ -82,7 +82,7 @@ fn run<const SECOND: bool>(
     !dropped
 }
 
-/// Has the frame in `out` come in by the port at position `at`, to which it was sent.
+/// Loops the frame in `out` back into the port at position `at`, to which it was sent.
 fn come_back<const SECOND: bool>(switch: &mut Switch, id: PacketId, at: usize, now: Nanos, out: &[u8]) {
     switch.manager.sent(at, out.len(), now);
     let port = switch.manager.port_mut(at);

@@ -37,7 +37,7 @@ pub(super) fn ingress_clone(switch: &mut Switch, copy: PacketId, session: u64, l
     (meta.truncate, meta.origin) = (u32::MAX, origin::INGRESS_CLONE);
     let mut out = std::mem::take(&mut switch.cpu_out);
     let for_clone = std::mem::take(&mut switch.for_clone);
-    let Some((mut pass, packet)) = pass::<true>(switch, copy, &mut out, now) else {
+    let Some((mut pass, packet)) = pass(switch, copy, &mut out, now) else {
         return switch.pool.release(copy);
     };
     pass.begin(Some(list), &for_clone);

@@ -164,10 +164,10 @@ pub(super) fn next_pass(switch: &mut Switch, id: PacketId, origin: u32) -> bool 
     true
 }
 
-/// The pass of a packet of the pool whose variables are loaded. `None` if no program is loaded. With `TRACED`,
-/// packets that are traced record events.
+/// The pass of a packet of the pool whose variables are loaded. `None` if no program is loaded. Packets that are
+/// traced record events.
 #[inline(always)]
-pub(super) fn pass<'s: 'o, 'o, const TRACED: bool>(
+pub(super) fn pass<'s: 'o, 'o>(
     switch: &'s mut Switch,
     id: PacketId,
     out: &'o mut Vec<u8>,
@@ -176,11 +176,8 @@ pub(super) fn pass<'s: 'o, 'o, const TRACED: bool>(
     let Switch { running, tracer, vars, pool, requests, config, .. } = switch;
     let Running { pipeline, state } = running.as_mut()?;
     let packet = pool.get(id);
-    let mut pipeline = &*pipeline;
-    if TRACED {
-        pipeline = form(pipeline, tracer.as_deref(), &packet.meta);
-        state.trace.packet = packet.meta.trace;
-    }
+    let pipeline = form(pipeline, tracer.as_deref(), &packet.meta);
+    state.trace.packet = packet.meta.trace;
     let view = (packet.padded(), packet.len(), packet.meta.cursor);
     let cx = Cx::new(view, out, requests, config.drop_port, now);
     Some((Pass { pipeline, state, vars, unit_ns: config.time_unit_ns, cx }, packet))

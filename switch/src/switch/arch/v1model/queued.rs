@@ -73,7 +73,7 @@ fn run_ingress(switch: &mut Switch, id: PacketId, list: Option<u16>, now: Nanos)
     switch.pool.get_mut(id).meta.arrived = now;
     let mut out = std::mem::take(&mut switch.cpu_out);
     let for_pass = std::mem::take(&mut switch.for_pass);
-    let (mut pass, packet) = pass::<true>(switch, id, &mut out, now)?;
+    let (mut pass, packet) = pass(switch, id, &mut out, now)?;
     pass.begin(list, &for_pass);
     let verdict = pass.ingress(&packet.meta);
     let cursor = pass.cx.cursor;
@@ -146,7 +146,7 @@ fn run_egress(
 #[inline(always)]
 fn leave(switch: &mut Switch, id: PacketId, at: usize, left: u64, now: Nanos, out: &mut Vec<u8>) -> bool {
     out.clear();
-    let Some((mut pass, packet)) = pass::<true>(switch, id, out, now) else {
+    let Some((mut pass, packet)) = pass(switch, id, out, now) else {
         switch.end(id, DropReason::NoProgram, Some(at));
         return false;
     };
@@ -186,7 +186,7 @@ pub(super) fn after_egress(
 /// Runs checksums and the deparser, and leaves the frame in `out`.
 #[inline(always)]
 fn deparse(switch: &mut Switch, id: PacketId, now: Nanos, out: &mut Vec<u8>) -> Exit {
-    let Some((mut pass, packet)) = pass::<false>(switch, id, out, now) else {
+    let Some((mut pass, packet)) = pass(switch, id, out, now) else {
         return Exit::Done;
     };
     let exit = pass.deparse();
