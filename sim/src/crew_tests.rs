@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::Barrier;
 
 /// Threads that wait for each other without spinning: tests may have fewer processors.
-struct Threads(usize, Barrier);
+pub(crate) struct Threads(usize, Barrier);
 
 impl Threads {
-    fn new(size: usize) -> Threads {
+    pub(crate) fn new(size: usize) -> Threads {
         Threads(size, Barrier::new(size))
     }
 }

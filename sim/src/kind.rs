@@ -5,9 +5,10 @@
 use crate::cache::{self, CacheExperiment, CacheOutcome};
 use crate::clio::{self, ClioExperiment, ClioOutcome, run_clio};
 use crate::cowbird::{self, CowbirdExperiment, CowbirdOutcome, run_cowbird};
-use crate::experiment::{Experiment, ExperimentError};
+use crate::experiment::{Experiment, ExperimentError, without_lines};
 use crate::memory::{self, MemoryExperiment, MemoryOutcome, Table1, Table1Experiment, run_memory};
 use crate::outcome::{Outcome, run};
+use crate::topology::{self, TopologyExperiment, TopologyOutcome};
 use p4rack_codegen::setting::{self, Setting};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -44,36 +45,26 @@ pub trait ExperimentKind: Clone + Sync {
 
     /// Like [`ExperimentKind::parse`], with these keys set. Errors name the settings instead of lines.
     fn parse_set(text: &str, file: &str, settings: &[Setting]) -> Result<Self, ExperimentError> {
-        if settings.is_empty() {
-            return Self::parse(text, file);
-        }
-        match setting::apply(text, settings) {
-            Ok(changed) => {
-                Self::parse(&changed, file).map_err(|error| without_lines(error, &changed, file, settings))
-            }
-            // If the file itself is no TOML, that is the mistake.
-            Err(error) => Self::parse(text, file).and(Err(ExperimentError(vec![format!("{file}: {error}")]))),
-        }
+        parse_changed(text, file, settings)
     }
 }
 
-/// Errors of a text that settings changed: names the line's content instead of its number, which differs from the
-/// file's.
-fn without_lines(error: ExperimentError, changed: &str, file: &str, settings: &[Setting]) -> ExperimentError {
-    let with = format!("{file} with {}", setting::words(settings));
-    let rewritten = error.0.iter().map(|message| {
-        let at_line = message.strip_prefix(file).and_then(|rest| rest.strip_prefix(':')?.split_once(": "));
-        let Some((number, what)) = at_line.and_then(|(line, what)| Some((line.parse::<usize>().ok()?, what)))
-        else {
-            return format!("{with}: {message}");
-        };
-        let line = changed.lines().nth(number.saturating_sub(1)).unwrap_or_default().trim();
-        match line.split_once(" = ") {
-            Some((key, _)) if !what.contains(key) => format!("{with}: `{line}`: {what}"),
-            _ => format!("{with}: {what}"),
+/// See [`ExperimentKind::parse_set`].
+fn parse_changed<E: ExperimentKind>(
+    text: &str,
+    file: &str,
+    settings: &[Setting],
+) -> Result<E, ExperimentError> {
+    if settings.is_empty() {
+        return E::parse(text, file);
+    }
+    match setting::apply(text, settings) {
+        Ok(changed) => {
+            E::parse(&changed, file).map_err(|error| without_lines(error, &changed, file, settings))
         }
-    });
-    ExperimentError(rewritten.collect())
+        // If the file itself is no TOML, that is the mistake.
+        Err(error) => E::parse(text, file).and(Err(ExperimentError(vec![format!("{file}: {error}")]))),
+    }
 }
 
 /// The name of the kind of experiments of which a file says that it is; none if it says nothing, or is no TOML.
@@ -233,6 +224,45 @@ impl ExperimentKind for CacheExperiment {
     }
 
     fn problems(outcome: &mut CacheOutcome) -> &mut Vec<String> {
+        &mut outcome.problems
+    }
+}
+
+impl ExperimentKind for TopologyExperiment {
+    const NAME: &'static str = topology::KIND;
+    const FIELDS: &'static str = "docs/sim.md";
+    type Outcome = TopologyOutcome;
+
+    fn parse(text: &str, file: &str) -> Result<TopologyExperiment, ExperimentError> {
+        TopologyExperiment::parse(text, file)
+    }
+
+    fn parse_set(
+        text: &str,
+        file: &str,
+        settings: &[Setting],
+    ) -> Result<TopologyExperiment, ExperimentError> {
+        // Some mistakes show only once its topology has been read.
+        parse_changed(text, file, settings).map(|made: TopologyExperiment| made.with_settings(settings))
+    }
+
+    fn read_files(
+        self,
+        _read: &dyn Fn(&str) -> Result<String, String>,
+        place: &dyn Fn(&str) -> PathBuf,
+    ) -> Result<TopologyExperiment, String> {
+        self.read_captures(place)
+    }
+
+    fn set_seed(&mut self, seed: u64) {
+        self.spec.seed = seed;
+    }
+
+    fn run(&self) -> Result<TopologyOutcome, String> {
+        TopologyExperiment::run(self)
+    }
+
+    fn problems(outcome: &mut TopologyOutcome) -> &mut Vec<String> {
         &mut outcome.problems
     }
 }

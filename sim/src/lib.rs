@@ -40,6 +40,7 @@ mod scheme;
 mod sizes;
 mod sweep;
 mod switch;
+mod topology;
 mod trace;
 mod traffic;
 mod transport;
@@ -82,6 +83,10 @@ pub use random::{Between, Distribution, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use sweep::{Ratio, Sweep, Task, TaskResult, base_of};
 pub use switch::SwitchError;
+pub use topology::{
+    Balance, DelaySpec, FlowOutcome, HostCapture, LinkOutcome, Network, SendKind, SenderSpec, SentTraffic,
+    SwitchNodeOutcome, SwitchProgram, TopologyExperiment, TopologyOutcome, TopologyRun, TopologySpec,
+};
 pub use trace::{Entry, Trace};
 pub use transport::{Transport, TransportSpec};
 pub use world::SimError;

@@ -107,6 +107,7 @@ pub(crate) enum Joins {
 /// The sender's end of one direction.
 #[derive(Debug)]
 pub(crate) struct Link {
+    rate_bps: u64,
     rate: WireRate,
     /// Wire time of a byte in 2⁻⁶⁴ ns, and the part of a nanosecond by which the wire is busy beyond `free_at`. A link that
     /// rounded each frame up would be slower than the switch's port before it, and a queue without limit.
@@ -152,6 +153,7 @@ impl Link {
     pub fn new(rate_bps: u64, delays: Delays, faults: &Faults, random: Random) -> Link {
         let faults = (*faults != Faults::default()).then(|| Box::new(faults.clone()));
         Link {
+            rate_bps,
             rate: WireRate::new(rate_bps),
             byte_time: match rate_bps {
                 0 => 0,
@@ -234,26 +236,57 @@ impl Link {
             self.stats.overflow += 1;
             return frames.release(frame);
         }
-        let (start, mut arrived) = self.start(frame.len(), now);
-        if let Some(faults) = self.faults.clone() {
-            if faults.strikes(start, &mut self.random, &mut self.stats) {
-                return frames.release(frame);
+        let (start, arrived) = self.start(frame.len(), now);
+        // Lent to the call: a copy would be an allocation for each frame.
+        match self.faults.take() {
+            Some(faults) => {
+                self.suffer(&faults, (start, arrived), frame, frames, put);
+                self.faults = Some(faults);
             }
-            if faults.doubles(&mut self.random, &mut self.stats) {
-                let copy = frames.copy(&frame);
+            None => {
                 let (due, arrived) = self.joins_last(arrived);
-                put(InFlight { due, arrived, frame: copy }, Joins::Last);
+                put(InFlight { due, arrived, frame }, Joins::Last);
             }
-            if let Some(late) = faults.holds_back(&mut self.random, &mut self.stats) {
-                arrived += late;
-                if arrived >= self.last.1 {
-                    self.last = (arrived, arrived);
-                }
-                return put(InFlight { due: arrived, arrived, frame }, Joins::InOrder);
+        }
+    }
+
+    /// The same on a wire with faults; `start` and `arrived` are without them.
+    fn suffer(
+        &mut self,
+        faults: &Faults,
+        (start, mut arrived): (Nanos, Nanos),
+        frame: Frame,
+        frames: &mut Frames,
+        put: &mut dyn FnMut(InFlight, Joins),
+    ) {
+        if faults.strikes(start, &mut self.random, &mut self.stats) {
+            return frames.release(frame);
+        }
+        if faults.doubles(&mut self.random, &mut self.stats) {
+            let copy = frames.copy(&frame);
+            let (due, arrived) = self.joins_last(arrived);
+            put(InFlight { due, arrived, frame: copy }, Joins::Last);
+        }
+        if let Some(late) = faults.holds_back(&mut self.random, &mut self.stats) {
+            arrived += late;
+            if arrived >= self.last.1 {
+                self.last = (arrived, arrived);
             }
+            return put(InFlight { due: arrived, arrived, frame }, Joins::InOrder);
         }
         let (due, arrived) = self.joins_last(arrived);
         put(InFlight { due, arrived, frame }, Joins::Last);
+    }
+
+    /// Its rate in bits per second; 0 is no limit.
+    pub fn rate_bps(&self) -> u64 {
+        self.rate_bps
+    }
+
+    /// How long a frame that is sent now waits for the wire.
+    #[inline]
+    pub fn backlog(&self, now: Nanos) -> Nanos {
+        self.free_at.saturating_sub(now)
     }
 
     /// Minimum time from sending a frame to handling it.

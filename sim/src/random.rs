@@ -29,13 +29,13 @@ impl Random {
     /// A number from 0 (inclusive) to 1 (exclusive).
     #[inline]
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        self.0.unit()
     }
 
     /// A number from 0 to `limit` (exclusive); 0 if the limit is 0.
     #[inline]
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        self.0.below(limit)
     }
 
     /// An exponentially distributed number with this mean.

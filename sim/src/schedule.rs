@@ -34,7 +34,7 @@ pub(crate) struct Schedule {
 #[cold]
 #[inline(never)]
 fn by_lot(left: usize, right: usize, due: Nanos) -> usize {
-    // All lots are different.
+    // Tie-break keys are unique.
     let lot = |component: usize| {
         let mixed = due.0 ^ (component as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);

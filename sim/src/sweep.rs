@@ -5,6 +5,7 @@ use crate::experiment::{Experiment, ExperimentError, parse_file};
 use crate::kind::ExperimentKind;
 use p4rack_codegen::kind::Kind;
 use p4rack_codegen::setting::{self, Setting};
+use p4rack_wire::hash::fnv1a;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
@@ -60,6 +61,9 @@ pub struct Ratio {
     /// Settings that it speaks of: keys that vary, with one of several values; any if not given.
     #[serde(default, skip_serializing)]
     pub at: BTreeMap<String, Vec<Value>>,
+    /// Settings of the denominator that differ: keys that vary. All others are those of the numerator.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", serialize_with = "shown")]
+    pub by_at: BTreeMap<String, Value>,
     /// Place in the paper, quoted.
     pub source: String,
     /// Why our ratio differs, if it does.
@@ -166,6 +170,15 @@ impl<E: ExperimentKind> Sweep<E> {
                     )));
                 }
             }
+            for (key, value) in &ratio.by_at {
+                if !spec.vary.get(key).is_some_and(|values| values.contains(value)) {
+                    return Err(refuse(format!(
+                        "{file}: [[ratio]] of `{}`: by_at: `{key}` does not vary with {}; write a value of [vary]",
+                        ratio.of,
+                        show(value)
+                    )));
+                }
+            }
             if [ratio.at_most, ratio.up_to, ratio.mean].iter().filter(|set| **set).count() > 1 {
                 return Err(refuse(format!(
                     "{file}: [[ratio]] of `{}`: at_most, up_to and mean exclude each other; leave one in",
@@ -257,7 +270,7 @@ fn task<E: ExperimentKind>(
         names.insert("case".into(), case.name.clone());
     }
     let experiment = E::parse(&text, base_file).map_err(|error| format!("{names:?} on {error}"))?;
-    let id = format!("{sweep}-{:016x}", checksum(&text));
+    let id = format!("{sweep}-{:016x}", fnv1a(text.bytes()));
     Ok(Task { id, settings: names, experiment })
 }
 
@@ -269,10 +282,9 @@ pub(crate) fn show(value: &Value) -> String {
     }
 }
 
-/// FNV-1a, which is the same on every machine.
-pub(crate) fn checksum(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// Values as in the settings of a task.
+fn shown<S: serde::Serializer>(values: &BTreeMap<String, Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(key, value)| (key, show(value))))
 }
 
 #[cfg(test)]
@@ -350,6 +362,11 @@ mod tests {
             (
                 "[[case]]\nname = \"a\"\n[[ratio]]\nfigure = \"goodput_gbps\"\nof = \"a\"\nby = \"c\"\nsays = 2.0\nsource = \"\"",
                 "`c` is no case",
+            ),
+            (
+                "[[case]]\nname = \"a\"\n[[ratio]]\nfigure = \"goodput_gbps\"\nof = \"a\"\nby = \"a\"\nsays = 2.0\nsource = \"\"\n\
+                 by_at = { \"scheme.k\" = 3 }\n[vary]\n\"scheme.k\" = [4, 8]",
+                "s.toml: [[ratio]] of `a`: by_at: `scheme.k` does not vary with 3",
             ),
             ("nonsense = 1", "s.toml:3: unknown field"),
         ] {

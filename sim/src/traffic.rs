@@ -268,12 +268,21 @@ fn pairs(
     spec: &TrafficSpec,
     random: &mut Random,
 ) -> Result<Vec<(usize, usize)>, String> {
-    let hosts = experiment.spec.rack.hosts;
+    let named = (hosts_named(experiment, &spec.senders), hosts_named(experiment, &spec.receivers));
+    pairs_of(spec.pattern, experiment.spec.rack.hosts, named, random)
+        .map_err(|error| format!("traffic `{}` {error}", spec.name))
+}
+
+/// Pairs of senders and receivers among `hosts`; those that are not named are the pattern's.
+pub(crate) fn pairs_of(
+    pattern: Pattern,
+    hosts: usize,
+    (senders, receivers): (Option<Vec<usize>>, Option<Vec<usize>>),
+    random: &mut Random,
+) -> Result<Vec<(usize, usize)>, String> {
     let all = || (0..hosts).collect::<Vec<usize>>();
-    let senders = hosts_named(experiment, &spec.senders);
-    let receivers = hosts_named(experiment, &spec.receivers);
     let but = |gone: &[usize]| all().into_iter().filter(|host| !gone.contains(host)).collect::<Vec<_>>();
-    let (senders, receivers) = match spec.pattern {
+    let (senders, receivers) = match pattern {
         Pattern::Incast => {
             let receivers = receivers.unwrap_or(vec![0]);
             (senders.unwrap_or(but(&receivers)), receivers)
@@ -283,7 +292,7 @@ fn pairs(
             let receivers = receivers.unwrap_or(but(&senders));
             (senders, receivers)
         }
-        Pattern::Shuffle => {
+        Pattern::Shuffle | Pattern::Pairs => {
             let senders = senders.unwrap_or((0..hosts / 2).collect());
             let receivers = receivers.unwrap_or(but(&senders));
             (senders, receivers)
@@ -292,23 +301,24 @@ fn pairs(
             (senders.unwrap_or(all()), receivers.unwrap_or(all()))
         }
     };
-    let pairs: Vec<(usize, usize)> = if spec.pattern == Pattern::Permutation {
-        permutation(&senders, &receivers, random)
-    } else {
+    let pairs: Vec<(usize, usize)> = match pattern {
+        Pattern::Permutation => permutation(&senders, &receivers, random),
+        Pattern::Pairs if senders.len() != receivers.len() => {
+            let (senders, receivers) = (senders.len(), receivers.len());
+            return Err(format!("has {senders} senders and {receivers} receivers; name as many of both"));
+        }
+        Pattern::Pairs => senders.into_iter().zip(receivers).filter(|(from, to)| from != to).collect(),
         // Per sender.
-        senders
+        _ => senders
             .iter()
             .flat_map(|from| receivers.iter().map(move |to| (*from, *to)))
             .filter(|(from, to)| from != to)
-            .collect()
+            .collect(),
     };
-    if pairs.is_empty() {
-        return Err(format!(
-            "traffic `{}` has no pair of different hosts; name senders and receivers",
-            spec.name
-        ));
+    match pairs.is_empty() {
+        true => Err("has no pair of different hosts; name senders and receivers".to_owned()),
+        false => Ok(pairs),
     }
-    Ok(pairs)
 }
 
 /// A random assignment without fixed points, if there is one; Sattolo's cycle if both sets are the same.

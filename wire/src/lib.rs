@@ -1,4 +1,4 @@
-//! Header formats, the time type, the seeded generator, quantiles and captures. Each format is described once, here; the Rust views, the P4
+//! Header formats, the time type, the seeded generator, a hash, quantiles and captures. Each format is described once, here; the Rust views, the P4
 //! header text, the Scapy layers and Wireshark's dissectors are generated from the description. No I/O, no clock.
 
 pub mod clio;
@@ -6,6 +6,7 @@ pub mod cowbird;
 pub mod dissector;
 pub mod edm;
 pub mod ethernet;
+pub mod hash;
 pub mod header;
 pub mod ipv4;
 pub mod pcap;

@@ -17,12 +17,24 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
+    /// A number from 0 (inclusive) to 1 (exclusive).
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A number from 0 to `limit` (exclusive); 0 if the limit is 0.
+    #[inline]
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+    }
+
     /// A number between both bounds, inclusive; `lo` if they are swapped.
     pub fn between(&mut self, lo: u64, hi: u64) -> u64 {
         match hi.checked_sub(lo) {
             None => lo,
             Some(u64::MAX) => self.next(),
-            Some(span) => lo + ((u128::from(self.next()) * u128::from(span + 1)) >> 64) as u64,
+            Some(span) => lo + self.below(span + 1),
         }
     }
 }

@@ -7,7 +7,7 @@ use p4rack_wire::dissector::{Carrier, Dissector, Lanes, Message, Then, script};
 use p4rack_wire::header::{read_bits, write_bits};
 use p4rack_wire::ipv4::{self, Ipv4, Udp};
 use p4rack_wire::pcap::Writer;
-use p4rack_wire::{Nanos, edm, pl2};
+use p4rack_wire::{Nanos, SplitMix, edm, pl2};
 use std::io::Write;
 use std::process::Command;
 
@@ -54,20 +54,8 @@ fn carried(dissector: &Dissector, message: &[u8]) -> Vec<u8> {
     ethernet(0x0800, &[&headers, message].concat())
 }
 
-/// Pseudo-random numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
-
 /// Values of a message's fields, in order, such that a receiver would accept them.
-fn values(dissector: &Dissector, message: &Message, random: &mut Random) -> Vec<u64> {
+fn values(dissector: &Dissector, message: &Message, random: &mut SplitMix) -> Vec<u64> {
     let fields = message.header.fields;
     let mut values: Vec<u64> = fields.iter().map(|f| random.next() & (u64::MAX >> (64 - f.bits))).collect();
     let mut set = |name: &str, value: u64| {
@@ -144,7 +132,7 @@ fn malformed() -> Vec<String> {
 
 #[test]
 fn every_field_is_shown() {
-    let mut random = Random(7);
+    let mut random = SplitMix(7);
     for dissector in dissectors() {
         for message in &dissector.messages {
             let asked: Vec<_> = (0..20).map(|_| values(&dissector, message, &mut random)).collect();
@@ -166,7 +154,7 @@ fn every_field_is_shown() {
 
 #[test]
 fn what_a_receiver_would_not_accept_is_marked() {
-    let mut random = Random(11);
+    let mut random = SplitMix(11);
     let (mut frames, mut reasons) = (Vec::new(), Vec::new());
     for dissector in dissectors() {
         let mut add = |bytes: Vec<u8>, reason: &str| {

@@ -16,6 +16,12 @@ use p4rack_wire::Nanos;
 use std::fmt::Write;
 use std::path::Path;
 
+/// Checks before a run that the rack can be simulated after it.
+pub fn check(path: &Path, settings: &[Setting]) -> Result<(), String> {
+    let rack = Rack::load_set(path, settings).map_err(|error| error.to_string())?;
+    rack.with_one_switch("--simulate")
+}
+
 /// The rack of `path`, with these keys set, under each scheme of `results`: v1model's program, the same machines, and
 /// the load that the workload's programs would offer if none were ever late. Nothing is killed.
 pub fn simulate(path: &Path, settings: &[Setting], results: &Results) -> Result<Vec<SchemeResult>, String> {

@@ -102,14 +102,12 @@ enum Source {
 impl Source {
     /// Gives all accesses to `take`, until it returns false.
     fn each(&self, take: &mut dyn FnMut(Access) -> bool) -> Result<(), String> {
-        let mut wanted = true;
         match self {
-            Source::Recipe(recipe) => recipe.make(&mut |access| wanted = wanted && take(access)),
+            Source::Recipe(recipe) => recipe.make(take),
             Source::Recorded(path) => {
                 let accesses = formats::open(path, None, Options::default());
                 for access in accesses.map_err(|error| error.to_string())? {
-                    wanted = wanted && take(access.map_err(|error| error.to_string())?);
-                    if !wanted {
+                    if !take(access.map_err(|error| error.to_string())?) {
                         break;
                     }
                 }
@@ -439,7 +437,7 @@ mod tests {
             "{absent}"
         );
         let mut writer = formats::own::Writer::new(std::fs::File::create(&path).unwrap()).unwrap();
-        Recipe::read(RECIPE, "uniform.toml").unwrap().make(&mut |access| writer.add(access).unwrap());
+        Recipe::read(RECIPE, "uniform.toml").unwrap().make(&mut |access| writer.add(access).is_ok());
         writer.finish().unwrap();
         let (recorded, made) = (experiment().unwrap().run().unwrap(), run("").unwrap());
         assert_eq!((recorded.seed, recorded.counts), (None, made.counts));

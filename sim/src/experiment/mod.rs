@@ -22,6 +22,7 @@ use p4rack_codegen::kind::Kind;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
 use p4rack_codegen::scheme::pl2::Pl2;
+use p4rack_codegen::setting::{self, Setting};
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -229,6 +230,30 @@ fn switch_delay() -> Vec<(f64, f64)> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct ExperimentError(pub Vec<String>);
+
+/// Errors of a text that settings changed: names the line's content instead of its number, which differs from the
+/// file's.
+pub(crate) fn without_lines(
+    error: ExperimentError,
+    changed: &str,
+    file: &str,
+    settings: &[Setting],
+) -> ExperimentError {
+    let with = format!("{file} with {}", setting::words(settings));
+    let rewritten = error.0.iter().map(|message| {
+        let at_line = message.strip_prefix(file).and_then(|rest| rest.strip_prefix(':')?.split_once(": "));
+        let Some((number, what)) = at_line.and_then(|(line, what)| Some((line.parse::<usize>().ok()?, what)))
+        else {
+            return format!("{with}: {message}");
+        };
+        let line = changed.lines().nth(number.saturating_sub(1)).unwrap_or_default().trim();
+        match line.split_once(" = ") {
+            Some((key, _)) if !what.contains(key) => format!("{with}: `{line}`: {what}"),
+            _ => format!("{with}: {what}"),
+        }
+    });
+    ExperimentError(rewritten.collect())
+}
 
 /// Reads the TOML file of an experiment; an error names file and line, and ends with what to do, `help`.
 pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(

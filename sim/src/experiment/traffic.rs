@@ -88,6 +88,8 @@ pub enum Pattern {
     AllToAll,
     /// Each host to one other; each host receives from one.
     Permutation,
+    /// The nth sender to the nth receiver; by default the first half of the hosts to the second.
+    Pairs,
     /// As in a trace.
     Trace,
 }

@@ -36,6 +36,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use group::{Counts, Group};
+pub(crate) use mail::{Inlets, fetch};
 pub(crate) use node::{HostEnd, Lane};
 
 /// Why a simulation can't start.

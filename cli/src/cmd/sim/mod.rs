@@ -1,10 +1,11 @@
-//! `p4rack sim`: racks in virtual time.
+//! `p4rack sim`: racks and topologies in virtual time.
 
 mod faults;
 mod files;
 mod hostile;
 mod kinds;
 mod merge;
+mod network;
 mod report;
 mod run;
 mod shown;
@@ -24,7 +25,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Run one experiment: p4rack sim run examples/paper/pl2/fig9-incast.toml
+    /// Run one experiment: p4rack sim run examples/paper/pl2/fig9-incast.toml; or try a topology: p4rack sim run examples/pod/pod.toml
     Run(run::RunArgs),
     /// Run an experiment with many parameters and seeds on all cores; resumes where it was stopped
     Sweep(sweep::SweepArgs),
@@ -66,6 +67,9 @@ pub fn run(args: Args) -> ExitCode {
 fn run_file(args: &run::RunArgs) -> Result<bool, String> {
     let help = "give the path of an experiment, e.g. examples/paper/pl2/fig9-incast.toml";
     let (text, name) = read(&args.file, help)?;
+    if matches!(Kind::of(&text), Some(Kind::Topology | Kind::Json)) {
+        return kinds::pings(args, &name);
+    }
     refuse_others(&text, &name, Kind::Experiment)?;
     (kinds::of_file(&text, &name)?.run)(args, &text, &name)
 }

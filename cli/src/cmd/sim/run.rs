@@ -1,6 +1,5 @@
 //! `p4rack sim run`: runs one experiment of any kind.
 
-use super::files::{beside, place};
 use super::shown::{RunOptions, Shown};
 use crate::cmd::settings::Settings;
 use crate::output::OutputFile;
@@ -32,11 +31,16 @@ struct RunResult<'a, O: Serialize> {
 
 /// Runs an experiment of one kind, whose text was read from the file. Returns whether all checks passed.
 pub fn run_kind<E: Shown>(args: &RunArgs, text: &str, name: &str) -> Result<bool, String> {
-    let mut experiment = E::parse_set(text, name, &args.settings.set).map_err(|error| error.to_string())?;
+    let experiment = E::parse_set(text, name, &args.settings.set).map_err(|error| error.to_string())?;
+    run_parsed(args, experiment, name)
+}
+
+/// Runs an experiment of one kind that has been read from the file called `name`.
+pub fn run_parsed<E: Shown>(args: &RunArgs, mut experiment: E, name: &str) -> Result<bool, String> {
     if let Some(seed) = args.options.seed {
         experiment.set_seed(seed);
     }
-    let experiment = experiment.read_files(&beside(&args.file), &place(&args.file))?;
+    let experiment = experiment.complete(&args.file)?;
     experiment.check_options(&args.options)?;
     let json = match &args.json {
         Some(Some(path)) => Some(OutputFile::open("--json", path)?),

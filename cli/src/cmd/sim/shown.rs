@@ -1,9 +1,10 @@
 //! Presentation of a kind of experiments: figures, and their form in the report.
 
+use super::files::{beside, place};
 use super::threads::THREADS_MAX;
 use p4rack_sim::ExperimentKind;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How `sim run` runs an experiment.
 #[derive(clap::Args, Debug)]
@@ -15,7 +16,7 @@ pub struct RunOptions {
     #[arg(long)]
     pub twice: bool,
     /// Threads that share the work on this run; the results are the same for any number. Useful for large
-    /// racks on an otherwise idle machine. Runs with rounds, captures or traces use one
+    /// racks and topologies on an otherwise idle machine. Runs with rounds, captures or traces use one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u64>(1..=THREADS_MAX))]
     pub threads: u64,
     /// Capture a host's link in both directions as DIR/NAME.pcap; may be repeated
@@ -52,6 +53,11 @@ pub trait Shown: ExperimentKind {
         &[("id", "/id"), ("name", "/outcome/name"), ("problems", "/outcome/problems")];
     /// Table that a sweep prints at its end, if any.
     const TABLE: Option<Table> = None;
+
+    /// Reads the files that the experiment names; paths are relative to the folder of `file`, the experiment or its sweep.
+    fn complete(self, file: &Path) -> Result<Self, String> {
+        self.read_files(&beside(file), &place(file))
+    }
 
     /// Checks the options of `sim run` and prepares for them. Errors: some don't go with this experiment.
     fn check_options(&self, options: &RunOptions) -> Result<(), String> {
@@ -91,8 +97,8 @@ pub struct Page {
     pub series: Option<Figure>,
     /// Path of latencies by tenth of the messages' sizes.
     pub tenths: Option<&'static str>,
-    /// Parts of a result with figures of their own.
-    pub parts: Option<Parts>,
+    /// Parts of a result with figures of their own: a table each.
+    pub parts: &'static [Parts],
     /// Path of a flag or a count, and its meaning if it is set.
     pub notes: &'static [(&'static str, &'static str)],
 }

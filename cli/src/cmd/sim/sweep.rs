@@ -1,6 +1,6 @@
 //! `p4rack sim sweep`: many runs, on all cores or several machines.
 
-use super::files::{beside, place, read_json, result_path, write};
+use super::files::{read_json, result_path, write};
 use super::hostile;
 use super::shown::{Shown, Table};
 use crate::cmd::settings::Settings;
@@ -50,7 +50,7 @@ pub fn sweep_kind<E: Shown>(args: &SweepArgs, text: &str, name: &str) -> Result<
     let mut sweep: Sweep<E> = Sweep::parse(text, name, &args.settings.set, base_beside(&args.file))
         .map_err(|error| error.to_string())?;
     for task in &mut sweep.tasks {
-        task.experiment = task.experiment.clone().read_files(&beside(&args.file), &place(&args.file))?;
+        task.experiment = task.experiment.clone().complete(&args.file)?;
     }
     let items: Vec<Item<'_>> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
     let work = |nth: usize| {

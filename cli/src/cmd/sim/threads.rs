@@ -91,17 +91,21 @@ impl Crew for Threads {
     }
 }
 
+/// Calls `run` with this many threads.
+pub fn with<R>(threads: u64, run: impl FnOnce(&dyn Crew) -> R) -> R {
+    match threads {
+        0 | 1 => run(&Alone),
+        _ => run(&Threads::new(threads as usize)),
+    }
+}
+
 /// Runs an experiment on this many threads.
 pub fn run(
     experiment: &Experiment,
     recorder: Option<Recorder>,
     threads: u64,
 ) -> Result<(Outcome, Option<Recorder>), String> {
-    let done = match threads {
-        0 | 1 => run_with_crew(experiment, recorder, &Alone),
-        _ => run_with_crew(experiment, recorder, &Threads::new(threads as usize)),
-    };
-    done.map_err(|error| error.to_string())
+    with(threads, |crew| run_with_crew(experiment, recorder, crew)).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::OperationOutcome;
 use crate::memory::measure::{Mean, TimesNs};
 use crate::memory::message::Message;
+use p4rack_wire::quantiles;
 
 /// A measured message.
 pub(super) struct Sample {
@@ -34,5 +35,5 @@ pub(super) fn part(samples: &[&Sample]) -> OperationOutcome {
 /// The 99th percentile; 0 of nothing.
 pub(super) fn p99(mut samples: Vec<f64>) -> f64 {
     samples.sort_unstable_by(f64::total_cmp);
-    samples.get((samples.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0)
+    quantiles::of_sorted(&samples, 0.99).unwrap_or(0.0)
 }

@@ -33,6 +33,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    /// The next byte expected.
+    pub fn expected(&self) -> u64 {
+        self.next
+    }
+
     /// Bytes received, each once, whether in order or not.
     pub fn received(&self) -> u64 {
         self.received

@@ -125,6 +125,21 @@ impl Sender {
         self.written.push_back(Written { message, end: self.written_end });
     }
 
+    /// The stream's first byte that has not been acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.una
+    }
+
+    /// Bytes that have been written and not yet sent.
+    pub fn unsent(&self) -> u64 {
+        self.written_end - self.nxt
+    }
+
+    /// Bytes that have been written, from the beginning of the stream.
+    pub fn written(&self) -> u64 {
+        self.written_end
+    }
+
     /// Whether [`poll`](Self::poll) has a segment.
     pub fn can_send(&self) -> bool {
         let room = self.out_bytes + u64::from(MSS) <= self.control.window() || self.out_bytes == 0;

@@ -1,7 +1,7 @@
 //! Policies of a cache of remote memory: presentation of their results.
 
+use super::{beside_papers, cell};
 use crate::cmd::sim::shown::{Page, Shown, Table, figure};
-use p4rack_lab::rows::Rows;
 use p4rack_report::text::count;
 use p4rack_sim::{CacheExperiment, CacheOutcome, Latency, RackOutcome};
 use serde_json::Value;
@@ -85,7 +85,7 @@ const PAGE: Page = Page {
     tail: Some(figure("Misses that took longer", "µs", "/rack/misses_ns", 1e3)),
     series: None,
     tenths: None,
-    parts: None,
+    parts: &[],
     notes: &[],
 };
 
@@ -119,11 +119,7 @@ impl Shown for CacheExperiment {
 }
 
 fn row(settings: String, outcome: &Value) -> Vec<String> {
-    let number = |path: &str, scale: f64, decimals: usize| match outcome.pointer(path).and_then(Value::as_f64)
-    {
-        Some(value) => format!("{:.decimals$}", value * scale),
-        None => "–".to_owned(),
-    };
+    let number = |path, scale, decimals| cell(outcome, path, scale, decimals);
     vec![
         settings,
         outcome["scheme"].as_str().unwrap_or_default().to_owned(),
@@ -201,13 +197,6 @@ fn text_of(outcome: &CacheOutcome) -> String {
     text += &format!("used     {used} of the fetched bytes before their block left\n");
     text += &format!("tables   {} of local memory\n", percent(outcome.tables_share));
     text += &outcome.rack.as_ref().map_or_else(String::new, text_of_rack);
-    let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
-    for compared in &outcome.paper {
-        let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.3}"));
-        papers.push(vec![compared.figure.clone(), compared.paper.to_string(), ours, compared.source.clone()]);
-    }
-    if !papers.is_empty() {
-        text += &format!("\n{}", papers.text());
-    }
+    text += &beside_papers(&outcome.paper);
     text
 }

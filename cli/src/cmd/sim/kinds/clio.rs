@@ -1,7 +1,7 @@
 //! Racks with boards of Clio: tables and plots of their results.
 
+use super::{beside_papers, cell, latency_cell};
 use crate::cmd::sim::shown::{Page, Parts, Shown, Table, figure};
-use p4rack_lab::rows::Rows;
 use p4rack_report::text::count;
 use p4rack_sim::{ClioExperiment, ClioOutcome};
 use serde_json::Value;
@@ -64,13 +64,13 @@ const PAGE: Page = Page {
     tail: Some(figure("Operations that took longer", "µs", "/latency_ns", 1e3)),
     series: None,
     tenths: None,
-    parts: Some(Parts {
+    parts: &[Parts {
         title: "By stage, mean of an operation",
         path: "/stages_ns",
         name: "",
         least: 1,
         figures: &[figure("time", "ns", "", 1.0)],
-    }),
+    }],
     notes: &[
         ("/wrong", "some reads had a wrong content"),
         ("/refused", "some operations were refused"),
@@ -83,8 +83,21 @@ impl Shown for ClioExperiment {
     const MERGED: &'static [(&'static str, &'static str)] = MERGED;
     const TABLE: Option<Table> = Some(Table {
         header: &[
-            "settings", "scheme", ">mean ns", ">p50 ns", ">p99 ns", ">Mops", ">Gb/s", ">links %", ">lost",
-            ">again", ">retries", ">table %", ">wrong", ">refused", ">unknown",
+            "settings",
+            "scheme",
+            ">mean, µs",
+            ">p50, µs",
+            ">p99, µs",
+            ">Mops",
+            ">Gb/s",
+            ">links %",
+            ">lost",
+            ">again",
+            ">retries",
+            ">table %",
+            ">wrong",
+            ">refused",
+            ">unknown",
         ],
         row: |settings, outcome| Ok(row(settings, outcome)),
     });
@@ -95,20 +108,12 @@ impl Shown for ClioExperiment {
 }
 
 fn row(settings: String, outcome: &Value) -> Vec<String> {
-    let number = |path: &str, scale: f64, decimals: usize| match outcome.pointer(path).and_then(Value::as_f64)
-    {
-        Some(value) => format!("{:.decimals$}", value * scale),
-        None => "–".to_owned(),
-    };
-    // Without operations there is no latency.
-    let latency = |path: &str| match outcome.pointer("/latency_ns/count").and_then(Value::as_u64) {
-        Some(0) | None => "–".to_owned(),
-        _ => number(path, 1.0, 0),
-    };
+    let number = |path, scale, decimals| cell(outcome, path, scale, decimals);
+    let latency = |path| latency_cell(outcome, path);
     vec![
         settings,
         outcome["scheme"].as_str().unwrap_or_default().to_owned(),
-        number("/mean_ns", 1.0, 0),
+        number("/mean_ns", 1e-3, 2),
         latency("/latency_ns/p50"),
         latency("/latency_ns/p99"),
         number("/mops", 1.0, 3),
@@ -135,10 +140,15 @@ fn text_of(outcome: &ClioOutcome) -> String {
         count(outcome.frame_hops)
     );
     let latency = &outcome.latency_ns;
+    let us = |ns: u64| ns as f64 / 1e3;
     if let Some(mean_ns) = outcome.mean_ns {
         text += &format!(
-            "latency ns     mean {:.0}, min {}, p50 {}, p99 {}, max {}\n",
-            mean_ns, latency.min, latency.p50, latency.p99, latency.max
+            "latency µs     mean {:.2}, min {:.2}, p50 {:.2}, p99 {:.2}, max {:.2}\n",
+            mean_ns / 1e3,
+            us(latency.min),
+            us(latency.p50),
+            us(latency.p99),
+            us(latency.max)
         );
     }
     if outcome.failed > 0 {
@@ -154,10 +164,10 @@ fn text_of(outcome: &ClioOutcome) -> String {
             outcome.goodput_share * 100.0
         );
     }
-    let stages = outcome.stages_ns.iter().map(|(name, ns)| format!("{name} {ns:.0}"));
+    let stages = outcome.stages_ns.iter().map(|(name, ns)| format!("{name} {:.2}", ns / 1e3));
     let stages: Vec<String> = stages.collect();
     if !stages.is_empty() {
-        text += &format!("stages ns      {}\n", stages.join(", "));
+        text += &format!("stages µs      {}\n", stages.join(", "));
     }
     let translations = &outcome.translations;
     text += &format!(
@@ -193,14 +203,7 @@ fn text_of(outcome: &ClioOutcome) -> String {
     for (reason, frames) in &outcome.drops {
         text += &format!("  dropped      {} {reason}\n", count(*frames));
     }
-    let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
-    for compared in &outcome.paper {
-        let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.3}"));
-        papers.push(vec![compared.figure.clone(), compared.paper.to_string(), ours, compared.source.clone()]);
-    }
-    if !papers.is_empty() {
-        text += &format!("\n{}", papers.text());
-    }
+    text += &beside_papers(&outcome.paper);
     text += &format!("digest {}\n", outcome.digest);
     text
 }

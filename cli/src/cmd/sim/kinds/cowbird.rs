@@ -1,7 +1,7 @@
 //! Racks with remote memory behind an offload engine: presentation of their results.
 
+use super::{beside_papers, cell, latency_cell};
 use crate::cmd::sim::shown::{Page, Parts, Shown, Table, figure};
-use p4rack_lab::rows::Rows;
 use p4rack_report::text::count;
 use p4rack_sim::{CowbirdExperiment, CowbirdOutcome};
 use serde_json::Value;
@@ -58,13 +58,13 @@ const PAGE: Page = Page {
     tail: Some(figure("Remote records that took longer", "µs", "/latency_ns", 1e3)),
     series: None,
     tenths: None,
-    parts: Some(Parts {
+    parts: &[Parts {
         title: "Links, by host",
         path: "/links",
         name: "",
         least: 1,
         figures: &[figure("sent", "%", "/sent", 0.01), figure("received", "%", "/received", 0.01)],
-    }),
+    }],
     notes: &[],
 };
 
@@ -95,16 +95,8 @@ impl Shown for CowbirdExperiment {
 }
 
 fn row(settings: String, outcome: &Value) -> Vec<String> {
-    let number = |path: &str, scale: f64, decimals: usize| match outcome.pointer(path).and_then(Value::as_f64)
-    {
-        Some(value) => format!("{:.decimals$}", value * scale),
-        None => "–".to_owned(),
-    };
-    // Of no request there is no latency.
-    let latency = |path: &str| match outcome.pointer("/latency_ns/count").and_then(Value::as_u64) {
-        Some(0) | None => "–".to_owned(),
-        _ => number(path, 1e-3, 2),
-    };
+    let number = |path, scale, decimals| cell(outcome, path, scale, decimals);
+    let latency = |path| latency_cell(outcome, path);
     vec![
         settings,
         outcome["scheme"].as_str().unwrap_or_default().to_owned(),
@@ -177,15 +169,7 @@ fn text_of(outcome: &CowbirdOutcome) -> String {
     for (reason, frames) in &outcome.drops {
         text += &format!("  dropped      {} {reason}\n", count(*frames));
     }
-    let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
-    for compared in &outcome.paper {
-        let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.3}"));
-        let (figure, source) = (compared.figure.clone(), compared.source.clone());
-        papers.push(vec![figure, compared.paper.to_string(), ours, source]);
-    }
-    if !papers.is_empty() {
-        text += &format!("\n{}", papers.text());
-    }
+    text += &beside_papers(&outcome.paper);
     text += &format!("digest {}\n", outcome.digest);
     text
 }

@@ -54,7 +54,7 @@ pub const PAGE: Page = Page {
     tail: Some(figure("Messages that took longer", "µs", "/traffic/0/latency_ns", 1e3)),
     series: Some(figure("Fullest queue of the switch", "KB", "/switch/queue_series", 1e3)),
     tenths: Some("/traffic/0/deciles"),
-    parts: Some(Parts {
+    parts: &[Parts {
         title: "By traffic",
         path: "/traffic",
         name: "name",
@@ -66,7 +66,7 @@ pub const PAGE: Page = Page {
             figure("p50", "µs", "/latency_ns/p50", 1e3),
             figure("p99", "µs", "/latency_ns/p99", 1e3),
         ],
-    }),
+    }],
     notes: &[],
 };
 

@@ -64,7 +64,7 @@ const PAGE: Page = Page {
     tail: Some(figure("Messages that took longer", "µs", "/latency_ns", 1e3)),
     series: None,
     tenths: None,
-    parts: Some(Parts {
+    parts: &[Parts {
         title: "By operation",
         path: "/operations",
         name: "",
@@ -76,7 +76,7 @@ const PAGE: Page = Page {
             figure("p99", "µs", "/latency_ns/p99", 1e3),
             figure("added", "µs", "/added_ns/mean/mean", 1e3),
         ],
-    }),
+    }],
     notes: &[
         ("/grows", "latency grows along the run: the load is not carried"),
         ("/lost", "some messages never completed"),

@@ -6,13 +6,17 @@ mod cowbird;
 mod frames;
 mod memory;
 mod table1;
+mod topology;
+
+pub use topology::pings;
 
 use super::run::{RunArgs, run_kind};
 use super::shown::{Page, Shown};
 use super::sweep::{SweepArgs, sweep_kind};
+use p4rack_lab::rows::Rows;
 use p4rack_sim::{
-    CacheExperiment, ClioExperiment, CowbirdExperiment, Experiment, ExperimentKind, MemoryExperiment,
-    Table1Experiment, kind_of,
+    CacheExperiment, ClioExperiment, Compared, CowbirdExperiment, Experiment, ExperimentKind,
+    MemoryExperiment, Table1Experiment, TopologyExperiment, kind_of,
 };
 use serde_json::Value;
 
@@ -35,14 +39,41 @@ const fn registered<E: Shown>() -> Registered {
 }
 
 /// All kinds. The first is that of files that name none.
-pub static KINDS: [Registered; 6] = [
+pub static KINDS: [Registered; 7] = [
     registered::<Experiment>(),
     registered::<MemoryExperiment>(),
     registered::<Table1Experiment>(),
     registered::<CowbirdExperiment>(),
     registered::<CacheExperiment>(),
     registered::<ClioExperiment>(),
+    registered::<TopologyExperiment>(),
 ];
+
+/// A figure of an outcome for a table; a dash if there is none.
+fn cell(outcome: &Value, path: &str, scale: f64, decimals: usize) -> String {
+    match outcome.pointer(path).and_then(Value::as_f64) {
+        Some(value) => format!("{:.decimals$}", value * scale),
+        None => "–".to_owned(),
+    }
+}
+
+/// A latency in µs for a table; without requests there is none.
+fn latency_cell(outcome: &Value, path: &str) -> String {
+    match outcome.pointer("/latency_ns/count").and_then(Value::as_u64) {
+        Some(0) | None => "–".to_owned(),
+        _ => cell(outcome, path, 1e-3, 2),
+    }
+}
+
+/// Figures beside those of the papers, behind an empty line; nothing if there are none.
+fn beside_papers(all: &[Compared]) -> String {
+    let mut rows = Rows::new(&["figure", ">paper", ">here", "source"]);
+    for compared in all {
+        let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.3}"));
+        rows.push(vec![compared.figure.clone(), compared.paper.to_string(), ours, compared.source.clone()]);
+    }
+    if rows.is_empty() { String::new() } else { format!("\n{}", rows.text()) }
+}
 
 fn named(name: &str) -> Option<&'static Registered> {
     KINDS.iter().find(|kind| kind.name == name)
@@ -86,8 +117,8 @@ mod tests {
     fn every_kind_has_a_table_and_a_plot() {
         for kind in &KINDS {
             let page = &kind.page;
-            assert!(!page.columns.is_empty() || page.parts.is_some(), "{} has no table", kind.name);
-            assert!(!page.drawn.is_empty() || page.parts.is_some(), "{} has no plot", kind.name);
+            assert!(!page.columns.is_empty() || !page.parts.is_empty(), "{} has no table", kind.name);
+            assert!(!page.drawn.is_empty() || !page.parts.is_empty(), "{} has no plot", kind.name);
             assert!(!page.about.is_empty() && !kind.merged.is_empty(), "{}", kind.name);
         }
     }

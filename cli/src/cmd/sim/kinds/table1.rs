@@ -12,7 +12,7 @@ const PAGE: Page = Page {
     tail: None,
     series: None,
     tenths: None,
-    parts: Some(Parts {
+    parts: &[Parts {
         title: "Latency without load",
         path: "/rows",
         name: "figure",
@@ -22,7 +22,7 @@ const PAGE: Page = Page {
             figure("paper", "µs", "/paper_ns", 1e3),
             figure("ratio", "", "/ours_ns / /paper_ns", 1.0),
         ],
-    }),
+    }],
     notes: &[],
 };
 

@@ -4,6 +4,7 @@
 mod shown;
 
 use super::runs::words;
+use super::value::mean;
 use p4rack_codegen::Scheme;
 use p4rack_sim::figure;
 use serde_json::Value;
@@ -97,10 +98,16 @@ impl<'a> Run<'a> {
         settings.filter(|(key, _)| !["case", "seed"].contains(key))
     }
 
+    /// Its column: the settings among `varied`, some of them with other values.
+    fn column_with(&self, varied: &BTreeSet<&str>, others: &Value) -> String {
+        let of = self.settings().filter(|(key, _)| varied.contains(key));
+        let of = of.map(|(key, value)| (key, others[key].as_str().unwrap_or(value)));
+        of.map(words).collect::<Vec<_>>().join(", ")
+    }
+
     /// Its column: the settings among `varied`.
     fn column(&self, varied: &BTreeSet<&str>) -> String {
-        let of = self.settings().filter(|(key, _)| varied.contains(key));
-        of.map(words).collect::<Vec<_>>().join(", ")
+        self.column_with(varied, &Value::Null)
     }
 
     /// The authors' own experiment, another case of a protocol, or plain switching.
@@ -153,15 +160,21 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
         }
         for ratio in run.result["ratios"].as_array().into_iter().flatten() {
             let [path, of, by] = ["figure", "of", "by"].map(|key| ratio[key].as_str().unwrap_or_default());
-            let title = format!("{}: {of} / {by}", titled(path, run.result).1);
+            let by_at = &ratio["by_at"];
+            let there = by_at.as_object().into_iter().flatten();
+            let there = there.filter_map(|(key, value)| Some(format!(", {}", words((key, value.as_str()?)))));
+            let of_by = format!("{of} / {by}{}", there.collect::<String>());
+            let title = format!("{}: {of_by}", titled(path, run.result).1);
             let key = (title.clone(), ratio["source"].to_string());
             let comparison = all.entry(key).or_insert_with(|| new(ratio, &ratio["says"], title));
             if comparison.rows.is_empty() {
                 let width = columns.len();
-                comparison.rows = vec![Row::new(format!("{of} / {by}"), width)];
+                comparison.rows = vec![Row::new(of_by, width)];
             }
-            let same =
-                |other: &&Run<'_>| other.case == by && at(other) == at(run) && seed(other) == seed(run);
+            let column = run.column_with(&varied, by_at);
+            let same = |other: &&Run<'_>| {
+                other.case == by && other.column(&varied) == column && seed(other) == seed(run)
+            };
             let value = |run: &Run<'_>| measured(&run.result["outcome"], path);
             let other = runs.iter().find(same).and_then(value);
             let Some(row) = comparison.rows.first_mut() else { continue };
@@ -317,14 +330,9 @@ impl Comparison {
         Some(match self.kind {
             Kind::Equal | Kind::AtMost | Kind::AtLeast => all,
             Kind::UpTo => all && self.is_near(greatest),
-            Kind::Mean => self.is_near(mean(&judged)),
+            Kind::Mean => mean(&judged).is_some_and(|mean| self.is_near(mean)),
         })
     }
-}
-
-/// The arithmetic mean of at least one figure.
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]

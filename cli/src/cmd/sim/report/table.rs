@@ -156,9 +156,13 @@ fn others<'r, 'a>(row: &'r Row<'a>) -> impl Iterator<Item = &'r (&'a str, &'a st
     row.runs[0].settings.iter().filter(|(key, _)| *key != "case")
 }
 
-/// Parts of results, such as operations: a row each. The first figure is drawn, with the paper's beside it if there is one.
+/// Parts of results, such as operations: a row each, and a table for each sort of parts.
 pub fn parts(group: &Group<'_>) -> String {
-    let Some(parts) = &group.page.parts else { return String::new() };
+    group.page.parts.iter().map(|parts| parts_of(group, parts)).collect()
+}
+
+/// The table of one sort. The first figure is drawn, with the paper's beside it if there is one.
+fn parts_of(group: &Group<'_>, parts: &Parts) -> String {
     let names = |row: &Row<'_>| part_names(parts, row.runs[0].outcome);
     let shown_rows = group.rows.iter().enumerate().filter(|(_, row)| names(row).len() >= parts.least);
     let all: Vec<(usize, &Row<'_>, String)> =

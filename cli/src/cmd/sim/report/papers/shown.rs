@@ -1,6 +1,7 @@
 //! Comparisons with papers, as text and as part of a page.
 
-use super::{Comparison, Kind, mean};
+use super::{Comparison, Kind};
+use crate::cmd::sim::report::value::mean;
 use p4rack_report::{escape, put, text};
 
 impl Comparison {
@@ -47,9 +48,9 @@ impl Comparison {
     /// The figures of which the paper speaks.
     fn here(&self) -> String {
         let judged = self.judged();
-        match self.kind {
-            Kind::Mean if judged.len() > 1 => {
-                format!("{} on average, {}", number(mean(&judged)), range(&judged))
+        match (self.kind, mean(&judged)) {
+            (Kind::Mean, Some(mean)) if judged.len() > 1 => {
+                format!("{} on average, {}", number(mean), range(&judged))
             }
             _ => range(&judged),
         }

@@ -147,6 +147,18 @@ fn ratios_are_of_runs_with_the_same_seed() {
     assert_eq!(comparisons(&results)[0].judged(), expected);
 }
 
+/// "From 128 B to 4 KB": the denominator has a setting of its own.
+#[test]
+fn ratios_may_be_of_two_settings_of_one_case() {
+    let mut results = [run("a", "l2", "h2", 20.0, json!([])), run("a", "l2", "h3", 50.0, json!([]))];
+    let ratio = json!({
+        "figure": "goodput_gbps", "of": "a", "by": "a", "by_at": { "traffic.0.senders": "h2" }, "says": 2.4, "source": "x"
+    });
+    results[1]["ratios"] = json!([ratio]);
+    let text = comparisons(&results)[0].text();
+    assert_eq!(text, "fig, goodput, Gb/s: a / a, senders h2: the paper 2.4, here 2.5: as the paper says\n");
+}
+
 /// A case that has nothing left is no reason to leave its ratio out.
 #[test]
 fn a_ratio_to_nothing_is_above_every_bound() {

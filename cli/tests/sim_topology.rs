@@ -1,0 +1,161 @@
+//! Topologies in virtual time, from outside: runs, sweeps, reports, mistakes, and the same forwarding as real switches.
+
+mod common;
+
+use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+fn sim(words: &[&str], folder: &Path) -> Output {
+    p4rack().arg("sim").args(words).current_dir(folder).output().expect("p4rack starts")
+}
+
+/// The pod in a folder of its own, with these files changed.
+fn pod(edits: &[(&str, &str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for file in fs::read_dir(repo("examples/pod")).expect("the example").flatten() {
+        fs::copy(file.path(), folder.path().join(file.file_name())).expect("a copy");
+    }
+    for (file, old, new) in edits {
+        let path = folder.path().join(file);
+        let text = fs::read_to_string(&path).expect("a file of the example");
+        assert!(text.contains(old), "{file} has no `{old}`");
+        fs::write(path, text.replace(old, new)).expect("our folder");
+    }
+    folder
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}{}", stdout(output), stderr(output)))
+}
+
+#[test]
+fn a_topology_is_loaded_captured_and_the_same_on_several_threads() {
+    let folder = pod(&[]);
+    let words = ["run", "load.toml", "--json", "--set", "duration_us=40000", "--twice"];
+    let one = sim(&words, folder.path());
+    assert_eq!(one.status.code(), Some(0), "{}", stderr(&one));
+    let one = json(&one);
+    assert_eq!(one["kind"], "topology");
+    assert!(one["switch_hops"].as_u64() > Some(10_000), "{}", one["switch_hops"]);
+    assert_eq!(one["traffic"][1]["of"], "request and answer");
+    assert!(one["goodput_gbps"].as_f64() > Some(1.5), "{}", one["goodput_gbps"]);
+    let two = sim(&[&words[..], &["--threads", "2", "--pcap", "h6"]].concat(), folder.path());
+    assert_eq!(json(&two), one);
+    assert!(fs::metadata(folder.path().join("h6.pcap")).expect("a capture").len() > 100_000);
+    let replayed = "name = \"again\"\nkind = \"topology\"\ntopology = \"pod.toml\"\nduration_us = 40000\n[[traffic]]\n\
+                    name = \"old\"\nsend = \"pcap\"\nfile = \"h6.pcap\"\nsenders = [\"h1\"]\n";
+    fs::write(folder.path().join("again.toml"), replayed).expect("our folder");
+    let again = json(&sim(&["run", "again.toml", "--json"], folder.path()));
+    assert!(again["balance"]["received"].as_u64() > Some(100), "{again:#}");
+    let cut = fs::read(folder.path().join("h6.pcap")).expect("the capture");
+    fs::write(folder.path().join("h6.pcap"), &cut[..cut.len() - 7]).expect("our folder");
+    let refused = sim(&["run", "again.toml"], folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("h6.pcap: frame "), "{}", stderr(&refused));
+}
+
+#[test]
+fn a_sweep_of_a_topology_makes_a_table_and_a_page() {
+    let folder = pod(&[]);
+    let sweep =
+        "name = \"rates\"\nbase = \"load.toml\"\n[vary]\n\"traffic.0.rate\" = [\"100 Mb/s\", \"500 Mb/s\"]\n";
+    fs::write(folder.path().join("rates.toml"), sweep).expect("our folder");
+    let swept =
+        sim(&["sweep", "rates.toml", "--out-dir", "out", "--set", "duration_us=30000"], folder.path());
+    assert_eq!(swept.status.code(), Some(0), "{}{}", stdout(&swept), stderr(&swept));
+    assert!(stdout(&swept).contains("2 tasks run"), "{}", stdout(&swept));
+    assert_eq!(sim(&["merge", "out"], folder.path()).status.code(), Some(0));
+    let report = sim(&["report", "out"], folder.path());
+    assert!(stdout(&report).contains("2 runs, all checks passed"), "{}{}", stdout(&report), stderr(&report));
+    let page = fs::read_to_string(folder.path().join("out/report.html")).expect("a page");
+    for shown in ["By traffic", "By flow", "By link", "By switch", "h1–h6", "s1:4–s3:1"] {
+        assert!(page.contains(shown), "{shown}");
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_file_and_line() {
+    for (file, old, new, says) in [
+        (
+            "load.toml",
+            "\"h6\"",
+            "\"h7\"",
+            "load.toml:19: [traffic] receivers: `h7` is no host of the topology; did you mean",
+        ),
+        ("load.toml", "pod.toml", "pot.toml", "pot.toml: can't be read"),
+        ("load.toml", "300 Mb/s", "fast", "load.toml:13: [traffic] rate: "),
+        ("s2.entries", "port=4", "port=many", "s2.entries: line 2"),
+    ] {
+        let folder = pod(&[(file, old, new)]);
+        let refused = sim(&["run", "load.toml"], folder.path());
+        assert_eq!(refused.status.code(), Some(2), "{says}");
+        let said = stderr(&refused);
+        assert!(said.contains(says), "{says}: {said}");
+    }
+    let folder = pod(&[]);
+    let refused = sim(&["run", "load.toml", "--set", "traffic.2.senders=[\"h8\"]"], folder.path());
+    assert!(
+        stderr(&refused).contains("load.toml with --set traffic.2.senders=[\"h8\"]: "),
+        "{}",
+        stderr(&refused)
+    );
+    let refused = sim(&["run", "load.toml", "--pcap", "h8"], folder.path());
+    assert!(stderr(&refused).contains("`h8` is no host"), "{}", stderr(&refused));
+}
+
+/// A fat tree as small as there is one: 5 switches and 2 hosts; and the next one.
+#[test]
+fn fat_trees_are_written_and_reach_every_host() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for (ports, hosts) in [("2", 2), ("4", 16)] {
+        let written = p4rack().args(["rack", "fat-tree", ports, "--out-dir"]).arg(folder.path()).output();
+        let written = written.expect("p4rack starts");
+        assert!(written.status.success(), "{}", stderr(&written));
+        let pings = json(&sim(&["run", "topology.toml", "--json"], folder.path()));
+        let flows = pings["flows"].as_array().expect("a list");
+        assert_eq!(flows.len(), hosts * (hosts - 1));
+        assert!(flows.iter().all(|flow| flow["received"] == 3), "{flows:?}");
+        let load = sim(&["run", "load.toml", "--set", "duration_us=5000"], folder.path());
+        assert!(stdout(&load).contains("checks: all passed"), "{}{}", stdout(&load), stderr(&load));
+    }
+}
+
+/// Without the routes to h5, real switches and simulated ones lose the same pings.
+#[test]
+fn forwarding_is_that_of_real_switches() {
+    if !can_make_namespaces() || !have("ping", "iputils-ping") {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = pod(&[("s3.entries", "routes dst=10.0.5.0/24", "# routes dst=10.0.5.0/24")]);
+    let outcome = json(&sim(&["run", "pod.toml", "--json"], folder.path()));
+    let mut simulated: BTreeMap<String, bool> = BTreeMap::new();
+    for flow in outcome["flows"].as_array().expect("a list") {
+        simulated.insert(flow["name"].as_str().expect("a name").to_owned(), flow["received"] == 3);
+    }
+    let mut command = p4rack();
+    command.args(["lab", "--quiet", "pod.toml"]).current_dir(folder.path());
+    command.env("XDG_RUNTIME_DIR", folder.path()).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("p4rack starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut input, b"pingall\nexit\n").expect("it reads");
+    drop(input);
+    let output = child.wait_with_output().expect("ours");
+    let said = stdout(&output);
+    let mut real: BTreeMap<String, bool> = BTreeMap::new();
+    for line in said.lines().filter_map(|line| line.split_once(" -> ")) {
+        let from = line.0.trim_start_matches("mininet> ");
+        let others = (1..=6).map(|n| format!("h{n}")).filter(|name| name != from);
+        for (other, answer) in others.zip(line.1.split_whitespace()) {
+            real.insert(format!("{from}–{other}"), answer != "X");
+        }
+    }
+    assert_eq!(real.len(), 30, "{said}{}", stderr(&output));
+    assert_eq!(simulated, real);
+    assert!(real.values().filter(|answered| !**answered).count() >= 3, "{real:?}");
+}

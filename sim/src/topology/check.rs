@@ -1,0 +1,206 @@
+//! Checks experiments for mistakes.
+
+use super::KIND;
+use super::frame::DATAGRAM_MAX;
+use super::spec::{SendKind, SenderSpec, TopologySpec};
+use crate::experiment::{Check, Pattern, SizeSpec};
+use p4rack_codegen::rack::units::{parse_rate, parse_size};
+use p4rack_codegen::topology::{Runs, Topology};
+use p4rack_p4rt::nearest::nearest;
+use p4rack_wire::Nanos;
+
+/// Longest run.
+const DURATION_MAX_US: u64 = 60_000_000;
+/// Flows of an experiment: a tag has 16 bits for their number.
+pub(super) const FLOWS_MAX: usize = 60_000;
+/// Bytes of a message of UDP at most, and of a request or an answer: 64 frames.
+const MESSAGE_MAX: f64 = (4 << 20) as f64;
+const REQUEST_MAX: f64 = 64.0 * DATAGRAM_MAX as f64;
+/// Bytes of the queue between a host and its link.
+const QUEUE_MIN: u64 = 2 << 10;
+const QUEUE_MAX: u64 = 64 << 20;
+/// Longest delay of a link; the simulator's distributions hold 32 bits.
+const DELAY_MAX: Nanos = Nanos::from_secs(4);
+
+/// Checks the fields of a file by themselves.
+pub(super) fn check(found: &mut Check<'_>, spec: &TopologySpec) {
+    if spec.kind != KIND {
+        found.problem("", 0, "kind", format!("is `{}`, not `{KIND}`", spec.kind));
+    }
+    let mut within = |key: &str, value: u64, least: u64| {
+        if !(least..=DURATION_MAX_US).contains(&value) {
+            found.problem("", 0, key, format!("{value} is out of range; write {least} to {DURATION_MAX_US}"));
+        }
+    };
+    within("duration_us", spec.duration_us, 1);
+    within("drain_us", spec.drain_us, 0);
+    if spec.warmup_us >= spec.duration_us {
+        found.problem("", 0, "warmup_us", "leaves nothing to measure; make it less than duration_us");
+    }
+    if let Err(error) = spec.pipeline_ns.quantiles() {
+        found.problem(
+            "",
+            0,
+            "pipeline_ns",
+            format!("{error}; write 400, or [[0, 320], [0.5, 349], [1, 6820]]"),
+        );
+    }
+    for (name, delay) in &spec.switch_pipeline_ns {
+        if let Err(error) = delay.quantiles() {
+            found.problem("switch_pipeline_ns", 0, name, error);
+        }
+    }
+    if spec.dynamic_percent.is_some_and(|percent| !(1..=10_000).contains(&percent)) {
+        found.problem("", 0, "dynamic_percent", "is out of range; write 1 to 10000");
+    }
+    match parse_size(&spec.host_queue) {
+        Ok(bytes) if (QUEUE_MIN..=QUEUE_MAX).contains(&bytes) => {}
+        Ok(_) => found.problem("", 0, "host_queue", "is out of range; write \"2 KiB\" to \"64 MiB\""),
+        Err(error) => found.problem("", 0, "host_queue", format!("{error}; write \"1 MiB\"")),
+    }
+    if !(3_000..=1 << 30).contains(&spec.transport.window_bytes) {
+        found.problem("transport", 0, "window_bytes", "is out of range; write 3000 to 1073741824");
+    }
+    if spec.traffic.is_empty() {
+        found.problem("", 0, "traffic", "is empty; add a [[traffic]] table");
+    }
+    for (nth, traffic) in spec.traffic.iter().enumerate() {
+        if spec.traffic[..nth].iter().any(|other| other.name == traffic.name) {
+            found.problem("traffic", nth, "name", format!("`{}` is another traffic's already", traffic.name));
+        }
+        sender(found, spec, nth, traffic);
+    }
+}
+
+fn sender(found: &mut Check<'_>, spec: &TopologySpec, nth: usize, traffic: &SenderSpec) {
+    let send = traffic.send;
+    let mut problem = |key: &str, message: String| found.problem("traffic", nth, key, message);
+    if traffic.pattern == Pattern::Trace {
+        problem("pattern", "is for racks of frames; replay a capture with send = \"pcap\"".to_owned());
+    }
+    if !(1..=1_000).contains(&traffic.flows) {
+        problem("flows", format!("{} is out of range; write 1 to 1000", traffic.flows));
+    }
+    if !(1..=64).contains(&traffic.under_way) {
+        problem("under_way", format!("{} is out of range; write 1 to 64", traffic.under_way));
+    }
+    if traffic.timeout_us == 0 || traffic.timeout_us > DURATION_MAX_US {
+        problem(
+            "timeout_us",
+            format!("{} is out of range; write 1 to {DURATION_MAX_US}", traffic.timeout_us),
+        );
+    }
+    if traffic.dscp > 63 {
+        problem("dscp", format!("{} is out of range; write 0 to 63", traffic.dscp));
+    }
+    if traffic.start_us >= spec.duration_us {
+        problem("start_us", "is not before the end; make it less than duration_us".to_owned());
+    }
+    if traffic.stop_us.is_some_and(|stop| stop <= traffic.start_us) {
+        problem("stop_us", "is before it starts".to_owned());
+    }
+    if traffic.messages == Some(0) {
+        problem("messages", "is 0; write 1 or more, or leave it out".to_owned());
+    }
+    let most = match send {
+        SendKind::RequestResponse => REQUEST_MAX,
+        _ if send.is_tcp() => f64::from(u32::MAX),
+        _ => MESSAGE_MAX,
+    };
+    let mut size = |key: &str, size: &SizeSpec| match size.quantiles() {
+        _ if size.is_layers() => problem(key, "is a network's layers; write bytes".to_owned()),
+        Ok(sizes) if sizes.at(1.0) > most => {
+            let largest = sizes.at(1.0);
+            problem(key, format!("goes up to {largest:.0} bytes; {} takes {most:.0} at most", send.name()));
+        }
+        Ok(_) => {}
+        Err(error) => problem(key, error),
+    };
+    size("size", &traffic.size);
+    size("answer_size", &traffic.answer_size);
+    let mut timing = |is_needed: bool, is_allowed: bool, why: &str| match (&traffic.rate, traffic.interval_us)
+    {
+        (Some(_), Some(_)) => problem("interval_us", "stands beside `rate`; write one of them".to_owned()),
+        (None, None) if is_needed => {
+            problem("rate", "is missing; write rate = \"100 Mb/s\" or interval_us = 10".to_owned());
+        }
+        (Some(rate), None) if is_allowed => match parse_rate(rate) {
+            Err(error) => problem("rate", format!("{error}; write \"100 Mb/s\"")),
+            Ok(0) => problem("rate", "is 0; write \"100 Mb/s\"".to_owned()),
+            Ok(_) => {}
+        },
+        (None, Some(us)) if is_allowed && !(0.001..=DURATION_MAX_US as f64).contains(&us) => {
+            problem("interval_us", format!("{us} is out of range; write 0.001 to {DURATION_MAX_US}"));
+        }
+        (Some(_), None) if !is_allowed => problem("rate", why.to_owned()),
+        (None, Some(_)) if !is_allowed => problem("interval_us", why.to_owned()),
+        _ => {}
+    };
+    match send {
+        SendKind::Constant | SendKind::Poisson => timing(true, true, ""),
+        SendKind::Pcap => timing(false, false, "is given by the capture; take it out"),
+        SendKind::RequestResponse => {
+            timing(false, false, "follows from under_way and think_us; take it out");
+        }
+        SendKind::Tcp | SendKind::Cubic | SendKind::Dctcp => timing(false, true, ""),
+    }
+    if (send == SendKind::Pcap) != traffic.file.is_some() {
+        let message = "names the capture of send = \"pcap\"; give both or none";
+        found.problem("traffic", nth, "file", message);
+    }
+}
+
+/// Checks names and what can be simulated, against the topology.
+pub(super) fn check_hosts(found: &mut Check<'_>, spec: &TopologySpec, topology: &Topology) {
+    if topology.hosts.len() < 2 {
+        found.problem("", 0, "topology", "has fewer than two hosts, so there is nothing to send");
+    }
+    for switch in &topology.switches {
+        match &switch.runs {
+            Runs::Nothing => {
+                let name = &switch.name;
+                let message = format!("leaves {name}'s program to a controller; name one to simulate it");
+                found.problem("", 0, "topology", message);
+            }
+            Runs::Rack(_, rack) if rack.protocols.iter().any(|protocol| protocol.needs_agents()) => {
+                let message = format!(
+                    "{} runs a rack whose hosts need agents, and hosts of topologies are scripted; simulate the rack by \
+                     itself (docs/sim.md)",
+                    switch.name
+                );
+                found.problem("", 0, "topology", message);
+            }
+            _ => {}
+        }
+    }
+    for link in &topology.links {
+        if link.delay > DELAY_MAX {
+            let name = topology.end_name(link.ends[0]);
+            found.problem(
+                "",
+                0,
+                "topology",
+                format!("{name}'s link is longer than 4 s, which can't be simulated"),
+            );
+        }
+    }
+    let unknown = |name: &str, known: &mut dyn Iterator<Item = &str>, what: &str| {
+        let help = match nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("write the name of a {what}"),
+        };
+        format!("`{name}` is no {what} of the topology; {help}")
+    };
+    for name in spec.switch_pipeline_ns.keys().filter(|name| topology.switch(name).is_none()) {
+        let mut known = topology.switches.iter().map(|switch| switch.name.as_str());
+        found.problem("switch_pipeline_ns", 0, name, unknown(name, &mut known, "switch"));
+    }
+    for (nth, traffic) in spec.traffic.iter().enumerate() {
+        for (key, names) in [("senders", &traffic.senders), ("receivers", &traffic.receivers)] {
+            for name in names.iter().flatten().filter(|name| topology.host(name).is_none()) {
+                let mut known = topology.hosts.iter().map(|host| host.name.as_str());
+                found.problem("traffic", nth, key, unknown(name, &mut known, "host"));
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! An experiment: the file's fields, and the network that they name.
+
+use super::KIND;
+use super::check::{check, check_hosts};
+use super::spec::TopologySpec;
+use crate::experiment::{Check, ExperimentError, parse_toml, without_lines};
+use p4rack_codegen::setting::Setting;
+use p4rack_codegen::topology::Topology;
+use p4rack_p4rt::p4::v1::Update;
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::pcap::Reader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of a capture at most, and of its frames.
+const CAPTURE_MAX: u64 = 256 << 20;
+const FRAME_MAX: usize = 9_216;
+
+/// What a switch runs.
+#[derive(Clone, Debug)]
+pub struct SwitchProgram {
+    /// P4 text, or BMv2's JSON.
+    pub text: String,
+    /// Its entries, in the order in which they are written.
+    pub updates: Vec<Update>,
+}
+
+/// A topology with the programs of its switches, in their order.
+#[derive(Debug)]
+pub struct Network {
+    /// The topology.
+    pub topology: Topology,
+    /// Programs and entries.
+    pub programs: Vec<SwitchProgram>,
+}
+
+/// Frames of a capture that a host replays: times since the first one, and bytes.
+pub(super) type Capture = Arc<Vec<(u64, Vec<u8>)>>;
+
+/// An experiment with a topology.
+#[derive(Clone, Debug)]
+pub struct TopologyExperiment {
+    /// The file's fields.
+    pub spec: TopologySpec,
+    /// What it names, once it has been read.
+    pub(super) network: Option<Arc<Network>>,
+    /// The capture of each traffic that replays one.
+    pub(super) captures: Vec<Option<Capture>>,
+    source: Source,
+}
+
+/// Where an experiment comes from, for mistakes that show when other files have been read.
+#[derive(Clone, Debug)]
+struct Source {
+    text: Arc<str>,
+    file: Arc<str>,
+    /// Settings that have changed the text.
+    settings: Vec<Setting>,
+}
+
+impl TopologyExperiment {
+    /// Reads and checks an experiment; `file` names it in errors.
+    pub fn parse(text: &str, file: &str) -> Result<TopologyExperiment, ExperimentError> {
+        let spec: TopologySpec = parse_toml(text, file, "docs/sim.md lists the fields")?;
+        let mut found = Check { text, file, problems: Vec::new() };
+        check(&mut found, &spec);
+        if !found.problems.is_empty() {
+            return Err(ExperimentError(found.problems));
+        }
+        let captures = vec![None; spec.traffic.len()];
+        let source = Source { text: text.into(), file: file.into(), settings: Vec::new() };
+        Ok(TopologyExperiment { spec, network: None, captures, source })
+    }
+
+    /// The same, whose text these settings have changed.
+    pub(crate) fn with_settings(mut self, settings: &[Setting]) -> TopologyExperiment {
+        self.source.settings = settings.to_vec();
+        self
+    }
+
+    /// An experiment that tries a topology: each host sends three requests to each other one. `path` is the topology's, `name`
+    /// names the experiment.
+    pub fn of_pings(name: &str, path: &str) -> Result<TopologyExperiment, ExperimentError> {
+        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        let text = format!(
+            "name = {}\nkind = \"{KIND}\"\ntopology = {}\nduration_us = 30000000\ndrain_us = 20000000\n\
+             [[traffic]]\nname = \"pings\"\nsend = \"request-response\"\nsize = 56\nanswer_size = 56\nmessages = 3\n\
+             timeout_us = 40000000\n",
+            quoted(name),
+            quoted(path)
+        );
+        TopologyExperiment::parse(&text, path)
+    }
+
+    /// The same with its network. Errors name hosts and switches that the topology does not have, and what can't be simulated.
+    pub fn on(mut self, network: Network) -> Result<TopologyExperiment, ExperimentError> {
+        let Source { text, file, settings } = &self.source;
+        let mut found = Check { text, file, problems: Vec::new() };
+        check_hosts(&mut found, &self.spec, &network.topology);
+        let problems = ExperimentError(found.problems);
+        match (problems.0.is_empty(), settings.is_empty()) {
+            (true, _) => {}
+            (false, true) => return Err(problems),
+            (false, false) => return Err(without_lines(problems, text, file, settings)),
+        }
+        self.network = Some(Arc::new(network));
+        Ok(self)
+    }
+
+    /// Reads the captures that its senders replay; `place` is the path of a file that the experiment names.
+    pub fn read_captures(mut self, place: &dyn Fn(&str) -> PathBuf) -> Result<TopologyExperiment, String> {
+        for (traffic, capture) in self.spec.traffic.iter().zip(&mut self.captures) {
+            let Some(file) = &traffic.file else { continue };
+            let path = place(file);
+            let frames = read_capture(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            *capture = Some(Arc::new(frames));
+        }
+        Ok(self)
+    }
+
+    /// The network, if it has been read.
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_deref()
+    }
+}
+
+/// Frames of a capture, with times since the first one.
+fn read_capture(path: &Path) -> Result<Vec<(u64, Vec<u8>)>, String> {
+    let size = std::fs::metadata(path).map_err(|error| format!("can't be read: {error}"))?.len();
+    if size > CAPTURE_MAX {
+        return Err(format!(
+            "has {size} bytes; a capture that is replayed has at most {CAPTURE_MAX}: cut it"
+        ));
+    }
+    let bytes = std::fs::read(path).map_err(|error| format!("can't be read: {error}"))?;
+    let reader = Reader::new(&bytes).map_err(|error| error.to_string())?;
+    let (mut frames, mut first) = (Vec::new(), None);
+    for (nth, record) in reader.enumerate() {
+        let record = record.map_err(|error| format!("frame {}: {error}", nth + 1))?;
+        let since = record.time.saturating_sub(*first.get_or_insert(record.time)).0;
+        if frames.last().is_some_and(|(before, _)| *before > since) {
+            return Err(format!(
+                "frame {} is earlier than the one before it; sort the capture by time",
+                nth + 1
+            ));
+        }
+        if !(Ethernet::BYTES..=FRAME_MAX).contains(&record.frame.len()) {
+            let length = record.frame.len();
+            return Err(format!(
+                "frame {} has {length} bytes; a frame has {} to {FRAME_MAX}",
+                nth + 1,
+                Ethernet::BYTES
+            ));
+        }
+        frames.push((since, record.frame.to_vec()));
+    }
+    match frames.is_empty() {
+        true => Err("has no frames".to_owned()),
+        false => Ok(frames),
+    }
+}

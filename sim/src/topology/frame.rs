@@ -1,0 +1,404 @@
+//! Frames of scripted hosts. Receivers find a sender's tag, whatever headers programs have put in front of it.
+//!
+//! ```text
+//!  UDP  Ethernet 14 | IPv4 20 | UDP 8 | tag 18 | pattern
+//!                                       magic 2 | sum 2 | flow 2 | number 4 | time 6 | part 1 | last 1
+//!  TCP  Ethernet 14 | IPv4 20 | TCP 20 | timestamps 12 | SACK 0 to 28 | pattern
+//!                                        no-op 2, 8, 10, flow 2, magic 2, sum 4
+//! ```
+//!
+//! TCP's sequence numbers are the stream's offsets modulo 2³²; connections are not set up. Simulated hosts have no clocks that
+//! would need its timestamps, so the option names the flow.
+
+use crate::transport::tcp::MSS;
+use crate::transport::wire::{RANGES, Range};
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::ipv4::{DONT_FRAGMENT, Ipv4, UDP, fold, sum};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+use std::net::Ipv4Addr;
+
+/// Bytes in front of a datagram's payload.
+pub(super) const UDP_HEADERS: usize = NETWORK + 8;
+/// Bytes of a tag, and of the shortest payload.
+pub(super) const TAG_BYTES: usize = 18;
+/// Payload bytes of a datagram at most.
+pub(super) const DATAGRAM_MAX: usize = 1_472;
+/// Bytes of Ethernet's and IPv4's headers.
+const NETWORK: usize = Ethernet::BYTES + Ipv4::BYTES;
+/// Protocol number of TCP.
+const TCP: u8 = 6;
+/// The first bytes of tags and of TCP's timestamps.
+const MAGIC: u16 = 0x7034;
+/// No-operation twice, then timestamps with their length.
+const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+/// Bytes of TCP's header with timestamps.
+const TCP_BYTES: usize = 32;
+/// Flags of TCP: PSH, ACK, ECE.
+const PUSH: u8 = 0x08;
+const ACK: u8 = 0x10;
+const ECE: u8 = 0x40;
+/// ECN-capable transport, and congestion experienced (RFC 3168).
+const ECT: u8 = 2;
+const CE: u8 = 3;
+/// A tag is searched for up to here.
+const SEARCHED: usize = 512;
+
+/// Payload, of which every receiver knows each byte.
+static PATTERN: [u8; DATAGRAM_MAX] = {
+    let mut pattern = [0; DATAGRAM_MAX];
+    let mut at = 0;
+    while at < DATAGRAM_MAX {
+        pattern[at] = (at * 31 + (at >> 8) * 7 + 1) as u8;
+        at += 1;
+    }
+    pattern
+};
+
+/// What a datagram carries for its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub flow: u16,
+    /// Of a frame; of a request and its answer.
+    pub number: u32,
+    /// When the message was created.
+    pub time: Nanos,
+    /// Number of the frame within its message, and that of the last one.
+    pub part: u8,
+    pub last: u8,
+}
+
+/// What a TCP segment carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub flow: u16,
+    /// Offset of the first byte, and the next byte that the other end expects, modulo 2³².
+    pub start: u32,
+    pub next: u32,
+    pub bytes: u16,
+    /// Whether a message ends here.
+    pub push: bool,
+    /// Of data: whether a switch has marked it.
+    pub marked: bool,
+    /// Of acknowledgements: whether marks were seen.
+    pub echo: bool,
+    /// Of acknowledgements: SACK ranges, modulo 2³².
+    pub ranges: [(u32, u32); RANGES],
+    pub count: usize,
+}
+
+/// What a host finds in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A datagram, and whether its payload is as it was sent.
+    Datagram(Tag, bool),
+    /// A segment, and the same.
+    Segment(Segment, bool),
+    /// Something else.
+    Other,
+}
+
+/// Headers from one host to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Headers {
+    /// Ethernet and IPv4, with a length and a checksum of 0.
+    network: [u8; NETWORK],
+    /// The sum of IPv4's words, and that of TCP's pseudo header.
+    ip_sum: u64,
+    pseudo_sum: u64,
+    ports: (u16, u16),
+}
+
+impl Headers {
+    /// Headers with these MAC and IPv4 addresses and ports, each from and to.
+    pub fn new(
+        macs: (MacAddr, MacAddr),
+        ips: (Ipv4Addr, Ipv4Addr),
+        ports: (u16, u16),
+        (is_tcp, dscp): (bool, u8),
+    ) -> Headers {
+        let mut network = [0; NETWORK];
+        Ethernet { dst: macs.1, src: macs.0, ether_type: EtherType::IPV4 }.emit(&mut network);
+        let ip = &mut network[Ethernet::BYTES..];
+        Ipv4 {
+            version: 4,
+            ihl: 5,
+            dscp,
+            ecn: 0,
+            total_length: 0,
+            identification: 0,
+            flags: DONT_FRAGMENT,
+            fragment_offset: 0,
+            ttl: 64,
+            protocol: if is_tcp { TCP } else { UDP },
+            checksum: 0,
+            src: ips.0,
+            dst: ips.1,
+        }
+        .emit(ip);
+        let (ip_sum, pseudo_sum) = (sum(ip), sum(&ip[12..20]) + u64::from(TCP));
+        Headers { network, ip_sum, pseudo_sum, ports }
+    }
+
+    /// Begins a frame whose IPv4 packet has this length.
+    #[inline]
+    fn begin(&self, length: usize, ecn: u8, frame: &mut Vec<u8>) {
+        frame.clear();
+        frame.extend_from_slice(&self.network);
+        let length = length as u16;
+        let check = fold(self.ip_sum + u64::from(length) + u64::from(ecn));
+        frame[15] |= ecn;
+        frame[16..18].copy_from_slice(&length.to_be_bytes());
+        frame[24..26].copy_from_slice(&check.to_be_bytes());
+    }
+
+    /// Writes a datagram with this many bytes of payload, from [`TAG_BYTES`] to [`DATAGRAM_MAX`].
+    #[inline]
+    pub fn datagram(&self, tag: &Tag, bytes: usize, frame: &mut Vec<u8>) {
+        let bytes = bytes.clamp(TAG_BYTES, DATAGRAM_MAX);
+        self.begin(Ipv4::BYTES + 8 + bytes, 0, frame);
+        let mut udp = [0; 8 + TAG_BYTES];
+        udp[0..2].copy_from_slice(&self.ports.0.to_be_bytes());
+        udp[2..4].copy_from_slice(&self.ports.1.to_be_bytes());
+        udp[4..6].copy_from_slice(&(8 + bytes as u16).to_be_bytes());
+        tag.emit(&mut udp[8..]);
+        frame.extend_from_slice(&udp);
+        frame.extend_from_slice(&PATTERN[..bytes - TAG_BYTES]);
+    }
+
+    /// Writes a segment; `markable`: switches may mark it.
+    pub fn segment(&self, segment: &Segment, markable: bool, frame: &mut Vec<u8>) {
+        let count = segment.count.min(RANGES);
+        let options = if count == 0 { 0 } else { 4 + 8 * count };
+        let bytes = usize::from(segment.bytes.min(MSS));
+        let header = TCP_BYTES + options;
+        self.begin(Ipv4::BYTES + header + bytes, if markable { ECT } else { 0 }, frame);
+        let mut tcp = [0; 60];
+        let mut put = |at: usize, word: u32| tcp[at..at + 4].copy_from_slice(&word.to_be_bytes());
+        put(0, u32::from(self.ports.0) << 16 | u32::from(self.ports.1));
+        put(4, segment.start);
+        put(8, segment.next);
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = ACK | flag(segment.push, PUSH) | flag(segment.echo, ECE);
+        put(12, (header as u32 / 4) << 28 | u32::from(flags) << 16 | 0xffff);
+        put(20, u32::from_be_bytes(TIMESTAMPS));
+        let name = u32::from(segment.flow) << 16 | u32::from(MAGIC);
+        put(24, name);
+        put(28, mixed(u64::from(name)));
+        if count > 0 {
+            put(TCP_BYTES, u32::from_be_bytes([1, 1, 5, options as u8 - 2]));
+            for (nth, (from, to)) in segment.ranges[..count].iter().enumerate() {
+                put(TCP_BYTES + 4 + 8 * nth, *from);
+                put(TCP_BYTES + 8 + 8 * nth, *to);
+            }
+        }
+        let payload = &PATTERN[..bytes];
+        let check = fold(self.pseudo_sum + (header + bytes) as u64 + sum(&tcp[..header]) + sum(payload));
+        tcp[16..18].copy_from_slice(&check.to_be_bytes());
+        frame.extend_from_slice(&tcp[..header]);
+        frame.extend_from_slice(payload);
+        if frame.len() < 60 {
+            frame.resize(60, 0);
+        }
+    }
+}
+
+/// Half of a product's bits, for sums.
+fn mixed(value: u64) -> u32 {
+    (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
+impl Tag {
+    #[inline]
+    fn emit(&self, out: &mut [u8]) {
+        out[0..2].copy_from_slice(&MAGIC.to_be_bytes());
+        out[4..6].copy_from_slice(&self.flow.to_be_bytes());
+        out[6..10].copy_from_slice(&self.number.to_be_bytes());
+        out[10..16].copy_from_slice(&self.time.0.to_be_bytes()[2..]);
+        (out[16], out[17]) = (self.part, self.last);
+        let sum = Tag::sum(out);
+        out[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    /// The sum of a tag's fields, of which there are enough bytes.
+    #[inline]
+    fn sum(tag: &[u8]) -> u16 {
+        let word = |at: usize| u64::from_be_bytes(tag[at..at + 8].try_into().unwrap_or_default());
+        mixed(word(4) ^ word(10).rotate_left(29)) as u16
+    }
+
+    #[inline]
+    fn parse(frame: &[u8], at: usize) -> Option<Tag> {
+        let tag = frame.get(at..at + TAG_BYTES)?;
+        if tag[0..2] != MAGIC.to_be_bytes() || tag[2..4] != Tag::sum(tag).to_be_bytes() {
+            return None;
+        }
+        let word = |at: usize| u64::from_be_bytes(tag[at..at + 8].try_into().unwrap_or_default());
+        Some(Tag {
+            flow: (word(4) >> 48) as u16,
+            number: (word(4) >> 16) as u32,
+            time: Nanos(word(8) & 0xffff_ffff_ffff),
+            part: tag[16],
+            last: tag[17],
+        })
+    }
+}
+
+/// Whether these bytes are the beginning of the payload.
+#[inline]
+fn is_pattern(bytes: &[u8]) -> bool {
+    PATTERN.get(..bytes.len()) == Some(bytes)
+}
+
+/// What a frame is.
+#[inline]
+pub(super) fn find(frame: &[u8]) -> Found {
+    let is_plain = frame.get(12..15) == Some(&[8, 0, 0x45][..]);
+    let length =
+        frame.get(16..18).map_or(0, |length| usize::from(u16::from_be_bytes([length[0], length[1]])));
+    match frame.get(23) {
+        Some(&UDP) if is_plain => {
+            if let Some(tag) = Tag::parse(frame, UDP_HEADERS) {
+                let is_whole = frame.len() == Ethernet::BYTES + length;
+                return Found::Datagram(tag, is_whole && is_pattern(&frame[UDP_HEADERS + TAG_BYTES..]));
+            }
+        }
+        Some(&TCP) if is_plain => {
+            if let Some(found) = segment(frame, NETWORK, Ethernet::BYTES) {
+                return found;
+            }
+        }
+        _ => {}
+    }
+    search(frame)
+}
+
+/// The same for a frame with other headers.
+#[cold]
+fn search(frame: &[u8]) -> Found {
+    for at in Ethernet::BYTES..frame.len().min(SEARCHED) {
+        if let Some(tag) = Tag::parse(frame, at) {
+            return Found::Datagram(tag, is_pattern(&frame[at + TAG_BYTES..]));
+        }
+        if frame.get(at..at + 4) != Some(&TIMESTAMPS[..]) || at < NETWORK + 20 {
+            continue;
+        }
+        // IPv4 has up to 40 bytes of options.
+        let tcp = at - 20;
+        let network = (5..=15).filter_map(|words: usize| Some((words, tcp.checked_sub(4 * words)?)));
+        for (_, ip) in network.filter(|(words, ip)| frame.get(*ip) == Some(&(0x40 | *words as u8))) {
+            if let Some(found) = segment(frame, tcp, ip) {
+                return found;
+            }
+        }
+    }
+    Found::Other
+}
+
+/// The segment whose headers begin at `tcp` and `ip`.
+fn segment(frame: &[u8], tcp: usize, ip: usize) -> Option<Found> {
+    let header = frame.get(tcp..tcp + TCP_BYTES)?;
+    let word = |at: usize| -> Option<u32> {
+        Some(u32::from_be_bytes(frame.get(tcp + at..tcp + at + 4)?.try_into().ok()?))
+    };
+    let name = word(24)?;
+    if header[20..24] != TIMESTAMPS || name as u16 != MAGIC || word(28)? != mixed(name.into()) {
+        return None;
+    }
+    let length = usize::from(header[12] >> 4) * 4;
+    let total = usize::from(u16::from_be_bytes([*frame.get(ip + 2)?, *frame.get(ip + 3)?]));
+    let payload = frame.get(tcp + length..ip + total)?;
+    let count = length.saturating_sub(TCP_BYTES + 4) / 8;
+    let mut found = Segment {
+        flow: (name >> 16) as u16,
+        start: word(4)?,
+        next: word(8)?,
+        bytes: payload.len() as u16,
+        push: header[13] & PUSH != 0,
+        marked: frame.get(ip + 1)? & 3 == CE,
+        echo: header[13] & ECE != 0,
+        ranges: [(0, 0); RANGES],
+        count: count.min(RANGES),
+    };
+    for nth in 0..found.count {
+        let at = TCP_BYTES + 4 + 8 * nth;
+        found.ranges[nth] = (word(at)?, word(at + 4)?);
+    }
+    Some(Found::Segment(found, is_pattern(payload)))
+}
+
+/// The offset next to `near` that a number modulo 2³² stands for.
+pub(super) fn offset(number: u32, near: u64) -> u64 {
+    near.wrapping_add_signed(i64::from(number.wrapping_sub(near as u32) as i32))
+}
+
+/// Ranges near an offset.
+pub(super) fn ranges(segment: &Segment, near: u64) -> [Range; RANGES] {
+    segment.ranges.map(|(from, to)| (offset(from, near), offset(to, near)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_wire::ipv4::checksum;
+
+    fn headers(is_tcp: bool) -> Headers {
+        let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
+        let ip = |last| Ipv4Addr::new(10, 0, 0, last);
+        Headers::new((mac(1), mac(2)), (ip(1), ip(2)), (4_000, 5_001), (is_tcp, 10))
+    }
+
+    const TAG: Tag = Tag { flow: 513, number: 70_000, time: Nanos(5_000_000_123), part: 1, last: 3 };
+
+    #[test]
+    fn a_datagram_is_found_behind_any_headers_and_damage_is_seen() {
+        let mut frame = Vec::new();
+        for bytes in [0, TAG_BYTES, 500, DATAGRAM_MAX] {
+            headers(false).datagram(&TAG, bytes, &mut frame);
+            assert_eq!(frame.len(), UDP_HEADERS + bytes.max(TAG_BYTES));
+            assert_eq!(checksum(&frame[14..34]), 0);
+            assert_eq!(find(&frame), Found::Datagram(TAG, true));
+            let mut tunnelled = frame.clone();
+            tunnelled.splice(12..12, [0x12, 0x12, 0, 7]);
+            assert_eq!(find(&tunnelled), Found::Datagram(TAG, true));
+        }
+        frame[700] ^= 1;
+        assert_eq!(find(&frame), Found::Datagram(TAG, false));
+        frame[700] ^= 1;
+        assert_eq!(find(&frame[..900]), Found::Datagram(TAG, false), "cut short");
+        frame[50] ^= 1;
+        assert_eq!(find(&frame), Found::Other);
+        assert_eq!(find(&[0; 20]), Found::Other);
+        assert_eq!(find(&[]), Found::Other);
+    }
+
+    #[test]
+    fn a_segment_survives_the_wire_with_marks_and_ranges() {
+        let mut frame = Vec::new();
+        let data = Segment {
+            flow: 9,
+            start: u32::MAX - 5,
+            next: 77,
+            bytes: MSS,
+            push: true,
+            marked: false,
+            echo: false,
+            ranges: [(0, 0); RANGES],
+            count: 0,
+        };
+        headers(true).segment(&data, true, &mut frame);
+        assert_eq!(find(&frame), Found::Segment(data, true));
+        let pseudo = sum(&frame[26..34]) + u64::from(TCP) + (frame.len() - 34) as u64;
+        assert_eq!(fold(pseudo + sum(&frame[34..])), 0, "TCP's checksum is right");
+        frame[15] |= CE;
+        assert_eq!(find(&frame), Found::Segment(Segment { marked: true, ..data }, true));
+        frame.splice(34..34, [0; 4]);
+        (frame[14], frame[17]) = (0x46, frame[17] + 4);
+        assert_eq!(find(&frame), Found::Segment(Segment { marked: true, ..data }, true), "IPv4 options");
+        let ack =
+            Segment { bytes: 0, echo: true, push: false, ranges: [(1, 2), (3, 4), (5, 6)], count: 3, ..data };
+        headers(true).segment(&ack, false, &mut frame);
+        assert_eq!(find(&frame), Found::Segment(ack, true));
+        assert_eq!(offset(3, u64::from(u32::MAX) - 2), u64::from(u32::MAX) + 4);
+        assert_eq!(offset(u32::MAX, 1 << 32), u64::from(u32::MAX));
+    }
+}

@@ -1,0 +1,121 @@
+//! The checks at the end of a run: every frame that was sent or copied has arrived, was dropped for a reason, or is on its way.
+
+use super::counts::Counts;
+use super::world::World;
+use p4rack_switch::{DropReason, Stats};
+use serde::Serialize;
+
+/// Where all frames of a run have gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Balance {
+    /// Frames that hosts have sent.
+    pub sent: u64,
+    /// Copies that switches have made: clones, and replicas beside the frame itself.
+    pub copies: i64,
+    /// Frames that have arrived at a host.
+    pub received: u64,
+    /// Of these: frames of flows that end at another host.
+    pub elsewhere: u64,
+    /// Of these: frames of no flow, such as those of captures.
+    pub others: u64,
+    /// Dropped by hosts because their queues were full.
+    pub queue_full: u64,
+    /// Dropped by switches.
+    pub dropped: u64,
+    /// Lost on links.
+    pub lost: u64,
+    /// Dropped because a link held its most.
+    pub link_full: u64,
+    /// Packets for controllers.
+    pub to_controller: u64,
+    /// In queues of switches at the end.
+    pub queued: u64,
+    /// On links at the end.
+    pub in_flight: u64,
+    /// Frames for which there is no account.
+    pub unaccounted: u64,
+}
+
+/// The balance, and what is wrong with it.
+pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance, Vec<String>) {
+    let mut balance = Balance {
+        sent: counts.sent,
+        received: counts.arrived,
+        elsewhere: counts.elsewhere,
+        others: counts.others,
+        queue_full: counts.queue_full,
+        ..Balance::default()
+    };
+    let (mut unaccounted, mut problems) = (0, Vec::new());
+    // Each host: what it was given is at its link or dropped, what arrived is of a known sort.
+    let (entered, arrived) = world.delivered();
+    let mut given = 0;
+    for host in world.hosts() {
+        let (link, in_flight) = world.link(&host.outlet);
+        given += link.sent + host.outlet.full;
+        balance.link_full += host.outlet.full;
+        balance.lost += link.lost;
+        balance.in_flight += in_flight;
+        unaccounted += link.sent.abs_diff(link.delivered + link.lost + in_flight);
+    }
+    unaccounted += counts.sent.abs_diff(given + counts.queue_full);
+    // Each switch: what entered or was made has left, was dropped, or waits.
+    for ((switch, stats), entered) in world.switches().into_iter().zip(stats).zip(entered) {
+        let mut sent = 0;
+        for outlet in &switch.outlets {
+            let (link, in_flight) = world.link(outlet);
+            sent += link.sent + outlet.full;
+            balance.link_full += outlet.full;
+            balance.lost += link.lost;
+            balance.in_flight += in_flight;
+            unaccounted += link.sent.abs_diff(link.delivered + link.lost + in_flight);
+        }
+        let drops: u64 = stats.drops.iter().map(|(_, count)| count).sum();
+        let ports = stats.ports.iter().flat_map(|port| &port.queues).map(|queue| queue.frames);
+        let queued = ports.sum::<u64>() + stats.nowhere_frames;
+        balance.dropped += drops;
+        balance.queued += queued;
+        balance.to_controller += switch.to_controller;
+        unaccounted += switch.hops.abs_diff(sent);
+        let left = sent + switch.to_controller + drops + queued;
+        let made = left as i64 - entered as i64;
+        balance.copies += made;
+        if switch.is_counted {
+            let without = |reason: DropReason| {
+                let found = stats.drops.iter().find(|(other, _)| *other == reason);
+                found.map_or(0, |(_, count)| *count)
+            };
+            let least = (stats.clones + without(DropReason::NoCloneSession)) as i64;
+            // Of a packet's replicas one is itself.
+            let most = least + stats.replicas.saturating_sub(1) as i64;
+            unaccounted += made.abs_diff(made.clamp(least, most));
+        }
+        if stats.buffer_max_bytes > switch.switch.config().buffer_bytes {
+            problems.push(format!("switch {} holds more than its buffer", switch.index + 1));
+        }
+    }
+    unaccounted += counts.arrived.abs_diff(arrived);
+    let known: u64 = counts.traffic.iter().map(|one| one.received + one.twice + one.damaged).sum();
+    unaccounted += counts.arrived.abs_diff(known + counts.elsewhere + counts.others);
+    balance.unaccounted = unaccounted;
+    if unaccounted > 0 {
+        problems.push(format!("{unaccounted} frames unaccounted for"));
+    }
+    let gone = balance.received
+        + balance.queue_full
+        + balance.dropped
+        + balance.lost
+        + balance.link_full
+        + balance.to_controller
+        + balance.queued
+        + balance.in_flight;
+    if unaccounted == 0 && balance.sent as i64 + balance.copies != gone as i64 {
+        let missing = balance.sent as i64 + balance.copies - gone as i64;
+        problems.push(format!("the frames of the whole network do not add up: {missing} are missing"));
+    }
+    let late = world.late_frames();
+    if late > 0 {
+        problems.push(format!("{late} frames simulated out of turn"));
+    }
+    (balance, problems)
+}

@@ -1,0 +1,44 @@
+//! Topologies: several switches with any programs, scripted hosts, and links between them.
+//!
+//! ```text
+//!  experiment.toml ─ TopologyExperiment ◀─ Network: the topology, programs, entries
+//!                           │ build
+//!                           ▼
+//!   World ── Group ── SwitchNode: any program on the switch's core     judge: where all frames have gone
+//!         │        └─ HostNode: senders, receivers                     outcome: figures by traffic, flow, link, switch
+//!         └─ Group …  Wires: links between nodes, mail between groups
+//! ```
+//!
+//! The rack of [`world`](crate::world) has one switch in the middle, which one worker runs; here switches are as many as hosts, so
+//! any worker runs any node. Links, agendas and buffers are the same.
+
+mod build;
+mod check;
+mod counts;
+mod experiment;
+mod frame;
+mod group;
+mod host;
+mod judge;
+mod outcome;
+mod plan;
+mod receive;
+mod segments;
+mod sender;
+mod spec;
+mod stream;
+mod switch;
+#[cfg(test)]
+mod tests;
+mod wires;
+mod world;
+
+pub use experiment::{Network, SwitchProgram, TopologyExperiment};
+pub use judge::Balance;
+pub use outcome::{
+    FlowOutcome, HostCapture, LinkOutcome, SentTraffic, SwitchNodeOutcome, TopologyOutcome, TopologyRun,
+};
+pub use spec::{DelaySpec, SendKind, SenderSpec, TopologySpec};
+
+/// The value of `kind` in such a file.
+pub(crate) const KIND: &str = "topology";

@@ -1,0 +1,156 @@
+//! A switch: any program on the embedded switch's core, with the links of its ports.
+
+use super::plan::{Plan, Planted};
+use super::wires::{Outlet, Wires};
+use crate::check::Digest;
+use crate::frames::Frame;
+use p4rack_entities::{Candidate, accepted, write};
+use p4rack_p4::{Compiled, Options, compile};
+use p4rack_p4rt::p4::v1::{Update, WriteRequest};
+use p4rack_switch::{Config, Pipeline, Switch};
+use p4rack_wire::Nanos;
+use std::collections::BTreeMap;
+
+/// Numbers of ports.
+const PORTS: usize = 512;
+/// Replaces an outlet's position where a port has none.
+const NO_OUTLET: u16 = u16::MAX;
+
+/// Programs that have been compiled: switches with the same one share its translation.
+#[derive(Debug, Default)]
+pub(super) struct Programs<'t>(BTreeMap<&'t str, (Compiled, Pipeline)>);
+
+impl<'t> Programs<'t> {
+    /// A program for one switch.
+    pub fn candidate(&mut self, text: &'t str, switch: &str) -> Result<Candidate, String> {
+        // BMv2's JSON.
+        if text.trim_start().starts_with('{') {
+            return Candidate::compile(text, switch, &Options::default());
+        }
+        if let Some((compiled, pipeline)) = self.0.get(text) {
+            return Ok(Candidate::translated(text, compiled.clone(), pipeline.clone()));
+        }
+        let compiled = compile(text, switch, &Options::default()).map_err(|refused| refused.render(false))?;
+        let candidate = Candidate::new(text, compiled.clone())?;
+        self.0.insert(text, (compiled, candidate.pipeline.clone()));
+        Ok(candidate)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct SwitchNode {
+    /// Position in the topology.
+    pub index: usize,
+    pub switch: Switch,
+    /// Port of each inlet, and of the outlet at the same position.
+    ports: Vec<u16>,
+    pub outlets: Vec<Outlet>,
+    /// Position of each port's outlet.
+    by_port: Box<[u16; PORTS]>,
+    now: Nanos,
+    /// Frames that it has sent over links.
+    pub hops: u64,
+    /// Packets for its controller.
+    pub to_controller: u64,
+    pub digest: Digest,
+    /// Whether it has an architecture in which each arrival is a frame from a link.
+    pub is_counted: bool,
+    packet: Vec<u8>,
+}
+
+impl SwitchNode {
+    /// A switch that runs a program with its entries.
+    pub fn new(
+        index: usize,
+        config: Config,
+        candidate: Candidate,
+        updates: &[Update],
+        outlets: Vec<(u16, Outlet)>,
+    ) -> Result<SwitchNode, String> {
+        let mut switch = Switch::new(config);
+        let program = candidate.load(None, &mut switch);
+        let request = WriteRequest { updates: updates.to_vec(), ..WriteRequest::default() };
+        accepted(write(&program, &request, &mut switch, Nanos::ZERO))?;
+        let mut by_port = Box::new([NO_OUTLET; PORTS]);
+        for (at, (port, _)) in outlets.iter().enumerate() {
+            if let Some(place) = by_port.get_mut(usize::from(*port)) {
+                *place = at as u16;
+            }
+        }
+        let arch = program.info.pkg_info.as_ref().map_or("", |info| info.arch.as_str());
+        let is_counted = arch == "v1model";
+        let (ports, outlets) = outlets.into_iter().unzip();
+        Ok(SwitchNode {
+            index,
+            switch,
+            ports,
+            outlets,
+            by_port,
+            now: Nanos::ZERO,
+            hops: 0,
+            to_controller: 0,
+            digest: Digest::new(),
+            is_counted,
+            packet: Vec::new(),
+        })
+    }
+
+    /// The component of its dues for the switch itself; those before it are inlets.
+    pub fn own_component(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Does what is due first.
+    #[inline]
+    pub fn step(&mut self, at: usize, (component, due): (usize, Nanos), plan: &Plan, wires: &mut Wires) {
+        self.now = self.now.max(due);
+        let own = self.own_component();
+        if component < own {
+            let inlets = &mut wires.inlets[at];
+            let received = inlets.ends[component].receive(self.now);
+            inlets.dues.set(component, inlets.ends[component].due());
+            if let Some(received) = received {
+                self.arrive(component, received.frame, plan, wires);
+            }
+        } else {
+            self.poll(plan, wires);
+        }
+        while self.switch.poll_cpu(&mut self.packet) {
+            self.to_controller += 1;
+        }
+        let next = self.switch.next_timeout().unwrap_or(Nanos::MAX);
+        wires.inlets[at].dues.set(own, next);
+    }
+
+    #[inline]
+    fn arrive(&mut self, inlet: usize, mut frame: Frame, plan: &Plan, wires: &mut Wires) {
+        self.digest.frame(self.now, &frame);
+        match self.switch.forward_given(self.ports[inlet], &mut frame, self.now) {
+            Some(port) => self.send(port, frame, plan, wires),
+            None => wires.frames.release(frame),
+        }
+    }
+
+    /// Sends the frame that it has ready.
+    fn poll(&mut self, plan: &Plan, wires: &mut Wires) {
+        // It comes back with the buffer that the frame is in.
+        let mut frame = wires.frames.take(true);
+        match self.switch.poll_transmit(self.now, &mut frame) {
+            Some(port) => self.send(port, frame, plan, wires),
+            None => wires.frames.release(frame),
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, port: u16, frame: Frame, plan: &Plan, wires: &mut Wires) {
+        self.hops += 1;
+        let at = self.by_port.get(usize::from(port)).copied().unwrap_or(NO_OUTLET);
+        match self.outlets.get_mut(usize::from(at)) {
+            Some(_) if Planted::Vanish.is(plan.planted) && self.hops == 100 => wires.frames.release(frame),
+            Some(outlet) => wires.send(outlet, frame, self.now),
+            // Only ports with links are configured.
+            None => wires.frames.release(frame),
+        }
+    }
+}
