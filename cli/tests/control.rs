@@ -8,12 +8,20 @@ use certificates::Certificates;
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::l2::{DROPS, L2_FORWARD};
-use p4rack_p4rt::p4::v1::WriteRequest;
+use p4rack_ctrl::{ConnectOptions, Session};
+use p4rack_p4::Options;
+use p4rack_p4rt::entity::{Entry, table_update};
 use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
+use p4rack_p4rt::p4::v1::update::Type;
+use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, WriteRequest};
+use p4rack_p4rt::raw;
+use p4rack_p4rt::schema::Schema;
+use prost::Message;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tonic::transport::Endpoint;
 
 /// How long anything here may take.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -51,12 +59,64 @@ fn memory_of_large_requests_is_given_back() {
         }
     });
     // A request is more than that, so nothing of it may stay.
-    let most = before + (64 << 10);
+    until_given_back(&switch, before, 64 << 10, "two requests of 100 MiB");
+}
+
+/// Waits until a switch has at most so much more memory than before.
+fn until_given_back(switch: &Running, before: u64, more_kb: u64, what: &str) {
     let until = Instant::now() + LIMIT;
-    while resident_kb(switch.0.id()) > most {
-        assert!(Instant::now() < until, "{before} kB before, {} kB after", resident_kb(switch.0.id()));
+    loop {
+        let now = resident_kb(switch.0.id());
+        if now <= before + more_kb {
+            println!("{what}: {before} kB before, {now} kB after");
+            return;
+        }
+        assert!(Instant::now() < until, "{what}: {before} kB before, {now} kB after");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn memory_of_many_small_updates_and_of_a_long_program_is_given_back() {
+    let addr = free_addr();
+    let program = repo("examples/forward.p4");
+    let switch = switch_with(&program.display().to_string(), &addr, &[]);
+    let text = std::fs::read_to_string(&program).expect("an example");
+    let info = p4rack_p4::compile(&text, "forward.p4", &Options::default()).expect("it is accepted").p4info;
+    let schema = Schema::new(info.clone()).expect("distinct names");
+    let to = |port: u16| {
+        let entry = Entry::of("I.hosts").exact("hdr.eth.dst", [2, 0, 0, 0, 0, 1]).action("I.to");
+        entry.param("port", port).build(&schema).expect("as the program says")
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let mut session = runtime.block_on(Session::connect(ConnectOptions::new(&addr, 1))).expect("it answers");
+    let insert = table_update(Type::Insert, to(1));
+    runtime.block_on(session.write(&schema, &[insert])).expect("there is room");
+    let before = resident_kb(switch.0.id());
+
+    // Messages in a row are one message: a Write of 127 MiB, which has too many updates, and the largest that is carried out.
+    let election_id = Some(session.target().election());
+    let head = WriteRequest { device_id: 1, election_id, ..Default::default() }.encode_to_vec();
+    let one = WriteRequest { updates: vec![table_update(Type::Modify, to(2))], ..Default::default() };
+    let one = one.encode_to_vec();
+    let write = |updates: usize| {
+        let request = [head.as_slice(), &one.repeat(updates)].concat();
+        runtime.block_on(async {
+            let channel = Endpoint::from_shared(format!("http://{addr}")).expect("an address");
+            raw::write(&channel.connect().await.expect("it answers"), request.into()).await
+        })
+    };
+    let refused = write((127 << 20) / one.len()).expect_err("there are too many");
+    assert!(refused.message().contains("the limit is 65536"), "{refused}");
+    until_given_back(&switch, before, 64 << 10, "a Write of 127 MiB of small updates");
+    write(65_536).expect("each update is good");
+    until_given_back(&switch, before, 64 << 10, "a Write of 65,536 updates");
+
+    let p4_device_config = vec![b' '; 20_000_000];
+    let config = ForwardingPipelineConfig { p4info: Some(info), p4_device_config, ..Default::default() };
+    let refused = runtime.block_on(session.set_pipeline(config)).expect_err("it is too long").to_string();
+    assert!(refused.contains("at most 4 MiB"), "{refused}");
+    until_given_back(&switch, before, 64 << 10, "a refused program of 20 MB");
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Commands that show what changes, and files of entries.
+//! Commands that show what changes, files of entries, and topologies that are kept.
 
 mod common;
 
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{p4rack, repo, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::{l2, pl2};
-use std::fs::File;
+use std::fs::{self, File};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -125,4 +125,140 @@ fn a_file_of_entries_is_carried_out_and_its_faults_are_named() {
     assert!(stderr(&wrong).contains("two-hosts.entries.txtpb:2:"), "{}{}", stdout(&wrong), stderr(&wrong));
     let absent = run(&addr, &["table", "apply", "/nowhere/entries.txtpb"]);
     assert!(stderr(&absent).contains("/nowhere/entries.txtpb: No such file"), "{}", stderr(&absent));
+}
+
+/// What is shown has the form in which it is entered, unless numbers are asked for.
+#[test]
+fn values_come_back_by_their_types_and_can_be_entered_again() {
+    let addr = free_addr();
+    let _switch = switch_with(&repo("examples/pod/route.p4").display().to_string(), &addr, &[]);
+    let entry = ["routes", "dst=0x0a000200/24", "--action", "to", "next_hop=0x020000000001", "port=0x3"];
+    let said = fine(&addr, &[&["table", "insert"], &entry[..]].concat());
+    let typed = "hdr.ipv4.dst=10.0.2.0/24 -> PodIngress.to next_hop=02:00:00:00:00:01 port=3";
+    assert_eq!(said, format!("inserted table PodIngress.routes {typed}\n"));
+    let again = run(&addr, &[&["table", "insert"], &entry[..]].concat());
+    let text = stderr(&again);
+    assert!(text.contains("table PodIngress.routes key hdr.ipv4.dst=10.0.2.0/24: ALREADY_EXISTS"), "{text}");
+    let read = fine(&addr, &["table", "read"]);
+    assert!(read.contains("10.0.2.0/24") && read.contains("next_hop=02:00:00:00:00:01"), "{read}");
+    let raw = fine(&addr, &["table", "read", "--raw", "--json"]);
+    assert!(
+        raw.contains("0x0a000200/24") && raw.contains("0x020000000001") && raw.contains("\"0x03\""),
+        "{raw}"
+    );
+    fine(&addr, &["table", "delete", "routes", "hdr.ipv4.dst=10.0.2.0/24"]);
+    let back: Vec<&str> = typed.split(" -> ").collect();
+    let words: Vec<&str> =
+        [&["table", "insert", "routes", back[0], "--action"][..], &back[1].split(' ').collect::<Vec<_>>()]
+            .concat();
+    assert_eq!(fine(&addr, &words), said);
+}
+
+/// Waits for a value.
+fn wait_for(mut done: impl FnMut() -> Option<()>) {
+    assert!(wait_until(Duration::from_secs(60), || done().is_some()));
+}
+
+/// Lines of a process that have been said so far.
+fn said_until(watches: &mut Running, wanted: &[&str]) {
+    let mut left: Vec<&str> = wanted.to_vec();
+    while !left.is_empty() {
+        let line = watches.until("s");
+        left.retain(|wanted| !line.contains(wanted));
+    }
+}
+
+#[test]
+fn a_topology_is_kept_as_its_files_say_and_only_what_changes_is_deployed() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let write = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).expect("a file");
+        folder.path().join(name)
+    };
+    let route = fs::read_to_string(repo("examples/pod/route.p4")).expect("the example");
+    write("kinds.p4", "const bit<16> IPV4 = 0x0800;\n");
+    write("route.p4", &route.replace("const bit<16> IPV4 = 0x0800;", "#include \"kinds.p4\""));
+    let entry = |n: u8| format!("routes dst=10.0.{n}.0/24 --action to next_hop=02:00:00:00:00:0{n} port=1\n");
+    write("s1.entries", &entry(1));
+    write("s2.entries", &entry(2));
+    let addrs = [free_addr(), free_addr()];
+    let switch_text = |n: usize| {
+        let addr = &addrs[n - 1];
+        format!(
+            "[[switch]]\nname = \"s{n}\"\nprogram = \"route.p4\"\nentries = \"s{n}.entries\"\ngrpc_addr = \"{addr}\"\n"
+        )
+    };
+    let host = |n: u8| {
+        format!(
+            "[[host]]\nname = \"h{n}\"\nip = \"10.0.{n}.1/24\"\n[[link]]\nends = [\"h{n}\", \"s{n}:1\"]\n"
+        )
+    };
+    let text = format!(
+        "name = \"pair\"\n{}{}{}{}[[link]]\nends = [\"s1:2\", \"s2:2\"]\n",
+        switch_text(1),
+        switch_text(2),
+        host(1),
+        host(2)
+    );
+    let topology = write("pair.toml", &text);
+    let (_first, mut second) = (switch(&addrs[0], &[]), switch(&addrs[1], &[]));
+    let entries = |n: usize| fine(&addrs[n - 1], &["table", "read", "routes"]);
+    let holds = |n: usize, wanted: &str| {
+        wait_for(|| {
+            // A switch that has just restarted has no program yet.
+            let read = run(&addrs[n - 1], &["table", "read", "routes"]);
+            stdout(&read).contains(wanted).then_some(())
+        })
+    };
+    let mut command = p4rack();
+    command.args(["deploy", "--watch", "--every", "0.1"]).arg(&topology);
+    let mut watches = Running::start(&mut command);
+    said_until(&mut watches, &["s1: the switch holds the 1 entries", "s2: the switch holds the 1 entries"]);
+    // The entries of one switch.
+    let install_before = fine(&addrs[1], &["table", "list"]);
+    write("s1.entries", &format!("{}{}", entry(1), entry(7)));
+    said_until(&mut watches, &["s1: wrote 1 changes"]);
+    holds(1, "10.0.7.0/24");
+    assert_eq!(fine(&addrs[1], &["table", "list"]), install_before);
+    assert!(!entries(2).contains("10.0.7.0/24"));
+    // A mistake changes nothing; its correction goes to the switch that it concerns.
+    write("s2.entries", "routes dst=nonsense --action drop\n");
+    write("s1.entries", &entry(1));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(entries(1).contains("10.0.7.0/24"));
+    write("s2.entries", &entry(8));
+    holds(2, "10.0.8.0/24");
+    wait_for(|| (!entries(1).contains("10.0.7.0/24")).then_some(()));
+    // A switch that restarts.
+    second.kill();
+    let _second = switch(&addrs[1], &[]);
+    holds(2, "10.0.8.0/24");
+    // An included file concerns both.
+    write("kinds.p4", "const bit<16> IPV4 = 0x0801;\n");
+    said_until(&mut watches, &["s1: installed the program", "s2: installed the program"]);
+    holds(1, "10.0.1.0/24");
+    holds(2, "10.0.8.0/24");
+    // What is not described any more is left as it is.
+    let one = format!("name = \"pair\"\n{}{}", switch_text(1), host(1));
+    fs::write(&topology, one).expect("a file");
+    write("s1.entries", &entry(9));
+    holds(1, "10.0.9.0/24");
+    wait_for(|| {
+        run(&addrs[1], &["table", "delete", "routes", "dst=10.0.8.0/24"]);
+        std::thread::sleep(Duration::from_millis(500));
+        (!entries(2).contains("10.0.8.0/24")).then_some(())
+    });
+    assert!(watches.0.try_wait().expect("it is known").is_none(), "it goes on");
+}
+
+#[test]
+fn options_of_racks_and_mistakes_end_the_watch_before_it_begins() {
+    let pod = repo("examples/pod/pod.toml").display().to_string();
+    let refused = |words: &[&str]| {
+        let output = p4rack().args(["deploy", "--watch"]).args(words).output().expect("p4rack starts");
+        assert_eq!(output.status.code(), Some(1));
+        stderr(&output)
+    };
+    assert!(refused(&[&pod, "--to", "bmv2"]).contains("--to is for racks"));
+    assert!(refused(&[&pod, "--etcd", "127.0.0.1:1"]).contains("--etcd is for racks"));
 }

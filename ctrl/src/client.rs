@@ -21,6 +21,8 @@ use tonic::transport::Channel;
 
 /// Updates per Write.
 const BATCH: usize = 512;
+/// Maximum updates of one request.
+const WHOLE: usize = 65_536;
 /// Writes of one phase in flight. Updates of a phase do not depend on each other.
 const OUTSTANDING: usize = 4;
 /// Maximum message accepted.
@@ -60,11 +62,20 @@ impl Client {
 
     /// Installs a program, which clears all state of the switch.
     pub async fn set_pipeline(&mut self, config: ForwardingPipelineConfig) -> Result<(), CtrlError> {
+        self.set_pipeline_by(Action::VerifyAndCommit, config).await
+    }
+
+    /// Installs a program in this way.
+    pub(crate) async fn set_pipeline_by(
+        &mut self,
+        action: Action,
+        config: ForwardingPipelineConfig,
+    ) -> Result<(), CtrlError> {
         let request = SetForwardingPipelineConfigRequest {
             device_id: self.target.device_id,
             role: self.target.role.clone(),
             election_id: Some(self.target.election()),
-            action: Action::VerifyAndCommit as i32,
+            action: action as i32,
             config: Some(config),
             ..Default::default()
         };
@@ -133,6 +144,26 @@ impl Client {
         let own = |failure: &UpdateFailure| failure.error.code != Code::Aborted;
         let (own, others): (Vec<_>, Vec<_>) = failures.into_iter().partition(own);
         Err(CtrlError::Updates { failures: if own.is_empty() { others } else { own } })
+    }
+
+    /// Writes all phases in one request, which changes nothing if one of the updates is rejected. Where a switch has no such
+    /// requests, or there are too many updates, phase after phase.
+    pub(crate) async fn write_together(
+        &mut self,
+        schema: &Schema,
+        phases: &[&[Update]],
+    ) -> Result<(), CtrlError> {
+        let updates = phases.concat();
+        if updates.is_empty() {
+            return Ok(());
+        }
+        if updates.len() <= WHOLE {
+            match self.write_whole(schema, &updates).await {
+                Err(error) if error.is_unimplemented() => {}
+                done => return done,
+            }
+        }
+        self.write_phases(schema, phases.iter().copied(), updates.len()).await
     }
 
     /// Writes phase after phase. Stops after a phase with a rejected update.

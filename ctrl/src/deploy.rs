@@ -122,8 +122,11 @@ pub(crate) async fn bring_to(
     let cells = if runs { Vec::new() } else { desired.initial_cells() };
     let updates = changes.len() + cells.len();
     if updates > 0 {
-        let phases = changes.phases.iter().map(Vec::as_slice).chain([cells.as_slice()]);
-        client.write_phases(schema, phases.collect(), updates).await?;
+        let phases = changes.phases.iter().map(Vec::as_slice).chain([cells.as_slice()]).collect();
+        match desired.is_whole {
+            true => client.write_together(schema, phases).await?,
+            false => client.write_phases(schema, phases, updates).await?,
+        }
         done(Step::Written { updates });
         let (_, left) = compare(client, schema, &wanted, false).await?;
         if !left.is_empty() {

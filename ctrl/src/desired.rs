@@ -10,6 +10,7 @@ use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
 use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, WriteRequest, update};
 use p4rack_p4rt::schema::{NAMELESS, Schema, program_name};
 use p4rack_p4rt::text;
+use p4rack_wire::hash::fnv1a;
 use prost::Message;
 use std::fmt;
 use std::path::Path;
@@ -100,6 +101,8 @@ pub struct Desired {
     pub schema: Schema,
     /// Everything that the switch should hold.
     pub entities: Vec<Entity>,
+    /// Whether changes are written in one transaction. It keeps a switch from its packets for longer than batches do.
+    pub is_whole: bool,
 }
 
 impl Desired {
@@ -159,7 +162,7 @@ impl Desired {
         let schema = Schema::new(info.clone()).map_err(|error| CtrlError::Program(error.to_string()))?;
         let cookie = Some(Cookie { cookie: fingerprint(&[&info.encode_to_vec(), &device_config]) });
         let config = ForwardingPipelineConfig { p4info: Some(info), p4_device_config: device_config, cookie };
-        Ok(Desired { config, bfrt: None, schema, entities })
+        Ok(Desired { config, bfrt: None, schema, entities, is_whole: false })
     }
 
     /// Updates that set cells of counters and registers. They only make sense on a new program.
@@ -219,11 +222,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CtrlError> {
     })
 }
 
-/// A 64-bit hash that identifies a program (FNV-1a). Never 0, which means no cookie.
+/// A hash that identifies a program. Never 0, which means no cookie.
 fn fingerprint(parts: &[&[u8]]) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in parts.iter().copied().flatten() {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash.max(1)
+    fnv1a(parts.iter().copied().flatten().copied()).max(1)
 }

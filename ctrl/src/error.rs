@@ -116,6 +116,14 @@ pub enum CtrlError {
     /// A name or value that does not fit the program.
     #[error("{0}")]
     Input(String),
+    /// A program was not installed.
+    #[error("{error}\n  {state}")]
+    NotInstalled {
+        /// The reason.
+        error: Box<CtrlError>,
+        /// What the switch runs and holds now.
+        state: String,
+    },
     /// The artefacts could not be generated.
     #[error(transparent)]
     Generate(#[from] p4rack_codegen::GenerateError),
@@ -136,6 +144,20 @@ impl CtrlError {
     /// Whether the switch says that something exists already.
     pub fn is_taken(&self) -> bool {
         matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::AlreadyExists)
+    }
+
+    /// Whether the same may succeed later: the switch doesn't answer, or has another primary.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            CtrlError::Connect { .. }
+            | CtrlError::NotPrimary { .. }
+            | CtrlError::NoPrimary { .. }
+            | CtrlError::Ended(_)
+            | CtrlError::Timeout(..) => true,
+            CtrlError::Refused { status, .. } => status.code() == tonic::Code::Unavailable,
+            CtrlError::NotInstalled { error, .. } => error.may_pass(),
+            _ => false,
+        }
     }
 
     /// Whether the switch says that something does not exist.

@@ -5,7 +5,7 @@
 //!  client      program, entries
 //!  bfrt        the same over BFRuntime, for Tofino (link: either of them)
 //!  gateway     P4Runtime in front of a switch that speaks BFRuntime
-//!  items       table entries, groups, counters … by name (values: as people write them)
+//!  items       table entries, groups, counters … by name
 //!  session     arbitration, packets, digests
 //!  log         requests as text
 //!  counters    the program's counters by name
@@ -15,6 +15,7 @@
 //!  deploy      rack description → program, changes, read back
 //!  entries     files with entries (runtime_json: those of the P4 tutorials)
 //!  provision   what the switches of a topology should hold
+//!  install     another program on a running switch (carry: which of its entities it can hold)
 //!  watch       the same, continuously
 //!  mgmt        PL2's reservations, by management frames
 //!  etcd        where controllers share a description
@@ -28,6 +29,7 @@
 pub mod bench;
 pub mod bfrt;
 pub mod bmv2;
+mod carry;
 pub mod client;
 pub mod connect;
 mod counters;
@@ -39,6 +41,7 @@ mod error;
 pub mod etcd;
 pub mod gateway;
 pub mod generator;
+pub mod install;
 pub mod items;
 mod link;
 mod log;
@@ -52,7 +55,6 @@ pub mod runtime_json;
 pub mod session;
 pub mod telemetry;
 pub mod trace;
-pub mod values;
 pub mod watch;
 
 pub use client::Client;
@@ -61,5 +63,6 @@ pub use error::{CtrlError, UpdateFailure};
 pub use link::Link;
 pub use log::RequestLog;
 pub use normal::normal;
+pub use p4rack_p4rt::values;
 pub use protocol::Protocol;
 pub use session::Session;

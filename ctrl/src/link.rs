@@ -9,7 +9,7 @@ use crate::error::CtrlError;
 use crate::protocol::Protocol;
 use crate::session::Session;
 use p4rack_p4rt::diff;
-use p4rack_p4rt::p4::v1::{Entity, Update};
+use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update};
 use p4rack_p4rt::schema::Schema;
 
 /// Operations on a switch that reconciliation needs.
@@ -35,6 +35,8 @@ pub(crate) trait Reach {
         phases: Vec<&[Update]>,
         total: usize,
     ) -> Result<(), CtrlError>;
+    /// Writes all phases in one transaction, where the protocol has that.
+    async fn write_together(&mut self, schema: &Schema, phases: Vec<&[Update]>) -> Result<(), CtrlError>;
 }
 
 impl Reach for Client {
@@ -73,6 +75,10 @@ impl Reach for Client {
         total: usize,
     ) -> Result<(), CtrlError> {
         Client::write_phases(self, schema, phases.into_iter(), total).await
+    }
+
+    async fn write_together(&mut self, schema: &Schema, phases: Vec<&[Update]>) -> Result<(), CtrlError> {
+        Client::write_together(self, schema, &phases).await
     }
 }
 
@@ -114,13 +120,23 @@ impl Reach for bfrt::Link {
     ) -> Result<(), CtrlError> {
         bfrt::Link::write_phases(self, schema, phases.into_iter(), total).await
     }
+
+    async fn write_together(&mut self, schema: &Schema, phases: Vec<&[Update]>) -> Result<(), CtrlError> {
+        let total = phases.iter().map(|phase| phase.len()).sum();
+        bfrt::Link::write_phases(self, schema, phases.into_iter(), total).await
+    }
 }
 
-/// Whether the switch already has the program. The cookie alone is not enough: the controller that installed the
-/// program chose it, and may have reused an earlier one.
+/// Whether the switch already has the program.
 async fn runs(client: &mut Client, desired: &Desired) -> Result<bool, CtrlError> {
     let Some(installed) = client.pipeline().await? else { return Ok(false) };
-    let (Some(there), Some(wanted)) = (&installed.p4info, &desired.config.p4info) else { return Ok(false) };
+    Ok(is_same(&installed, desired))
+}
+
+/// Whether an installed program is the desired one. The cookie alone is not enough: the controller that installed the
+/// program chose it, and may have reused an earlier one.
+pub(crate) fn is_same(installed: &ForwardingPipelineConfig, desired: &Desired) -> bool {
+    let (Some(there), Some(wanted)) = (&installed.p4info, &desired.config.p4info) else { return false };
     let is_ours = installed.cookie == desired.config.cookie;
     // A server that does not return the device config: its cookie has to suffice.
     let kept = installed.p4_device_config.is_empty() && is_ours;
@@ -129,7 +145,7 @@ async fn runs(client: &mut Client, desired: &Desired) -> Result<bool, CtrlError>
     if is_ours && !same {
         tracing::warn!("the switch's cookie is the program's, but it runs another one");
     }
-    Ok(same)
+    same
 }
 
 /// A connection of either protocol.

@@ -9,12 +9,27 @@ use crate::error::CtrlError;
 use crate::reconcile::changes;
 use crate::session::Session;
 use p4rack_codegen::rack;
-use p4rack_codegen::topology::{Program, Runs, Switch, Target};
-use p4rack_p4rt::p4::v1::Update;
-use p4rack_p4rt::schema::{NAMELESS, program_name};
+use p4rack_codegen::topology::{Program, Runs, Switch, Target, Topology};
+use p4rack_p4rt::p4::v1::{Entity, Update};
+use p4rack_p4rt::schema::{NAMELESS, Schema, program_name};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What each switch of a topology should hold. A program that several switches run is compiled once.
+pub fn desired_of_all(topology: &Topology) -> Vec<Result<Option<Desired>, CtrlError>> {
+    let mut known = Programs::new();
+    topology.switches.iter().map(|switch| desired_with(switch, &mut known)).collect()
+}
 
 /// What a switch should hold; `None` if a controller brings its program. Errors name the switch, and the file with the place.
 pub fn desired(switch: &Switch) -> Result<Option<Desired>, CtrlError> {
+    desired_with(switch, &mut Programs::new())
+}
+
+/// Programs that have been compiled, by path, and whether they are for BMv2.
+type Programs = BTreeMap<(PathBuf, bool), Program>;
+
+fn desired_with(switch: &Switch, known: &mut Programs) -> Result<Option<Desired>, CtrlError> {
     let at = |error: String| CtrlError::Program(format!("{}: {error}", switch.name));
     let path = match &switch.runs {
         Runs::Nothing => return Ok(None),
@@ -32,11 +47,19 @@ pub fn desired(switch: &Switch) -> Result<Option<Desired>, CtrlError> {
         }
         Runs::Program(path) => path,
     };
-    let program = match switch.target {
-        Target::Bmv2 => Program::load_for_bmv2(path),
-        Target::Embedded | Target::Tofino => Program::load(path),
+    let key = (path.clone(), switch.target == Target::Bmv2);
+    let program = match known.get(&key) {
+        Some(program) => program.clone(),
+        None => {
+            let loaded = match switch.target {
+                Target::Bmv2 => Program::load_for_bmv2(path),
+                Target::Embedded | Target::Tofino => Program::load(path),
+            };
+            let program = loaded.map_err(|error| at(error.to_string()))?;
+            known.insert(key, program.clone());
+            program
+        }
     };
-    let program = program.map_err(|error| at(error.to_string()))?;
     if switch.target == Target::Tofino && !program.arch.is_tofino() {
         let arch = program.arch;
         return Err(at(format!(
@@ -44,26 +67,42 @@ pub fn desired(switch: &Switch) -> Result<Option<Desired>, CtrlError> {
             path.display()
         )));
     }
+    let desired = of_program(program, switch.entries.as_deref()).map_err(|error| at(error.to_string()))?;
+    Ok(Some(Desired { is_whole: true, ..desired }))
+}
+
+/// The desired state for a program and a file with its entries. Errors name the file, with the place.
+pub fn of_program(program: Program, entries: Option<&Path>) -> Result<Desired, CtrlError> {
     let name = program_name(&program.p4info).unwrap_or_else(|| NAMELESS.to_owned());
     let bfrt = program.bf_rt.map(|bf_rt| BfrtProgram { name, bf_rt, ..Default::default() });
     let mut desired =
         Desired { bfrt, ..Desired::new(program.p4info, program.text.into_bytes(), Vec::new())? };
-    if let Some(file) = &switch.entries {
-        let in_file = |error: String| at(format!("{}: {error}", file.display()));
-        let text = std::fs::read_to_string(file).map_err(|error| in_file(error.to_string()))?;
-        desired.entities =
-            entries::read(&text, &desired.schema).map_err(|error| in_file(error.to_string()))?;
+    if let Some(file) = entries {
+        desired.entities = entries_of(file, &desired.schema)?;
     }
-    Ok(Some(desired))
+    Ok(desired)
+}
+
+/// The entries of a file. Errors name it, with the place.
+pub fn entries_of(file: &Path, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
+    let in_file = |error: String| CtrlError::Input(format!("{}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| in_file(error.to_string()))?;
+    entries::read(&text, schema).map_err(|error| in_file(error.to_string()))
+}
+
+/// Updates that bring a switch which has just got its program to what it should hold, in an order in which each is valid.
+pub fn updates(desired: &Desired) -> Vec<Update> {
+    let mut updates: Vec<Update> =
+        changes(&desired.entities, Vec::new()).phases.into_iter().flatten().collect();
+    updates.extend(desired.initial_cells());
+    updates
 }
 
 /// Installs a program on a switch that has none, and all its entries in one transaction. Returns their number.
 pub async fn install(desired: &Desired, target: ConnectOptions) -> Result<usize, CtrlError> {
     let mut session = Session::connect(target).await?;
     session.set_pipeline(desired.config.clone()).await?;
-    let mut updates: Vec<Update> =
-        changes(&desired.entities, Vec::new()).phases.into_iter().flatten().collect();
-    updates.extend(desired.initial_cells());
+    let updates = updates(desired);
     if !updates.is_empty() {
         session.write_whole(&desired.schema, &updates).await?;
     }

@@ -21,10 +21,28 @@ pub struct Found {
     pub unreadable: Vec<&'static str>,
 }
 
-/// Reads everything that reconciliation compares.
+/// Reads everything that reconciliation compares. Direct meters are read of tables for which `desired` has some.
 pub async fn read(client: &mut impl Reach, schema: &Schema, desired: &[Entity]) -> Result<Found, CtrlError> {
+    let metered = desired.iter().filter_map(|entity| match &entity.entity {
+        Some(EntityKind::TableEntry(entry)) if entry.meter_config.is_some() => Some(entry.table_id),
+        _ => None,
+    });
+    read_metered(client, schema, &metered.collect()).await
+}
+
+/// The same with all direct meters.
+pub async fn read_all(client: &mut impl Reach, schema: &Schema) -> Result<Found, CtrlError> {
+    let metered = schema.info().direct_meters.iter().map(|meter| meter.direct_table_id);
+    read_metered(client, schema, &metered.collect()).await
+}
+
+async fn read_metered(
+    client: &mut impl Reach,
+    schema: &Schema,
+    metered: &HashSet<u32>,
+) -> Result<Found, CtrlError> {
     let mut found = Found::default();
-    for (kind, requests) in requests(schema, desired) {
+    for (kind, requests) in requests(schema, metered) {
         if requests.is_empty() {
             continue;
         }
@@ -57,15 +75,8 @@ pub fn kind_of(entity: &Entity) -> &'static str {
     }
 }
 
-fn requests(schema: &Schema, desired: &[Entity]) -> Vec<(&'static str, Vec<Entity>)> {
+fn requests(schema: &Schema, metered: &HashSet<u32>) -> Vec<(&'static str, Vec<Entity>)> {
     let info = schema.info();
-    let metered: HashSet<u32> = desired
-        .iter()
-        .filter_map(|entity| match &entity.entity {
-            Some(EntityKind::TableEntry(entry)) if entry.meter_config.is_some() => Some(entry.table_id),
-            _ => None,
-        })
-        .collect();
     let mut entries = Vec::new();
     for table in info.tables.iter().filter(|table| !table.is_const_table) {
         let table_id = id_of(table.preamble.as_ref());

@@ -124,6 +124,19 @@ pub fn changes(desired: &[Entity], actual: Vec<Entity>) -> Changes {
     changes
 }
 
+/// Whether a controller has written this entity: it is no constant entry, differs from its initial state, and is not changed
+/// by the data plane.
+pub fn is_written(entity: &Entity) -> bool {
+    match &entity.entity {
+        Some(EntityKind::TableEntry(TableEntry { is_const: true, .. })) => false,
+        _ => match life(entity) {
+            Life::Comes => true,
+            Life::Stays => is_set(entity),
+            Life::Lives => false,
+        },
+    }
+}
+
 /// Whether both are equivalent. Ignores a direct meter that the wanted entry does not mention.
 fn same(wanted: &Entity, mut found: Entity) -> bool {
     if let (Some(EntityKind::TableEntry(wanted)), Some(EntityKind::TableEntry(found))) =

@@ -40,6 +40,15 @@ impl Telemetry {
         self.ask(GetStatsRequest::default()).await
     }
 
+    /// Whether the server has statistics: it is an embedded switch then.
+    pub async fn is_served(&mut self) -> Result<bool, CtrlError> {
+        match self.client.get_stats(GetStatsRequest::default()).await {
+            Ok(_) => Ok(true),
+            Err(status) if status.code() == tonic::Code::Unimplemented => Ok(false),
+            Err(status) => Err(refused("asking for the kind of switch")(status)),
+        }
+    }
+
     /// The current statistics, which restart after this response.
     pub async fn start_anew(&mut self) -> Result<GetStatsResponse, CtrlError> {
         let ConnectOptions { device_id, role, .. } = self.target.clone();

@@ -107,7 +107,7 @@ async fn refused_entries_are_named() {
     let error = session.write(&schema, &updates).await.unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with(&format!("entry 2 of 2: table {L2_FORWARD} key hdr.ethernet.dstAddr=0x02"))
+        text.starts_with(&format!("entry 2 of 2: table {L2_FORWARD} key hdr.ethernet.dstAddr=02:"))
             && text.contains("ALREADY_EXISTS"),
         "{text}"
     );

@@ -102,9 +102,13 @@ struct Rig {
 
 impl Rig {
     fn new() -> Rig {
+        Rig::of(PROGRAM)
+    }
+
+    fn of(text: &str) -> Rig {
         let ports = (1..9).map(|port| PortConfig { port, rate_bps: 1_000_000_000, queue_limit_bytes: None });
         let mut switch = Switch::new(Config { ports: ports.collect(), ..Config::default() });
-        let candidate = Candidate::compile(PROGRAM, "state.p4", &Options::default()).unwrap();
+        let candidate = Candidate::compile(text, "state.p4", &Options::default()).unwrap();
         Rig { program: candidate.load(None, &mut switch), switch }
     }
 
@@ -483,4 +487,41 @@ fn digests_have_the_types_of_their_program() {
         (ids, rig.program.table_id(p4rack_p4::ir::TableId(9))),
         ([Some(T), Some(U), Some(BALANCED)], None)
     );
+}
+
+#[test]
+fn a_digest_of_a_single_value_carries_it() {
+    let more = "digest(2, hdr.h.d); digest(3, colour_t.green); digest<seen_t>(1,";
+    let rig = Rig::of(&PROGRAM.replace("digest<seen_t>(1,", more));
+    let one = |digest, value: u32| {
+        let made = digest_list(&rig.program, digest, 9, &[vec![value.into()]], Nanos(7));
+        made.data.into_iter().next().and_then(|data| data.data)
+    };
+    assert_eq!(one(0, 0x1234), Some(p4_data::Data::Bitstring(vec![0x12, 0x34])));
+    assert_eq!(one(1, 1), Some(p4_data::Data::Enum("green".into())));
+}
+
+/// Its name comes from its type.
+#[test]
+fn a_profile_created_in_place_has_members() {
+    let text = PROGRAM
+        .replace("action_selector(HashAlgorithm.crc32, 64, 16) selector;", "")
+        .replace("@max_group_size(3)", "")
+        .replace("hdr.h.d: selector;", "")
+        .replace("implementation = selector;", "implementation = action_profile(8);");
+    let mut rig = Rig::of(&text);
+    let profiles: Vec<_> =
+        rig.program.info.action_profiles.iter().filter_map(|one| one.preamble.as_ref()).collect();
+    assert_eq!((profiles.len(), profiles[0].name.as_str()), (1, "action_profile_0"));
+    let action_profile_id = profiles[0].id;
+    let member = EntityKind::ActionProfileMember(ActionProfileMember {
+        action_profile_id,
+        member_id: 1,
+        action: match rig.call("port", &[3]).and_then(|action| action.r#type) {
+            Some(table_action::Type::Action(action)) => Some(action),
+            _ => None,
+        },
+    });
+    rig.update(Type::Insert, &member).unwrap();
+    assert_eq!(rig.read(member.clone()), [member]);
 }

@@ -56,6 +56,24 @@ pub fn to_u128(bytes: &[u8]) -> Option<u128> {
     Some(significant.iter().fold(0, |value, byte| value << 8 | u128::from(*byte)))
 }
 
+/// `length` ones at the high end of `width` bits.
+pub fn leading_ones(width: usize, length: usize) -> Vec<u8> {
+    let bytes = width.div_ceil(8);
+    let lead = bytes * 8 - width;
+    let mut mask = vec![0; bytes];
+    for bit in lead..lead + length.min(width) {
+        mask[bit / 8] |= 0x80 >> (bit % 8);
+    }
+    mask
+}
+
+/// Bitwise and of two numbers, aligned at their low ends.
+pub fn and(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let length = left.len().min(right.len());
+    let (left, right) = (&left[left.len() - length..], &right[right.len() - length..]);
+    canonical(&left.iter().zip(right).map(|(a, b)| a & b).collect::<Vec<u8>>())
+}
+
 /// Number of bits, up to the highest one set.
 pub fn bit_length(bytes: &[u8]) -> u64 {
     let significant = strip(bytes);

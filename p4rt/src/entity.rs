@@ -26,6 +26,7 @@ use crate::p4::v1::{
     field_match::FieldMatchType, table_action, update,
 };
 use crate::schema::{self, Schema, SchemaError, id_of, name_of};
+use crate::values::show_match;
 use thiserror::Error;
 
 /// Why an entry does not fit its table.
@@ -269,13 +270,13 @@ fn field_match(
                 let message = format!("{what}: prefix of {length} bits, but the key has {width}");
                 return Err(EntityError::Invalid(message));
             }
-            let mask = prefix_mask(width as usize, length as usize);
-            let value = and(&fit(value)?, &mask);
+            let mask = bytes::leading_ones(width as usize, length as usize);
+            let value = bytes::and(&fit(value)?, &mask);
             (length > 0).then_some(FieldMatchType::Lpm(field_match::Lpm { value, prefix_len: length }))
         }
         Match::Ternary(value, mask) if kind == MatchType::Ternary => {
             let mask = fit(mask)?;
-            let value = and(&fit(value)?, &mask);
+            let value = bytes::and(&fit(value)?, &mask);
             (mask != [0]).then_some(FieldMatchType::Ternary(field_match::Ternary { value, mask }))
         }
         Match::Range(low, high) if kind == MatchType::Range => {
@@ -284,7 +285,7 @@ fn field_match(
                 return Err(EntityError::Invalid(format!("{what}: the range ends before it begins")));
             }
             let width = field.bitwidth.max(0) as usize;
-            let all = low == [0] && high == bytes::canonical(&prefix_mask(width, width));
+            let all = low == [0] && high == bytes::canonical(&bytes::leading_ones(width, width));
             (!all).then_some(FieldMatchType::Range(field_match::Range { low, high }))
         }
         _ => {
@@ -294,25 +295,7 @@ fn field_match(
     })
 }
 
-/// A mask with `length` ones at the high end of `width` bits.
-fn prefix_mask(width: usize, length: usize) -> Vec<u8> {
-    let bytes = width.div_ceil(8);
-    let lead = bytes * 8 - width;
-    let mut mask = vec![0; bytes];
-    for bit in lead..lead + length.min(width) {
-        mask[bit / 8] |= 0x80 >> (bit % 8);
-    }
-    mask
-}
-
-/// Bitwise and of two numbers, aligned at their low ends.
-fn and(left: &[u8], right: &[u8]) -> Vec<u8> {
-    let length = left.len().min(right.len());
-    let (left, right) = (&left[left.len() - length..], &right[right.len() - length..]);
-    bytes::canonical(&left.iter().zip(right).map(|(a, b)| a & b).collect::<Vec<u8>>())
-}
-
-/// Table and key of an entry in words: `table ingress.dmac key hdr.dst=0x02`.
+/// Table and key of an entry in words: `table ingress.dmac key hdr.dst=02:00:00:00:00:01`.
 pub fn describe(schema: &Schema, entry: &TableEntry) -> String {
     let Ok(table) = schema.table_by_id(entry.table_id) else {
         return format!("table 0x{:08x}", entry.table_id);
@@ -324,16 +307,16 @@ pub fn describe(schema: &Schema, entry: &TableEntry) -> String {
     let keys: Vec<String> = entry
         .r#match
         .iter()
-        .map(|key| {
-            let field = table.match_fields.iter().find(|field| field.id == key.field_id);
-            let name = field.map_or_else(|| format!("#{}", key.field_id), |field| field.name.clone());
-            format!("{name}={}", describe_match(key))
+        .map(|key| match table.match_fields.iter().find(|field| field.id == key.field_id) {
+            Some(field) => format!("{}={}", field.name, show_match(key.field_match_type.as_ref(), field)),
+            None => format!("#{}={}", key.field_id, describe_match(key)),
         })
         .collect();
     let priority = if entry.priority == 0 { String::new() } else { format!(" priority {}", entry.priority) };
     format!("table {name} key {}{priority}", if keys.is_empty() { "*".into() } else { keys.join(",") })
 }
 
+/// A key that the table does not have.
 fn describe_match(key: &FieldMatch) -> String {
     let hex = |bytes: &[u8]| format!("0x{}", bytes::hex(bytes));
     match &key.field_match_type {
@@ -389,7 +372,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             describe(&schema(), &entry),
-            "table ingress.acl key port=0x0101,dst=0x0a000000/12,src=0xf0&0xf0 priority 7"
+            "table ingress.acl key port=257,dst=10.0.0.0/12,src=0xf0&0xf0 priority 7"
         );
         let Some(table_action::Type::Action(action)) = entry.action.unwrap().r#type else { panic!() };
         assert_eq!(action.params.iter().map(|p| p.param_id).collect::<Vec<_>>(), [1, 2]);

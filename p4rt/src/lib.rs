@@ -7,6 +7,7 @@
 //!  bytes                canonical byte strings
 //!  raw                  serialised messages, read in place or sent as they are
 //!  schema               P4Info by name and id
+//!  values               numbers and addresses as people write them
 //!  entity               table entries by name
 //!  alias                short names of P4Info objects
 //!  text                 text format
@@ -125,3 +126,4 @@ pub mod schema;
 pub mod text;
 #[cfg(feature = "services")]
 pub mod transport;
+pub mod values;

@@ -1,5 +1,6 @@
 //! `p4rack bench p4runtime`.
 
+use super::own_switch::OwnSwitch;
 use super::{bmv2, connect};
 use crate::output::OutputFile;
 use p4rack_ctrl::bench::{self, Figure, Plan, Run};
@@ -10,7 +11,7 @@ use p4rack_p4rt::text;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Arguments of `p4rack bench p4runtime`.
 #[derive(clap::Args, Debug)]
@@ -41,29 +42,13 @@ pub struct Args {
     /// Number of streams to open
     #[arg(long, default_value_t = 1_000, value_parser = crate::numbers::number::<usize>)]
     streams: usize,
-    /// Only measurements whose name contains this: push, unary, bad, batch, read, reconcile, memory, streams
+    /// Only measurements whose name contains this: push, unary, bad, batch, read, reconcile, memory, streams,
+    /// and of this command's own switch save
     #[arg(long)]
     only: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// A switch of the benchmark's own, ended when dropped.
-pub(super) struct OwnSwitch(Child);
-
-impl OwnSwitch {
-    /// Process id of the switch.
-    pub(super) fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for OwnSwitch {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Runs the command.
@@ -103,7 +88,12 @@ fn measure_all(args: &Args) -> Result<(), String> {
         only: args.only.clone(),
     };
     if !args.beside_bmv2 {
-        let figures = measure(&plan, args.json)?;
+        let mut figures = measure(&plan, args.json)?;
+        if own.is_some() && args.only.as_ref().is_none_or(|only| "save".contains(only.as_str())) {
+            let figure = super::bench_save::measure(&plan.target.addr)?;
+            tell(&figure, args.json);
+            figures.push(figure);
+        }
         if args.json {
             println!("{:#}", json_of(&figures));
         }

@@ -8,6 +8,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Address and identity for a switch.
 #[derive(clap::Args, Clone, Debug)]
@@ -152,6 +153,22 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
         .build()
         .expect("a current-thread runtime needs only an epoll descriptor")
         .block_on(future)
+}
+
+/// Works until SIGINT or SIGTERM. Work that ends before has failed.
+pub async fn until_signalled(work: impl Future<Output = ()>) -> ExitCode {
+    let mut end = match signal(SignalKind::terminate()) {
+        Ok(end) => end,
+        Err(error) => {
+            eprintln!("error: waiting for SIGTERM: {error}");
+            return ExitCode::from(3);
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => ExitCode::SUCCESS,
+        _ = end.recv() => ExitCode::SUCCESS,
+        () = work => ExitCode::from(3),
+    }
 }
 
 /// Prints an error and returns its exit code.

@@ -1,18 +1,27 @@
 //! `p4rack switch`.
 
+use super::connect;
 use super::p4::definition;
-use crate::output::{self, OutputFile};
+use super::p4::install::follow;
+use super::p4::install::job::{self, Job};
+use super::saved::Files;
+use crate::output::{self, Events, OutputFile};
 use clap::builder::RangedI64ValueParser;
 use p4rack_codegen::rack::limits::{self, Refusal};
 use p4rack_codegen::rack::units::{parse_bytes, parse_rate, parse_time};
 use p4rack_codegen::rack::{self, Target};
+use p4rack_ctrl::ConnectOptions;
+use p4rack_ctrl::provision::{Desired, updates};
+use p4rack_p4::Options;
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::p4::v1::Update;
 use p4rack_switch::Queueing;
-use p4rack_switchd::daemon::{self, DaemonConfig};
+use p4rack_switchd::daemon::{self, DaemonConfig, EntriesFile};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
 use p4rack_switchd::server::ServerTls;
 use p4rack_switchd::wire::WireSpec;
 use p4rack_wire::Nanos;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -52,6 +61,14 @@ struct RunArgs {
     /// P4 program to load at the start; a controller can install another one over P4Runtime
     #[arg(value_name = "FILE.p4")]
     program: Option<PathBuf>,
+    /// File with entries of the program: lines as `p4rack table insert` takes them, a text-format WriteRequest, or a
+    /// sN-runtime.json
+    #[arg(long, value_name = "FILE", requires = "program")]
+    entries: Option<PathBuf>,
+    /// Install program and entries again when one of their files is saved, as `p4rack p4 install --watch` does; prints what
+    /// became of the entries
+    #[arg(long, requires = "program", conflicts_with = "grpc_server_ssl")]
+    watch: bool,
     /// Start without a program: frames are dropped until a controller installs one
     #[arg(long)]
     no_p4: bool,
@@ -260,20 +277,69 @@ pub fn run(args: Args) -> ExitCode {
         tls,
         insecure: args.insecure,
         program: args.program,
+        entries: args.entries.map(|path| EntriesFile { path, read: read_entries }),
         include_dirs: args.include,
         defines: args.define.iter().map(|text| definition(text)).collect(),
         captures: args.pcap,
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,
     };
-    let done = check_outputs(&config)
-        .and_then(|()| daemon::run(config, output::announce).map_err(|e| e.to_string()));
+    let watched = args.watch.then(|| watched(&config)).flatten();
+    let ready = Box::new(move |line: &str| {
+        output::announce(line);
+        if let Some((job, files)) = watched {
+            follow(job, files);
+        }
+    });
+    let done =
+        check_outputs(&config).and_then(|()| daemon::run(config, ready).map_err(|error| error.to_string()));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The updates that insert a file's entries.
+fn read_entries(file: &Path, info: &P4Info) -> Result<Vec<Update>, String> {
+    let desired = Desired::new(info.clone(), Vec::new(), Vec::new()).and_then(|program| {
+        let entities = job::entries(file, &program.schema)?;
+        Ok(Desired { entities, ..program })
+    });
+    Ok(updates(&desired.map_err(|error| error.to_string())?))
+}
+
+/// What to install after a save, and the files as they are before the switch reads them.
+fn watched(config: &DaemonConfig) -> Option<(Job, Files)> {
+    let mut addr = config.grpc_addr;
+    if addr.ip().is_unspecified() {
+        addr.set_ip(if addr.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    let options = Options { include_dirs: config.include_dirs.clone(), defines: config.defines.clone() };
+    let job = Job {
+        program: config.program.clone()?,
+        options,
+        p4info: None,
+        entries: config.entries.as_ref().map(|file| file.path.clone()),
+        to: Some(Target::Embedded),
+        clear: false,
+        target: ConnectOptions::new(addr.to_string(), config.device_id),
+        takes_over: true,
+    };
+    let files = Files::of(job.files());
+    Some((job, files))
+}
+
+/// Installs after each save, as a controller of this switch, on a thread of its own.
+fn follow(job: Job, files: Files) {
+    let followed = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
+        let last = job.desired().ok();
+        connect::block_on(follow::follow(job, last, files, Events::new(false)));
+    });
+    if let Err(error) = followed {
+        eprintln!("warning: --watch: starting a thread: {error}");
     }
 }
 

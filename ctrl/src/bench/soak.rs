@@ -13,6 +13,7 @@ use p4rack_p4rt::p4::v1::{
     Entity, ForwardingPipelineConfig, PacketMetadata, PacketOut, TableEntry, Update, update,
 };
 use p4rack_p4rt::schema::Schema;
+use p4rack_wire::SplitMix;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -104,17 +105,6 @@ impl Counts {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % end
-    }
-}
-
 /// Runs the soak test and passes samples to `done`.
 pub fn run<'a>(soak: &'a Soak, done: &'a mut dyn FnMut(&Sample)) -> Run<'a, Vec<Sample>> {
     Box::pin(sample(soak, done))
@@ -132,7 +122,7 @@ async fn sample(soak: &Soak, done: &mut dyn FnMut(&Sample)) -> Result<Vec<Sample
     let started = Instant::now();
     let header = schema.header_fields("packet_out").first().map_or(1, |field| field.id);
     let tasks = [
-        tokio::spawn(write(session, schema, load.clone(), header, Random(soak.seed | 1), counts.clone())),
+        tokio::spawn(write(session, schema, load.clone(), header, SplitMix(soak.seed), counts.clone())),
         tokio::spawn(read(soak.target.clone(), load, counts.clone())),
         tokio::spawn(reconnect(soak.target.clone(), counts.clone())),
     ];
@@ -164,7 +154,7 @@ async fn write(
     schema: Schema,
     load: Load,
     header: u32,
-    mut random: Random,
+    mut random: SplitMix,
     counts: Arc<Counts>,
 ) {
     let mut there: HashSet<u64> = HashSet::new();

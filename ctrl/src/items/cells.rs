@@ -4,10 +4,10 @@ use super::data::{Counts, Rates};
 use super::pairs;
 use super::table::TableItem;
 use crate::error::CtrlError;
-use crate::values::{Format, parse};
+use crate::values::{Description, Format, parse};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::counter_spec::Unit as CounterUnit;
-use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec, p4_data_type_spec};
+use p4rack_p4rt::p4::config::v1::{Register, p4_bitstring_like_type_spec, p4_data_type_spec};
 use p4rack_p4rt::p4::v1::{
     CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Index, MeterCounterData, MeterEntry,
     P4Data, RegisterEntry, p4_data,
@@ -212,9 +212,19 @@ impl RegisterItem {
         Ok(RegisterItem {
             register: name_of(register.preamble.as_ref()).into(),
             index: entry.index.map(|index| index.index),
-            value: entry.data.as_ref().map(show_data),
+            value: entry.data.as_ref().map(|data| match &data.data {
+                // Its name says nothing: many registers of 48 bits hold times.
+                Some(p4_data::Data::Bitstring(value)) => format_of(register).show(value),
+                _ => show_data(data),
+            }),
         })
     }
+}
+
+/// The format of a register's cells: decimal, unless an annotation says another.
+fn format_of(register: &Register) -> Format {
+    let annotations = register.preamble.as_ref().map_or(&[][..], |preamble| &preamble.annotations);
+    Format::of(Description { bitwidth: 1, annotations, ..Description::default() })
 }
 
 fn width(spec: &Option<p4_bitstring_like_type_spec::TypeSpec>) -> i32 {

@@ -269,7 +269,7 @@ impl ActionItem {
         for param in &call.params {
             let described = action.params.iter().find(|described| described.id == param.param_id);
             let (name, format) = match described {
-                Some(p) => (p.name.clone(), Format::of(&p.name, p.bitwidth, &p.annotations)),
+                Some(p) => (p.name.clone(), Format::of(p)),
                 None => (format!("#{}", param.param_id), Format::Hex),
             };
             params.insert(name, format.show(&param.value));

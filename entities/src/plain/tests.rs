@@ -10,7 +10,7 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_p4rt::schema::id_of;
 use p4rack_switch::Config;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Nanos, SplitMix};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -54,14 +54,11 @@ control D(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.h); } }
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 "#;
 
-struct Random(u64);
+struct Random(SplitMix);
 
 impl Random {
     fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % end
+        self.0.below(end as u64) as usize
     }
 
     fn rarely(&mut self) -> bool {
@@ -213,7 +210,7 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
     let (mut plain, mut all_plain, mut done, mut malformed, mut read_bytes, mut general) = (0, 0, 0, 0, 0, 0);
     let mut of_tables = [[0; 3]; 4];
     for seed in 1..4000 {
-        let mut random = Random(seed);
+        let mut random = Random(SplitMix(seed));
         let mut bytes = random.request(&program).encode_to_vec();
         if seed % 3 == 0 {
             random.spoil(&mut bytes);
@@ -291,7 +288,7 @@ fn what_is_read_in_place_means_what_the_general_decoder_says() {
 #[test]
 fn an_entity_in_two_parts_is_not_plain() {
     let Candidate { program, .. } = Candidate::compile(PROGRAM, "plain.p4", &Options::default()).unwrap();
-    let mut random = Random(1);
+    let mut random = Random(SplitMix(1));
     let plain = loop {
         let request = WriteRequest { updates: vec![random.update(&program)], ..Default::default() };
         if Request::decode_plain(&request.encode_to_vec().into(), &program.plans).is_some() {

@@ -120,8 +120,8 @@ impl Args {
             };
             return self.bfrt_addr.iter().map(over_bfrt).collect();
         }
-        let described = [rack.switch.grpc_addr.to_string()];
-        let addresses = if self.grpc_addr.is_empty() { &described[..] } else { &self.grpc_addr };
+        let described: Vec<String> = rack.switch.grpc_addrs().map(|addr| addr.to_string()).collect();
+        let addresses = if self.grpc_addr.is_empty() { &described } else { &self.grpc_addr };
         addresses.iter().map(|addr| self.identity.at(addr.clone(), Some(&rack.switch))).collect()
     }
 

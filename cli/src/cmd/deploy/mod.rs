@@ -1,18 +1,21 @@
 //! `p4rack deploy`: installs a rack's program and entries on its switches.
 
 mod args;
+mod kept;
 mod once;
 mod step;
+mod topology;
 mod watch;
 
 pub use args::Args;
+pub use once::described;
 use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
-    if args.watch && crate::cmd::topology::is_topology(&args.rack) {
-        let message = "--watch is for racks: deploy a topology again after a change, without it";
-        return super::connect::fail(&p4rack_ctrl::CtrlError::Input(message.to_owned()), args.json);
+    match args.watch {
+        true if crate::cmd::topology::is_topology(&args.rack) => kept::run(args),
+        true => watch::run(args),
+        false => once::run(args),
     }
-    if args.watch { watch::run(args) } else { once::run(args) }
 }

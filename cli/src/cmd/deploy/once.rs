@@ -2,16 +2,16 @@
 
 use super::args::Args;
 use super::step::line;
+use super::topology;
 use crate::cmd::connect;
 use p4rack_codegen::Rack;
-use p4rack_codegen::topology::{self, Switch, Topology};
 use p4rack_ctrl::deploy::{Desired, Extent, Step, deploy};
 use p4rack_ctrl::items::Item;
-use p4rack_ctrl::provision;
 use p4rack_ctrl::reconcile::Changes;
 use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol};
 use p4rack_p4rt::p4::v1::update;
 use p4rack_p4rt::schema::Schema;
+use p4rack_report::text::count;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -39,6 +39,7 @@ pub fn run(args: Args) -> ExitCode {
     if !args.json {
         let bytes = desired.config.p4_device_config.len();
         let entries = desired.entities.len();
+        let [bytes, entries] = [bytes, entries].map(|number| count(number as u64));
         println!("✓ generated {scheme} for {}: {bytes} bytes of program, {entries} entries", rack.name);
     }
     let targets = args.targets(&rack);
@@ -57,53 +58,15 @@ pub fn run(args: Args) -> ExitCode {
 
 /// Deploys to all switches of a topology that have a program.
 fn run_topology(args: &Args) -> ExitCode {
-    let given = [
-        ("--set", !args.settings.set.is_empty()),
-        ("--scheme", args.scheme.is_some()),
-        ("--arch", args.arch.is_some()),
-        ("--to", args.to.is_some()),
-        ("--device-config", args.device_config.is_some()),
-        ("--compiler", args.compiler.is_some()),
-        ("--device-id", args.identity.has_device_id()),
-        ("--grpc-addr", !args.grpc_addr.is_empty()),
-        ("--bfrt-addr", !args.bfrt_addr.is_empty()),
-    ];
-    if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-        let message = format!("{option} is for racks: a topology describes its switches, so leave it out");
-        return connect::fail(&CtrlError::Input(message), args.json);
-    }
-    let topology = match Topology::load(&args.rack) {
-        Ok(topology) => topology,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::from(1);
-        }
+    let (topology, members) = match topology::members(args) {
+        Ok(found) => found,
+        Err(error) => return connect::fail(&error, args.json),
     };
-    if topology.switches.iter().any(|switch| switch.target == topology::Target::Tofino) {
-        args.identity.refuse_p4runtimes();
-    }
-    let (mut desired, mut refused) = (Vec::new(), Vec::new());
-    for switch in &topology.switches {
-        match provision::desired(switch) {
-            Ok(Some(wanted)) => desired.push((switch, wanted)),
-            Ok(None) => {}
-            Err(error) => refused.push(error.to_string()),
-        }
-    }
-    if !refused.is_empty() {
-        return connect::fail(&CtrlError::Input(refused.join("\n")), args.json);
-    }
-    let job = |(switch, desired)| {
-        let (switch, desired): (&Switch, &Desired) = (switch, desired);
-        let protocol = match switch.target {
-            topology::Target::Tofino => Protocol::BfRuntime,
-            topology::Target::Embedded | topology::Target::Bmv2 => Protocol::P4Runtime,
-        };
-        let target = args.identity.at(switch.grpc_addr.to_string(), None);
-        let target = ConnectOptions { protocol, device_id: switch.device_id, ..target };
-        Job { prefix: format!("{}: ", switch.name), desired, target }
-    };
-    let jobs = desired.iter().map(|(switch, desired)| job((*switch, desired)));
+    let jobs = members.iter().map(|member| Job {
+        prefix: format!("{}: ", member.name),
+        desired: &member.desired,
+        target: member.target.clone(),
+    });
     let (reports, code) = all(args, jobs.collect());
     if args.json {
         let report = json!({ "topology": topology.name, "switches": reports });
@@ -200,7 +163,7 @@ fn one(
 }
 
 /// Sign and text of each change.
-fn described(schema: &Schema, changes: &Changes) -> Vec<(&'static str, String)> {
+pub fn described(schema: &Schema, changes: &Changes) -> Vec<(&'static str, String)> {
     let describe = |update: &p4rack_p4rt::p4::v1::Update| {
         let sign = match update.r#type() {
             update::Type::Insert => "+",

@@ -3,6 +3,7 @@
 use super::args::Args;
 use super::step::line;
 use crate::cmd::connect;
+use crate::cmd::saved::Files;
 use crate::output;
 use p4rack_codegen::Rack;
 use p4rack_ctrl::deploy::{Desired, Step};
@@ -12,20 +13,18 @@ use p4rack_ctrl::{ConnectOptions, Protocol};
 use p4rack_netdev::exporter::{self, Exposition};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::sync::watch as channel;
+use tokio::task::JoinSet;
 
-/// Interval between checks of the description's file.
-const FILE: Duration = Duration::from_millis(500);
 /// Delay before retrying etcd after an error.
 const ETCD_RETRY: Duration = Duration::from_secs(1);
 
 /// Events of a switch since the start.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+pub(super) struct Counts {
     primary: bool,
     installs: u64,
     comparisons: u64,
@@ -34,14 +33,14 @@ struct Counts {
     in_order: bool,
 }
 
-type Board = Arc<Mutex<BTreeMap<String, Counts>>>;
+/// Events by address of the switch.
+pub(super) type Board = Arc<Mutex<BTreeMap<String, Counts>>>;
 
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: Args) -> ExitCode {
-    let fail = |error: String| {
-        tell(&format!("error: {error}"));
-        ExitCode::from(1)
-    };
+    let board = Board::default();
+    // Before it is read: a later save counts.
+    let files = Files::of([args.rack.clone()]);
     let text = match std::fs::read_to_string(&args.rack) {
         Ok(text) => text,
         Err(error) => return fail(format!("reading {}: {error}", args.rack.display())),
@@ -54,14 +53,62 @@ pub fn run(args: Args) -> ExitCode {
         Ok(etcd) => etcd,
         Err(error) => return fail(error),
     };
-    let board = Board::default();
-    if let Some(addr) = args.metrics_addr {
-        let board = board.clone();
-        if let Err(error) = exporter::serve(addr, move || Some(exposition(&board))) {
-            return fail(format!("serving metrics at {addr}: {error}"));
+    if let Err(error) = serve_metrics(&args, &board) {
+        return fail(error);
+    }
+    connect::block_on(keep(args, etcd, (rack, text, desired), files, board))
+}
+
+/// Reports why nothing is kept, and returns the exit code.
+pub(super) fn fail(error: String) -> ExitCode {
+    tell(&format!("error: {error}"));
+    ExitCode::from(1)
+}
+
+/// Serves the board as metrics, if that is asked for.
+pub(super) fn serve_metrics(args: &Args, board: &Board) -> Result<(), String> {
+    let Some(addr) = args.metrics_addr else { return Ok(()) };
+    let board = board.clone();
+    let served = exporter::serve(addr, move || Some(exposition(&board)));
+    served.map(|_| ()).map_err(|error| format!("serving metrics at {addr}: {error}"))
+}
+
+/// Replaces the desired state if it differs.
+pub(super) fn renew(sender: &channel::Sender<Arc<Desired>>, desired: Desired, origin: &str) {
+    sender.send_if_modified(|current| {
+        let same_contents = current.entities == desired.entities && current.bfrt == desired.bfrt;
+        let differs = current.config != desired.config || !same_contents;
+        if differs {
+            tracing::info!(origin, "new description");
+            *current = Arc::new(desired);
+        }
+        differs
+    });
+}
+
+/// Notes and reports what happens to a switch, by its name if it has one.
+pub(super) fn reporter(
+    board: &Board,
+    name: Option<String>,
+    target: &ConnectOptions,
+    as_json: bool,
+) -> impl FnMut(Change) + Send + use<> {
+    let (board, switch, json) = (board.clone(), target.clone(), as_json || output::json_lines());
+    let mut last = String::new();
+    move |change: Change| {
+        // A repeated failure is reported once.
+        let failure = match &change {
+            Change::Failed(error) => error.to_string(),
+            Change::Step(Step::Verified { .. }) => String::new(),
+            _ => last.clone(),
+        };
+        let repeated = !failure.is_empty() && failure == last && matches!(change, Change::Failed(_));
+        last = failure;
+        let (before, now) = note(&board, &switch.addr, &change);
+        if !repeated {
+            say((name.as_deref(), &switch), &change, now.comparisons, before.in_order, json);
         }
     }
-    connect::block_on(keep(args, etcd, rack, text, desired, board))
 }
 
 fn make(args: &Args, text: &str) -> Result<(Rack, Desired), String> {
@@ -74,9 +121,8 @@ fn make(args: &Args, text: &str) -> Result<(Rack, Desired), String> {
 async fn keep(
     args: Args,
     etcd: Option<Access>,
-    rack: Rack,
-    text: String,
-    mut desired: Desired,
+    (rack, text, mut desired): (Rack, String, Desired),
+    files: Files,
     board: Board,
 ) -> ExitCode {
     let args = Arc::new(args);
@@ -92,48 +138,23 @@ async fn keep(
         };
     }
     let (sender, receiver) = channel::channel(Arc::new(desired));
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut tasks = JoinSet::new();
     for target in args.targets(&rack) {
-        let switch = target.clone();
-        let (board, json) = (board.clone(), args.json || output::json_lines());
-        let mut last = String::new();
-        let report = move |change: Change| {
-            // A repeated failure is reported once.
-            let failure = match &change {
-                Change::Failed(error) => error.to_string(),
-                Change::Step(Step::Verified { .. }) => String::new(),
-                _ => last.clone(),
-            };
-            let repeated = !failure.is_empty() && failure == last && matches!(change, Change::Failed(_));
-            last = failure;
-            let (before, now) = note(&board, &switch.addr, &change);
-            if !repeated {
-                say(&switch, &change, now.comparisons, before.in_order, json);
-            }
-        };
+        let report = reporter(&board, None, &target, args.json);
         tasks.spawn(watch(target, receiver.clone(), args.interval(), report));
     }
     match etcd {
         Some(access) => tasks.spawn(follow_etcd(args.clone(), access, key(&rack.name), sender)),
-        None => tasks.spawn(follow_file(args.clone(), sender)),
+        None => tasks.spawn(follow_file(args.clone(), files, sender)),
     };
-    let mut end = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(end) => end,
-        Err(error) => {
-            tell(&format!("error: waiting for SIGTERM: {error}"));
-            return ExitCode::from(3);
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = end.recv() => {}
-        _ = tasks.join_next() => return ExitCode::from(3),
-    }
-    ExitCode::SUCCESS
+    connect::until_signalled(async move {
+        let _ = tasks.join_next().await;
+    })
+    .await
 }
 
 /// Reports a problem, as a line of the log if that is JSON.
-fn tell(what: &str) {
+pub(super) fn tell(what: &str) {
     match output::json_lines() {
         true => tracing::error!("{what}"),
         false => eprintln!("{what}"),
@@ -143,32 +164,16 @@ fn tell(what: &str) {
 /// Applies a new description. Reports an invalid one and keeps the previous one.
 fn take(args: &Args, text: &str, sender: &channel::Sender<Arc<Desired>>, origin: &str) {
     match make(args, text) {
-        Ok((_, desired)) => {
-            sender.send_if_modified(|current| {
-                let same_contents = current.entities == desired.entities && current.bfrt == desired.bfrt;
-                let differs = current.config != desired.config || !same_contents;
-                if differs {
-                    tracing::info!(origin, "new description");
-                    *current = Arc::new(desired);
-                }
-                differs
-            });
-        }
+        Ok((_, desired)) => renew(sender, desired, origin),
         Err(error) => tell(&format!("{origin}: the new description is not used:\n{error}")),
     }
 }
 
-async fn follow_file(args: Arc<Args>, sender: channel::Sender<Arc<Desired>>) {
-    let changed = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
-    let mut seen: Option<SystemTime> = changed(&args.rack);
+async fn follow_file(args: Arc<Args>, mut files: Files, sender: channel::Sender<Arc<Desired>>) {
     loop {
-        tokio::time::sleep(FILE).await;
-        let now = changed(&args.rack);
-        if now.is_some() && now != seen {
-            seen = now;
-            if let Ok(text) = std::fs::read_to_string(&args.rack) {
-                take(&args, &text, &sender, &args.rack.display().to_string());
-            }
+        files.saved().await;
+        if let Ok(text) = std::fs::read_to_string(&args.rack) {
+            take(&args, &text, &sender, &args.rack.display().to_string());
         }
     }
 }
@@ -244,7 +249,13 @@ fn note(board: &Board, addr: &str, change: &Change) -> (Counts, Counts) {
 }
 
 /// Reports changes; reports recovery only after a failure.
-fn say(switch: &ConnectOptions, change: &Change, comparisons: u64, was_in_order: bool, as_json: bool) {
+fn say(
+    (name, switch): (Option<&str>, &ConnectOptions),
+    change: &Change,
+    comparisons: u64,
+    was_in_order: bool,
+    as_json: bool,
+) {
     let (addr, device_id) = (&switch.addr, switch.device_id);
     let text = match (change, switch.protocol) {
         (Change::Primary, Protocol::P4Runtime) => format!("primary of device {device_id}"),
@@ -265,16 +276,17 @@ fn say(switch: &ConnectOptions, change: &Change, comparisons: u64, was_in_order:
     };
     tracing::info!(addr, device_id, "{text}");
     if !as_json {
-        println!("{addr}: {text}");
+        println!("{}: {text}", name.unwrap_or(addr));
         return;
     }
-    println!(
-        "{}",
-        match switch.protocol {
-            Protocol::P4Runtime => json!({ "grpc_addr": addr, "device_id": device_id, "event": text }),
-            Protocol::BfRuntime => json!({ "bfrt_addr": addr, "event": text }),
-        }
-    );
+    let mut line = match switch.protocol {
+        Protocol::P4Runtime => json!({ "grpc_addr": addr, "device_id": device_id, "event": text }),
+        Protocol::BfRuntime => json!({ "bfrt_addr": addr, "event": text }),
+    };
+    if let Some(name) = name {
+        line["switch"] = name.into();
+    }
+    println!("{line}");
 }
 
 fn exposition(board: &Board) -> String {

@@ -21,6 +21,7 @@ use p4rack_ctrl::reconcile::key_of;
 use p4rack_ctrl::{ConnectOptions, CtrlError, Link, Protocol};
 use p4rack_lab::rows::Rows;
 use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::{Entity, Update, update::Type};
 use p4rack_p4rt::schema::Schema;
 use std::io::IsTerminal;
@@ -36,6 +37,9 @@ pub struct Options {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Print values of fields, parameters and registers in hexadecimal, instead of by their types
+    #[arg(long)]
+    pub raw: bool,
 }
 
 impl Options {
@@ -66,8 +70,16 @@ pub enum Verb {
 impl Options {
     async fn client(&self) -> Result<(Link, Schema), CtrlError> {
         let mut client = Link::to_read(self.target.for_switch(None)).await?;
-        let schema = client.schema().await?;
+        let schema = self.shown(client.schema().await?)?;
         Ok((client, schema))
+    }
+
+    /// The schema as these options want values shown.
+    fn shown(&self, schema: Schema) -> Result<Schema, CtrlError> {
+        match self.raw {
+            true => Ok(Schema::new(in_hex(schema.info().clone()))?),
+            false => Ok(schema),
+        }
     }
 
     /// Reads what the items name. Does not require being primary.
@@ -118,7 +130,7 @@ impl Options {
     /// Writes items as primary.
     async fn write(&self, verb: Verb, items: &[Item]) -> Result<Vec<String>, CtrlError> {
         let mut session = Link::to_write(self.target.for_switch(None)).await?;
-        let schema = session.schema().await?;
+        let schema = self.shown(session.schema().await?)?;
         let mut updates = Vec::with_capacity(items.len());
         for item in items {
             let entity = item.entity(&schema)?;
@@ -137,10 +149,26 @@ impl Options {
                 Type::Delete => "deleted",
                 _ => "modified",
             };
-            format!("{done} {item}")
+            // As it is read, whatever way it was entered.
+            let read = update.entity.as_ref().and_then(|entity| Item::of(&schema, entity).ok());
+            format!("{done} {}", read.as_ref().unwrap_or(item))
         });
         Ok(said.collect())
     }
+}
+
+/// The P4Info of a program that asks for hexadecimal everywhere.
+fn in_hex(mut info: P4Info) -> P4Info {
+    let hex = || vec!["@format(HEX_STR)".to_owned()];
+    let keys = info.tables.iter_mut().flat_map(|table| &mut table.match_fields);
+    keys.chain(info.value_sets.iter_mut().flat_map(|set| &mut set.r#match))
+        .for_each(|key| key.annotations = hex());
+    info.actions.iter_mut().flat_map(|action| &mut action.params).for_each(|param| param.annotations = hex());
+    let headers = info.controller_packet_metadata.iter_mut();
+    headers.flat_map(|header| &mut header.metadata).for_each(|field| field.annotations = hex());
+    let registers = info.registers.iter_mut().filter_map(|register| register.preamble.as_mut());
+    registers.for_each(|preamble| preamble.annotations = hex());
+    info
 }
 
 /// Reads what the items name. If there are several, omits and reports those that the switch cannot read.

@@ -336,7 +336,7 @@ async fn send(hex: &str, fields: &[String], count: u32, options: &Options) -> Re
 
 async fn watch_packets(count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
     let mut session = Session::connect(options.p4runtime(PACKETS)?).await?;
-    let schema = session.schema().await?;
+    let schema = options.shown(session.schema().await?)?;
     let mut left = count;
     while left != Some(0) {
         let Some(event) = next(&mut session).await? else { return Ok(()) };
@@ -353,7 +353,7 @@ fn print_packet(schema: &Schema, packet: &PacketIn, as_json: bool) {
     let value = |metadata: &PacketMetadata| {
         let field = fields.iter().find(|field| field.id == metadata.metadata_id);
         let name = field.map_or_else(|| format!("#{}", metadata.metadata_id), |field| field.name.clone());
-        let format = field.map_or(Format::Hex, |f| Format::of(&f.name, f.bitwidth, &f.annotations));
+        let format = field.map_or(Format::Hex, Format::of);
         (name, format.show(&metadata.value))
     };
     let metadata: Vec<(String, String)> = packet.metadata.iter().map(value).collect();

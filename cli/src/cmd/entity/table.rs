@@ -179,7 +179,7 @@ const IDLE: &str = "idle entries are told over P4Runtime alone: give --grpc-addr
 /// Prints entries that the switch reports as idle, until Ctrl-C.
 async fn watch_idle(table: &str, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
     let mut session = Session::connect(options.p4runtime(IDLE)?).await?;
-    let schema = session.schema().await?;
+    let schema = options.shown(session.schema().await?)?;
     let table_id = id_of(schema.table(table)?.preamble.as_ref());
     let mut left = count.unwrap_or(u64::MAX);
     while left > 0 {

@@ -4,6 +4,7 @@ mod against_bmv2;
 mod compile;
 mod compiler;
 mod fit;
+pub mod install;
 mod run;
 mod samples;
 mod source;
@@ -55,6 +56,14 @@ enum Command {
         #[command(flatten)]
         options: compile::Options,
     },
+    /// Install a program and entries on a running switch, and keep the switch's entries that still fit
+    #[command(after_help = install::EXAMPLES)]
+    Install {
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        options: Box<install::Options>,
+    },
     /// Print a TNA program's interface for BFRuntime (bf-rt.json)
     BfrtInfo {
         #[command(flatten)]
@@ -80,6 +89,10 @@ enum Command {
         #[arg(long, default_value_t = p4rack_stf::DROP_PORT, value_name = "PORT",
             value_parser = crate::numbers::within::<u16>(1..512))]
         drop_port: u16,
+        /// Print how each packet passes: states, tables with keys, entry and action, registers, headers at the end, ports; or
+        /// only packets that something else was expected of
+        #[arg(long, value_enum, value_name = "PACKETS", num_args = 0..=1, default_missing_value = "all", require_equals = true)]
+        trace: Option<stf::Shown>,
     },
     /// Run a program on captures, in simulated time
     Run {
@@ -114,6 +127,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Samples(args) => samples::run(args),
         Command::Check { source, json } => source.checked(|name, result| check(name, result, json)),
         Command::Compile { source, options } => compile::run(&source, options),
+        Command::Install { source, options } => install::run(&source, *options),
         Command::Info { source, output, format } => with_output(output, |write| {
             source.checked(|name, result| match result {
                 // Nothing to control.
@@ -154,7 +168,7 @@ pub fn run(args: Args) -> ExitCode {
         }),
         Command::Fit { source, options } => fit::run(&source, &options),
         Command::Run { source, run } => self::run::run(&source, &run),
-        Command::Stf { source, stf, drop_port } => stf::run(&source, &stf, drop_port),
+        Command::Stf { source, stf, drop_port, trace } => stf::run(&source, &stf, drop_port, trace),
         Command::Preprocess { source, output } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::preprocess(text, name, options) {
                 Ok(text) => write(text.as_bytes()),

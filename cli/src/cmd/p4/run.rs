@@ -170,7 +170,12 @@ fn summary(player: &Player, packets: usize) {
 }
 
 fn in_text(number: usize, input: &Input, fate: &Fate) -> String {
-    let mut text = format!("packet {number}: port {}, {} bytes\n", input.port, input.frame.len());
+    format!("packet {number}: port {}, {} bytes\n{}", input.port, input.frame.len(), in_lines(fate))
+}
+
+/// What became of a packet, event by event.
+pub(super) fn in_lines(fate: &Fate) -> String {
+    let mut text = String::new();
     for event in &fate.trace {
         text.push_str(&format!("  {event}\n"));
     }
@@ -225,6 +230,10 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
                 "name": name, "was": format!("{was:#x}"), "is": format!("{is:#x}"),
             })).collect::<Vec<_>>(),
         }),
+        TraceEvent::Headers { headers } => {
+            let named = |(name, fields): &(String, Vec<(String, num_bigint::BigUint)>)| serde_json::json!({ "header": name, "fields": values(fields) });
+            serde_json::json!({ "event": "headers", "headers": headers.iter().map(named).collect::<Vec<_>>() })
+        }
         TraceEvent::Sent { port, bytes } => {
             serde_json::json!({ "event": "sent", "port": port, "bytes": bytes })
         }

@@ -3,14 +3,14 @@
 use p4rack_codegen::kind::Kind;
 use p4rack_p4::{Accepted, Compiled, Diagnostics, Options};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code for usage errors: the file cannot be read or written.
 pub const USAGE: u8 = 2;
 
 /// Arguments that name a program.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Source {
     /// The P4 program
     file: PathBuf,
@@ -50,24 +50,37 @@ impl Source {
     }
 
     fn read(&self, takes_json: bool, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
-        let text = match std::fs::read_to_string(&self.file) {
-            Ok(text) => text,
+        match self.text(takes_json) {
+            Ok(text) => run(&text, &self.file.display().to_string(), &self.options()),
             Err(error) => {
-                eprintln!("error: {}: {error}", self.file.display());
-                return ExitCode::from(USAGE);
+                eprintln!("error: {error}");
+                ExitCode::from(USAGE)
             }
-        };
+        }
+    }
+
+    /// The file's text. Errors: it can't be read, or is no program.
+    pub fn text(&self, takes_json: bool) -> Result<String, String> {
+        let file = self.file.display().to_string();
+        let text = std::fs::read_to_string(&self.file).map_err(|error| format!("{file}: {error}"))?;
         // What is called a program is compiled, whatever its lines look like.
         let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4")
             || takes_json && p4rack_bmv2::is_json(&text);
-        let file = self.file.display().to_string();
-        if let Some(mistaken) = Kind::mistaken(&text, &file, Kind::P4).filter(|_| !is_called_p4) {
-            eprintln!("error: {mistaken}");
-            return ExitCode::from(USAGE);
+        match Kind::mistaken(&text, &file, Kind::P4).filter(|_| !is_called_p4) {
+            Some(mistaken) => Err(mistaken),
+            None => Ok(text),
         }
+    }
+
+    /// The program's file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Folders of included files, and macros.
+    pub fn options(&self) -> Options {
         let defines = self.define.iter().map(|d| definition(d));
-        let options = Options { include_dirs: self.include.clone(), defines: defines.collect() };
-        run(&text, &file, &options)
+        Options { include_dirs: self.include.clone(), defines: defines.collect() }
     }
 }
 

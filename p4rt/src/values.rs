@@ -1,11 +1,21 @@
-//! Values in human-readable form: numbers, MAC and IP addresses, prefixes, masks, ranges. Byte strings are
-//! handled by [`p4rack_p4rt::bytes`].
+//! Values in human-readable form: numbers, MAC and IP addresses, prefixes, masks, ranges. What is shown can be entered
+//! again and gives the same bytes. Byte strings are handled by [`crate::bytes`].
 
-use p4rack_p4rt::bytes;
-use p4rack_p4rt::p4::config::v1::{MatchField, match_field::MatchType};
-use p4rack_p4rt::p4::v1::field_match::{self, FieldMatchType};
-use p4rack_p4rt::schema::match_type;
+use crate::bytes;
+use crate::p4::config::v1::action::Param;
+use crate::p4::config::v1::controller_packet_metadata::Metadata;
+use crate::p4::config::v1::{MatchField, P4NamedType, match_field::MatchType};
+use crate::p4::v1::field_match::{self, FieldMatchType};
+use crate::schema::match_type;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Last words of names that 32-bit addresses have: `hdr.ipv4.dstAddr`, `next_ip`, `hdr.arp.spa`.
+const ADDRESSES: &[&str] = &[
+    "addr", "address", "daddr", "dip", "dst", "gateway", "ip", "ip4", "ipv4", "saddr", "sip", "spa", "src",
+    "tpa",
+];
+/// Parts of names that 48-bit numbers have.
+const NUMBERS: &[&str] = &["bytes", "count", "packets", "slot", "stamp", "threshold", "time"];
 
 /// Display format of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,31 +34,105 @@ pub enum Format {
     Text,
 }
 
-impl Format {
-    /// The format from the annotation `@format`, else from width and name.
-    pub fn of(name: &str, bitwidth: i32, annotations: &[String]) -> Format {
-        for annotation in annotations {
-            match annotation.trim_start_matches("@format(").trim_end_matches(')') {
-                "MAC_ADDRESS" => return Format::Mac,
-                "IPV4_ADDRESS" => return Format::Ipv4,
-                "IPV6_ADDRESS" => return Format::Ipv6,
-                "HEX_STR" => return Format::Hex,
-                "STRING" => return Format::Text,
-                _ => {}
-            }
+/// What a program says of a value, as far as its format depends on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Description<'a> {
+    /// Name of the field, parameter or cell.
+    pub name: &'a str,
+    /// Its width; 0 is a string.
+    pub bitwidth: i32,
+    /// Its annotations, as text.
+    pub annotations: &'a [String],
+    /// Name of its type, if the program made that with `type`.
+    pub type_name: Option<&'a P4NamedType>,
+    /// Whether it is matched by prefix.
+    pub is_prefix: bool,
+}
+
+impl<'a> From<&'a MatchField> for Description<'a> {
+    fn from(field: &'a MatchField) -> Description<'a> {
+        Description {
+            name: &field.name,
+            bitwidth: field.bitwidth,
+            annotations: &field.annotations,
+            type_name: field.type_name.as_ref(),
+            is_prefix: match_type(field) == MatchType::Lpm,
         }
-        let last = name.rsplit('.').next().unwrap_or_default().to_lowercase();
-        let address = ["addr", "ip", "src", "dst"].iter().any(|part| last.contains(part));
+    }
+}
+
+impl<'a> From<&'a Param> for Description<'a> {
+    fn from(param: &'a Param) -> Description<'a> {
+        Description {
+            name: &param.name,
+            bitwidth: param.bitwidth,
+            annotations: &param.annotations,
+            type_name: param.type_name.as_ref(),
+            is_prefix: false,
+        }
+    }
+}
+
+impl<'a> From<&'a Metadata> for Description<'a> {
+    fn from(field: &'a Metadata) -> Description<'a> {
+        Description {
+            name: &field.name,
+            bitwidth: field.bitwidth,
+            annotations: &field.annotations,
+            type_name: field.type_name.as_ref(),
+            is_prefix: false,
+        }
+    }
+}
+
+impl Format {
+    /// The format of a value. The first of these that applies:
+    ///
+    /// 1. a string is text;
+    /// 2. `@format` says it;
+    /// 3. the name of its type, made by `type`, says it: `mac` or `ethernet`, `ipv4`, `ipv6`. Any other such type is a number;
+    /// 4. 48 bits are a MAC address, unless the name has a part of `NUMBERS`;
+    /// 5. 32 bits are an IPv4 address if they are matched by prefix, or the last word of the name is in `ADDRESSES`;
+    /// 6. 128 bits are an IPv6 address;
+    /// 7. 16 bits with `type` in the name are hexadecimal;
+    /// 8. up to 64 bits are decimal, more are hexadecimal.
+    pub fn of<'a>(described: impl Into<Description<'a>>) -> Format {
+        let Description { name, bitwidth, annotations, type_name, is_prefix } = described.into();
+        if bitwidth <= 0 {
+            return Format::Text;
+        }
+        let said = annotations.iter().find_map(|annotation| {
+            let format = annotation.trim().strip_prefix("@format(")?.trim_end_matches(')').trim();
+            Some(match format {
+                "MAC_ADDRESS" => Format::Mac,
+                "IPV4_ADDRESS" => Format::Ipv4,
+                "IPV6_ADDRESS" => Format::Ipv6,
+                "HEX_STR" | "STRING" => Format::Hex,
+                _ => return None,
+            })
+        });
+        if let Some(format) = said {
+            return format;
+        }
+        let number = if bitwidth <= 64 { Format::Decimal } else { Format::Hex };
+        if let Some(named) = type_name {
+            let named = named.name.to_lowercase();
+            let has = |part: &str| named.contains(part);
+            return match bitwidth {
+                48 if has("mac") || has("ethernet") => Format::Mac,
+                32 if has("ipv4") || has("ip4") => Format::Ipv4,
+                128 if has("ipv6") || has("ip6") => Format::Ipv6,
+                _ => number,
+            };
+        }
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let lower = last.to_lowercase();
         match bitwidth {
-            0 => Format::Text,
-            48 if !last.contains("time") && !last.contains("slot") && !last.contains("threshold") => {
-                Format::Mac
-            }
-            32 if address => Format::Ipv4,
-            128 if address => Format::Ipv6,
-            16 if last.contains("type") => Format::Hex,
-            width if width <= 64 => Format::Decimal,
-            _ => Format::Hex,
+            48 if !NUMBERS.iter().any(|part| lower.contains(part)) => Format::Mac,
+            32 if is_prefix || names_address(last) => Format::Ipv4,
+            128 => Format::Ipv6,
+            16 if lower.contains("type") => Format::Hex,
+            _ => number,
         }
     }
 
@@ -69,6 +153,18 @@ impl Format {
             _ => hex(),
         }
     }
+}
+
+/// Whether the last word of a name, such as `srcAddr`, `next_ip` or `addr2`, is one of `ADDRESSES`.
+fn names_address(name: &str) -> bool {
+    let name = name.trim_end_matches(|c: char| !c.is_ascii_alphabetic() && c != '4');
+    let starts = |(at, c): (usize, char)| match c {
+        '_' => Some(at + 1),
+        _ if c.is_ascii_uppercase() && name[..at].ends_with(|c: char| c.is_ascii_lowercase()) => Some(at),
+        _ => None,
+    };
+    let start = name.char_indices().filter_map(starts).next_back().unwrap_or(0);
+    ADDRESSES.contains(&name[start..].to_lowercase().as_str())
 }
 
 /// Parses a value of `bitwidth` bits (0: a string): decimal, 0x, 0o, 0b, MAC or IP address, true, false.
@@ -149,7 +245,7 @@ pub fn parse_match(text: &str, field: &MatchField) -> Result<Option<FieldMatchTy
         }
         MatchType::Lpm => {
             let (value, length) = prefix(text, width)?;
-            let value = and(&value, &ones(width, length));
+            let value = bytes::and(&value, &ones(width, length));
             (length > 0).then_some(FieldMatchType::Lpm(field_match::Lpm { value, prefix_len: length }))
         }
         MatchType::Ternary => {
@@ -160,7 +256,7 @@ pub fn parse_match(text: &str, field: &MatchField) -> Result<Option<FieldMatchTy
                     (value, if length == width { all_ones() } else { ones(width, length) })
                 }
             };
-            let value = and(&value, &mask);
+            let value = bytes::and(&value, &mask);
             let mask = bytes::canonical(&mask);
             (mask != [0]).then_some(FieldMatchType::Ternary(field_match::Ternary { value, mask }))
         }
@@ -187,26 +283,12 @@ fn prefix(text: &str, width: i32) -> Result<(Vec<u8>, i32), String> {
 
 /// `length` ones at the high end of `width` bits.
 fn ones(width: i32, length: i32) -> Vec<u8> {
-    let (width, length) = (width.max(0) as usize, length.max(0) as usize);
-    let bytes = width.div_ceil(8);
-    let lead = bytes * 8 - width;
-    let mut mask = vec![0; bytes];
-    for bit in lead..lead + length.min(width) {
-        mask[bit / 8] |= 0x80 >> (bit % 8);
-    }
-    mask
-}
-
-/// Bitwise and of two numbers, aligned at their low ends.
-fn and(left: &[u8], right: &[u8]) -> Vec<u8> {
-    let length = left.len().min(right.len());
-    let (left, right) = (&left[left.len() - length..], &right[right.len() - length..]);
-    bytes::canonical(&left.iter().zip(right).map(|(a, b)| a & b).collect::<Vec<u8>>())
+    bytes::leading_ones(width.max(0) as usize, length.max(0) as usize)
 }
 
 /// A key in the syntax of [`parse_match`].
 pub fn show_match(key: Option<&FieldMatchType>, field: &MatchField) -> String {
-    let format = Format::of(&field.name, field.bitwidth, &field.annotations);
+    let format = Format::of(field);
     match key {
         None => "*".into(),
         Some(FieldMatchType::Exact(exact)) => format.show(&exact.value),
@@ -230,7 +312,7 @@ pub fn show_match(key: Option<&FieldMatchType>, field: &MatchField) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use p4rack_p4rt::p4::config::v1::match_field;
+    use crate::p4::config::v1::match_field;
     use proptest::prelude::*;
 
     fn field(name: &str, bitwidth: i32, kind: MatchType) -> MatchField {
@@ -286,12 +368,95 @@ mod tests {
         assert!(fault("9..8", MatchType::Range).contains("ends before"));
     }
 
+    fn format(name: &str, bitwidth: i32, annotation: &str, type_name: &str) -> Format {
+        let annotations: Vec<String> =
+            [annotation.to_owned()].into_iter().filter(|a| !a.is_empty()).collect();
+        let named = P4NamedType { name: type_name.into() };
+        let type_name = (!type_name.is_empty()).then_some(&named);
+        Format::of(Description { name, bitwidth, annotations: &annotations, type_name, is_prefix: false })
+    }
+
+    #[test]
+    fn the_program_says_what_a_value_is() {
+        for (name, bitwidth, annotation, type_name, expected) in [
+            ("vrf", 0, "", "vrf_id_t", Format::Text),
+            ("x", 32, "@format(IPV4_ADDRESS)", "", Format::Ipv4),
+            ("hdr.ethernet.src", 48, "@format(HEX_STR)", "mac_addr_t", Format::Hex),
+            ("x", 48, "", "mac_addr_t", Format::Mac),
+            ("hdr.ipv4.dst", 32, "", "tunnel_id_t", Format::Decimal),
+            ("x", 32, "", "ipv4_addr_t", Format::Ipv4),
+            ("x", 32, "", "ip4Addr_t", Format::Ipv4),
+            ("x", 128, "", "ipv6_addr_t", Format::Ipv6),
+            ("hdr.ethernet.dstAddr", 48, "", "", Format::Mac),
+            ("sm.ingress_global_timestamp", 48, "", "", Format::Decimal),
+            ("hdr.ipv4.dstAddr", 32, "", "", Format::Ipv4),
+            ("hdr.ipv4.src_addr", 32, "", "", Format::Ipv4),
+            ("hdr.arp.spa", 32, "", "", Format::Ipv4),
+            ("next_ip", 32, "", "", Format::Ipv4),
+            ("nhop_ipv4", 32, "", "", Format::Ipv4),
+            ("addr2", 32, "", "", Format::Ipv4),
+            ("dst", 32, "", "", Format::Ipv4),
+            ("meta.pipe_id", 32, "", "", Format::Decimal),
+            ("skip_count", 32, "", "", Format::Decimal),
+            ("srcPort", 32, "", "", Format::Decimal),
+            ("hdr.ipv6.dst", 128, "", "", Format::Ipv6),
+            ("etherType", 16, "", "", Format::Hex),
+            ("port", 9, "", "", Format::Decimal),
+            ("digest", 160, "", "", Format::Hex),
+        ] {
+            assert_eq!(
+                format(name, bitwidth, annotation, type_name),
+                expected,
+                "{name} {annotation} {type_name}"
+            );
+        }
+        assert_eq!(Format::of(&field("meta.next", 32, MatchType::Lpm)), Format::Ipv4, "prefixes");
+        assert_eq!(Format::of(&field("meta.next", 32, MatchType::Exact)), Format::Decimal);
+    }
+
+    /// Any number of `width` bits.
+    fn cut(value: u128, width: i32) -> Vec<u8> {
+        bytes::from_u128(if width < 128 { value % (1 << width) } else { value })
+    }
+
+    const NAMES: &str = "(dst|etherType|port|vid|time|hdr.ipv4.srcAddr)";
+    const ANNOTATIONS: &str =
+        "(|@format\\((MAC|IPV4|IPV6)_ADDRESS\\)|@format\\(HEX_STR\\)|@format\\(STRING\\))";
+
     proptest! {
         #[test]
-        fn what_is_shown_is_read_back(value: u128, width in 1i32..=128, name in "(dst|type|port|vid)") {
-            let value = bytes::from_u128(if width < 128 { value % (1 << width) } else { value });
-            let shown = Format::of(&name, width, &[]).show(&value);
-            prop_assert_eq!(parse(&shown, width), Ok(value));
+        fn what_is_shown_is_read_back(
+            value: u128, width in prop_oneof![1i32..=128, Just(32), Just(48), Just(128)], name in NAMES,
+            annotation in ANNOTATIONS, type_name in "(|mac_t|ipv4_t|ipv6_t|id_t)",
+        ) {
+            let value = cut(value, width);
+            let shown = format(&name, width, &annotation, &type_name).show(&value);
+            prop_assert_eq!(parse(&shown, width), Ok(value), "{}", shown);
+        }
+
+        #[test]
+        fn keys_that_are_shown_are_read_back(
+            one: u128, other: u128, length in 0i32..=128, width in prop_oneof![1i32..=128, Just(32), Just(48)], name in NAMES,
+            annotation in ANNOTATIONS, kind in 0..5,
+        ) {
+            let kinds = [MatchType::Exact, MatchType::Lpm, MatchType::Ternary, MatchType::Range, MatchType::Optional];
+            let field = MatchField {
+                annotations: vec![annotation], ..field(&name, width, kinds[kind as usize])
+            };
+            let (one, other) = (cut(one, width), cut(other, width));
+            let ordered = |a: &Vec<u8>, b: &Vec<u8>| (a.len(), a) <= (b.len(), b);
+            let (low, high) = if ordered(&one, &other) { (&one, &other) } else { (&other, &one) };
+            let hex = |value: &[u8]| format!("0x{}", bytes::hex(value));
+            // The canonical form of a key, from text in hexadecimal.
+            let written = match kinds[kind as usize] {
+                MatchType::Lpm => format!("{}/{}", hex(&one), length.min(width)),
+                MatchType::Ternary => format!("{}&{}", hex(&one), hex(&other)),
+                MatchType::Range => format!("{}..{}", hex(low), hex(high)),
+                _ => hex(&one),
+            };
+            let key = parse_match(&written, &field).unwrap();
+            let shown = show_match(key.as_ref(), &field);
+            prop_assert_eq!(parse_match(&shown, &field), Ok(key), "{}", shown);
         }
 
         #[test]

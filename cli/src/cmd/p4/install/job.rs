@@ -1,0 +1,154 @@
+//! Reads a program and its entries, and installs both.
+
+use p4rack_codegen::Arch;
+use p4rack_codegen::rack::Target;
+use p4rack_codegen::topology::{Program, Reading, files};
+use p4rack_ctrl::connect::parse_election_id;
+use p4rack_ctrl::deploy::Desired;
+use p4rack_ctrl::install::{Installed, Preview, Rules, install, preview};
+use p4rack_ctrl::telemetry::Telemetry;
+use p4rack_ctrl::{Client, ConnectOptions, CtrlError, Session, provision};
+use p4rack_p4::{Diagnostics, Options};
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::p4::v1::Entity;
+use p4rack_p4rt::schema::Schema;
+use p4rack_p4rt::text;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What to install, and where.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// P4 text, or BMv2's JSON.
+    pub program: PathBuf,
+    /// Folders of included files, and macros.
+    pub options: Options,
+    /// Interface of the program, if its file lacks parts of it.
+    pub p4info: Option<PathBuf>,
+    /// Its entries.
+    pub entries: Option<PathBuf>,
+    /// Kind of switch, if it is known.
+    pub to: Option<Target>,
+    /// Whether the switch's entries go.
+    pub clear: bool,
+    /// The switch.
+    pub target: ConnectOptions,
+    /// Whether to be primary under any election id where there is no primary.
+    pub takes_over: bool,
+}
+
+/// A completed installation.
+#[derive(Debug)]
+pub struct Done {
+    /// What the switch has now.
+    pub desired: Desired,
+    /// What was done.
+    pub installed: Installed,
+    /// Warnings about the program.
+    pub warnings: Diagnostics,
+    /// How long reading and compiling took.
+    pub compiled_in: Duration,
+    /// How long all of it took.
+    pub installed_in: Duration,
+}
+
+/// A program that has been read.
+struct Loaded {
+    desired: Desired,
+    arch: Arch,
+    warnings: Diagnostics,
+    took: Duration,
+}
+
+/// Reads a file of entries, which has some.
+pub fn entries(file: &Path, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
+    let entries = provision::entries_of(file, schema)?;
+    if entries.is_empty() {
+        return Err(CtrlError::Input(format!(
+            "{}: has no entries; write some (docs/topology.md shows the formats), or leave --entries out",
+            file.display()
+        )));
+    }
+    Ok(entries)
+}
+
+impl Job {
+    /// All files that decide what is installed, and where included ones are looked for.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut all = files(&self.program, &self.options);
+        all.extend([&self.entries, &self.p4info].into_iter().flatten().cloned());
+        all
+    }
+
+    /// Name of the program's file, for messages.
+    pub fn name(&self) -> String {
+        self.program.display().to_string()
+    }
+
+    /// What the embedded switch gets.
+    pub fn desired(&self) -> Result<Desired, CtrlError> {
+        self.load(false).map(|loaded| loaded.desired)
+    }
+
+    fn load(&self, is_for_bmv2: bool) -> Result<Loaded, CtrlError> {
+        let began = Instant::now();
+        let given = |path: &PathBuf| {
+            let fault = |what: String| CtrlError::Input(format!("--p4info {}: {what}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+            text::parse::<P4Info>(&text).map_err(|error| fault(error.to_string()))
+        };
+        let p4info = self.p4info.as_ref().map(given).transpose()?;
+        let reading = Reading { options: self.options.clone(), p4info, is_for_bmv2 };
+        let program = Program::load_as(&self.program, &reading);
+        let program = program.map_err(|error| CtrlError::Program(error.to_string()))?;
+        let (arch, warnings) = (program.arch, program.warnings.clone());
+        let mut desired = provision::of_program(program, None)?;
+        if let Some(file) = &self.entries {
+            desired.entities = entries(file, &desired.schema)?;
+        }
+        Ok(Loaded { desired, arch, warnings, took: began.elapsed() })
+    }
+
+    /// The program as the switch takes it: other switches for v1model than the embedded one don't compile.
+    async fn load_for(&self, loaded: Loaded, client: &Client) -> Result<Loaded, CtrlError> {
+        if self.to.is_some() || loaded.arch != Arch::V1model || Telemetry::of(client).is_served().await? {
+            return Ok(loaded);
+        }
+        let again = self.load(true)?;
+        Ok(Loaded { took: loaded.took + again.took, ..again })
+    }
+
+    fn rules<'p>(&self, previous: Option<&'p Desired>) -> Rules<'p> {
+        Rules { clear: self.clear, previous }
+    }
+
+    /// What would be done.
+    pub async fn preview(&self) -> Result<(Desired, Preview), CtrlError> {
+        let loaded = self.load(self.to == Some(Target::Bmv2))?;
+        let mut client = Client::connect(self.target.clone()).await?;
+        let desired = self.load_for(loaded, &client).await?.desired;
+        let preview = preview(&mut client, &desired, self.rules(None)).await?;
+        Ok((desired, preview))
+    }
+
+    /// Installs the program and its entries. `previous` is what an earlier call has installed: entries that have left the file
+    /// go. A program with mistakes is refused without a switch.
+    pub async fn install(&self, previous: Option<&Desired>) -> Result<Done, CtrlError> {
+        let began = Instant::now();
+        let loaded = self.load(self.to == Some(Target::Bmv2))?;
+        let mut session = self.connect().await?;
+        let Loaded { desired, warnings, took, .. } = self.load_for(loaded, &session).await?;
+        let installed = install(&mut session, &desired, self.rules(previous)).await?;
+        Ok(Done { desired, installed, warnings, compiled_in: took, installed_in: began.elapsed() })
+    }
+
+    async fn connect(&self) -> Result<Session, CtrlError> {
+        match Session::connect(self.target.clone()).await {
+            Err(CtrlError::NoPrimary { highest, .. }) if self.takes_over => {
+                let election_id = parse_election_id(&highest).map_err(CtrlError::Input)?;
+                Session::connect(ConnectOptions { election_id, ..self.target.clone() }).await
+            }
+            connected => connected,
+        }
+    }
+}
