@@ -155,6 +155,20 @@ fn commands_act_in_a_process_that_is_held() {
 }
 
 #[test]
+fn one_host_leaves_half_of_the_bytes_for_others_unless_it_is_the_only_one() {
+    use p4rack_memory::clio::Session;
+    for (tenants, most_kib) in [("8", 576), ("1", 1_024)] {
+        let board = Board::start(&["--bytes", "1 MiB", "--store", "0", "--tenants", tenants]);
+        let server = p4rack_hosts::roce::setup::Server { addr: board.addr.clone(), tls: None };
+        let open = |kib: u64| Session::open(&server, kib << 10, Default::default());
+        let said = open(most_kib + 4).err().unwrap().to_string();
+        assert!(said.contains("bytes to reserve"), "{said}");
+        assert_eq!(said.contains("fewer --tenants"), tenants == "8", "{said}");
+        open(most_kib).unwrap();
+    }
+}
+
+#[test]
 fn memory_is_shared_with_a_process_that_takes_it() {
     use p4rack_memory::clio::{Session, Wanted};
     let board = Board::start(&["--bytes", "1 MiB", "--store", "0"]);

@@ -12,7 +12,7 @@ use p4rack_hosts::paging::{Faults, Mapping, MappingConfig, check_privileges};
 use p4rack_hosts::region::{RegionConfig, RemoteRegion};
 use p4rack_hosts::remote::Local;
 use p4rack_netdev::clock;
-use p4rack_wire::SplitMix;
+use p4rack_wire::{SplitMix, quantiles};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ fn median_ns(mut round: impl FnMut(&mut dyn FnMut(&mut dyn FnMut()))) -> f64 {
             times.push((clock::now() - start).0);
         });
         times.sort_unstable();
-        times[times.len() / 2] as f64
+        quantiles::of_sorted(&times, 0.5).unwrap_or_default() as f64
     });
     medians.fold(f64::MAX, f64::min)
 }

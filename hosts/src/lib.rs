@@ -5,6 +5,7 @@ pub mod balloon;
 pub mod clio;
 mod commands;
 pub mod cowbird;
+mod frames;
 pub mod memory;
 mod metrics;
 pub mod outlet;

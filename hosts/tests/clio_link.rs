@@ -199,6 +199,12 @@ fn what_is_wrong_with_an_interface_is_said() {
     };
     let open = |ip, interface| open_at(ip, UDP_PORT, interface);
     assert_eq!(open(BOARD_IP, None), Ok(()));
+    // An address beside another one is as good.
+    let second = Ipv4Addr::new(10, 9, 8, 2);
+    board.run(|| Links::open().unwrap().add_address("clio0", second, 24).unwrap()).unwrap();
+    for opened in [open(second, None), open(second, Some("clio0")), open(BOARD_IP, None)] {
+        assert_eq!(opened, Ok(()));
+    }
     let absent = open(BOARD_IP, Some("absent0")).unwrap_err();
     assert!(absent.contains("absent0"), "{absent}");
     for ip in [CLIENT_IP, Ipv4Addr::LOCALHOST] {

@@ -69,14 +69,31 @@ pub fn memory_node(rack: &Rack, name: &str) -> Result<u16, NoMemory> {
     Ok(number)
 }
 
+/// `interface`: names of a host's interfaces, one for each switch, with commas between.
 fn port(rack: &Rack, host: &Host, interface: &str) -> Result<PortConfig, NoMemory> {
+    let interfaces = interfaces(rack, interface).map_err(NoMemory)?;
     Ok(PortConfig {
-        interface: interface.to_owned(),
+        interfaces,
         ether_type: edm(rack)?.ether_type,
         rate_bps: host.rate_bps,
         nodes: rack.hosts.iter().map(|host| NodeAddress { name: host.name.clone(), mac: host.mac }).collect(),
         own: node(rack, &host.name)?,
     })
+}
+
+/// The interfaces that a text names, with commas between. Error: there are not as many as switches.
+pub fn interfaces(rack: &Rack, named: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = named.split(',').map(|name| name.trim().to_owned()).collect();
+    let tors = usize::from(rack.switch.tors);
+    if names.len() == tors && names.iter().all(|name| !name.is_empty()) {
+        return Ok(names);
+    }
+    let example: Vec<String> = (0..tors).map(|nth| format!("eth{nth}")).collect();
+    Err(format!(
+        "`{named}` is not the name of one interface for each switch, and rack {} has {tors}: write {}",
+        rack.name,
+        example.join(",")
+    ))
 }
 
 /// Configuration of a compute node on a host.

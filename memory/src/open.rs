@@ -242,7 +242,7 @@ fn place(
         // The memory is the program's own.
         Link::Kernel if definition.service == Service::None && access.interface.is_none() => {}
         Link::Kernel => routed(access, &described(own))?,
-        link => place.interface = described(own).interface(link, access.interface)?,
+        link => place.interface = at_all(rack, own).interface(link, access.interface)?,
     }
     Ok(place)
 }
@@ -275,7 +275,12 @@ pub(crate) fn on_some_host(rack: &Rack, at: &str) -> Result<(), NotHere> {
 }
 
 fn described(host: &Host) -> Own<'_> {
-    Own { name: &host.name, mac: host.mac, ip: host.ip }
+    Own { name: &host.name, mac: host.mac, ip: host.ip, links: 1 }
+}
+
+/// A host with all its links to the rack.
+fn at_all<'a>(rack: &Rack, host: &'a Host) -> Own<'a> {
+    Own { links: rack.switch.tors.into(), ..described(host) }
 }
 
 /// The bare way to another host's memory, and the guard of its end.

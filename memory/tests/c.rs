@@ -59,7 +59,22 @@ fn the_header_says_what_the_library_has() {
             offset_of!(CallerAccess, $field),
         ));)* };
     }
-    accesses!(rack, host, at, way, interface, scheme, memory, engine, reserve_bytes, key);
+    accesses!(
+        rack,
+        host,
+        at,
+        way,
+        interface,
+        scheme,
+        memory,
+        engine,
+        reserve_bytes,
+        key,
+        ca,
+        cert,
+        cert_key,
+        server_name
+    );
     wanted.push(("sizeof(p4rack_memory_status)".to_owned(), size_of::<Status>()));
     for (name, status) in [
         ("OK", Status::Ok),

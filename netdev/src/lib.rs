@@ -7,6 +7,7 @@ pub mod capture;
 pub mod carrier;
 pub mod checksum;
 pub mod clock;
+pub mod datagrams;
 mod error;
 pub mod ethtool;
 pub mod exporter;

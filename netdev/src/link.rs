@@ -170,6 +170,26 @@ impl Links {
         Ok(names.filter_map(|name| Some((name.to_owned(), self.get(name).ok()?))).collect())
     }
 
+    /// IPv4 addresses of the interfaces of the calling thread's namespace, which must be this value's. Those of an interface are in the
+    /// system's order: the first one is that of [`ipv4_of`].
+    pub fn addresses(&mut self) -> Result<Vec<(String, Ipv4Addr)>, Error> {
+        // `struct ifaddrmsg`: family, prefix length, flags, scope, index.
+        let mut fixed = [0u8; 8];
+        fixed[0] = libc::AF_INET as u8;
+        let request = Request::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &fixed);
+        let found =
+            self.netlink.list(request).context(|| "listing the addresses of interfaces".to_owned())?;
+        let names: Vec<(String, i32)> =
+            self.all()?.into_iter().map(|(name, info)| (name, info.index)).collect();
+        let parse = |body: &Vec<u8>| {
+            let index = i32::from_ne_bytes(body.get(4..8)?.try_into().ok()?);
+            let (_, local) = attributes(body.get(8..)?).find(|(kind, _)| *kind == libc::IFA_LOCAL)?;
+            let (name, _) = names.iter().find(|(_, one)| *one == index)?;
+            Some((name.clone(), Ipv4Addr::from(<[u8; 4]>::try_from(local).ok()?)))
+        };
+        Ok(found.iter().filter_map(parse).collect())
+    }
+
     /// Whether there is such an interface.
     pub fn exists(&mut self, name: &str) -> bool {
         self.get(name).is_ok()

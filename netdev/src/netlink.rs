@@ -86,13 +86,26 @@ impl Netlink {
 
     /// Sends a request and waits for its acknowledgement. Returns the fixed part and attributes of the last
     /// message before it, if any.
-    pub(crate) fn call(&mut self, mut request: Request) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn call(&mut self, request: Request) -> io::Result<Option<Vec<u8>>> {
+        let mut answer = None;
+        self.ask(request, |body| answer = Some(body.to_vec()))?;
+        Ok(answer)
+    }
+
+    /// Asks for a list. Returns the fixed part and attributes of each of its messages.
+    pub(crate) fn list(&mut self, request: Request) -> io::Result<Vec<Vec<u8>>> {
+        let mut list = Vec::new();
+        self.ask(request, |body| list.push(body.to_vec()))?;
+        Ok(list)
+    }
+
+    /// Sends a request and hands over its answers, until it is acknowledged or the list has ended.
+    fn ask(&mut self, mut request: Request, mut answer: impl FnMut(&[u8])) -> io::Result<()> {
         self.sequence += 1;
         let length = request.bytes.len() as u32;
         request.bytes[..4].copy_from_slice(&length.to_ne_bytes());
         request.bytes[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
         sys::write(self.fd.as_fd(), &request.bytes)?;
-        let mut answer = None;
         let mut buffer = vec![0; ANSWER];
         loop {
             let read = self.receive(&mut buffer)?;
@@ -102,14 +115,16 @@ impl Netlink {
                 if sequence != self.sequence {
                     continue;
                 }
-                if kind != libc::NLMSG_ERROR as u16 {
-                    answer = Some(body.to_vec());
-                    continue;
+                match i32::from(kind) {
+                    libc::NLMSG_DONE => return Ok(()),
+                    libc::NLMSG_ERROR => {
+                        return match i32_at(body, 0).unwrap_or(-libc::EPROTO) {
+                            0 => Ok(()),
+                            code => Err(refusal(-code, body)),
+                        };
+                    }
+                    _ => answer(body),
                 }
-                return match i32_at(body, 0).unwrap_or(-libc::EPROTO) {
-                    0 => Ok(answer),
-                    code => Err(refusal(-code, body)),
-                };
             }
         }
     }

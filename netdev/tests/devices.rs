@@ -79,6 +79,12 @@ fn an_interface_that_the_system_uses_is_not_taken() {
         assert_eq!(link::ipv4_of("left"), None);
         links.add_address("left", Ipv4Addr::new(10, 3, 2, 1), 24).unwrap();
         assert_eq!(link::ipv4_of("left"), Some(Ipv4Addr::new(10, 3, 2, 1)));
+        // A second one, of another network.
+        links.add_address("left", Ipv4Addr::new(10, 4, 2, 1), 24).unwrap();
+        let both = [[10, 3, 2, 1], [10, 4, 2, 1]].map(|ip| ("left".to_owned(), Ipv4Addr::from(ip)));
+        let mut all = links.addresses().unwrap();
+        all.retain(|(name, _)| name != "lo");
+        assert_eq!(all, both);
         let refused = links.make_pipe("left", 1530).unwrap_err().to_string();
         assert!(refused.contains("10.3.2.1") && refused.contains("address flush"), "{refused}");
     })

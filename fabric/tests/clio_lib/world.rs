@@ -74,6 +74,8 @@ pub struct World<B = Board> {
     /// Longest queue before a board.
     pub queue_max: Nanos,
     pub tamper: Option<Tamper>,
+    /// The board that is dead: no packet to it or of it arrives.
+    pub dead: Option<usize>,
     mail: BTreeMap<(Nanos, u64), (Way, Vec<u8>)>,
     posted: u64,
 }
@@ -120,6 +122,7 @@ impl<B: Node> World<B> {
             boards,
             queue_max: Nanos::ZERO,
             tamper: None,
+            dead: None,
             mail: BTreeMap::new(),
             posted: 0,
         }
@@ -143,7 +146,7 @@ impl<B: Node> World<B> {
         if let Some(tamper) = self.tamper {
             tamper(&mut bytes, way.to_board);
         }
-        if self.chance(self.faults.lost) {
+        if self.chance(self.faults.lost) || self.dead == Some(way.board) {
             return;
         }
         let copies = 1 + u64::from(self.chance(self.faults.copied));

@@ -6,30 +6,36 @@
 //! ```
 //!
 //! Taking a packet off the port costs less than sending it, so the excess of one host waits, and is lost, in its own queue: the port's
-//! has room for the others. A host has one queue for all its ports; on loopback each socket has one. Hosts whose addresses fall into one of the queues share
-//! it; a secret seed decides which ones do.
+//! has room for the others. Turns are as long as the board's [work](super::costs) for a request: a host that asks for long answers has
+//! fewer of them, and it pays for packets that are lost, too. A host has one queue for all its ports; on loopback each socket has one.
+//! Hosts whose addresses fall into one of the queues share it; a secret seed decides which ones do. Tokens are verified later, so a host
+//! with many addresses, or with others', has more than one queue.
 
+use super::costs::{Asks, Costs, RECEIVED, REQUEST};
 use super::port::Peer;
 use p4rack_fabric::common::Turns;
 use p4rack_wire::SplitMix;
+use p4rack_wire::clio::Header;
 use std::net::IpAddr;
 
 /// Queues, and packets of all.
 const QUEUES: usize = 256;
 const PACKETS: u16 = 1_024;
 
-/// A packet that waits: where it came from, its buffer, its bytes.
+/// A packet that waits: where it came from, its buffer, its bytes, what it asks for.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     from: Peer,
     buffer: u16,
     bytes: usize,
+    asks: Asks,
 }
 
 /// Packets that wait.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     turns: Turns<u16, Waiting>,
+    costs: Costs,
     buffers: Vec<Box<[u8]>>,
     /// Buffers without a packet, the one that was used last at the end.
     free: Vec<u16>,
@@ -39,11 +45,12 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Without packets, of which none is longer.
-    pub fn new(packet_bytes: usize, seed: u64) -> Arrivals {
+    /// Without packets.
+    pub fn new(costs: Costs, seed: u64) -> Arrivals {
+        let packet_bytes = Header::BYTES + costs.data_bytes_max as usize;
         Arrivals {
-            // A packet each: on a host, the board's work for one hardly depends on its bytes.
-            turns: Turns::new(1),
+            turns: Turns::new(REQUEST),
+            costs,
             buffers: (0..PACKETS).map(|_| vec![0; packet_bytes].into_boxed_slice()).collect(),
             free: (0..PACKETS).rev().collect(),
             seed,
@@ -90,28 +97,36 @@ impl Arrivals {
             self.dropped += 1;
             let longest = self.turns.longest().filter(|longest| *longest != queue);
             let longest = longest.filter(|longest| self.turns.len_of(queue) < self.turns.len_of(*longest));
+            // The board has taken it off the port.
+            self.turns.charge(longest.unwrap_or(queue), RECEIVED);
             let Some(last) = longest.and_then(|longest| self.turns.pop_last_of(longest)) else { return };
             self.free.push(last.buffer);
         }
         let Some(buffer) = self.free.pop() else { return };
         self.buffers[usize::from(buffer)][..packet.len()].copy_from_slice(packet);
-        self.turns.push(queue, 1, Waiting { from, buffer, bytes: packet.len() });
+        let asks = self.costs.of(packet);
+        self.turns.push(queue, asks.cost(), Waiting { from, buffer, bytes: packet.len(), asks });
     }
 
-    /// Gives the next packet away.
-    pub fn next(&mut self, taken: impl FnOnce(Peer, &[u8])) -> bool {
-        let Some(Waiting { from, buffer, bytes }) = self.turns.pop() else { return false };
-        taken(from, &self.buffers[usize::from(buffer)][..bytes]);
+    /// Takes the next packet that `may` come now.
+    pub fn next(&mut self, may: impl Fn(&Asks) -> bool) -> Option<(Peer, &[u8])> {
+        let next = self.turns.pop_if(|waiting| may(&waiting.asks));
+        let Waiting { from, buffer, bytes, .. } = next?;
+        // It keeps its bytes until the next packet is added.
         self.free.push(buffer);
-        true
+        Some((from, &self.buffers[usize::from(buffer)][..bytes]))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::costs::request;
     use super::*;
     use p4rack_wire::MacAddr;
+    use p4rack_wire::clio::Kind;
     use std::net::{Ipv4Addr, SocketAddr};
+
+    const COSTS: Costs = Costs { data_bytes_max: 1_000, read_bytes_max: 64_000 };
 
     fn peer(host: u32, port: u16) -> Peer {
         Peer { addr: SocketAddr::from((Ipv4Addr::from_bits(host), port)), mac: MacAddr::default() }
@@ -119,39 +134,69 @@ mod tests {
 
     #[test]
     fn one_host_with_many_packets_and_ports_holds_no_other_one_up() {
-        let mut arrivals = Arrivals::new(100, 5);
+        let mut arrivals = Arrivals::new(COSTS, 5);
         assert_ne!(arrivals.queue_of(&peer(1, 1)), arrivals.queue_of(&peer(2, 1)));
         (0..10_000u32).for_each(|nth| arrivals.add(peer(1, nth as u16 % 64), &nth.to_be_bytes()));
         (0..3u32).for_each(|nth| arrivals.add(peer(2, 1), &nth.to_be_bytes()));
         assert_eq!(arrivals.dropped(), 10_000 + 3 - u64::from(PACKETS));
         let mut order = Vec::new();
-        while arrivals.next(|from, packet| order.push((from.addr.ip(), packet.to_vec()))) {}
+        while let Some((from, packet)) = arrivals.next(|_| true) {
+            order.push((from.addr.ip(), packet.to_vec()));
+        }
         let of = |host: u32| order.iter().filter(move |one| one.0 == Ipv4Addr::from_bits(host));
         let second: Vec<u8> = of(2).map(|one| one.1[3]).collect();
         assert_eq!(second, [0, 1, 2]);
-        assert_eq!(order.iter().rposition(|one| one.0 == Ipv4Addr::from_bits(2)), Some(5), "in turns");
+        assert_eq!(
+            order.iter().rposition(|one| one.0 == Ipv4Addr::from_bits(2)),
+            Some(2),
+            "it has lost none"
+        );
         let kept = 0..u32::from(PACKETS) - 3;
         assert!(of(1).map(|one| one.1.clone()).eq(kept.map(|nth| nth.to_be_bytes().to_vec())));
         assert!(arrivals.is_empty() && arrivals.free.len() == usize::from(PACKETS));
     }
 
     #[test]
+    fn hosts_take_turns_by_the_work_that_their_requests_are() {
+        let mut arrivals = Arrivals::new(COSTS, 5);
+        for _ in 0..300 {
+            arrivals.add(peer(1, 1), &request(Kind::Read, 64_000));
+            arrivals.add(peer(2, 1), &request(Kind::Read, 64));
+        }
+        let mut work = [0; 2];
+        while work[1] < 200 * REQUEST {
+            let (from, packet) = arrivals.next(|_| true).unwrap();
+            work[usize::from(from.addr.ip() == Ipv4Addr::from_bits(2))] += COSTS.of(packet).cost();
+        }
+        let longest = COSTS.of(&request(Kind::Read, 64_000)).cost();
+        assert!(work[0].abs_diff(work[1]) <= longest, "{work:?}");
+        // Only what may come does.
+        let mut hosts = Vec::new();
+        while let Some((from, _)) = arrivals.next(|asks| asks.answers == 1) {
+            hosts.push(from.addr.ip());
+        }
+        assert!(hosts.len() == 100 && hosts.iter().all(|ip| *ip == Ipv4Addr::from_bits(2)), "{hosts:?}");
+    }
+
+    #[test]
     fn many_hosts_fill_no_more_than_there_is_and_long_packets_are_dropped() {
-        let mut arrivals = Arrivals::new(8, 5);
-        arrivals.add(peer(1, 1), &[0; 9]);
+        let mut arrivals = Arrivals::new(COSTS, 5);
+        arrivals.add(peer(1, 1), &[0; 1_049]);
         assert_eq!((arrivals.dropped(), arrivals.too_long()), (0, 1));
         for host in 1..=0xffff {
             arrivals.add(peer(host, 1), &[0; 8]);
         }
         assert!(arrivals.free.is_empty());
         let mut count = 0;
-        while arrivals.next(|_, _| count += 1) {}
+        while arrivals.next(|_| true).is_some() {
+            count += 1;
+        }
         assert_eq!((count, arrivals.free.len()), (usize::from(PACKETS), usize::from(PACKETS)));
     }
 
     #[test]
     fn addresses_that_share_a_queue_under_one_seed_share_none_under_another() {
-        let other = |seed| Arrivals::new(1, seed);
+        let other = |seed| Arrivals::new(COSTS, seed);
         let (one, two) = (other(5), other(6));
         let shared = (2..).find(|host| one.queue_of(&peer(*host, 1)) == one.queue_of(&peer(1, 1)));
         let host = shared.unwrap();

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! An attack has its own process, or none, and ignores windows, answers and errors. The measure is the honest client's rate beside it, and
-//! beside a second honest client, in turns.
+//! beside a second honest client, in turns. Both are on one machine, and a board doesn't divide that machine's processors. So a second
+//! client that stands in for an attack without sleep doesn't sleep either: it looks for answers all the time.
 
 use super::error::ClioError;
 use super::session::{AskError, Session};
@@ -67,6 +68,22 @@ impl Attack {
     ];
 }
 
+impl Attack {
+    /// Whether it takes a core: it sends without waiting.
+    fn is_sleepless(self) -> bool {
+        !matches!(self, Attack::Bytes | Attack::Processes)
+    }
+}
+
+/// What an honest client is measured beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// A second honest client, in place of this attack.
+    Honest(Attack),
+    /// An attack.
+    Attack(Attack),
+}
+
 impl fmt::Display for Attack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Attack::ALL.iter().find(|(attack, _)| attack == self).map_or("", |(_, name)| name);
@@ -95,31 +112,33 @@ pub struct Kept {
     pub latency: Histogram,
 }
 
-/// Measures an honest client for `time`, beside an attack or a second honest client. Returns also how many packets or calls the attack has
-/// made, or the second client's operations. Errors: the board can't be reached, or refuses the honest client.
+/// Measures an honest client for `time`. Returns also how many packets or calls the attack has made, or the second client's operations.
+/// Errors: the board can't be reached, or refuses the honest client.
 pub fn measure(
     server: &Server,
-    attack: Option<Attack>,
+    beside: Beside,
     patience: Patience,
     time: Nanos,
 ) -> Result<(Kept, u64), AskError> {
     // Both are there before the measurement begins.
     let mut honest = Honest::open(server, patience)?;
-    let mut second = match attack {
-        None => Some(Honest::open(server, patience)?),
-        Some(_) => None,
+    let (attack, mut second) = match beside {
+        Beside::Honest(attack) => (attack, Some(Honest::open(server, patience)?)),
+        Beside::Attack(attack) => (attack, None),
     };
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| match (&mut second, attack) {
-            (Some(second), _) => second.run(|| is_over.load(Ordering::Relaxed)).map(|kept| kept.1),
-            (None, Some(attack)) => Ok(run(server, attack, patience, &is_over)?),
-            (None, None) => Ok(0),
+        let other = scope.spawn(|| match &mut second {
+            Some(second) => {
+                let turn = if attack.is_sleepless() { Nanos::ZERO } else { TURN };
+                second.run(|| is_over.load(Ordering::Relaxed), turn).map(|kept| kept.1)
+            }
+            None => Ok(run(server, attack, patience, &is_over)?),
         });
         // The attack is under way.
         std::thread::sleep(std::time::Duration::from_millis(200));
         let until = clock::now() + time;
-        let kept = honest.run(|| clock::now() >= until);
+        let kept = honest.run(|| clock::now() >= until, TURN);
         is_over.store(true, Ordering::Relaxed);
         let done = other.join().unwrap_or(Err(AskError::Unknown))?;
         Ok((kept?.0, done))
@@ -137,8 +156,8 @@ impl Honest {
         Ok(Honest { session: Session::open(server, PROCESS_BYTES, patience)?, random: SplitMix(1) })
     }
 
-    /// Half reads, half writes, until it is over. Returns what it kept, and its operations.
-    fn run(&mut self, mut is_over: impl FnMut() -> bool) -> Result<(Kept, u64), AskError> {
+    /// Half reads, half writes, until it is over. Sleeps for at most `turn` at a time. Returns what it kept, and its operations.
+    fn run(&mut self, mut is_over: impl FnMut() -> bool, turn: Nanos) -> Result<(Kept, u64), AskError> {
         let Honest { session, random } = self;
         let (address, bytes) = session.range();
         let (start, data) = (clock::now(), [7; ACCESS_BYTES as usize]);
@@ -160,7 +179,7 @@ impl Honest {
                 begun[slot] = clock::now();
                 session.submit(slot as u64, operation)?;
             }
-            session.poll(clock::now() + TURN, &mut |tag, outcome| {
+            session.poll(clock::now() + turn, &mut |tag, outcome| {
                 let slot = tag as usize;
                 match outcome {
                     Outcome::Read(_) | Outcome::Done => {

@@ -7,12 +7,13 @@
 //! ```
 
 mod arrivals;
+mod background;
 mod clients;
+mod costs;
 mod error;
 pub mod hostile;
 mod kv;
 pub(crate) mod link;
-mod long_calls;
 mod manage;
 mod memory;
 mod names;
@@ -25,6 +26,7 @@ mod session;
 mod setup;
 mod spread;
 mod threads;
+mod turn;
 pub mod verify;
 
 pub use error::ClioError;
@@ -76,6 +78,7 @@ pub fn client_config(patience: Patience, memory: Nanos, mtu_bytes: u32) -> lib::
         memory,
         retries: patience.retries,
         slow_timeout: timeout_max,
+        silence: timeout_max,
         busy_wait: us(50),
         base: us(100),
         queueing: patience.target_delay,

@@ -11,8 +11,10 @@
 //! It does not hear clients of its own machine: the system carries what goes to its own addresses over the loopback interface.
 
 use super::error::BoardError;
-use p4rack_netdev::packet::{self, Frames, Io, Options};
-use p4rack_netdev::{Links, PacketSocket, link};
+use crate::frames::{FrameSocket, Vanished};
+use p4rack_netdev::Links;
+use p4rack_netdev::datagrams::{self, Datagrams};
+use p4rack_netdev::packet::{self, Frames, Options};
 use p4rack_wire::MacAddr;
 use p4rack_wire::clio::Header;
 use p4rack_wire::ipv4::{Ipv4, Udp};
@@ -21,12 +23,8 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Packets taken before others have their turn.
-const BATCH: usize = 64;
 /// Buffer of a UDP socket: what comes while the board waits for a processor. As much as a ring has.
 const BUFFER_BYTES: usize = 8 << 20;
-/// Bytes of the longest datagram.
-const DATAGRAM_BYTES: usize = 1 << 16;
 
 /// Where a board takes packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,21 +48,18 @@ pub struct Peer {
 /// Where packets come from and go to.
 #[derive(Debug)]
 pub(super) enum Port {
-    Udp { socket: UdpSocket, input: Box<[u8]> },
+    Udp { socket: UdpSocket, input: Datagrams },
     Packet(Box<Interface>),
 }
 
 /// An interface that the system uses, too.
 #[derive(Debug)]
 pub(super) struct Interface {
-    socket: PacketSocket,
-    links: Links,
+    link: FrameSocket,
     own: End,
     frame: Vec<u8>,
     /// Frames with a wrong checksum, or cut short.
     malformed: u64,
-    /// Errors while the link was down.
-    read_errors: u64,
 }
 
 impl Port {
@@ -77,7 +72,8 @@ impl Port {
                     UdpSocket::bind(addr).map_err(|error| BoardError::Bind { addr: *addr, error })?;
                 socket.set_nonblocking(true)?;
                 p4rack_netdev::set_buffers(socket.as_fd(), BUFFER_BYTES)?;
-                Ok(Port::Udp { socket, input: vec![0; DATAGRAM_BYTES].into_boxed_slice() })
+                let input = Datagrams::new(Header::BYTES + data_bytes_max as usize);
+                Ok(Port::Udp { socket, input })
             }
             At::Packet(addr, interface) => {
                 let SocketAddr::V4(addr) = *addr else {
@@ -109,17 +105,12 @@ impl Port {
             Port::Udp { socket, input } => (socket, input),
             Port::Packet(interface) => return interface.receive(taken),
         };
-        for _ in 0..BATCH {
-            match socket.recv_from(input) {
-                Ok((bytes, addr)) => taken(Peer { addr, mac: MacAddr::default() }, &input[..bytes]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                // An earlier answer found nothing at the client's port.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionRefused) => {}
-                Err(error) => return Err(error),
-            }
+        match input.receive(socket, |addr, packet| taken(Peer { addr, mac: MacAddr::default() }, packet)) {
+            Ok(count) => Ok(count == datagrams::BATCH),
+            // An earlier answer found nothing at the client's port.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(true),
+            Err(error) => Err(error),
         }
-        Ok(true)
     }
 
     /// Sends a packet, at [`flush`](Self::flush) at the latest. Returns whether it was accepted.
@@ -133,15 +124,16 @@ impl Port {
     /// Sends what was not sent yet.
     pub fn flush(&mut self) {
         if let Port::Packet(interface) = self {
-            interface.socket.flush();
+            interface.link.socket.flush();
         }
     }
 
     /// Counters of an interface; none of a UDP socket.
     pub fn counts(&mut self) -> Vec<(&'static str, u64)> {
         let Port::Packet(interface) = self else { return Vec::new() };
-        let packet::Stats { kernel_drops, too_long, send_full, send_refused, .. } = interface.socket.stats();
-        let Interface { malformed, read_errors, .. } = **interface;
+        let packet::Stats { kernel_drops, too_long, send_full, send_refused, .. } =
+            interface.link.socket.stats();
+        let (malformed, read_errors) = (interface.malformed, interface.link.read_errors);
         vec![
             ("kernel_drops", kernel_drops),
             ("too_long", too_long),
@@ -173,7 +165,7 @@ impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Port::Udp { socket, .. } => socket.as_fd(),
-            Port::Packet(interface) => interface.socket.as_fd(),
+            Port::Packet(interface) => interface.link.socket.as_fd(),
         }
     }
 }
@@ -181,7 +173,8 @@ impl AsFd for Port {
 impl Interface {
     fn open(addr: SocketAddrV4, named: Option<&str>, data_bytes_max: u32) -> Result<Interface, BoardError> {
         let mut links = Links::open()?;
-        let has_it = |name: &str| link::ipv4_of(name) == Some(*addr.ip());
+        let own = links.addresses()?;
+        let has_it = |name: &str| own.iter().any(|(at, ip)| at == name && ip == addr.ip());
         let found = match named {
             Some(named) => {
                 // First: an interface that is absent is another error.
@@ -197,42 +190,27 @@ impl Interface {
         if info.mtu < needs {
             return Err(BoardError::TooNarrow { interface: name, has: info.mtu, needs });
         }
-        let frames = Frames::Datagrams(addr);
-        let options = |io| Options { io, frames, promiscuous: false, ..Options::default() };
-        // Memory shared with the kernel costs less; not every kernel gives it.
-        let socket = PacketSocket::open(&name, &options(Io::Ring))
-            .or_else(|_| PacketSocket::open(&name, &options(Io::Packet)))?;
-        let own = End { mac: info.mac, addr };
-        Ok(Interface { socket, links, own, frame: Vec::new(), malformed: 0, read_errors: 0 })
+        let options = Options { frames: Frames::Datagrams(addr), promiscuous: false, ..Options::default() };
+        let link = FrameSocket::open(links, &name, &options)?;
+        Ok(Interface { link, own: End { mac: info.mac, addr }, frame: Vec::new(), malformed: 0 })
     }
 
     fn receive(&mut self, mut taken: impl FnMut(Peer, &[u8])) -> io::Result<bool> {
-        let Interface { socket, own, malformed, .. } = self;
-        let received = socket.receive(|frame, _| match udp::parse(frame) {
+        let Interface { link, own, malformed, .. } = self;
+        let received = link.receive(|frame| match udp::parse(frame) {
             Ok(found) if found.dst.addr == own.addr => {
                 taken(Peer { addr: found.src.addr.into(), mac: found.src.mac }, found.data);
             }
             _ => *malformed += 1,
         });
-        match received {
-            Ok(count) => Ok(count == packet::BATCH),
-            // A link that is down comes back; one that is gone does not.
-            Err(_) if self.links.exists(self.socket.interface()) => {
-                self.read_errors += 1;
-                Ok(false)
-            }
-            Err(_) => {
-                let why = format!("interface `{}` vanished", self.socket.interface());
-                Err(io::Error::new(ErrorKind::NotFound, why))
-            }
-        }
+        received.map_err(|vanished: Vanished| io::Error::new(ErrorKind::NotFound, vanished))
     }
 
     fn send(&mut self, to: Peer, packet: &[u8]) -> bool {
         // Frames bring no other addresses.
         let SocketAddr::V4(addr) = to.addr else { return false };
         udp::compose(&self.own, &End { mac: to.mac, addr }, packet, &mut self.frame);
-        self.socket.send(&mut self.frame);
+        self.link.socket.send(&mut self.frame);
         true
     }
 }

@@ -1,54 +1,43 @@
 //! A board on a UDP socket, or on an interface. One thread owns it and calls [`Server::turn`]; the set-up service reaches it through a [`Handle`].
 
 use super::arrivals::Arrivals;
+use super::background::Background;
+use super::costs::Costs;
 pub use super::error::BoardError;
-use super::long_calls::LongCalls;
 use super::memory::Fresh;
 use super::names::{LOADED_MAX, Names};
 use super::port::Port;
 pub use super::port::{At, Peer};
 use super::threads::{GIVEN, Threads};
-use super::{Patience, client_config};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
 use crate::roce::Loss;
 use crate::roce::setup::draw_token;
-use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::{Board, Config, Grant, Quotas, Space};
-use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
+use p4rack_fabric::clio::lib::Credentials;
 use p4rack_fabric::clio::token::Secret;
+use p4rack_netdev::Poller;
 use p4rack_netdev::pages::prefer_huge;
-use p4rack_netdev::{Poller, clock};
-use p4rack_offload::{Kv, Offloads, PointerChase, Progress};
-use p4rack_wire::clio::packet::DATA_BYTES_MAX;
-use p4rack_wire::clio::{Header, PageSize, Rights};
-use p4rack_wire::{MacAddr, Nanos, SplitMix};
+use p4rack_offload::{Offloads, PointerChase};
+use p4rack_wire::clio::PageSize;
+use p4rack_wire::{Nanos, SplitMix};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-/// Packets that the board takes, and answers that leave, before others have their turn.
-const BATCH: usize = 64;
-/// Batches that are taken off the port in a row.
-const DRAINED: usize = 8;
 /// Processes of offloads: the board's own two, and loaded ones.
 const OFFLOADS: u32 = 2 + LOADED_MAX as u32;
 /// Calls of offloads that wait, run, or have results that wait.
-const CALLS: usize = 256;
+pub(super) const CALLS: usize = 256;
 /// Calls of one process, so that others find room.
 const CALLS_OF_PROCESS: usize = 128;
-/// Time of a turn in which calls begin. A packet waits this long, and for the call or slice that began last.
-const CALLS_TIME: Nanos = Nanos::from_micros(100);
+/// Others' time for each time that long calls take, and that the slow path takes.
+const LONG_CALLS_OTHERS: u64 = 9;
+const SLOW_PATH_OTHERS: u64 = 3;
 /// Maximum bytes that a call reads; they take half a millisecond.
 const CALL_READ_BYTES: u64 = 512 << 10;
-/// Bytes of a store for each of its buckets.
-const BUCKET_BYTES: u64 = 128;
 /// At most 1/`TO_ALL_SHARED` of the board's bytes may be shared with the process that is offered to all.
 const TO_ALL_SHARED: u64 = 8;
-/// Number of the server as a client. Those of others are larger.
-const OWN_NUMBER: u32 = 0;
-/// Where answers to the server itself go: no packet comes from port 0.
-const OWN: Peer = Peer { addr: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), mac: MacAddr([0; 6]) };
 
 /// A range of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,17 +89,19 @@ pub struct Host {
     pub(super) threads: Threads,
     /// The process whose memory is offered to all.
     pub(super) to_all: Option<Credentials>,
-    port: Port,
-    arrivals: Arrivals,
+    pub(super) port: Port,
+    pub(super) arrivals: Arrivals,
     pub(super) page: PageSize,
-    out: Vec<u8>,
-    long_calls: LongCalls,
+    pub(super) out: Vec<u8>,
+    /// Time of long calls, and of the slow path.
+    pub(super) long_calls: Background,
+    pub(super) slow_path: Background,
     /// Packets that the port did not take: clients ask again.
-    unsent: u64,
+    pub(super) unsent: u64,
     /// Which packets are lost on purpose, and how many were: received, and to be sent.
-    loss: Loss,
-    random: SplitMix,
-    lost: [u64; 2],
+    pub(super) loss: Loss,
+    pub(super) random: SplitMix,
+    pub(super) lost: [u64; 2],
 }
 
 /// A board on a UDP socket.
@@ -168,8 +159,8 @@ impl Server {
         board.tables().into_iter().for_each(|table| _ = prefer_huge(table));
         let data_bytes_max = board.config().data_bytes_max;
         let port = Port::open(at, data_bytes_max)?;
-        let arrivals =
-            Arrivals::new(Header::BYTES + data_bytes_max as usize, Secret::new(secret).seed("arrivals"));
+        let costs = Costs { data_bytes_max, read_bytes_max: board.config().read_bytes_max };
+        let arrivals = Arrivals::new(costs, Secret::new(secret).seed("arrivals"));
         let (mut poller, commands) = (Poller::new(), Commands::new()?);
         let (socket_number, commands_number) = (poller.add(&port)?, poller.add(&commands)?);
         let mut offloads = Offloads::default();
@@ -187,7 +178,8 @@ impl Server {
             arrivals,
             page,
             out: Vec::new(),
-            long_calls: LongCalls::default(),
+            long_calls: Background::new(LONG_CALLS_OTHERS),
+            slow_path: Background::new(SLOW_PATH_OTHERS),
             unsent: 0,
             loss,
             random,
@@ -283,11 +275,7 @@ impl Server {
     pub fn turn(&mut self, until: Option<Nanos>) -> io::Result<()> {
         let until = match self.more {
             true => Some(Nanos::ZERO),
-            false => {
-                let board = &self.host.board;
-                let paused = board.has_paused_calls().then(|| self.host.long_calls.due());
-                until.into_iter().chain(board.next_call(Nanos::ZERO)).chain(paused).min()
-            }
+            false => until.into_iter().chain(self.host.next_call()).min(),
         };
         self.poller.wait(until)?;
         if std::mem::take(&mut self.more) || self.poller.ready(self.socket_number) {
@@ -305,122 +293,6 @@ impl Server {
         self.host.execute();
         self.host.send(None);
         self.more |= self.host.board.has_new_calls();
-        Ok(())
-    }
-}
-
-impl Host {
-    /// Takes what has come off the port, and a batch of that, of each address in its turn. Returns whether there may be more.
-    fn receive(&mut self) -> io::Result<bool> {
-        let Host { port, arrivals, board, loss, random, lost, long_calls, .. } = self;
-        let mut more = true;
-        for _ in 0..DRAINED {
-            more = port.receive(|from, packet| match loss.strikes(random) {
-                true => lost[0] += 1,
-                false => arrivals.add(from, packet),
-            })?;
-            if !more {
-                break;
-            }
-        }
-        let now = clock::now();
-        let mut take = |from, packet: &[u8]| {
-            long_calls.packets(now);
-            board.handle_link((from, packet), now, now);
-        };
-        for _ in 0..BATCH {
-            if !arrivals.next(&mut take) {
-                break;
-            }
-        }
-        Ok(more || !arrivals.is_empty())
-    }
-
-    /// Runs due work of the slow path.
-    fn go_on(&mut self) {
-        let now = clock::now();
-        if self.board.next_timeout().is_some_and(|due| due <= now) {
-            self.board.handle_timeout(now);
-        }
-    }
-
-    /// Executes calls of offloads, for as long as a turn has time for them.
-    fn execute(&mut self) {
-        let mut now = clock::now();
-        let until = now + CALLS_TIME;
-        while now < until {
-            let began = now;
-            let progress = self.offloads.begin(&mut self.board, now);
-            now = clock::now();
-            match progress {
-                Progress::Idle => break,
-                Progress::Ended | Progress::Blocked => {}
-                // One slice a turn: packets and short calls wait no longer.
-                Progress::Paused => return self.long_calls.ran(began, now),
-            }
-        }
-        if self.long_calls.due() > now {
-            return;
-        }
-        // A call that waits for another one gives its turn away.
-        for _ in 0..CALLS {
-            match self.offloads.resume(&mut self.board, now) {
-                Progress::Idle => return,
-                Progress::Blocked => {}
-                Progress::Ended | Progress::Paused => return self.long_calls.ran(now, clock::now()),
-            }
-        }
-    }
-
-    /// Sends a batch of what waits. Answers to the server itself go to `own`.
-    fn send(&mut self, mut own: Option<&mut Client>) {
-        let now = clock::now();
-        for _ in 0..BATCH {
-            let Some(sent) = self.board.poll_link(now, &mut self.out) else { break };
-            match &mut own {
-                Some(client) if sent.to == OWN => client.handle_link((0, &self.out), now, now),
-                _ if self.loss.strikes(&mut self.random) => self.lost[1] += 1,
-                _ => self.unsent += u64::from(!self.port.send(sent.to, &self.out)),
-            }
-        }
-        self.port.flush();
-    }
-
-    /// Allocates a range, as a client would. Others are served in the time that this takes.
-    pub(super) fn allocate(&mut self, credentials: Credentials, bytes: u64) -> Result<u64, String> {
-        let config = client_config(Patience::default(), self.board.config().retry_keep, DATA_BYTES_MAX);
-        let mut client = Client::new(config, &[credentials], OWN_NUMBER);
-        let alloc = Operation::Alloc { bytes, page_size: self.page, rights: Rights::ALL };
-        client.submit(0, 0, 0, alloc, clock::now()).map_err(|refused| refused.to_string())?;
-        let mut request = Vec::new();
-        // It ends: without an answer, the client gives up.
-        loop {
-            let now = clock::now();
-            client.handle_timeout(now);
-            while client.poll_link(now, &mut request).is_some() {
-                self.board.handle_link((OWN, &request), now, now);
-            }
-            self.receive().map_err(|error| error.to_string())?;
-            self.go_on();
-            self.send(Some(&mut client));
-            if let Some((_, outcome)) = client.poll_completion() {
-                return match outcome {
-                    Outcome::Address(address) => Ok(address),
-                    Outcome::Refused(status) => Err(status.name().replace('_', " ")),
-                    _ => Err("no answer".to_owned()),
-                };
-            }
-        }
-    }
-
-    /// Adds the key-value store, whose frames are kept for it.
-    fn add_store(&mut self, bytes: u64, seed: u64) -> Result<(), BoardError> {
-        let (credentials, range) = self.create(bytes, true)?;
-        let Credentials { pid, epoch, .. } = credentials;
-        let (space, buckets) = (Space { pid, epoch }, bytes / BUCKET_BYTES);
-        let store = Kv::new(space, range.address, bytes, buckets, seed);
-        let number = self.offloads.add(space, Box::new(store));
-        self.names.add_own("kv", number, credentials, bytes);
         Ok(())
     }
 }

@@ -25,8 +25,6 @@ use tonic::{Request, Response, Status};
 
 /// Ranges that are listed of a process.
 const RANGES_MAX: usize = 256;
-/// Tenants among which processes are shared by default.
-const TENANTS: u64 = 8;
 
 /// Limits of a client's own process, and its shares of the tenant's part.
 type Reserved = (Bounds, Vec<Share<Tenant>>);
@@ -51,14 +49,15 @@ struct Shared {
 }
 
 impl Service {
-    /// A service for the board behind `handle`.
-    pub fn new(handle: Handle<Host>, offer: Offer) -> Service {
-        let processes = Shares::new("processes", offer.processes_max, TENANTS);
-        let bytes = Shares::new("bytes to reserve", offer.reserve_bytes_max, 1);
-        let more = Shares::new("bytes to allocate beyond those reserved", offer.reserve_bytes_max, 1);
-        let shared = Shares::new("bytes to take from other processes", offer.reserve_bytes_max, 1);
+    /// A service for the board behind `handle`, whose processes, bytes and offloads this many tenants share.
+    pub fn new(handle: Handle<Host>, offer: Offer, tenants: u64) -> Service {
+        let bytes_max = offer.reserve_bytes_max;
+        let processes = Shares::new("processes", offer.processes_max, tenants);
+        let bytes = Shares::new("bytes to reserve", bytes_max, tenants);
+        let more = Shares::new("bytes to allocate beyond those reserved", bytes_max, tenants);
+        let shared = Shares::new("bytes to take from other processes", bytes_max, tenants);
         let (clients, desk) = (AtomicU32::new(1), Desk::default());
-        let offloads = Shares::new("offloads", LOADED_MAX, TENANTS);
+        let offloads = Shares::new("offloads", LOADED_MAX, tenants);
         Service(Arc::new(Shared { handle, offer, clients, processes, bytes, more, shared, offloads, desk }))
     }
 
@@ -279,7 +278,10 @@ fn refused(error: OffloadError) -> Status {
 }
 
 fn full(full: Full) -> Status {
-    Status::resource_exhausted(full.to_string())
+    // With fewer tenants, less is kept for the others.
+    let is_kept = full.asked.saturating_sub(full.left) <= full.kept;
+    let help = if is_kept { ", or serve the board with fewer --tenants" } else { "" };
+    Status::resource_exhausted(format!("{full}{help}"))
 }
 
 fn gone(gone: Gone) -> Status {

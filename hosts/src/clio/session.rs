@@ -58,7 +58,7 @@ pub enum Reply {
 ///
 /// Over several boards it has a process on each, and [addresses](at_board) name the board. Its operations have one order, wherever they
 /// are executed. Each board has a congestion window of its own, so operations of one don't wait for the answers of another. The incast
-/// window is the client's: large reads of a silent board can fill it.
+/// window is the client's; answers that a silent board owes take no room there.
 pub struct Session {
     link: Link,
     under_way: usize,

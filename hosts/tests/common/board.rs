@@ -98,7 +98,8 @@ pub fn with_board_as(setting: &Setting, test: impl FnOnce(&Place, Handle<Host>))
     let ends = board.watch(&end).unwrap();
     let offer = board.offer().unwrap();
     let handle = board.handle();
-    let service = Service::new(handle.clone(), offer);
+    // A test's client may have all.
+    let service = Service::new(handle.clone(), offer, 1);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(pool::bind(*set_up)).unwrap();
     let memory = Server { addr: listener.local_addr().unwrap().to_string(), tls: None };

@@ -1,7 +1,7 @@
 //! Remote memory by any way, as `include/p4rack_memory.h` declares and explains it.
 
 use super::status::Status;
-use super::{needed, tell, text};
+use super::{certificates, needed, tell, text};
 use crate::{Access, Memory, open};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::remote::Way;
@@ -53,6 +53,14 @@ pub struct CallerAccess {
     pub reserve_bytes: u64,
     /// Key of the region of a memory node of EDM.
     pub key: u32,
+    /// Certificate authority of the servers, or null.
+    pub ca: *const c_char,
+    /// Our certificate, or null.
+    pub cert: *const c_char,
+    /// Its key, or null.
+    pub cert_key: *const c_char,
+    /// Name in the servers' certificates, or null.
+    pub server_name: *const c_char,
 }
 
 /// Kinds of operations by number: reads, writes, then these.
@@ -153,6 +161,9 @@ pub(super) unsafe fn described<'a>(access: *const CallerAccess) -> Result<(Rack,
         (None, _) => rack.scheme(),
     };
     let rack = rack.under(scheme).map_err(|error| error.to_string())?;
+    // SAFETY: the caller promises it of each.
+    let tls =
+        unsafe { certificates(access.ca, access.cert, ("cert_key", access.cert_key), access.server_name)? };
     let access = Access {
         host,
         at,
@@ -162,7 +173,7 @@ pub(super) unsafe fn described<'a>(access: *const CallerAccess) -> Result<(Rack,
         memory: optional(access.memory)?,
         engine: optional(access.engine)?,
         reserve_bytes: access.reserve_bytes,
-        tls: None,
+        tls,
     };
     Ok((rack, access))
 }

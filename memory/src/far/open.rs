@@ -80,7 +80,8 @@ fn of_rack(
     region: &RegionConfig,
     config: &MappingConfig,
 ) -> Result<FarMemory, FarError> {
-    let rack = Rack::load(rack).map_err(setting)?;
+    let set = source.set.iter().map(|set| set.parse()).collect::<Result<Vec<_>, _>>().map_err(setting)?;
+    let rack = Rack::load_set(rack, &set).map_err(setting)?;
     let rack = rack.on(source.arch.parse().map_err(setting)?);
     let rack = rack.under(source.scheme.parse().map_err(setting)?).map_err(setting)?;
     let access = Access {

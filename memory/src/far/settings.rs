@@ -38,6 +38,8 @@ pub enum Full {
 pub struct Source {
     /// Description of the rack; `None`: memory of the program's own, of `reserve_bytes`, by a way that needs no rack.
     pub rack: Option<PathBuf>,
+    /// Keys that override the description's, as KEY=VALUE.
+    pub set: Vec<String>,
     /// Scheme under which the rack runs; empty without a rack.
     pub scheme: String,
     /// Architecture of its switch's program; empty without a rack.

@@ -1,13 +1,13 @@
 //! `p4rack clio hostile`.
 
 use super::Board;
+use crate::numbers::median;
 use crate::output::{Events, event_line};
 use p4rack_hosts::clio::Patience;
-use p4rack_hosts::clio::hostile::{Attack, Kept, measure};
+use p4rack_hosts::clio::hostile::{Attack, Beside, Kept, measure};
 use p4rack_lab::rows::Rows;
 use p4rack_report::text::micros;
 use p4rack_wire::Nanos;
-use p4rack_wire::quantiles::of_sorted;
 use serde_json::json;
 use std::net::ToSocketAddrs;
 
@@ -48,9 +48,9 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         ));
     }
     let time = Nanos((args.seconds.clamp(0.001, 86_400.0) * 1e9) as u64);
-    let once = |attack| {
+    let once = |beside| {
         let patience = Patience::default();
-        measure(&server, attack, patience, time).map_err(|error| args.board.said(error))
+        measure(&server, beside, patience, time).map_err(|error| args.board.said(error))
     };
     Events::new(args.board.json).report(
         "ready",
@@ -71,12 +71,14 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     for attack in attacks {
         let (mut honest, mut beside) = (Vec::new(), Vec::new());
         for _ in 0..args.rounds {
-            honest.push(once(None)?);
-            beside.push(once(Some(attack))?);
+            honest.push(once(Beside::Honest(attack))?);
+            beside.push(once(Beside::Attack(attack))?);
         }
-        let rate = |runs: &[_]| median(runs.iter().map(|(kept, _): &(Kept, u64)| kept.per_s));
-        let p99 =
-            |runs: &[_]| median(runs.iter().map(|(kept, _): &(Kept, u64)| kept.latency.at(0.99) as f64));
+        let of = |runs: &[(Kept, u64)], value: fn(&Kept) -> f64| {
+            median(runs.iter().map(|(kept, _)| value(kept))).ok_or("nothing was measured".to_owned())
+        };
+        let rate = |runs: &[_]| of(runs, |kept| kept.per_s);
+        let p99 = |runs: &[_]| of(runs, |kept| kept.latency.at(0.99) as f64);
         let (before, after) = (rate(&honest)?, rate(&beside)?);
         let (before_p99, after_p99) = (p99(&honest)?, p99(&beside)?);
         if before <= 0.0 {
@@ -128,11 +130,4 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
             broken.join(", ")
         )),
     }
-}
-
-/// The median of some values. Errors: there are none.
-fn median(values: impl Iterator<Item = f64>) -> Result<f64, String> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    of_sorted(&values, 0.5).ok_or_else(|| "nothing was measured".to_owned())
 }

@@ -27,7 +27,7 @@ pub(super) struct AllocArgs {
     #[arg(long)]
     read_only: bool,
     /// Of several boards: on the one with this number, the first one has 0 [default: the first one that has room]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u16>)]
     on: Option<u16>,
 }
 
@@ -106,7 +106,9 @@ enum Access {
 
 /// A process: its PID and its epoch.
 fn space(text: &str) -> Result<(u32, u16), String> {
-    let numbers = text.split_once(':').and_then(|(pid, epoch)| pid.parse().ok().zip(epoch.parse().ok()));
+    let numbers = text
+        .split_once(':')
+        .and_then(|(pid, epoch)| crate::numbers::number(pid).ok().zip(crate::numbers::number(epoch).ok()));
     numbers.ok_or_else(|| "write a PID and an epoch, e.g. 5:1, as `p4rack clio ps` lists them".to_owned())
 }
 
@@ -145,26 +147,26 @@ pub(super) struct ChaseArgs {
     /// Address of the first node
     #[arg(value_parser = crate::numbers::number::<u64>)]
     address: u64,
-    /// Key to look for, decimal or 0x…
+    /// Key to look for
     #[arg(value_parser = crate::numbers::number::<u64>)]
     key: u64,
     /// Offset of the key in a node: 8 bytes, little-endian
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = crate::numbers::number::<u16>)]
     key_offset: u16,
     /// Offset of the next node's address in a node; 0 ends the list
-    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = crate::numbers::number::<u16>)]
     next_offset: u16,
     /// Offset of the value in a node
-    #[arg(long, value_name = "BYTES", default_value_t = 16)]
+    #[arg(long, value_name = "BYTES", default_value_t = 16, value_parser = crate::numbers::number::<u16>)]
     value_offset: u16,
     /// Bytes of the value
-    #[arg(long, value_name = "BYTES", default_value_t = 8)]
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = crate::numbers::number::<u16>)]
     value_bytes: u16,
     /// The value's place contains the address of the value
     #[arg(long)]
     value_is_pointer: bool,
     /// Maximum nodes to visit: a list may be a circle
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = crate::numbers::number::<u16>)]
     depth: u16,
 }
 

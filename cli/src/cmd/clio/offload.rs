@@ -63,7 +63,7 @@ pub(super) struct CallArgs {
     #[arg(add = ArgValueCompleter::new(names))]
     name: String,
     /// Number of its function
-    #[arg(default_value_t = 0)]
+    #[arg(default_value_t = 0, value_parser = crate::numbers::number::<u8>)]
     function: u8,
     /// Arguments: these bytes, e.g. 00ff10
     #[arg(long, group = "what", value_parser = hex)]

@@ -50,6 +50,10 @@ pub(super) struct Args {
     /// Maximum processes that clients reserve
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = crate::numbers::within::<u32>(1..=65_536))]
     processes: u32,
+    /// Hosts that share the board: half of its processes, bytes and offloads is kept for them, in equal parts. A host is an address, or a
+    /// certificate where one is demanded. Of 8, one may reserve 9/16 of the bytes, of 1 all
+    #[arg(long, value_name = "N", default_value_t = pool::TENANTS, value_parser = crate::numbers::within::<u64>(1..=65_536))]
+    tenants: u64,
     /// Permit fences that delay the requests of all processes, as in the paper
     #[arg(long)]
     fence_all: bool,
@@ -141,6 +145,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         tls,
         loss,
         lend,
+        tenants: args.tenants,
     };
     serve(offered, args.telling.open()?, Events::new(args.json), &json!({}), "")
 }
@@ -162,6 +167,8 @@ pub(in crate::cmd) struct Offered {
     pub(in crate::cmd) loss: Loss,
     /// Key of the services to which the memory is lent in extents, too.
     pub(in crate::cmd) lend: Option<Key>,
+    /// Hosts that share it.
+    pub(in crate::cmd) tenants: u64,
 }
 
 /// Serves a board until a signal ends it. `fields` of the event "ready" and `name` are the caller's.
@@ -172,7 +179,7 @@ pub(in crate::cmd) fn serve(
     fields: &Value,
     name: &str,
 ) -> Result<(), String> {
-    let Offered { board, bytes, store_bytes, sizes, packets, at, tls, loss, lend } = offered;
+    let Offered { board, bytes, store_bytes, sizes, packets, at, tls, loss, lend, tenants } = offered;
     let signals = Signals::take().map_err(text)?;
     let mut server = Server::open_at(&packets, board, store_bytes).map_err(|error| match error {
         BoardError::Config(_) => format!("{sizes}: {error}"),
@@ -182,7 +189,7 @@ pub(in crate::cmd) fn serve(
     let ends = server.watch(&signals).map_err(text)?;
     let offer = server.offer().map_err(text)?;
     let udp_port = offer.udp_port;
-    let service = Service::new(server.handle(), offer);
+    let service = Service::new(server.handle(), offer, tenants);
     let desk = service.desk();
     let runtime = runtime()?;
     let listener = runtime.block_on(pool::bind(at)).map_err(text)?;

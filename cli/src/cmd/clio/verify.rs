@@ -6,6 +6,7 @@ use crate::output::{Events, event_line};
 use p4rack_codegen::rack::units::parse_bytes;
 use p4rack_hosts::clio::verify::{self, Plan, Verified, VerifyError};
 use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_report::text::count;
 use p4rack_wire::Nanos;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,12 +90,12 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         return Ok(());
     }
     for (nth, one) in verified.iter().enumerate() {
-        let Verified { reads, writes, atomics, requests, seconds } = one;
-        let all = reads + writes + atomics + requests;
+        let counts = [one.reads, one.writes, one.atomics, one.requests];
+        let per_s = count((counts.iter().sum::<u64>() as f64 / one.seconds) as u64);
+        let [reads, writes, atomics, requests] = counts.map(count);
         println!(
             "process {nth}: {reads} reads, {writes} writes, {atomics} atomic operations, {requests} requests to the store, \
-             all right, {:.0}/s",
-            all as f64 / seconds
+             all right, {per_s}/s"
         );
     }
     Ok(())

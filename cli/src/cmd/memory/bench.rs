@@ -1,7 +1,10 @@
 //! `p4rack memory bench`: how fast remote memory is.
 
+use super::beside;
 use super::cached::{self, Cache};
-use super::{Here, SchemeArgs, Services, There, described, in_words, open};
+use super::{Here, SchemeArgs, Services, There, described, in_words, open, ways};
+use p4rack_fabric::remote::Way;
+use p4rack_lab::described::Described;
 use p4rack_lab::memory::{self, Benchmark, LatencyFigures, Load, MemoryFigures};
 use p4rack_lab::rows::Rows;
 use p4rack_report::text;
@@ -41,6 +44,15 @@ pub struct Args {
     /// Time for each figure, seconds
     #[arg(long, value_name = "S", default_value = "1", value_parser = crate::cmd::finite)]
     each: f64,
+    /// Reads alone, one at a time
+    #[arg(long)]
+    reads: bool,
+    /// Compare reads, one at a time, with those by this way, in turns; several times for several
+    #[arg(long, value_name = "WAY", value_parser = ways(), conflicts_with_all = ["name", "scheme"])]
+    beside: Vec<Way>,
+    /// With --beside: turns, whose medians count
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = crate::numbers::within::<u16>(1..=1_000))]
+    rounds: u16,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -60,7 +72,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
             return cached::run(&there, &args.cache, local_bytes);
         }
         let mut opened = open(&there)?;
-        let load = Load { address: there.address, bytes: args.bytes, each };
+        let load = Load { address: there.address, bytes: args.bytes, each, reads_only: args.reads };
         let figures = memory::measure(&mut opened, load)
             .map_err(|error| there.failed("using", args.bytes as usize, &error))?;
         match args.json {
@@ -69,10 +81,26 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         }
         return Ok(());
     }
+    let load =
+        Load { address: 0, bytes: args.bytes, each, reads_only: args.reads || !args.beside.is_empty() };
     let rack = described(&args.rack, &args.scheme)?;
     let way = p4rack_memory::way(&rack, args.scheme.way).map_err(in_words)?;
+    let file = Described::load(&args.rack, &args.scheme.settings.set).map_err(in_words)?;
+    if !args.beside.is_empty() {
+        let mut runs = vec![(way, rack)];
+        for way in args.beside {
+            let scheme = SchemeArgs {
+                settings: args.scheme.settings.clone(),
+                way: Some(way),
+                scheme: None,
+                arch: args.scheme.arch,
+            };
+            runs.push((way, described(&args.rack, &scheme)?));
+        }
+        return beside::run(&runs, file.path(), (load, args.rounds), args.quiet, args.json);
+    }
     let run = (rack.scheme(), way);
-    let done = memory::bench(&rack, &args.rack, run, args.bytes, each, args.quiet).map_err(in_words)?;
+    let done = memory::bench(&rack, file.path(), run, load, args.quiet).map_err(in_words)?;
     if args.json {
         println!("{}", json!(done));
         return Ok(());

@@ -1,6 +1,7 @@
 //! `p4rack memory`.
 
 mod bench;
+mod beside;
 mod cached;
 mod extent;
 mod follow;
@@ -9,6 +10,7 @@ mod serve;
 
 use super::adapter::Tls;
 use super::connect::kept_rack_hint;
+use super::settings::Settings;
 use super::values::{Bytes, hex, opcode};
 use super::way::ways;
 pub(super) use cached::online;
@@ -73,7 +75,7 @@ enum Command {
     /// Lists the operations that the captures show; --operation N shows one as a timeline of its frames on all links. By TCP these are the
     /// requests of connections that begin in the captures. By Cowbird these are the requests in rings, each with the
     /// engine's operations for it; with --way rdma the same captures show all of the engine's own operations.
-    Follow(follow::Args),
+    Follow(Box<follow::Args>),
 }
 
 /// The host on which the command runs, and the way to the memory.
@@ -84,7 +86,8 @@ struct Here {
     /// Name of this host in the description
     #[arg(long)]
     name: String,
-    /// Interface to the rack [default: the one that has this host's address]
+    /// Interface to the rack; with two switches the names of both, with a comma between [default: the one that has this
+    /// host's address]
     #[arg(long)]
     interface: Option<String>,
     #[command(flatten)]
@@ -93,6 +96,8 @@ struct Here {
 
 #[derive(clap::Args, Debug)]
 pub(super) struct SchemeArgs {
+    #[command(flatten)]
+    pub(super) settings: Settings,
     /// Way to the memory [default: the scheme's mode of EDM, or Clio]
     #[arg(long, value_parser = ways())]
     pub(super) way: Option<Way>,
@@ -223,7 +228,7 @@ pub fn run(args: Args) -> ExitCode {
 
 /// The rack under the scheme that runs.
 pub(super) fn described(path: &Path, args: &SchemeArgs) -> Result<Rack, String> {
-    let rack = Rack::load(path).map_err(in_words)?;
+    let rack = Rack::load_set(path, &args.settings.set).map_err(in_words)?;
     let rack = rack.on(args.arch.unwrap_or(rack.switch.arch));
     let own = rack.scheme();
     let scheme = match (args.scheme, args.way) {
@@ -254,8 +259,8 @@ impl Here {
     }
 
     /// The interface of this host's link.
-    fn interface(&self, host: &Host, way: Link) -> Result<String, String> {
-        let own = Own { name: &host.name, mac: host.mac, ip: host.ip };
+    fn interface(&self, rack: &Rack, host: &Host, way: Link) -> Result<String, String> {
+        let own = Own { name: &host.name, mac: host.mac, ip: host.ip, links: rack.switch.tors.into() };
         own.interface(way, self.interface.as_deref()).map_err(|place| not_opened(&place, Some(&place)))
     }
 }

@@ -49,8 +49,8 @@ pub(super) struct Args {
     /// 1 024 bytes, random; a pool then offers none to all
     #[arg(long, value_name = "FILE")]
     lend: Option<PathBuf>,
-    /// RDMA, Cowbird: hosts that share the pool: half of its queue pairs, and of the memory where they reserve it, is kept for them,
-    /// in equal parts. Of 8, one may reserve 9/16, of 1 all [default: 8]
+    /// RDMA, Cowbird, Clio: hosts that share the pool or board: half of its queue pairs or processes, and of the memory where they
+    /// reserve it, is kept for them, in equal parts. Of 8, one may reserve 9/16, of 1 all [default: 8]
     #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u64>(1..=65_536))]
     tenants: Option<u64>,
     /// By TCP, RDMA or Clio: serve every host that reaches this one, in plain text
@@ -85,8 +85,8 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     if args.lend.is_some() && !matches!(service, Offers::Pool | Offers::Board) {
         return Err(format!("--lend: boards of Clio and RDMA pools lend, and this is --way {way}"));
     }
-    if args.tenants.is_some() && service != Offers::Pool {
-        return Err(format!("--tenants: hosts share RDMA pools alone, and this is --way {way}"));
+    if args.tenants.is_some() && !matches!(service, Offers::Pool | Offers::Board) {
+        return Err(format!("--tenants: hosts share RDMA pools and boards of Clio, and this is --way {way}"));
     }
     match service {
         Offers::Node => serve_node(args, &rack, way),
@@ -169,7 +169,7 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     // A socket needs no interface.
     let interface = match packets {
         Packets::Udp => None,
-        Packets::Packet => Some(args.here.interface(args.here.host(rack)?, Link::Adapter)?),
+        Packets::Packet => Some(args.here.interface(rack, args.here.host(rack)?, Link::Adapter)?),
     };
     let lend = args.lend.as_deref().map(Key::read).transpose().map_err(|error| format!("--lend: {error}"))?;
     let tls = args.encryption.files();
@@ -183,6 +183,7 @@ fn serve_board(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
         tls,
         loss: Loss::default(),
         lend,
+        tenants: args.tenants.unwrap_or(pool::TENANTS),
     };
     serve(offered, outlet, Events::new(args.json), &json!({ "host": name, "way": way }), name)
         .map_err(|error| format!("{error}; does this run on {name}?"))
@@ -193,7 +194,7 @@ fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     let bytes = fresh_bytes(&args, way, "a pool")?;
     let at = address(&args, rack, way, p4rack_memory::POOL_PORT)?;
     let host = args.here.host(rack)?;
-    let interface = args.here.interface(host, Link::Adapter)?;
+    let interface = args.here.interface(rack, host, Link::Adapter)?;
     let reserved = way.definition().engine.is_some() || args.lend.is_some();
     let setup = GrpcServer::confirmed(at, args.encryption);
     roce::serve_memory(
@@ -212,7 +213,7 @@ fn serve_node(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
     p4rack_memory::memory_node(rack, &host.name).map_err(in_words)?;
     args.telling.check()?;
     let bytes = pages(&args)?;
-    let interface = args.here.interface(host, Link::Agent)?;
+    let interface = args.here.interface(rack, host, Link::Agent)?;
     let (port, node) = p4rack_memory::server(rack, host, &interface).map_err(in_words)?;
     let size = bytes.as_ref().len() as u64;
     let rights = Rights { read: true, write: !args.read_only };

@@ -94,6 +94,11 @@ impl<P: Copy> Answers<P> {
         self.turns.len() == 0
     }
 
+    /// Answers of a process.
+    pub fn len_of(&self, pid: u32) -> usize {
+        self.turns.len_of(pid)
+    }
+
     /// Whether there is no room for another answer to this process.
     pub fn is_full(&self, pid: u32) -> bool {
         let own = self.turns.len_of(pid);

@@ -47,6 +47,7 @@ mod pages;
 #[cfg(test)]
 mod plant;
 mod process;
+mod processes;
 mod ranges;
 mod recent;
 mod retry;
@@ -76,6 +77,7 @@ use super::token::Secret;
 use crate::common::ConfigError;
 use crate::machine::Machine;
 use answers::{Answer, Answers, Body};
+use entry::Page;
 use extend::Calls;
 use fences::Fences;
 use locks::Locks;
@@ -84,7 +86,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::{self, Packet, PacketError};
 use p4rack_wire::clio::{Header, Kind, PageSize, Status, VERSION};
 use pages::Pages;
-use process::{Processes, Unknown};
+use processes::{Processes, Unknown};
 use retry::{Ended, Retries};
 use slow::{Asked, Slow};
 use std::ops::Range;
@@ -170,6 +172,16 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         [self.vm.table.memory(), self.retries.memory()]
     }
 
+    /// Memory that a request will read before its data: its process, and the bucket of its page. A driver that has taken several packets
+    /// has the processor load them together. `None`: there is no such process or page size.
+    #[inline]
+    pub fn ahead(&self, packet: &[u8]) -> Option<[Range<*const u8>; 2]> {
+        let Header { pid, epoch, address, .. } = Header::parse(packet).ok()?;
+        let size = PageSize::of_address(address).ok()?;
+        let page = Page { space: Space { pid, epoch }, size, number: size.page_of(address) };
+        Some([self.vm.processes.place(pid)?, self.vm.table.bucket(&page)])
+    }
+
     /// Begins a process. Errors: too many processes, or more reserved than there is.
     pub fn begin(&mut self, quotas: Quotas) -> Result<Grant, Refused> {
         let grant = self.vm.processes.begin(quotas, &mut self.vm.pages)?;
@@ -234,6 +246,11 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     /// Processes that have not ended, or whose memory is still being freed.
     pub fn processes(&self) -> usize {
         self.vm.processes.len()
+    }
+
+    /// Answers to a process that have not left.
+    pub fn answers_of(&self, pid: u32) -> usize {
+        self.answers.len_of(pid)
     }
 
     /// Its parameters.

@@ -128,6 +128,15 @@ impl Table {
         Some((slot, self.get(slot)))
     }
 
+    /// Where a page's bucket is.
+    #[inline]
+    pub(super) fn bucket(&self, page: &Page) -> Range<*const u8> {
+        let lines = self.bucket_slots as usize / LINE_SLOTS;
+        let first = self.bucket_of(page) as usize * lines;
+        let Range { start, end } = self.lines[first..first + lines].as_ptr_range();
+        start.cast()..end.cast()
+    }
+
     /// The entry in a slot.
     #[inline]
     pub(super) fn get(&self, slot: Slot) -> Entry {

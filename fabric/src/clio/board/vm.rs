@@ -16,7 +16,8 @@
 
 use super::entry::{Entry, Page, Space, State};
 use super::pages::Pages;
-use super::process::{Processes, Source};
+use super::process::Source;
+use super::processes::Processes;
 use super::table::{Slot, Table};
 use super::tlb::Tlb;
 use p4rack_wire::clio::{PageSize, Rights, Status};

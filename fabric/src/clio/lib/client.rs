@@ -1,16 +1,16 @@
 //! The client library as a machine: operations in, packets to boards out, and back.
 
 use super::config::{Config, REQUESTS_MAX};
-use super::operation::{Ending, Operation, Outcome, Refused};
+use super::operation::{Ending, Outcome};
 use super::order::Order;
-use super::request::{Act, Request, State, What};
-use super::split::Split;
+use super::request::{Act, Request, State};
+use super::silence::Silence;
 use super::timers::Timers;
 use super::turns::Turns;
 use super::window::{Congestion, Incast};
 use crate::common::{Delay, SplitMix, counters};
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, PageSize, ShareBody, Status, WORD_BYTES};
+use p4rack_wire::clio::Status;
 use std::collections::VecDeque;
 
 counters! {
@@ -24,8 +24,10 @@ counters! {
         done,
         /// Operations that a board refused.
         failed,
-        /// Operations without an answer to any attempt.
+        /// Operations without an answer to any attempt, or of a board that was found silent.
         unknown,
+        /// Those of them that had attempts left: their board had answered to none of another operation's.
+        given_up,
         /// Packets sent.
         packets_out,
         /// Packets without an answer in time, of a READ one for each of its answers.
@@ -84,6 +86,7 @@ pub(super) struct Board {
     number: u32,
     pub first_thread: u16,
     pub window: Congestion,
+    pub silence: Silence,
     /// Requests with packets to send. They take turns, a packet each.
     pub ready: VecDeque<u16>,
 }
@@ -102,17 +105,17 @@ pub(super) struct Board {
 pub struct Client {
     pub(super) config: Config,
     pub(super) boards: Vec<Board>,
-    orders: Vec<Order>,
+    pub(super) orders: Vec<Order>,
     pub(super) requests: Vec<Request>,
-    free: Vec<u16>,
+    pub(super) free: Vec<u16>,
     pub(super) timers: Timers,
     pub(super) incast: Incast,
     ended: VecDeque<u16>,
     /// The slot whose outcome the caller was given last.
     lent: Option<u16>,
     /// Requests that may start. Empty between calls.
-    starting: VecDeque<u16>,
-    buffered_bytes: u64,
+    pub(super) starting: VecDeque<u16>,
+    pub(super) buffered_bytes: u64,
     /// The board whose turn it is.
     pub(super) turn: usize,
     /// Boards with requests to send.
@@ -139,6 +142,7 @@ impl Client {
             number: seat.number & ((1 << NUMBER_BITS) - 1),
             first_thread: seat.first_thread,
             window: Congestion::new(&config),
+            silence: Silence::default(),
             ready: VecDeque::with_capacity(slots),
         };
         let order = Order::new(config.thread_requests_max.into());
@@ -193,100 +197,33 @@ impl Client {
         self.orders.get(usize::from(thread)).map_or(0, Order::len)
     }
 
-    /// Accepts an operation of a thread on a board's memory. Its outcome comes with `tag`; outcomes come as operations end.
-    pub fn submit(
-        &mut self,
-        thread: u16,
-        board: u16,
-        tag: u64,
-        operation: Operation<'_>,
-        now: Nanos,
-    ) -> Result<(), Refused> {
-        self.now = self.now.max(now);
-        self.reclaim();
-        match self.admit((thread, board), tag, operation) {
-            Ok(()) => {
-                self.counters.requests += 1;
-                Ok(())
-            }
-            Err(refused) => {
-                self.counters.refused += 1;
-                Err(refused)
-            }
-        }
-    }
-
-    fn admit(&mut self, ends: (u16, u16), tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
-        let order = self.orders.get_mut(usize::from(ends.0)).ok_or(Refused::NoSuchEnd)?;
-        let board = self.boards.get(usize::from(ends.1)).ok_or(Refused::NoSuchEnd)?;
-        let thread = board.first_thread.wrapping_add(ends.0);
-        let (what, bytes) = checked(&operation, thread, self.config.request_bytes_max)?;
-        let results_bytes = match operation {
-            Operation::Call { results_bytes_max, .. }
-                if results_bytes_max > self.config.request_bytes_max =>
-            {
-                return Err(Refused::BadLength);
-            }
-            Operation::Call { .. } if bytes > self.config.mtu_bytes => return Err(Refused::BadLength),
-            Operation::Call { results_bytes_max, .. } => results_bytes_max,
-            _ => 0,
-        };
-        let buffered_bytes = bytes.saturating_add(results_bytes);
-        let buffered = self.buffered_bytes + u64::from(buffered_bytes);
-        if order.is_full() || buffered > self.config.buffer_bytes_max {
-            return Err(Refused::Full);
-        }
-        let split = match (what.act, PageSize::of_address(what.address)) {
-            (Act::Read | Act::Write, Ok(page)) => {
-                Split::new(what.address, bytes, self.config.mtu_bytes, page.bytes())
-            }
-            _ => Split::one(bytes),
-        };
-        // A packet's number has sixteen bits.
-        if split.count() > u16::MAX.into() {
-            return Err(Refused::BadLength);
-        }
-        let slot = self.free.pop().ok_or(Refused::Full)?;
-        self.buffered_bytes = buffered;
-        let request = &mut self.requests[usize::from(slot)];
-        request.place(tag, ends, what, split);
-        request.buffered_bytes = buffered_bytes;
-        match operation {
-            Operation::Write { bytes, .. } | Operation::Call { arguments: bytes, .. } => {
-                request.data.extend_from_slice(bytes);
-            }
-            Operation::Read { bytes, .. } => request.data.resize(bytes as usize, 0),
-            _ => {}
-        }
-        if order.admit(slot, what.access(ends.1, self.config.granule)) {
-            self.starting.push_back(slot);
-            self.start();
-        }
-        Ok(())
-    }
-
-    /// Starts requests whose turn has come. A release has no packets, so it ends, and others may start.
-    fn start(&mut self) {
+    /// Starts requests whose turn has come. A release has no packets, so it ends, and others may start; so does what has waited for others
+    /// while its board was found silent.
+    pub(super) fn start(&mut self) {
         while let Some(slot) = self.starting.pop_front() {
             let request = &mut self.requests[usize::from(slot)];
             request.state = State::Active;
+            let is_given_up = self.boards[usize::from(request.board)].silence.includes(request.admitted);
             match request.what.act {
                 Act::Release => self.close(slot, Ending::Done),
+                _ if is_given_up => self.give_up(slot),
                 _ => self.queue(slot),
             }
         }
     }
 
-    /// Puts a request with packets to send into its board's queue; first, if its operation may have been executed.
+    /// Puts a request with packets to send into its board's queue; first, if its operation may have been executed, or if the board may be
+    /// dead and it was sent before.
     pub(super) fn queue(&mut self, slot: u16) {
         let request = &mut self.requests[usize::from(slot)];
         let Some(nth) = request.next_part().filter(|_| !request.is_queued) else { return };
         request.is_queued = true;
         self.turns.set(request.board.into(), true);
-        let ready = &mut self.boards[usize::from(request.board)].ready;
-        match request.unsure_since(nth) {
-            Some(_) => ready.push_front(slot),
-            None => ready.push_back(slot),
+        let Board { ready, silence, .. } = &mut self.boards[usize::from(request.board)];
+        let is_probe = silence.is_suspected() && request.attempt(nth) > 0;
+        match is_probe || request.unsure_since(nth).is_some() {
+            true => ready.push_front(slot),
+            false => ready.push_back(slot),
         }
     }
 
@@ -306,7 +243,7 @@ impl Client {
         self.start();
     }
 
-    fn close(&mut self, slot: u16, ending: Ending) {
+    pub(super) fn close(&mut self, slot: u16, ending: Ending) {
         self.settle(slot);
         self.timers.clear(slot);
         self.unqueue(slot);
@@ -383,7 +320,7 @@ impl Client {
     }
 
     /// Frees the slot whose outcome has been seen.
-    fn reclaim(&mut self) {
+    pub(super) fn reclaim(&mut self) {
         if let Some(slot) = self.lent.take() {
             let request = &mut self.requests[usize::from(slot)];
             self.buffered_bytes -= u64::from(request.buffered_bytes);
@@ -391,52 +328,4 @@ impl Client {
             self.free.push(slot);
         }
     }
-}
-
-/// An operation as a request, and the bytes of its data. Errors: no board could execute it.
-fn checked(operation: &Operation<'_>, thread: u16, bytes_max: u32) -> Result<(What, u32), Refused> {
-    let lock = |atomic| Act::Atomic(atomic, [thread.into(), 0]);
-    let word = u64::from(WORD_BYTES);
-    let (act, address, range_bytes) = match *operation {
-        Operation::Alloc { bytes, page_size, rights } => {
-            let body = AllocBody { bytes, page_size: page_size as u8, rights: rights.code(), reserved: 0 };
-            (Act::Alloc(body), 0, bytes)
-        }
-        Operation::Free { address, bytes } => (Act::Free(FreeBody { bytes }), address, bytes),
-        Operation::Share { address, bytes, with: (pid, epoch), rights } => {
-            let body = ShareBody { bytes, pid, epoch, rights: rights.code(), reserved: 0 };
-            (Act::Share(body), address, bytes)
-        }
-        Operation::Read { address, bytes } => (Act::Read, address, bytes.into()),
-        Operation::Write { address, bytes } => (Act::Write, address, bytes.len() as u64),
-        Operation::Modify { address, change } => {
-            let (atomic, operands) = change.operands();
-            (Act::Atomic(atomic, operands), address, word)
-        }
-        Operation::Lock { address } => (lock(Atomic::Lock), address, word),
-        Operation::Unlock { address } => (lock(Atomic::Unlock), address, word),
-        Operation::Fence { all } => (Act::Fence { all }, 0, 0),
-        Operation::Call { offload, function, arguments, results_bytes_max, is_ordered } => {
-            (Act::Call { function, results_bytes_max, is_ordered }, offload, arguments.len() as u64)
-        }
-        Operation::Release => (Act::Release, 0, 0),
-    };
-    let what = What { act, address, range_bytes };
-    let has_range = !matches!(act, Act::Fence { .. } | Act::Call { .. } | Act::Release);
-    let data_bytes = if matches!(act, Act::Read | Act::Write | Act::Call { .. }) { range_bytes } else { 0 };
-    match u32::try_from(data_bytes) {
-        _ if has_range && range_bytes == 0 => Err(Refused::BadLength),
-        Ok(bytes) if bytes <= bytes_max => match act {
-            Act::Atomic(..) if !address.is_multiple_of(word) => Err(Refused::Unaligned),
-            _ if has_range && !is_range(address, range_bytes) => Err(Refused::BadAddress),
-            _ => Ok((what, bytes)),
-        },
-        _ => Err(Refused::BadLength),
-    }
-}
-
-/// Whether all of a range is in the address space, and of one page size.
-fn is_range(address: u64, bytes: u64) -> bool {
-    let last = address.checked_add(bytes - 1).map(PageSize::of_address);
-    matches!((PageSize::of_address(address), last), (Ok(first), Some(Ok(last))) if first == last)
 }

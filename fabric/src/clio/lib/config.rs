@@ -61,6 +61,8 @@ pub struct Config {
     pub slow_timeout: Nanos,
     /// Retries after losses and corrupt packets. The paper has 2.
     pub retries: u8,
+    /// How long a board has to have sent nothing, when an operation's retries are over, for its other operations to end, too.
+    pub silence: Nanos,
     /// Pause before a request goes again to a board that was busy. It doubles each time, up to `timeout_max`.
     pub busy_wait: Nanos,
     /// Delay without queues before the first measurement.
@@ -97,6 +99,7 @@ impl Default for Config {
             memory: Nanos::from_micros(1_200),
             slow_timeout: Nanos::from_micros(400),
             retries: 2,
+            silence: Nanos::from_micros(1_200),
             busy_wait: Nanos::from_micros(2),
             base: Nanos::from_micros(3),
             base_window: Nanos::from_secs(1),

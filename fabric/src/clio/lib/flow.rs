@@ -1,7 +1,6 @@
 //! Packets of a client: chooses the next one, and handles answers.
 
 use super::client::{Board, Client};
-use super::config::PAUSES_MAX;
 use super::gather::Gathered;
 use super::operation::Ending;
 use super::request::{Act, Expected, Request, Why};
@@ -10,30 +9,18 @@ use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::{self, Packet};
 use p4rack_wire::clio::{Atomic, Kind, Status, lock_word};
 
-/// TIMEOUT in mean delays.
-const DELAYS: u64 = 4;
-
 /// The next packet of a board.
 #[derive(Clone, Copy, Debug)]
-struct Next {
-    slot: u16,
+pub(super) struct Next {
+    pub slot: u16,
     /// Its first part, and how many follow each other: several only of a READ.
-    nth: u32,
+    pub nth: u32,
     count: u32,
     /// Bytes of its answers on the link.
     answer_bytes: u64,
 }
 
 impl Client {
-    /// TIMEOUT of a request.
-    fn timeout(&self, request: &Request) -> Nanos {
-        if request.what.is_slow() {
-            return self.config.slow_timeout;
-        }
-        let mean = self.boards[usize::from(request.board)].window.delay().mean();
-        Nanos(mean.0.saturating_mul(DELAYS)).clamp(self.config.timeout, self.config.timeout_max)
-    }
-
     /// Bytes on the link of the answer to a part.
     fn answer_bytes(&self, request: &Request, nth: u32) -> u64 {
         let (overhead, mtu) = (u64::from(self.config.overhead_bytes), self.config.mtu_bytes);
@@ -56,9 +43,17 @@ impl Client {
         let (base, mut answer_bytes) = (board.window.base(), self.answer_bytes(request, nth));
         // A retry must reach the board while it remembers, so it takes the room of the packet that was lost.
         if request.unsure_since(nth).is_some() {
+            let answer_bytes = if board.silence.is_suspected() { 0 } else { answer_bytes };
             return Some(Next { slot, nth, count: 1, answer_bytes });
         }
-        if room == 0 || !self.incast.fits(answer_bytes, base) {
+        if room == 0 {
+            return None;
+        }
+        // A board that may be dead is asked for a packet at a time, and takes no room from others.
+        if board.silence.is_suspected() {
+            return Some(Next { slot, nth, count: 1, answer_bytes: 0 });
+        }
+        if !self.incast.fits(answer_bytes, base) {
             return None;
         }
         let mut count = 1;
@@ -75,19 +70,13 @@ impl Client {
         Some(Next { slot, nth, count, answer_bytes })
     }
 
-    /// Whether the board could have forgotten the first attempt by the time that this packet arrives.
-    fn is_too_late(&self, next: Next) -> bool {
-        let since = self.requests[usize::from(next.slot)].unsure_since(next.nth);
-        let arrival = self.now.saturating_add(self.config.timeout_max);
-        since.is_some_and(|since| arrival > since.saturating_add(self.config.memory))
-    }
-
     /// Writes a packet over `out`, and notes that it has left.
     fn send(&mut self, board: usize, next: Next, out: &mut Vec<u8>) {
         let Next { slot, nth, count, answer_bytes } = next;
         self.compose(slot, nth, count, out);
         self.counters.packets_out += 1;
         self.boards[board].window.sent(count, self.now);
+        self.boards[board].silence.sent(self.now);
         self.incast.expect(answer_bytes);
         let request = &mut self.requests[usize::from(slot)];
         self.counters.retries += u64::from(request.attempt(nth) > 0);
@@ -112,11 +101,12 @@ impl Client {
         if packet.kind.is_request() {
             return None;
         }
-        let is_own = |slot: &u16| {
-            let request = &self.requests[usize::from(*slot)];
-            let credentials = &self.boards[usize::from(board)].credentials;
-            request.board == board && (header.pid, header.token) == (credentials.pid, credentials.token)
-        };
+        let Board { credentials, silence, .. } = &mut self.boards[usize::from(board)];
+        let is_of_board = (header.pid, header.token) == (credentials.pid, credentials.token);
+        if is_of_board {
+            silence.heard();
+        }
+        let is_own = |slot: &u16| is_of_board && self.requests[usize::from(*slot)].board == board;
         let Some(slot) = self.find(header.id).filter(is_own) else {
             self.counters.unasked += 1;
             return Some(());
@@ -228,7 +218,7 @@ impl Client {
 
     /// Ends a request that a board has refused, once nothing of it is in flight: other parts of a write could be executed after
     /// later requests, and undo these.
-    fn end_refused(&mut self, slot: u16) {
+    pub(super) fn end_refused(&mut self, slot: u16) {
         let request = &self.requests[usize::from(slot)];
         if let Some(status) = request.refused
             && (request.what.act == Act::Read || !request.is_in_flight())
@@ -237,84 +227,14 @@ impl Client {
         }
     }
 
-    /// A packet has to be sent again: soon, or if the board was busy, after a pause.
-    fn put_back(&mut self, slot: u16, nth: u32, why: Why, status: Status) {
-        let request = &mut self.requests[usize::from(slot)];
-        let (count, is_exhausted) = request.put_back(nth, why, self.config.retries);
-        self.release(slot, nth, count);
-        *(if why == Why::Busy { &mut self.counters.busy } else { &mut self.counters.corrupt }) += 1;
-        if is_exhausted {
-            return self.end(slot, Ending::Unknown);
-        }
-        let request = &mut self.requests[usize::from(slot)];
-        if why == Why::Busy && request.paused.is_none() && request.pauses >= PAUSES_MAX {
-            request.refused.get_or_insert(status);
-        }
-        if request.refused.is_some() {
-            self.unqueue(slot);
-            return self.end_refused(slot);
-        }
-        if why != Why::Busy {
-            self.unqueue(slot);
-            return self.queue(slot);
-        }
-        if request.paused.is_some() {
-            return;
-        }
-        let wait = self.config.busy_wait.0.saturating_mul(1 << request.pauses.min(20));
-        let wait = wait.min(self.config.timeout_max.0);
-        // Requests that a board refused together come back apart.
-        let until = self.now.saturating_add(Nanos(wait + self.random.between(0, wait)));
-        request.pauses += 1;
-        request.paused = Some(until);
-        let deadline = self.timers.of(slot).map_or(until, |deadline| deadline.min(until));
-        self.timers.set(slot, deadline);
-        self.unqueue(slot);
-    }
-
     /// Takes parts from `nth` on out of the windows.
-    fn release(&mut self, slot: u16, nth: u32, count: u32) {
+    pub(super) fn release(&mut self, slot: u16, nth: u32, count: u32) {
         let request = &self.requests[usize::from(slot)];
         let bytes = (nth..nth + count).map(|nth| self.answer_bytes(request, nth)).sum::<u64>();
         let bytes = bytes.min(request.expected_bytes);
         self.boards[usize::from(request.board)].window.left(count);
         self.incast.settle(bytes);
         self.requests[usize::from(slot)].expected_bytes -= bytes;
-    }
-
-    /// A request's timer has expired: its pause may be over, and parts may be lost.
-    fn expire(&mut self, slot: u16) {
-        let timeout = self.timeout(&self.requests[usize::from(slot)]);
-        let request = &mut self.requests[usize::from(slot)];
-        request.paused = request.paused.filter(|until| *until > self.now);
-        let until = self.now.0.checked_sub(timeout.0).map(Nanos);
-        let expired = request.expire(until, self.config.retries);
-        let deadline = expired.oldest.map(|oldest| oldest.saturating_add(timeout));
-        if let Some(at) = deadline.into_iter().chain(request.paused).min() {
-            self.timers.set(slot, at);
-        }
-        let board = usize::from(request.board);
-        if expired.lost > 0 {
-            let overhead = u64::from(expired.lost) * u64::from(self.config.overhead_bytes);
-            let bytes = match request.what.act {
-                Act::Read => overhead + expired.lost_bytes,
-                // It is one packet.
-                Act::Call { .. } => request.expected_bytes,
-                _ => overhead,
-            };
-            let bytes = bytes.min(request.expected_bytes);
-            request.expected_bytes -= bytes;
-            self.incast.settle(bytes);
-            self.counters.timeouts += u64::from(expired.lost);
-            self.boards[board].window.left(expired.lost);
-            self.boards[board].window.lost(self.now);
-        }
-        if expired.is_exhausted {
-            return self.end(slot, Ending::Unknown);
-        }
-        self.unqueue(slot);
-        self.queue(slot);
-        self.end_refused(slot);
     }
 }
 
@@ -351,11 +271,11 @@ impl Machine for Client {
         while let Some(nth) = self.turns.next(start, passed) {
             passed = nth + 1;
             let board = (start + nth) % count;
-            let room = if is_held { 0 } else { self.boards[board].window.room(self.now) };
+            let room = if is_held { 0 } else { self.boards[board].room(self.now) };
             while let Some(next) = self.next_packet(board, room) {
                 if self.is_too_late(next) {
                     self.counters.too_late += 1;
-                    self.end(next.slot, Ending::Unknown);
+                    self.end_unknown(next.slot);
                     continue;
                 }
                 if !is_held {
@@ -381,7 +301,7 @@ impl Machine for Client {
             let at = match self.next_packet(nth, 0) {
                 Some(_) => Nanos::ZERO,
                 None if is_held => continue,
-                None => match board.window.room_at() {
+                None => match board.room_at() {
                     None => continue,
                     Some(at) if self.next_packet(nth, 1).is_some() => at,
                     Some(at) => {

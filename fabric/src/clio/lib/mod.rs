@@ -13,21 +13,24 @@
 //! | `order` | dependencies between requests of a thread |
 //! | `window` | how many packets may be under way, and how many bytes of answers expected |
 //! | `split` | how a request is cut into packets |
-//! | `request` | a request's attempts, and which of its packets are done |
+//! | `part`, `request` | a request's attempts, and which of its packets are done |
 //! | `gather` | a call's results, put together |
+//! | `silence` | boards that answer nothing |
 //! | `turns` | which board with something to send comes next, of many that rest |
-//! | `client`, `flow`, `packets` | the machine: operations, which packet leaves next and what answers do, packets as bytes |
+//! | `client`, `admit`, `flow`, `retry`, `packets` | the machine: operations, which are accepted, which packet leaves next and what answers do, which ones are sent again, packets as bytes |
 //!
 //! The paper leaves open what follows; p4rack decides:
 //!
 //! - A request that a board refuses sends nothing more, and ends when nothing of it is on its way.
 //! - Without an answer to the request and both retries, an operation is [`Unknown`](Outcome::Unknown), not failed: it may have
 //!   happened, and a delayed packet may still make it happen.
+//! - When an operation's retries are over and its board has sent nothing since, other operations of the board end with it.
 //! - A board that is busy, or has no page yet, has executed nothing. The request pauses and is sent again, which is no loss.
 //! - Locks, unlocks and fences are barriers in their thread's order. So what a thread does under a lock ends before the lock is
 //!   released.
 //! - Packets of requests to a board take turns, so a long write does not hold short requests back.
 
+mod admit;
 mod client;
 mod config;
 mod flow;
@@ -35,8 +38,12 @@ mod gather;
 mod operation;
 mod order;
 mod packets;
+mod part;
 mod request;
+mod retry;
+mod silence;
 mod split;
+mod suspects;
 mod timers;
 mod turns;
 mod window;

@@ -16,6 +16,7 @@ use super::config::Granule;
 use super::gather::Gather;
 use super::operation::Ending;
 use super::order::{Access, Kind};
+use super::part::{Part, Progress, UNSENT};
 use super::split::Split;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, ShareBody, Status};
@@ -91,42 +92,6 @@ impl What {
     }
 }
 
-/// How far a part is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Unsent,
-    InFlight,
-    Back,
-    Done,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    progress: Progress,
-    /// Attempt that is in flight, or comes next.
-    attempt: u8,
-    /// Attempts without an answer in time, or that came damaged.
-    losses: u8,
-    /// Whether an attempt may have been executed without an answer.
-    is_unsure: bool,
-    /// Parts that the packet which begins here asks for.
-    group: u16,
-    /// When the first attempt left that may have been executed.
-    first: Option<Nanos>,
-    /// When the last attempt left.
-    sent: Nanos,
-}
-
-const UNSENT: Part = Part {
-    progress: Progress::Unsent,
-    attempt: 0,
-    losses: 0,
-    is_unsure: false,
-    group: 0,
-    first: None,
-    sent: Nanos::ZERO,
-};
-
 /// Effect of an answer to an attempt of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
@@ -178,6 +143,8 @@ pub(super) struct Request {
     pub results: Gather,
     /// Bytes that the client counts for it.
     pub buffered_bytes: u32,
+    /// When the client accepted it.
+    pub admitted: Nanos,
     /// Requests that this slot had before.
     pub generation: u32,
     /// Pauses without progress since.
@@ -214,6 +181,7 @@ impl Request {
             data: Vec::new(),
             results: Gather::default(),
             buffered_bytes: 0,
+            admitted: Nanos::ZERO,
             generation: 0,
             pauses: 0,
             paused: None,

@@ -2,15 +2,13 @@
 
 use super::Handle;
 use crate::Access;
-use crate::c::{needed, tell, text};
+use crate::c::{certificates, needed, tell, text};
 use crate::clio::{Patience, Session, Wanted, boards};
 use p4rack_codegen::Rack;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::roce::setup::Server;
-use p4rack_hosts::roce::tls::ClientTls;
 use std::collections::HashMap;
 use std::ffi::c_char;
-use std::path::PathBuf;
 
 /// Address of a board, and a client's request. Texts that may be null have defaults; see the header.
 #[derive(Debug)]
@@ -52,18 +50,8 @@ struct Asked {
 unsafe fn asked(options: &CallerOptions) -> Result<Asked, String> {
     // SAFETY: the caller promises it of each.
     let optional = |pointer| unsafe { text(pointer) }.transpose();
-    let path = |pointer| optional(pointer).map(|path| path.map(PathBuf::from));
-    let (cert, key) = (path(options.cert)?, path(options.key)?);
-    if cert.is_some() != key.is_some() {
-        return Err("cert and key belong together: give both or neither".to_owned());
-    }
-    let (cacert, server_name) = (path(options.ca)?, optional(options.server_name)?.map(str::to_owned));
-    if cacert.is_none() && (cert.is_some() || server_name.is_some()) {
-        return Err(
-            "ca is NULL; cert, key and server_name need the authority of the board's certificate".to_owned()
-        );
-    }
-    let tls = cacert.map(|ca| ClientTls { cacert: Some(ca), identity: cert.zip(key), server_name });
+    // SAFETY: the caller promises it of each.
+    let tls = unsafe { certificates(options.ca, options.cert, ("key", options.key), options.server_name)? };
     let (servers, patience) = match optional(options.rack)? {
         None => {
             // SAFETY: the caller promises it.

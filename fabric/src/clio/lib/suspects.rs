@@ -1,0 +1,63 @@
+//! What a client does with boards that may be dead, and with those that are.
+
+use super::client::{Board, Client};
+use super::operation::Ending;
+use super::request::State;
+use p4rack_wire::Nanos;
+
+impl Board {
+    /// Packets that may leave now.
+    pub fn room(&self, now: Nanos) -> u32 {
+        match self.silence.is_suspected {
+            true => u32::from(self.window.outstanding() == 0),
+            false => self.window.room(now),
+        }
+    }
+
+    /// When there is room if no packet comes; `None` if only a packet makes room.
+    pub fn room_at(&self) -> Option<Nanos> {
+        match self.silence.is_suspected {
+            true => (self.window.outstanding() == 0).then_some(Nanos::ZERO),
+            false => self.window.room_at(),
+        }
+    }
+}
+
+impl Client {
+    /// Packets to a board had no answer within TIMEOUT.
+    pub(super) fn suspect(&mut self, board: usize, timeout: Nanos) {
+        let silence = &mut self.boards[board].silence;
+        if silence.is_suspected || silence.lasts(self.now) < timeout {
+            return;
+        }
+        silence.is_suspected = true;
+        let requests = self.requests.iter_mut();
+        for request in requests.filter(|one| one.state == State::Active && usize::from(one.board) == board) {
+            self.incast.settle(std::mem::take(&mut request.expected_bytes));
+        }
+    }
+
+    /// An operation has no attempts left. If nothing has come from its board for long enough, that holds for all of the board's.
+    pub(super) fn end_unknown(&mut self, slot: u16) {
+        let board = self.requests[usize::from(slot)].board;
+        let silence = &mut self.boards[usize::from(board)].silence;
+        if silence.lasts(self.now) < self.config.silence {
+            return self.end(slot, Ending::Unknown);
+        }
+        silence.found = Some(self.now);
+        self.close(slot, Ending::Unknown);
+        for other in 0..self.config.requests_max {
+            let request = &self.requests[usize::from(other)];
+            if request.state == State::Active && request.board == board {
+                self.give_up(other);
+            }
+        }
+        self.start();
+    }
+
+    /// Ends an operation of a board that was found silent.
+    pub(super) fn give_up(&mut self, slot: u16) {
+        self.counters.given_up += 1;
+        self.close(slot, Ending::Unknown);
+    }
+}
