@@ -21,4 +21,6 @@ pub use render::{
     Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, generate, program, render_p4,
     sde,
 };
-pub use scheme::{DropReason, NoParameters, Scheme, SchemeError, endpoint_config, spoken_beside};
+pub use scheme::{
+    DropReason, NoParameters, Scheme, SchemeError, endpoint_config, sequence_ether_type, spoken_beside,
+};

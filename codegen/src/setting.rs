@@ -32,14 +32,19 @@ impl FromStr for Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--set {}={}", self.key, self.value)
+        write!(f, "--set {}", self.assignment())
     }
 }
 
 impl Setting {
+    /// As `KEY=VALUE`, which [`Setting::from_str`] reads.
+    pub fn assignment(&self) -> String {
+        format!("{}={}", self.key, self.value)
+    }
+
     /// As it is written in a shell.
     pub fn word(&self) -> String {
-        format!("--set '{}={}'", self.key, self.value.to_string().replace('\'', "'\\''"))
+        format!("--set '{}'", self.assignment().replace('\'', "'\\''"))
     }
 }
 

@@ -275,6 +275,46 @@ fn generating_twice_gives_the_same_bytes() {
     assert_eq!(generated(), generated());
 }
 
+/// Programs of options that no golden file has.
+fn of_options() -> Vec<(PathBuf, String)> {
+    let clock = |rest: &str| format!("[pl2]\nmode = \"clock\"\n{rest}");
+    let edm = |mode: &str, rest: &str| {
+        format!("[edm]\nmode = \"{mode}\"\nmemory = [\"b\"]\nchunk_bytes = 256\n{rest}")
+    };
+    let chips = [Arch::Tna, Arch::T2na];
+    let all = [Arch::V1model, Arch::Tna, Arch::T2na];
+    let mut cases: Vec<(String, &[Arch])> = vec![
+        (clock("clocks = \"calendar\""), &all[..1]),
+        (clock("slot_parts = 4"), &all[..1]),
+        (clock("notify_receiver = true"), &all[..1]),
+        ("[pl2]\nmode = \"counter\"\nnotify_receiver = true".to_owned(), &all[..1]),
+        (clock(""), &chips),
+        (clock("clocks = \"chain\""), &all),
+        // v1model's program keeps the source of shared ports, which these clocks don't read.
+        (clock("clocks = \"dst\""), &chips),
+        ("[pl2]\nmode = \"counter\"".to_owned(), &all),
+    ];
+    for mode in ["timed-dst", "timed", "calendar", "matched"] {
+        cases.push((edm(mode, ""), &all));
+        cases.push((edm(mode, "window = 1\nshares = true"), &all));
+    }
+    let mut programs = Vec::new();
+    for (tables, archs) in cases {
+        let mut text = BREAKOUT.replace("[pl2]\nmode = \"clock\"", &tables);
+        if tables.contains("counter") {
+            // It counts one slot for all links, so they have one rate.
+            text = text.replace("rate = \"50 Gb/s\"\n", "");
+        }
+        let rack = Rack::parse(&text, "options.toml").unwrap_or_else(|error| panic!("{tables}: {error}"));
+        for arch in archs {
+            let program = p4rack_codegen::render_p4(&rack, rack.scheme(), *arch);
+            let program = program.unwrap_or_else(|error| panic!("{tables} on {arch}: {error}"));
+            programs.push((PathBuf::from(format!("{tables} on {arch}.p4")), program));
+        }
+    }
+    programs
+}
+
 #[test]
 fn no_line_is_untidy() {
     let others = ["timed-dst", "calendar", "matched"].map(with_pl2).map(|rack| {
@@ -287,7 +327,7 @@ fn no_line_is_untidy() {
         let program = p4rack_codegen::render_p4(&rack, rack.scheme(), Arch::Tna).unwrap();
         (PathBuf::from(format!("{mode}-of-chunks.p4")), program)
     });
-    for (path, contents) in generated().into_iter().chain(others).chain(chunks) {
+    for (path, contents) in generated().into_iter().chain(others).chain(chunks).chain(of_options()) {
         for (i, line) in contents.lines().enumerate() {
             assert!(!line.ends_with(' ') && !line.contains('\t'), "{}:{}: {line:?}", path.display(), i + 1);
             let is_p4 = path.extension().is_some_and(|ending| ending == "p4");

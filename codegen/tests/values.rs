@@ -233,6 +233,7 @@ fn each_value_is_checked() {
         (
             |t| {
                 t.workload = Some(Workload {
+                    kill_tor: None,
                     kind: WorkloadKind::Incast,
                     schemes: Vec::new(),
                     receivers: vec!["h1".into()],

@@ -105,11 +105,16 @@ impl fmt::Display for Attack {
 impl FromStr for Attack {
     type Err = String;
     fn from_str(text: &str) -> Result<Attack, String> {
-        Attack::ALL.into_iter().find(|attack| attack.name() == text).ok_or_else(|| {
-            let names = Attack::ALL.map(Attack::name).join(", ");
-            format!("`{text}` is no attack; there are {names}")
-        })
+        named(text, &Attack::ALL, Attack::name, "")
     }
+}
+
+/// The attack with this name; `on` continues the error, as in "no attack on EDM".
+fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str, on: &str) -> Result<T, String> {
+    all.iter().copied().find(|attack| name(*attack) == text).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|attack| name(*attack)).collect();
+        format!("`{text}` is no attack{on}; there are {}", names.join(", "))
+    })
 }
 
 /// Configuration of a hostile host.

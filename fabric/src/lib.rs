@@ -14,9 +14,11 @@ mod endpoint;
 pub mod ethernet;
 pub mod hostile;
 mod machine;
+pub mod paths;
 pub mod pl2;
 pub mod remote;
 pub mod roce;
 
 pub use endpoint::{Config, Endpoint};
 pub use machine::{Event, HostMachine, Machine};
+pub use paths::Paths;

@@ -116,7 +116,7 @@ impl Way {
         Way(&Definition { one_by_one: true, ..Definition::rdma("rdma-sync", "RDMA, one by one") });
     /// By one-sided RDMA, many requests under way.
     pub const RDMA: Way =
-        Way(&Definition { alias: Some("rdma-async"), ..Definition::rdma("rdma", "RDMA, many at a time") });
+        Way(&Definition { alias: Some("rdma-async"), ..Definition::rdma("rdma", "RDMA, many in flight") });
     /// By EDM with clocks of destinations.
     pub const EDM_TIMED_DST: Way = Way(&Definition::edm("edm-timed-dst", "EDM, timed-dst"));
     /// By EDM with clocks of sources and destinations.

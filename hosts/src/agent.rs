@@ -1,18 +1,18 @@
 //! The agent of one host: between a TAP interface, which applications use, and the link to the rack.
 //!
 //! ```text
-//! applications ─ TCP/UDP/raw ─ TAP ─▶ ┌──────────┐ ─▶ raw socket ─ link ─ switch
-//!                                  ◀─ │ Endpoint │ ◀─
-//!                                     └──────────┘
+//! applications ─ TCP/UDP/raw ─ TAP ─▶ ┌───────┐ ─▶ raw socket ─ link ─ switch
+//!                                  ◀─ │ Paths │ ◀─
+//!                                     └───────┘ ⇄  … one for each switch of the rack
 //! ```
 //!
-//! One thread. All queues are the endpoint's, bounded there; the agent holds nothing but one batch.
+//! One thread. All queues are the machines', bounded there; the agent holds nothing but one batch.
 //! If the agent is too slow, the kernel drops frames and counts them; the agent reports the count.
 
 use crate::metrics::{self, Page};
-use crate::report::{EndpointReport, LinkReport, Report, TapReport};
+use crate::report::{EndpointReport, LinkReport, PathReport, Report, TapReport};
 use p4rack_fabric::common::{ConfigError, Delay};
-use p4rack_fabric::{Config, Endpoint, Event, HostMachine as _, Machine as _};
+use p4rack_fabric::{Config, Endpoint, Event, HostMachine as _, Paths};
 use p4rack_netdev::packet::{Frames, Options};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
@@ -33,8 +33,10 @@ const LINK_ROOM: u32 = 4 + 8 + 18;
 pub struct AgentConfig {
     /// Name of the host, for reports.
     pub name: String,
-    /// Interface to the rack. The agent takes exclusive use of it.
-    pub interface: String,
+    /// Interfaces to the rack, one for each of its switches. The agent takes exclusive use of them.
+    pub interfaces: Vec<String>,
+    /// With several switches: EtherType of the sequence numbers of frames.
+    pub sequence_ether_type: EtherType,
     /// Name of the TAP interface to create.
     pub tap: String,
     /// The host's address and prefix length, assigned to the TAP.
@@ -65,6 +67,9 @@ pub enum AgentError {
     /// A device could not be opened.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
+    /// No interface is named.
+    #[error("no interface is named: a host has a link to each switch of its rack")]
+    NoInterface,
     /// The link's interface disappeared.
     #[error("interface `{0}` vanished: the other end was removed, or the switch's namespace ended")]
     LinkGone(String),
@@ -94,8 +99,9 @@ pub(crate) struct Counters {
 #[derive(Debug)]
 pub struct Agent {
     pub(crate) config: AgentConfig,
-    pub(crate) endpoint: Endpoint,
-    pub(crate) link: PacketSocket,
+    pub(crate) paths: Paths,
+    /// By interface.
+    pub(crate) sockets: Vec<PacketSocket>,
     pub(crate) links: Links,
     pub(crate) counters: Counters,
     pub(crate) granted: Option<Granted>,
@@ -110,25 +116,33 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Opens the link and creates the TAP in the calling thread's network namespace. `signals` must have been
+    /// Opens the links and creates the TAP in the calling thread's network namespace. `signals` must have been
     /// taken before other threads started.
     pub fn start(config: AgentConfig, signals: Signals) -> Result<Agent, AgentError> {
         config.endpoint.check()?;
         let mut links = Links::open()?;
         let mtu = config.endpoint.station().mtu as u32;
-        let stayed = links.make_pipe(&config.interface, mtu + LINK_ROOM)?;
-        if !stayed.is_empty() {
-            tracing::warn!(interface = config.interface, ?stayed, "offloads that could not be switched off");
-        }
         let frames = config.spoken_beside.map_or(Frames::All, Frames::Except);
-        let socket = PacketSocket::open(&config.interface, &Options { frames, ..Options::default() })?;
+        let mut sockets = Vec::new();
+        for interface in &config.interfaces {
+            let stayed = links.make_pipe(interface, mtu + LINK_ROOM)?;
+            if !stayed.is_empty() {
+                tracing::warn!(interface, ?stayed, "offloads that could not be switched off");
+            }
+            sockets.push(PacketSocket::open(interface, &Options { frames, ..Options::default() })?);
+        }
+        if sockets.is_empty() {
+            return Err(AgentError::NoInterface);
+        }
         let tap = create_tap(&config, &mut links, mtu)?;
         let started = clock::now();
         let serve = |addr| Page::serve(addr).map_err(|error| AgentError::Metrics(addr, error));
         let metrics = config.metrics_addr.map(serve).transpose()?;
+        let peers: Vec<MacAddr> = config.neighbours.iter().map(|(_, mac)| *mac).collect();
+        let switches = (sockets.len(), config.sequence_ether_type);
         Ok(Agent {
-            endpoint: Endpoint::new(config.endpoint.clone(), config.seed, started),
-            link: socket,
+            paths: Paths::new(&config.endpoint, switches, &peers, config.seed, started),
+            sockets,
             links,
             counters: Counters::default(),
             granted: None,
@@ -155,27 +169,30 @@ impl Agent {
 
     fn serve(&mut self) -> Result<(), AgentError> {
         let mut poller = Poller::new();
-        let link = poller.add(&self.link).map_err(AgentError::Wait)?;
+        let links = self.sockets.iter().map(|socket| poller.add(socket));
+        let links = links.collect::<io::Result<Vec<usize>>>().map_err(AgentError::Wait)?;
         let tap = poller.add(&self.tap).map_err(AgentError::Wait)?;
         let signals = poller.add(&self.signals).map_err(AgentError::Wait)?;
         loop {
-            let until = self.endpoint.next_timeout();
+            let until = self.paths.next_timeout();
             let page = self.metrics.as_ref().map(Page::due);
             poller.wait(until.into_iter().chain(page).min()).map_err(AgentError::Wait)?;
             let now = clock::now();
             if let Some(page) = &mut self.metrics {
-                page.update(now, || metrics::exposition(&self.config.name, &self.endpoint));
+                page.update(now, || metrics::exposition(&self.config.name, &self.paths));
             }
             self.counters.wakeups += 1;
             if let Some(until) = until.filter(|until| *until <= now) {
-                if !(poller.ready(link) || poller.ready(tap)) {
+                if !(links.iter().any(|link| poller.ready(*link)) || poller.ready(tap)) {
                     self.wake_late.record(now - until, now);
                 }
-                self.endpoint.handle_timeout(now);
+                self.paths.handle_timeout(now);
             }
-            // The link comes first: a grant that waits costs slots, an application's frame does not.
-            if poller.ready(link) {
-                self.read_link()?;
+            // Links come first: a grant that waits costs slots, an application's frame does not.
+            for (nth, link) in links.iter().enumerate() {
+                if poller.ready(*link) {
+                    self.read_link(nth)?;
+                }
             }
             self.drain();
             if poller.ready(tap) {
@@ -192,23 +209,23 @@ impl Agent {
         }
     }
 
-    fn read_link(&mut self) -> Result<(), AgentError> {
-        let endpoint = &mut self.endpoint;
-        match self.link.receive(|frame, at| endpoint.handle_link(frame, at, clock::now())) {
+    fn read_link(&mut self, nth: usize) -> Result<(), AgentError> {
+        let paths = &mut self.paths;
+        match self.sockets[nth].receive(|frame, at| paths.handle_link(nth, frame, at, clock::now())) {
             Ok(_) => Ok(()),
             // A link that is down comes back; one that is gone does not.
-            Err(_) if self.links.exists(&self.config.interface) => {
+            Err(_) if self.links.exists(&self.config.interfaces[nth]) => {
                 self.counters.read_errors += 1;
                 Ok(())
             }
-            Err(_) => Err(AgentError::LinkGone(self.config.interface.clone())),
+            Err(_) => Err(AgentError::LinkGone(self.config.interfaces[nth].clone())),
         }
     }
 
     fn read_tap(&mut self) {
         for _ in 0..TAP_BATCH {
             match self.tap.receive(&mut self.tap_frame) {
-                Ok(Some(length)) => self.endpoint.handle_app(&self.tap_frame[..length], clock::now()),
+                Ok(Some(length)) => self.paths.handle_app(&self.tap_frame[..length], clock::now()),
                 Ok(None) => return,
                 Err(_) => {
                     self.counters.read_errors += 1;
@@ -218,18 +235,20 @@ impl Agent {
         }
     }
 
-    /// Sends everything that the endpoint has ready.
+    /// Sends everything that the machines have ready.
     fn drain(&mut self) {
-        while self.endpoint.poll_link(clock::now(), &mut self.frame).is_some() {
-            self.link.send(&mut self.frame);
+        for (nth, socket) in self.sockets.iter_mut().enumerate() {
+            while self.paths.poll_link(nth, clock::now(), &mut self.frame) {
+                socket.send(&mut self.frame);
+            }
+            socket.flush();
         }
-        self.link.flush();
-        while self.endpoint.poll_app(&mut self.frame) {
+        while self.paths.poll_app(&mut self.frame) {
             if self.tap.send(&self.frame).is_err() {
                 self.counters.tap_refused += 1;
             }
         }
-        while let Some(event) = self.endpoint.poll_event(clock::now()) {
+        while let Some(event) = self.paths.poll_event(clock::now()) {
             let Event::SenderSilent(sender) = event;
             tracing::warn!(%sender, "fell silent with slots granted");
             if self.config.silent.as_ref().is_some_and(|silent| silent.send(sender).is_err()) {
@@ -263,23 +282,29 @@ fn create_tap(config: &AgentConfig, links: &mut Links, mtu: u32) -> Result<Tap, 
 impl Agent {
     /// The agent's current statistics.
     fn report(&mut self) -> Report {
-        let stats = self.endpoint.stats();
-        let delays = self.endpoint.delays();
-        let delay = |name| delays.iter().find(|(known, _)| *known == name).map(|(_, of)| (*of).into());
-        let named = |(name, count): (&str, u64)| (name.to_owned(), count);
-        let endpoint = EndpointReport {
-            counters: self.endpoint.counters().into_iter().map(named).collect(),
-            drops: stats.drops().map(named).collect(),
-            app_frames_dropped: stats.app_frames_dropped(),
-            rsv_grt: delay("rsv_grt"),
-            lateness: delay("lateness"),
-            queue_max_frames: stats.queue_max_frames,
-            backlog_frames: self.endpoint.backlog_frames() as u64,
-        };
+        let machines = self.paths.machines().iter().map(of_machine);
+        let mut endpoints = machines.collect::<Vec<_>>().into_iter();
+        let mut links = Vec::new();
+        for (interface, socket) in self.config.interfaces.iter().zip(&mut self.sockets) {
+            links.push(LinkReport {
+                interface: interface.clone(),
+                socket: socket.stats(),
+                receive_buffer_bytes: socket.receive_buffer_bytes() as u64,
+                kernel: self.links.get(interface).ok(),
+            });
+        }
+        let mut links = links.into_iter();
+        // There is a link at least, and a machine for each.
+        let (endpoint, link) = (endpoints.next().unwrap_or_default(), links.next().unwrap_or_default());
+        let more = endpoints.zip(links).map(|(endpoint, link)| PathReport { endpoint, link }).collect();
+        let copies = self.paths.counters();
+        let copies =
+            copies.map(|counters| counters.iter().map(|(name, count)| (name.to_owned(), count)).collect());
+        let first = &self.paths.machines()[0];
         Report {
             host: self.config.name.clone(),
-            mac: self.endpoint.station().mac.to_string(),
-            scheme: self.endpoint.scheme().to_owned(),
+            mac: first.station().mac.to_string(),
+            scheme: first.scheme().to_owned(),
             running_ns: clock::now().saturating_sub(self.started).0,
             cpu_ns: clock::thread_cpu().0,
             wakeups: self.counters.wakeups,
@@ -288,17 +313,30 @@ impl Agent {
             congestion_control: link::sysctl("ipv4/tcp_congestion_control").ok(),
             read_errors: self.counters.read_errors,
             endpoint,
-            link: LinkReport {
-                interface: self.config.interface.clone(),
-                socket: self.link.stats(),
-                receive_buffer_bytes: self.link.receive_buffer_bytes() as u64,
-                kernel: self.links.get(&self.config.interface).ok(),
-            },
+            link,
+            more,
+            copies,
             tap: TapReport {
                 interface: self.config.tap.clone(),
                 kernel: self.links.get(&self.config.tap).ok(),
                 refused: self.counters.tap_refused,
             },
         }
+    }
+}
+
+/// Statistics of a machine.
+fn of_machine(endpoint: &Endpoint) -> EndpointReport {
+    let (stats, delays) = (endpoint.stats(), endpoint.delays());
+    let delay = |name| delays.iter().find(|(known, _)| *known == name).map(|(_, of)| (*of).into());
+    let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+    EndpointReport {
+        counters: endpoint.counters().into_iter().map(named).collect(),
+        drops: stats.drops().map(named).collect(),
+        app_frames_dropped: stats.app_frames_dropped(),
+        rsv_grt: delay("rsv_grt"),
+        lateness: delay("lateness"),
+        queue_max_frames: stats.queue_max_frames,
+        backlog_frames: endpoint.backlog_frames() as u64,
     }
 }

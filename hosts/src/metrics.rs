@@ -1,7 +1,7 @@
 //! A host's statistics for Prometheus. The thread that counts renders the page every second, so a scrape never
 //! delays it.
 
-use p4rack_fabric::{Endpoint, HostMachine as _};
+use p4rack_fabric::{Endpoint, HostMachine as _, Paths};
 use p4rack_netdev::clock;
 use p4rack_netdev::exporter::{self, Exposition};
 use p4rack_wire::Nanos;
@@ -46,34 +46,56 @@ impl Page {
     }
 }
 
-/// An agent's statistics.
-pub(crate) fn exposition(host: &str, endpoint: &Endpoint) -> String {
-    let stats = endpoint.stats();
+/// An agent's statistics. With several switches, figures of a machine name its switch, from 1.
+pub(crate) fn exposition(host: &str, paths: &Paths) -> String {
+    let machines = paths.machines();
+    let names: Vec<String> = (1..=machines.len()).map(|nth| nth.to_string()).collect();
+    let own = |nth: usize| -> Vec<(&str, &str)> {
+        let switch = (machines.len() > 1).then(|| ("switch", names[nth].as_str()));
+        std::iter::once(("host", host)).chain(switch).collect()
+    };
     let mut text = Exposition::default();
-    let mut family = |name: &str, label: &str, help: &str, values: Vec<(&'static str, u64)>| {
+    let mut family = |name: &str, label: &str, help: &str, values: Vec<Vec<(&'static str, u64)>>| {
         text.family(name, help, "counter");
-        for (what, count) in values {
-            text.sample(name, &[("host", host), (label, what)], count as f64);
+        for (nth, values) in values.into_iter().enumerate() {
+            for (what, count) in values {
+                let labels: Vec<_> = own(nth).into_iter().chain([(label, what)]).collect();
+                text.sample(name, &labels, count as f64);
+            }
         }
     };
-    family("p4rack_host_events_total", "event", "Events of the endpoint", endpoint.counters());
-    family(
-        "p4rack_host_dropped_frames_total",
-        "reason",
-        "Frames dropped, by reason",
-        stats.drops().collect(),
-    );
-    let mut gauge = |name: &str, help: &str, value: f64| {
+    let events = machines.iter().map(Endpoint::counters).collect();
+    family("p4rack_host_events_total", "event", "Events of the endpoint", events);
+    let drops = machines.iter().map(|machine| machine.stats().drops().collect()).collect();
+    family("p4rack_host_dropped_frames_total", "reason", "Frames dropped, by reason", drops);
+    if let Some(counters) = paths.counters() {
+        let name = "p4rack_host_copies_total";
+        text.family(name, "Frames that go over all switches, and their copies", "counter");
+        for (what, count) in counters.iter() {
+            text.sample(name, &[("host", host), ("event", what)], count as f64);
+        }
+    }
+    let mut gauge = |name: &str, help: &str, values: Vec<f64>| {
         text.family(name, help, "gauge");
-        text.sample(name, &[("host", host)], value);
+        for (nth, value) in values.into_iter().enumerate() {
+            text.sample(name, &own(nth), value);
+        }
     };
-    gauge("p4rack_host_backlog_frames", "Frames waiting to be sent", endpoint.backlog_frames() as f64);
-    gauge("p4rack_host_queue_max_frames", "Maximum frames that waited", stats.queue_max_frames as f64);
-    for (name, of) in endpoint.delays() {
-        let seconds = |delay: Nanos| delay.0 as f64 / 1e9;
+    let each = |of: &dyn Fn(&Endpoint) -> f64| machines.iter().map(of).collect::<Vec<f64>>();
+    gauge(
+        "p4rack_host_backlog_frames",
+        "Frames waiting to be sent",
+        each(&|one| one.backlog_frames() as f64),
+    );
+    let longest = each(&|one| one.stats().queue_max_frames as f64);
+    gauge("p4rack_host_queue_max_frames", "Maximum frames that waited", longest);
+    for (at, (name, _)) in machines[0].delays().into_iter().enumerate() {
         let help = "Since the start: request to grant, and frames later than their slot";
-        gauge(&format!("p4rack_host_{name}_p50_seconds"), help, seconds(of.quantile(0.5)));
-        gauge(&format!("p4rack_host_{name}_p99_seconds"), help, seconds(of.quantile(0.99)));
+        for (percent, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+            // All machines have the same delays.
+            let seconds = each(&|one| one.delays()[at].1.quantile(quantile).0 as f64 / 1e9);
+            gauge(&format!("p4rack_host_{name}_{percent}_seconds"), help, seconds);
+        }
     }
     text.into_string()
 }
@@ -83,17 +105,25 @@ mod tests {
     use super::*;
     use p4rack_fabric::pl2::Mode;
     use p4rack_fabric::{Config, pl2};
-    use p4rack_wire::MacAddr;
+    use p4rack_wire::{EtherType, MacAddr};
 
     #[test]
     fn every_reason_of_a_drop_has_a_line_with_the_hosts_name() {
         let config = pl2::Config::new(MacAddr([2, 0, 0, 0, 0, 1]), Mode::Clock, 100_000_000);
-        let endpoint = Endpoint::new(Config::Pl2(config), 1, Nanos::ZERO);
-        let text = exposition("h1", &endpoint);
-        for (reason, _) in endpoint.stats().drops() {
+        let (config, ether_type) = (Config::Pl2(config), EtherType::PL2_DEFAULT);
+        let paths = Paths::new(&config, (1, ether_type), &[], 1, Nanos::ZERO);
+        let text = exposition("h1", &paths);
+        for (reason, _) in paths.machines()[0].stats().drops() {
             let line = format!("p4rack_host_dropped_frames_total{{host=\"h1\",reason=\"{reason}\"}} 0\n");
             assert!(text.contains(&line), "{line} in\n{text}");
         }
         assert!(text.contains("p4rack_host_backlog_frames{host=\"h1\"} 0\n"), "{text}");
+        let text = exposition("h1", &Paths::new(&config, (2, ether_type), &[], 1, Nanos::ZERO));
+        for line in [
+            "p4rack_host_backlog_frames{host=\"h1\",switch=\"2\"} 0\n",
+            "p4rack_host_copies_total{host=\"h1\",event=\"first\"} 0\n",
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
     }
 }

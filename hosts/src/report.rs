@@ -39,12 +39,37 @@ pub struct Report {
     pub endpoint: EndpointReport,
     /// The interface to the switch.
     pub link: LinkReport,
+    /// The same for the rack's other switches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<PathReport>,
+    /// With several switches: frames and their copies by name, those of [`p4rack_fabric::paths::Counters`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<BTreeMap<String, u64>>,
     /// The interface that applications use.
     pub tap: TapReport,
 }
 
-/// Statistics of the host's machine.
+impl Report {
+    /// The machine at a switch, by its position.
+    pub fn machine(&self, switch: usize) -> Option<&EndpointReport> {
+        match switch.checked_sub(1) {
+            None => Some(&self.endpoint),
+            Some(nth) => self.more.get(nth).map(|path| &path.endpoint),
+        }
+    }
+}
+
+/// Statistics of the host's machine at another switch, and of its link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathReport {
+    /// The machine.
+    pub endpoint: EndpointReport,
+    /// The link.
+    pub link: LinkReport,
+}
+
+/// Statistics of the host's machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndpointReport {
     /// Events by name, those of [`p4rack_fabric::HostMachine::counters`]. See [`EndpointReport::counter`].
     pub counters: BTreeMap<String, u64>,
@@ -73,7 +98,7 @@ impl EndpointReport {
 }
 
 /// Statistics of the interface to the switch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
     /// Name of the interface.
     pub interface: String,

@@ -26,7 +26,8 @@ fn ip(host: u8) -> Ipv4Addr {
 fn config(host: u8, other: u8, stats_file: Option<PathBuf>) -> AgentConfig {
     AgentConfig {
         name: format!("h{host}"),
-        interface: "eth0".to_owned(),
+        interfaces: vec!["eth0".to_owned()],
+        sequence_ether_type: EtherType::PL2_DEFAULT,
         tap: "app0".to_owned(),
         address: (ip(host), 24),
         neighbours: vec![(ip(other), mac(other))],

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../tests/silent.rs"]
+mod silent;
+
 use p4rack_cowbird::Layout;
 use p4rack_fabric::cowbird::{self, Corruption, State};
 use p4rack_fabric::roce::Config;
@@ -141,12 +144,11 @@ fn who_ruins_its_rings_loses_them_alone_and_who_goes_is_probed_no_more() {
 fn silent_connections_keep_no_compute_node_out() {
     beside_engine(|rack, spot| {
         let addr = Rack::engine_server().addr;
-        let connect = || (0..1_100).map(|_| std::net::TcpStream::connect(&addr).unwrap()).collect();
-        let silent: Vec<_> = rack.compute_node(1).0.run(connect).unwrap();
+        let silent = rack.compute_node(1).0.run(|| silent::connect(&addr)).unwrap();
         let (_node, mut clients) = start(rack, 0, 1);
         verify::run(&mut clients[0], plan(0, 0), &News::default()).unwrap();
         assert_eq!(instances(spot), 1);
-        drop(silent);
+        silent::until_surplus_is_closed(&silent);
     });
 }
 

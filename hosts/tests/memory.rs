@@ -49,7 +49,7 @@ fn node(number: u16) -> NodeAddress {
 
 fn port(own: u16) -> PortConfig {
     PortConfig {
-        interface: "eth0".to_owned(),
+        interfaces: vec!["eth0".to_owned()],
         ether_type: ETHER_TYPE,
         rate_bps: 1_000_000_000,
         nodes: (0..3).map(node).collect(),
@@ -290,7 +290,7 @@ fn a_node_opens_the_link_of_its_own_host_alone() {
     with_rack(never, None, |ns| {
         let frames_sent = |interface: &str| Links::open().unwrap().get(interface).unwrap().tx_frames;
         let refused = |own: u16, interface: &str| {
-            let port = PortConfig { interface: interface.to_owned(), ..port(own) };
+            let port = PortConfig { interfaces: vec![interface.to_owned()], ..port(own) };
             let error = Client::open(ClientConfig { port, ..client_config() }).unwrap_err();
             assert!(matches!(error, EdmPortError::NotHere(_)), "{error}");
             error.to_string()

@@ -30,7 +30,7 @@ fn mac(node: u16) -> MacAddr {
 
 fn client_config() -> ClientConfig {
     let port = PortConfig {
-        interface: "eth0".to_owned(),
+        interfaces: vec!["eth0".to_owned()],
         ether_type: ETHER_TYPE,
         rate_bps: 1_000_000_000,
         nodes: [COMPUTE, MEMORY].map(|node| NodeAddress { name: format!("h{node}"), mac: mac(node) }).into(),

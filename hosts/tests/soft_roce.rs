@@ -4,6 +4,8 @@
 
 #[path = "../../tests/certificates.rs"]
 mod certificates;
+#[path = "../../tests/silent.rs"]
+mod silent;
 use certificates::{Certificates, VALID};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{
@@ -169,11 +171,11 @@ fn beside_pool(
 fn silent_connections_keep_nobody_out() {
     beside_pool(config(), Loss::default(), None, |_| {
         let mut client = Client::new(config(), Loss::default());
-        let silent: Vec<_> = (0..1_100).map(|_| std::net::TcpStream::connect(SETUP).unwrap()).collect();
+        let silent = silent::connect(SETUP);
         let connected = client.connect(&config(), None).unwrap();
         let read = Request::Read { key: KEY, address: START, bytes: 8 };
         assert_eq!(client.one(connected.qpn, read), Outcome::Read(vec![0; 8]));
-        drop(silent);
+        silent::until_surplus_is_closed(&silent);
     });
 }
 

@@ -85,7 +85,8 @@ fn by_name(names: Vec<&str>, cells: Vec<u64>) -> Result<BTreeMap<String, u64>, L
 
 fn target(running: &Running<'_>) -> ConnectOptions {
     let switch = &running.rack.switch;
-    ConnectOptions::new(switch.grpc_addr.to_string(), switch.device_id)
+    let addr = switch.grpc_addrs().nth(running.watched).unwrap_or(switch.grpc_addr);
+    ConnectOptions::new(addr.to_string(), switch.device_id)
 }
 
 /// Runs a request on its own thread inside the switch's namespace, where its server listens.

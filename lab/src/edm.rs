@@ -1,6 +1,6 @@
 //! Memory nodes that this crate starts on hosts of a rack.
 
-use crate::network::HOST_INTERFACE;
+use crate::network::host_interfaces;
 use crate::running::Running;
 
 /// Key of their regions.
@@ -11,7 +11,7 @@ pub fn serve_args(running: &Running<'_>, host: &str, bytes: u64) -> Vec<String> 
     let words = ["memory", "serve", &running.path.display().to_string()].map(str::to_owned);
     let options = [
         ("--name", host.to_owned()),
-        ("--interface", HOST_INTERFACE.to_owned()),
+        ("--interface", host_interfaces(running.rack).join(",")),
         ("--scheme", running.scheme.name()),
         ("--arch", running.rack.switch.arch.name().to_owned()),
         ("--bytes", format!("{bytes} B")),

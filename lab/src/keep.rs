@@ -1,7 +1,7 @@
 //! `up --keep`, `exec` and `down`: a rack that keeps running without a workload.
 //!
 //! A supervisor, detached from the terminal, builds the rack and owns its processes. It ends on SIGTERM, or
-//! when the switch or an agent ends.
+//! when the last switch or an agent ends.
 
 use crate::described::Described;
 use crate::error::LabError;
@@ -108,6 +108,7 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     let network = up::create_network(&rack, Access::Agent, &progress)?;
     let mut running =
         Running::start(&rack, described.path(), &network, scheme, options.captures.as_deref(), &progress)?;
+    running.spares_switches = true;
     let kept = describe(&running)?;
     let registered = Registered::new(runtime, &kept)?;
     let stayed = stay(|| running.check());
@@ -181,17 +182,19 @@ fn describe(running: &Running<'_>) -> Result<KeptRack, LabError> {
         let place = Place::Process(pid(agent.pid())?);
         hosts.push(KeptHost { name: host.name.clone(), ip: host.ip, place });
     }
-    let switch = KeptSwitch {
-        name: SWITCH.to_owned(),
-        process: pid(running.switch.pid())?,
-        grpc_addr: running.rack.switch.grpc_addr,
-        device_id: running.rack.switch.device_id,
-    };
+    let mut switches = Vec::new();
+    for (tor, (switch, grpc_addr)) in
+        running.switches.iter().zip(running.rack.switch.grpc_addrs()).enumerate()
+    {
+        let name = if running.switches.len() > 1 { format!("tor{}", tor + 1) } else { SWITCH.to_owned() };
+        let device_id = running.rack.switch.device_id;
+        switches.push(KeptSwitch { name, process: pid(switch.pid())?, grpc_addr, device_id });
+    }
     Ok(KeptRack {
         name: running.rack.name.clone(),
         scheme: Some(running.scheme.name()),
         supervisor: pid(std::process::id())?,
-        switches: vec![switch],
+        switches,
         hosts,
     })
 }

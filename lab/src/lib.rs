@@ -6,7 +6,7 @@
 
 pub mod cached;
 mod control;
-mod described;
+pub mod described;
 pub mod edm;
 mod ends;
 pub mod error;
@@ -30,6 +30,7 @@ pub mod store;
 pub mod sys;
 pub mod table;
 pub mod topology;
+mod tors;
 pub mod up;
 mod usage;
 pub mod ways;

@@ -11,8 +11,13 @@ use p4rack_wire::MacAddr;
 use p4rack_wire::roce::Mtu;
 use std::net::Ipv4Addr;
 
-/// Interface of a host to the switch.
+/// Interface of a host to the switch, or to the first one of two.
 pub const HOST_INTERFACE: &str = "eth0";
+/// Interfaces of a host to all switches of its rack.
+pub fn host_interfaces(rack: &Rack) -> Vec<String> {
+    (0..rack.switch.tors).map(|tor| format!("eth{tor}")).collect()
+}
+
 /// TAP interface that applications use.
 pub const TAP_INTERFACE: &str = "app0";
 /// MTU of a link: a full frame, tag, shim, and some room.
@@ -43,7 +48,7 @@ pub enum Access {
 /// Namespaces and links of a rack. They disappear with this value and the processes inside.
 #[derive(Debug)]
 pub struct Network {
-    /// Namespace of the switch.
+    /// Namespace of the switch, or of both.
     pub switch: NetNs,
     /// Namespaces of the hosts, in the description's order.
     pub hosts: Vec<NetNs>,
@@ -76,9 +81,12 @@ pub fn setup_ip(host: usize) -> Ipv4Addr {
     Ipv4Addr::from_bits(SETUP_IP.to_bits() + 1 + host as u32)
 }
 
-/// Name of the switch's interface for a port.
-pub fn switch_interface(port: u16) -> String {
-    format!("port{port}")
+/// Name of a switch's interface for a port. Switches count from 0.
+pub fn switch_interface(tor: usize, port: u16) -> String {
+    match tor {
+        0 => format!("port{port}"),
+        _ => format!("tor{}-port{port}", tor + 1),
+    }
 }
 
 impl Network {
@@ -98,15 +106,19 @@ impl Network {
                 Ok(in_force) => (in_force, false),
                 Err(_) => (CONGESTION_CONTROL.to_owned(), true),
             };
-            let port = switch_interface(host.port);
-            Links::add_veth(
-                VethEnd { name: HOST_INTERFACE, ns: &ns, mac: None },
-                VethEnd { name: &port, ns: &switch, mac: None },
-            )?;
-            switch.run(|| Links::open()?.make_pipe(&port, LINK_MTU))??;
-            match access {
-                Access::Kernel => ns.run(|| KernelLink::of_rack(rack, host).set_up().map(drop))??,
-                _ => drop(ns.run(|| Links::open()?.make_pipe(HOST_INTERFACE, LINK_MTU))??),
+            for (tor, interface) in host_interfaces(rack).iter().enumerate() {
+                let port = switch_interface(tor, host.port);
+                Links::add_veth(
+                    VethEnd { name: interface, ns: &ns, mac: None },
+                    VethEnd { name: &port, ns: &switch, mac: None },
+                )?;
+                switch.run(|| Links::open()?.make_pipe(&port, LINK_MTU))??;
+                if access != Access::Kernel {
+                    ns.run(|| Links::open()?.make_pipe(interface, LINK_MTU))??;
+                }
+            }
+            if access == Access::Kernel {
+                ns.run(|| KernelLink::of_rack(rack, host).set_up().map(drop))??;
             }
             hosts.push(ns);
         }
@@ -135,7 +147,7 @@ impl Network {
         bridges.add_address(SETUP_BRIDGE, switch_setup_ip(), SETUP_PREFIX)?;
         for (position, (host, ns)) in rack.hosts.iter().zip(&self.hosts).enumerate() {
             let link_mtu = LINK_MTU.max(mtu_bytes + ROCE_BYTES);
-            for (ns, name) in [(ns, HOST_INTERFACE), (&self.switch, &switch_interface(host.port))] {
+            for (ns, name) in [(ns, HOST_INTERFACE), (&self.switch, &switch_interface(0, host.port))] {
                 ns.run(|| Links::open()?.make_pipe(name, link_mtu))??;
             }
             let port = format!("setup{}", host.port);

@@ -2,7 +2,7 @@
 
 mod cached;
 
-use crate::results::{Bulk, HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
+use crate::results::{Bulk, HostKill, Promise, Results, SchemeResult, Setting, StoreResult, TorKill};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::WorkloadKind;
 use p4rack_fabric::remote::{Service, Way};
@@ -23,6 +23,9 @@ pub const BULK_FACTOR: f64 = 2.0;
 pub const KILL_SHARE: f64 = 0.8;
 /// Time after the reset within which `counter` recovers.
 pub const RECOVERY_MS: u64 = 1_000;
+/// Longest time without progress in a run in which one of two switches dies. Nothing has to be noticed or repeated, so it is what
+/// processes that share a machine wait for each other.
+pub const TOR_KILL_MS: f64 = 1_000.0;
 /// Maximum growth of a board's process while clients use its store: with more, its memory would depend on its past
 /// requests.
 pub const BOARD_GROWTH_BYTES: u64 = 1 << 20;
@@ -38,7 +41,7 @@ pub fn judge(results: &Results) -> Vec<Promise> {
         results.setting.kind == WorkloadKind::Incast && results.setting.load_percent >= OVERLOAD_PERCENT;
     for scheme in &results.schemes {
         if let Some(figures) = &scheme.store {
-            store(scheme, figures, &mut promises);
+            store(scheme, figures, results.setting.tors, &mut promises);
             if let Some(bulk) = results.setting.bulk.as_ref().filter(|_| scheme.is_scheduled()) {
                 beside_bulk(scheme, figures, bulk, results, &mut promises);
             }
@@ -53,12 +56,15 @@ pub fn judge(results: &Results) -> Vec<Promise> {
                 scheme.fabric_drops > 0,
             ));
         }
+        if let Some(kill) = &scheme.tor_kill {
+            tor_kill(scheme, kill, &mut promises);
+        }
     }
     promises
 }
 
 /// A store over any way answers, loses nothing and returns what was written.
-fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
+fn store(scheme: &SchemeResult, figures: &StoreResult, tors: u16, out: &mut Vec<Promise>) {
     for mix in &figures.mixes {
         let what = format!("operations of mix {}", mix.label());
         let measured = format!("{} a second", text::count(mix.ops_per_s as u64));
@@ -87,9 +93,24 @@ fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
             more <= BOARD_GROWTH_BYTES,
         ));
     }
-    if scheme.is_scheduled() {
+    // Two switches have a copy of each frame, and may drop one that comes late.
+    if scheme.is_scheduled() && tors == 1 {
         let (what, drops) = ("frames lost in the fabric", scheme.fabric_drops);
         out.push(promise(scheme, what, "0", text::count(drops), drops == 0));
+    }
+}
+
+/// The death of one of two switches interrupts nothing for long, and no application gets a frame twice.
+fn tor_kill(scheme: &SchemeResult, kill: &TorKill, out: &mut Vec<Promise>) {
+    out.push(promise(
+        scheme,
+        &format!("longest time without progress, switch {} killed after {} ms", kill.tor, kill.after_ms),
+        &format!("at most {}", text::micros(TOR_KILL_MS * 1e3)),
+        text::micros(kill.longest_ms * 1e3),
+        kill.longest_ms <= TOR_KILL_MS,
+    ));
+    if let Some(doubled) = kill.doubled {
+        out.push(promise(scheme, "frames delivered twice", "0", text::count(doubled), doubled == 0));
     }
 }
 
@@ -256,6 +277,21 @@ mod tests {
         assert!(promises.iter().all(|promise| promise.holds), "{promises:#?}");
         // 1 for l2; 4 + 2 value sizes + 2 for the kill, twice.
         assert_eq!(promises.len(), 17);
+    }
+
+    #[test]
+    fn the_death_of_one_of_two_switches_is_short_and_doubles_nothing() {
+        let broken = |longest_ms: f64, doubled: Option<u64>| {
+            broken(|r| {
+                let kill = TorKill { tor: 1, after_ms: 1_900, longest_ms, doubled };
+                r.schemes[2].tor_kill = Some(kill);
+            })
+        };
+        assert_eq!(broken(TOR_KILL_MS, Some(0)), [""; 0]);
+        let late = broken(TOR_KILL_MS + 1.0, Some(0));
+        assert!(late.len() == 1 && late[0].contains("switch 1 killed after 1900 ms"), "{late:?}");
+        let twice = broken(1.0, Some(3));
+        assert!(twice.len() == 1 && twice[0].contains("frames delivered twice: measured 3"), "{twice:?}");
     }
 
     /// Each figure, made bad alone, breaks exactly the promise about it.

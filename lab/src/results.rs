@@ -136,6 +136,17 @@ pub struct Setting {
     /// Parameters of cached regions for stores.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cache: Option<Cache>,
+    /// Number of switches, each with a link to each host.
+    #[serde(skip_serializing_if = "is_one", default = "one")]
+    pub tors: u16,
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn is_one(tors: &u16) -> bool {
+    *tors == 1
 }
 
 /// Bulk traffic beside a store's clients.
@@ -237,6 +248,9 @@ pub struct SchemeResult {
     /// Figures of the kill of a sender.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_kill: Option<HostKill>,
+    /// Figures of the kill of one of two switches.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tor_kill: Option<TorKill>,
     /// Congestion control of the request connections, as the kernel reports it.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub tcp: String,
@@ -376,6 +390,21 @@ pub struct HostKill {
     /// The same by reason, without zeros.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
+}
+
+/// Effects of the kill of one of two switches while the workload ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TorKill {
+    /// The switch, from 1.
+    pub tor: u16,
+    /// Time from the start of the window to the kill.
+    pub after_ms: u64,
+    /// Longest time without progress in the whole run: of a store, the longest operation of a client; else the longest time
+    /// between two frames from one sender.
+    pub longest_ms: f64,
+    /// Frames that applications got twice; `None` where EDM's nodes, not the agents, exchange the data.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub doubled: Option<u64>,
 }
 
 /// Series over time for the plots. Times are relative to the start of the traffic.

@@ -1,16 +1,18 @@
 //! A rack that runs one scheme: the switch, its program, the agents.
 
 use crate::error::LabError;
-use crate::network::{HOST_INTERFACE, Network, TAP_INTERFACE, switch_interface};
+use crate::network::{Network, TAP_INTERFACE, host_interfaces, switch_interface};
 use crate::process::{self, Process, START, pause};
 use crate::progress::Progress;
 use crate::sys;
+use crate::tors::{self, Death};
 use crate::usage::Usage;
 use p4rack_codegen::rack::Run;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_hosts::report::Report;
 use p4rack_netdev::NetNs;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,8 +32,14 @@ pub struct Running<'a> {
     pub name: String,
     /// Scheme that runs.
     pub scheme: Scheme,
-    /// The switch's process.
-    pub switch: Process,
+    /// The processes of its switches: one, or two with the same program.
+    pub switches: Vec<Process>,
+    /// Position of the switch whose statistics count.
+    pub(crate) watched: usize,
+    /// A switch that is killed while the workload runs.
+    pub(crate) death: Option<Death>,
+    /// Whether all switches but one may end.
+    pub(crate) spares_switches: bool,
     /// Captures the control channel, if requested.
     control_capture: Option<Process>,
     /// The agents, in the description's order; none where programs have the hosts' links.
@@ -75,15 +83,17 @@ impl<'a> Running<'a> {
         progress: &Progress,
     ) -> Result<Running<'a>, LabError> {
         let (name, scheme) = (run.name(), run.scheme);
-        let switch = progress.step(
+        let tors = usize::from(rack.switch.tors);
+        let addrs: Vec<String> = rack.switch.grpc_addrs().map(|addr| addr.to_string()).collect();
+        let switches = progress.step(
             &format!("{name}: starting the switch"),
-            || start_switch(rack, network, &name, captures),
-            |_| {
-                format!(
-                    "{name}: switch runs, {} ports, P4Runtime at {}",
-                    rack.hosts.len(),
-                    rack.switch.grpc_addr
-                )
+            || {
+                let addrs = rack.switch.grpc_addrs().enumerate();
+                addrs.map(|(tor, addr)| start_switch(rack, network, (tor, addr), &name, captures)).collect()
+            },
+            |_: &Vec<Process>| {
+                let what = if tors > 1 { "switches run" } else { "switch runs" };
+                format!("{name}: {what}, {} ports, P4Runtime at {}", rack.hosts.len(), addrs.join(" and "))
             },
         )?;
         let control_capture =
@@ -100,7 +110,10 @@ impl<'a> Running<'a> {
             network,
             name,
             scheme,
-            switch,
+            switches,
+            watched: 0,
+            death: None,
+            spares_switches: false,
             control_capture,
             agents,
             serving,
@@ -161,12 +174,18 @@ impl<'a> Running<'a> {
         self.gone = Some(index);
     }
 
-    /// Fails if the switch, an agent that was not ended on purpose, or a server has ended.
+    /// Kills a switch if that is due. Fails if another switch, an agent that was not ended on purpose, or a server has ended.
     pub fn check(&mut self) -> Result<(), LabError> {
+        tors::kill_due(&mut self.death, &mut self.switches);
+        let killed = self.death.filter(|death| death.after_ms().is_some()).map(|death| death.tor);
+        let is_spare = self.spares_switches && self.switches.iter_mut().any(|one| one.ended().is_none());
+        let switches = self.switches.iter_mut().enumerate();
+        let switches =
+            switches.filter(|(tor, _)| !is_spare && Some(*tor) != killed).map(|(_, switch)| switch);
         let gone = self.gone;
         let agents = self.agents.iter_mut().enumerate().filter(|(index, _)| Some(*index) != gone);
         let agents = agents.map(|(_, agent)| agent);
-        let mut all = std::iter::once(&mut self.switch).chain(agents).chain(&mut self.serving);
+        let mut all = switches.chain(agents).chain(&mut self.serving);
         all.try_for_each(Process::check_running)
     }
 
@@ -189,8 +208,9 @@ impl<'a> Running<'a> {
         self.end_serving();
         process::stop(&mut self.agents);
         let captured = self.control_capture.is_some();
-        let mut last: Vec<&mut Process> =
-            std::iter::once(&mut self.switch).chain(&mut self.control_capture).collect();
+        // A switch that was killed has no capture to complete.
+        let mut last: Vec<&mut Process> = self.switches.iter_mut().chain(&mut self.control_capture).collect();
+        last.retain_mut(|process| process.ended().is_none());
         process::stop(last.iter_mut().map(|process| &mut **process));
         last.into_iter().filter(|_| captured).try_for_each(Process::check_succeeded)
     }
@@ -211,6 +231,7 @@ pub(crate) fn parse_report(host: &str, line: &str) -> Result<Report, LabError> {
 fn start_switch(
     rack: &Rack,
     network: &Network,
+    (tor, grpc_addr): (usize, SocketAddr),
     run: &str,
     captures: Option<&Path>,
 ) -> Result<Process, LabError> {
@@ -218,7 +239,7 @@ fn start_switch(
     let mut args: Vec<OsString> = ["switch", "run", "--no-p4"].map(Into::into).into();
     let mut push = |option: &str, value: String| args.extend([option.into(), value.into()]);
     push("--device-id", switch.device_id.to_string());
-    push("--grpc-server-addr", switch.grpc_addr.to_string());
+    push("--grpc-server-addr", grpc_addr.to_string());
     push("--cpu-port", switch.cpu_port.to_string());
     push("--drop-port", switch.drop_port.to_string());
     push("--time-unit-ns", switch.time_unit_ns.to_string());
@@ -226,7 +247,7 @@ fn start_switch(
     push("--reserve", rack.reserved_bytes().to_string());
     push("--queueing", switch.queueing.name().to_owned());
     for host in &rack.hosts {
-        push("--interface", format!("{}@{}", host.port, switch_interface(host.port)));
+        push("--interface", format!("{}@{}", host.port, switch_interface(tor, host.port)));
         push("--port-rate", format!("{}={} b/s", host.port, host.rate_bps));
     }
     if !switch.grpc_addr.ip().is_loopback() {
@@ -239,7 +260,8 @@ fn start_switch(
         option.push(capture_folder(folder, run)?);
         args.push(option);
     }
-    let mut process = Process::start("the switch", &network.switch, args)?;
+    let name = if rack.switch.tors > 1 { format!("switch {}", tor + 1) } else { "the switch".to_owned() };
+    let mut process = Process::start(&name, &network.switch, args)?;
     process.wait_for_line("ready", START)?;
     Ok(process)
 }
@@ -279,7 +301,7 @@ fn start_agents(
         let mut args: Vec<OsString> = vec!["host".into(), "run".into(), path.into()];
         for (option, value) in [
             ("--name", host.name.as_str()),
-            ("--interface", HOST_INTERFACE),
+            ("--interface", host_interfaces(rack).join(",").as_str()),
             ("--tap", TAP_INTERFACE),
             ("--scheme", scheme.as_str()),
             ("--arch", rack.switch.arch.name()),

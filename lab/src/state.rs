@@ -94,7 +94,7 @@ pub struct KeptHost {
 /// A switch of a kept rack or topology.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptSwitch {
-    /// Name of the switch; `switch` in a rack.
+    /// Name of the switch; in a rack `switch`, or `tor1` and `tor2`.
     pub name: String,
     /// Process of the switch.
     pub process: Pid,
@@ -113,13 +113,13 @@ pub struct KeptRack {
     pub scheme: Option<String>,
     /// Owner of all its processes, which end with it.
     pub supervisor: Pid,
-    /// Switches; one in a rack.
+    /// Switches; in a rack one or two.
     pub switches: Vec<KeptSwitch>,
     /// Hosts of the rack.
     pub hosts: Vec<KeptHost>,
 }
 
-/// What a rack's only switch is called. Any switch of a topology is meant by it, too: they share a namespace.
+/// What a rack's only switch is called. Any switch of a topology or of a rack with two is meant by it, too: they share a namespace.
 pub const SWITCH: &str = "switch";
 
 impl KeptRack {
@@ -136,7 +136,8 @@ impl KeptRack {
     pub fn namespace(&self, node: &str) -> Result<NetNs, LabError> {
         let host = self.hosts.iter().find(|host| host.name == node).map(|host| host.place);
         let of_name = |switch: &&KeptSwitch| switch.name == node;
-        let any = || self.switches.first().filter(|_| node == SWITCH);
+        let alive = || self.switches.iter().find(|switch| switch.process.is_alive());
+        let any = || alive().or_else(|| self.switches.first()).filter(|_| node == SWITCH);
         let switch = self.switches.iter().find(of_name).or_else(any);
         let place = host.or(switch.map(|switch| Place::Process(switch.process))).ok_or_else(|| {
             let hosts = self.hosts.iter().map(|host| host.name.as_str());

@@ -1,6 +1,6 @@
 //! The result table in the terminal.
 
-use crate::results::{CacheResult, MixResult, Results, SchemeResult, StoreResult, Takeover};
+use crate::results::{CacheResult, MixResult, Results, SchemeResult, StoreResult, Takeover, TorKill};
 use crate::rows::Rows;
 use crate::worlds;
 use p4rack_codegen::rack::WorkloadKind;
@@ -102,7 +102,26 @@ pub(crate) fn rows(results: &Results) -> Vec<(String, Figure<'_>)> {
             }),
         ));
     }
+    rows.extend(tor_rows(results, "between two frames of a sender"));
     rows
+}
+
+/// Rows of a run in which one of two switches was killed. `what` is the progress without which time passes.
+fn tor_rows<'a>(results: &Results, what: &str) -> Vec<(String, Figure<'a>)> {
+    let Some(tor) = results.schemes.iter().find_map(|scheme| Some(scheme.tor_kill.as_ref()?.tor)) else {
+        return Vec::new();
+    };
+    let of = |show: fn(&TorKill) -> String| -> Figure<'a> {
+        Box::new(move |scheme| scheme.tor_kill.as_ref().map_or_else(|| "–".to_owned(), show))
+    };
+    vec![
+        (format!("switch {tor} killed after"), of(|kill| format!("{} ms", kill.after_ms))),
+        (format!("longest time {what}"), of(|kill| text::micros(kill.longest_ms * 1e3))),
+        (
+            "frames delivered twice".to_owned(),
+            of(|kill| kill.doubled.map_or_else(|| "–".to_owned(), text::count)),
+        ),
+    ]
 }
 
 /// Rows of a store.
@@ -160,11 +179,14 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
     }
     rows.push(("operations lost".into(), of_store(|store| text::count(store.lost))));
     rows.push(("wrong answers".into(), of_store(|store| text::count(store.wrong))));
-    rows.push(("frames lost in the fabric".into(), Box::new(|s| text::count(s.fabric_drops))));
+    let dropped =
+        if results.setting.tors > 1 { "copies dropped by a switch" } else { "frames lost in the fabric" };
+    rows.push((dropped.into(), Box::new(|s| text::count(s.fabric_drops))));
     rows.push((
         "the server's queue, max".into(),
         Box::new(move |s| text::depth(s.queue_max_bytes, frame_bytes)),
     ));
+    rows.extend(tor_rows(results, "of an operation"));
     rows
 }
 

@@ -13,6 +13,7 @@ use crate::running::Running;
 use crate::store;
 use crate::store::servers;
 use crate::sys;
+use crate::tors;
 use crate::ways;
 use p4rack_codegen::rack::{Run, Store, Target, Workload};
 use p4rack_codegen::{Arch, Rack, Scheme};
@@ -88,6 +89,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
             Access::Agent => Running::start(&rack, path, &network, run.scheme, captures, &progress)?,
             _ => Running::without_agents(&rack, path, &network, run, captures, &progress)?,
         };
+        running.watched = tors::watched(workload);
         let result = match (&workload.store, run.way) {
             (Some(Store { cache: Some(_), .. }), Some(way)) => {
                 cached::rack::run(&mut running, way, plan, &progress)?
@@ -101,7 +103,12 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
             }
             (None, _) => measure::run(&mut running, plan, None, &progress)?,
         };
-        let lost = format!("{} frames lost in the fabric", text::count(result.fabric_drops));
+        // A store's frames at two switches have copies, of which one may be dropped.
+        let what = match result.store.is_some() && rack.switch.tors > 1 {
+            true => "copies dropped by a switch",
+            false => "frames lost in the fabric",
+        };
+        let lost = format!("{} {what}", text::count(result.fabric_drops));
         progress.line(&match &result.store {
             Some(store) => {
                 format!("✓ {run}: {} operations a second, {lost}", text::count(store.ops_per_s as u64))
@@ -136,7 +143,8 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
 /// How hosts use their links in a run, with the rack as it is then. An agent runs a protocol; without a protocol it
 /// would only add delay.
 pub(crate) fn access(rack: &Rack, run: Run, mtu: Mtu) -> Access {
-    let has_agents = rack.protocols.iter().any(|protocol| protocol.needs_agents());
+    // The kernel drops no copies from two switches.
+    let has_agents = rack.switch.tors > 1 || rack.protocols.iter().any(|protocol| protocol.needs_agents());
     match run.way.map(|way| way.definition().link) {
         Some(Link::Adapter) => Access::Adapter(mtu),
         Some(Link::Agent) => Access::Agent,
@@ -260,6 +268,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         depth: workload.store.as_ref().map(|store| store.depth),
         log: rack.log().cloned(),
         cache: rack.cache().cloned(),
+        tors: rack.switch.tors,
     })
 }
 

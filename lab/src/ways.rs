@@ -2,7 +2,7 @@
 
 use crate::edm::{self, REGION_KEY};
 use crate::error::LabError;
-use crate::network::{HOST_INTERFACE, setup_ip, switch_setup_ip};
+use crate::network::{HOST_INTERFACE, host_interfaces, setup_ip, switch_setup_ip};
 use crate::process::{Process, START};
 use crate::running::Running;
 use p4rack_codegen::scheme::clio::Clio;
@@ -45,6 +45,10 @@ impl Reach<'_> {
                 // A described board has the memory of the description.
                 if service != Service::Board || self.running.rack.protocol::<Clio>().is_none() {
                     args.extend(["--bytes".to_owned(), format!("{bytes} B")]);
+                }
+                // All clients are the rack's, and one of them may need all of it.
+                if service == Service::Board {
+                    args.extend(words(&["--tenants", "1"]));
                 }
                 let what = if service == Service::Board { "the board" } else { "the server of bytes" };
                 Ok(vec![self.start(what, self.server, args)?])
@@ -164,7 +168,8 @@ pub(crate) fn client(running: &Running<'_>, host: &str) -> Result<Vec<String>, L
 fn adapter(running: &Running<'_>, host: &str) -> Result<Vec<String>, LabError> {
     let ip = running.rack.hosts[running.index(host)?].ip;
     let mtu = mtu(running.rack);
-    let mut options = words(&["--interface", HOST_INTERFACE, "--ip", &ip.to_string()]);
+    let interfaces = host_interfaces(running.rack).join(",");
+    let mut options = words(&["--interface", &interfaces, "--ip", &ip.to_string()]);
     // A switch that rewrites packets can't compute iCRCs. So that ways can be compared, none checks them.
     options.extend(["--mtu".to_owned(), mtu.bytes().to_string(), "--ignore-icrc".to_owned()]);
     Ok(options)

@@ -1,5 +1,6 @@
 //! Checks the parts of a rack, whether they were read or built.
 
+use super::tors;
 use super::workload::{check_schemes, check_workload};
 use crate::rack::limits::{self, Refusal};
 use crate::rack::units::show_rate;
@@ -71,6 +72,7 @@ pub(super) fn values(name: &str, switch: &Switch, drafts: &[Draft], sink: &mut S
         ("switch.cpu_port", u64::from(switch.cpu_port), limits::SPECIAL_PORTS),
         ("switch.drop_port", switch.drop_port.into(), limits::SPECIAL_PORTS),
         ("switch.time_unit_ns", switch.time_unit_ns, limits::TIME_UNIT_NS),
+        ("switch.tors", switch.tors.into(), limits::TORS),
     ] {
         refuse(field, check_range(value, range), "write a number within the range");
     }
@@ -119,6 +121,7 @@ pub(super) fn finish(
     for protocol in &rack.protocols {
         protocol.check(&rack, sink);
     }
+    tors::check(sink, &rack);
     if sink.is_empty() {
         check_schemes(sink, &mut rack);
     }

@@ -14,6 +14,7 @@ pub mod import;
 mod pool;
 mod read;
 mod summary;
+mod tors;
 mod values;
 mod workload;
 

@@ -107,6 +107,7 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Swi
         text.parse().map_err(|_| format!("`{text}` is no address with a port"))
     });
     let time_unit = section.integer(sink, "time_unit_ns", limits::TIME_UNIT_NS);
+    let tors = section.integer(sink, "tors", limits::TORS);
     section.finish(sink);
     let target = target.map_or(Target::Embedded, |target| target.value);
     let default = Switch::new(target, rate?.value).with_buffer(
@@ -120,6 +121,7 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Swi
         drop_port: drop_port.map_or(default.drop_port, |port| port.value as u16),
         grpc_addr: grpc_addr.map_or(default.grpc_addr, |addr| addr.value),
         time_unit_ns: time_unit.map_or(default.time_unit_ns, |unit| unit.value),
+        tors: tors.map_or(default.tors, |tors| tors.value as u16),
         ..default
     };
     Some((switch, queueing.map(|queueing| queueing.value)))

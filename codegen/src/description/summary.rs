@@ -31,6 +31,11 @@ pub(super) fn summary(rack: &Rack) -> Summary {
         switch.cpu_port,
         switch.grpc_addr
     );
+    if switch.tors > 1 {
+        let addrs: Vec<String> = switch.grpc_addrs().map(|addr| addr.to_string()).collect();
+        let (tors, addrs) = (switch.tors, addrs.join(" and "));
+        let _ = writeln!(out, "{tors} such switches, P4Runtime at {addrs}; each host has a link to each");
+    }
     if switch.queueing == Queueing::Fair {
         let _ = writeln!(out, "queueing: fair, by ingress port");
     }
@@ -103,6 +108,9 @@ pub(super) fn summary(rack: &Rack) -> Summary {
         }
         if let Some(kill) = &workload.kill {
             let _ = writeln!(out, "  kill: {} after the measured run", kill.host);
+        }
+        if let Some(tor) = workload.kill_tor {
+            let _ = writeln!(out, "  kill: switch {tor} of {} during the run", switch.tors);
         }
     }
     for warning in rack.warnings() {

@@ -2,6 +2,7 @@
 
 use super::hosts::{check_engine, known_host};
 use super::pool::{Described, check_cache, check_takeover, read_cache};
+use super::tors;
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::{Kill, Log, Mix, Rack, Rpc, Run, Section, Sink, Store, Workload, WorkloadKind};
 
@@ -54,6 +55,7 @@ pub(super) fn read_workload(
     let (duration_s, seed) = read_run(sink, &mut section);
     let rpc = section.section(sink, "rpc").map(|rpc| read_rpc(sink, rpc));
     let kill = read_kill(sink, &mut section);
+    let kill_tor = tors::read_kill(sink, &mut section);
     section.finish(sink);
     // A value that is present but invalid has been reported.
     let (rpc, kill) =
@@ -71,6 +73,7 @@ pub(super) fn read_workload(
         seed,
         rpc,
         kill,
+        kill_tor,
         store: None,
     })
 }
@@ -149,6 +152,7 @@ fn read_store(
     }
     let depth = depth.map_or(if log.is_some() { LOG_DEPTH } else { 1 }, |depth| depth.value as u32);
     let (duration_s, seed) = read_run(sink, &mut section);
+    let kill_tor = tors::read_kill(sink, &mut section);
     section.finish(sink);
     let value_bytes = value_bytes.map_or(960, |bytes| bytes.value as u32);
     // A value that is present but invalid has been reported.
@@ -165,6 +169,7 @@ fn read_store(
         seed,
         rpc: None,
         kill,
+        kill_tor,
         store: Some(Store {
             records: records.map_or(1_000, |records| records.value as u32),
             value_bytes,

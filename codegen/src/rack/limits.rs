@@ -6,6 +6,9 @@ pub const SPECIAL_PORTS: (u64, u64) = (1, 511);
 /// Range of the timestamps' unit in nanoseconds.
 pub const TIME_UNIT_NS: (u64, u64) = (1, 1_000_000);
 
+/// Range of the number of a rack's switches.
+pub const TORS: (u64, u64) = (1, 2);
+
 /// Minimum size of the buffer in full frames: with less, the smallest burst is lost.
 const BUFFER_FRAMES: u64 = 8;
 /// Maximum size of the buffer, 64 GiB. Shares of it in percent are computed with 64 bits.

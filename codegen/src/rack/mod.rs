@@ -76,6 +76,13 @@ pub struct Switch {
     pub grpc_addr: SocketAddr,
     /// Unit of the switch's ingress timestamp, in nanoseconds.
     pub time_unit_ns: u64,
+    /// Number of such switches: top-of-rack switches with the same program and entries. Each host has a link to each of them.
+    #[serde(skip_serializing_if = "is_one")]
+    pub tors: u16,
+}
+
+fn is_one(tors: &u16) -> bool {
+    *tors == 1
 }
 
 /// Default size of a switch's buffer.
@@ -102,6 +109,7 @@ impl Switch {
             drop_port: DROP_PORT,
             grpc_addr: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559),
             time_unit_ns: target.time_unit_ns(),
+            tors: 1,
         }
         .with_buffer(BUFFER_BYTES, RESERVED_PERCENT)
     }
@@ -111,6 +119,12 @@ impl Switch {
         // Whether the buffer is too large is checked later.
         let reserved_bytes = u128::from(buffer_bytes) * u128::from(reserved_percent.min(100)) / 100;
         Switch { buffer_bytes, reserved_bytes: reserved_bytes as u64, ..self }
+    }
+
+    /// Addresses of P4Runtime of all its switches: that of the first one, then the ports behind it.
+    pub fn grpc_addrs(&self) -> impl Iterator<Item = SocketAddr> {
+        let (ip, first) = (self.grpc_addr.ip(), self.grpc_addr.port());
+        (0..self.tors).map(move |nth| SocketAddr::new(ip, first.saturating_add(nth)))
     }
 }
 
@@ -244,6 +258,9 @@ pub struct Workload {
     pub rpc: Option<Rpc>,
     /// A host that dies during the run.
     pub kill: Option<Kill>,
+    /// Of two switches the one that is killed while the workload runs, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kill_tor: Option<u16>,
     /// The store, if that is the workload: its server is the only receiver, its clients are the senders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
@@ -391,6 +408,17 @@ impl Rack {
     /// The host with this name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// Refuses a rack with two switches where `what`, the begin of a sentence, takes only those with one.
+    pub fn with_one_switch(&self, what: &str) -> Result<(), String> {
+        match self.switch.tors {
+            1 => Ok(()),
+            tors => Err(format!(
+                "{what} takes racks with one switch, and switch.tors of {} is {tors}: set it to 1",
+                self.name
+            )),
+        }
     }
 
     /// Whether hosts have links of different rates.

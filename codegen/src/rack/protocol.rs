@@ -189,6 +189,11 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Why it can't run over two switches at the same time; continues a sentence that starts with its table's name.
+    fn refuses_tors(&self, _rack: &Rack) -> Option<String> {
+        Some("runs at one switch, and switch.tors says 2: remove the table".to_owned())
+    }
+
     /// Bits that its frames carry to another pass, beside a byte with the pass's number, where the architecture limits
     /// them. `None` if they take no other pass.
     fn pass_bits(&self, _arch: Arch) -> Option<u32> {

@@ -21,6 +21,7 @@ pub mod pl2;
 mod run;
 
 pub use hosts::{NoParameters, endpoint_config, spoken_beside};
+pub use pl2::sequence_ether_type;
 
 pub use crate::rack::{
     Carried, Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,

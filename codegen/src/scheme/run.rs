@@ -2,7 +2,7 @@
 
 use super::PROTOCOLS;
 use crate::rack::{Cache, KvServer, Log, Rack, Run, Scheme, Store, Workload};
-use p4rack_fabric::remote::{Engine, Way};
+use p4rack_fabric::remote::{Engine, Link, Way};
 use std::str::FromStr;
 
 /// Problem of a way without a workload.
@@ -120,6 +120,13 @@ impl Rack {
         let rack = self.under(run.scheme).map_err(|error| error.problem)?;
         if run.server.is_some() && (!self.has_store() || self.owned().is_some()) {
             return Err(NO_RECORDS.to_owned());
+        }
+        if let Some(way) =
+            run.way.filter(|way| rack.switch.tors > 1 && way.definition().link == Link::Adapter)
+        {
+            return Err(format!(
+                "has one link for a host's adapter, and switch.tors says 2: leave {way} out"
+            ));
         }
         match (run.way, self.owned()) {
             (None, None) => Ok(rack),

@@ -106,6 +106,12 @@ fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {
                 }
             }
             match Rack::load(path) {
+                Ok(rack) if rack.switch.tors > 1 => {
+                    let message = format!("describes a rack with {} switches", rack.switch.tors);
+                    let help = "set its switch.tors to 1, or run it alone: p4rack up RACK";
+                    sink.refuse(&[&field("rack")], message, help);
+                    None
+                }
                 Ok(rack) => Some(Runs::Rack(path.clone(), Box::new(rack))),
                 Err(error) => {
                     sink.refuse(

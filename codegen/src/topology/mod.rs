@@ -15,7 +15,7 @@ mod program;
 mod read;
 mod tutorial;
 
-pub use program::{Program, ProgramError};
+pub use program::{Program, ProgramError, Reading, files};
 pub use tutorial::Exercise;
 
 use crate::kind::Kind;

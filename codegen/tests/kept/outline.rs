@@ -4,6 +4,7 @@ use super::Files;
 use p4rack_p4rt::p4::config::v1::{MatchField, P4Info, Preamble, match_field};
 use p4rack_p4rt::p4::v1::{Update, WriteRequest, entity::Entity};
 use p4rack_p4rt::text;
+use p4rack_wire::hash::fnv1a;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -14,15 +15,10 @@ pub fn outline(name: &str, text: &str, files: &Files, folder: &Path) -> String {
         Some((rack, "entries.txtpb")) => entries(text, &files[&folder.join(format!("{rack}.p4info.txtpb"))]),
         _ => Vec::new(),
     };
-    let mut outline = format!("{name}: {} lines, digest {:016x}\n", text.lines().count(), digest(text));
+    let mut outline =
+        format!("{name}: {} lines, digest {:016x}\n", text.lines().count(), fnv1a(text.bytes()));
     contents.iter().for_each(|line| outline.push_str(&format!("  {line}\n")));
     outline + "\n"
-}
-
-/// The 64 bits of FNV-1a.
-fn digest(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// A line for each of the controller's objects.

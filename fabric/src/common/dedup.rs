@@ -67,6 +67,26 @@ impl Window {
         Verdict::Restart { lost }
     }
 
+    /// Records `sequence` of a peer that has not started again, however far it is behind or ahead. Returns whether it is new; one
+    /// that is too old to know is not.
+    pub fn is_new(&mut self, sequence: u32) -> bool {
+        if !self.started {
+            self.restart(sequence);
+            return true;
+        }
+        let ahead = sequence.wrapping_sub(self.next);
+        if ahead <= u32::MAX / 2 {
+            self.advance(ahead, sequence);
+            return true;
+        }
+        self.next.wrapping_sub(sequence) <= WINDOW && self.accept(sequence) != Verdict::Duplicate
+    }
+
+    /// How far `sequence` is behind the number that comes next, more than half of all if it is ahead. `None` before the first one.
+    pub fn behind(&self, sequence: u32) -> Option<u32> {
+        self.started.then(|| self.next.wrapping_sub(sequence))
+    }
+
     /// Numbers of the window that have not come (yet).
     pub fn missing(&self) -> u64 {
         self.seen.iter().map(|word| u64::from(word.count_zeros())).sum::<u64>() - self.unmissed
@@ -157,6 +177,16 @@ mod tests {
         assert_eq!(window.accept(8), FRESH);
         assert_eq!(window.accept(7), Verdict::Duplicate);
         assert_eq!(window.accept(9u32.wrapping_sub(STALE)), Verdict::Duplicate, "an old copy");
+    }
+
+    #[test]
+    fn a_peer_that_has_not_started_again_has_old_copies_and_far_jumps() {
+        let mut window = Window::new();
+        let far = 10 * JUMP_MAX;
+        assert!(window.is_new(7) && window.is_new(far));
+        assert_eq!((window.behind(7), Window::new().behind(7)), (Some(far - 6), None));
+        assert_eq!([7, 8, far, far - WINDOW].map(|n| window.is_new(n)), [false; 4]);
+        assert!(window.is_new(far - 1) && !window.is_new(far - 1) && window.is_new(far + 1));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use p4rack_wire::SplitMix;
 pub use station::{ConfigError, Station};
 pub use stats::{Counters, Reason, Stats};
 
-pub(crate) use dedup::{Verdict, Window};
+pub(crate) use dedup::{Verdict, WINDOW, Window};
 pub(crate) use directory::Directory;
 pub(crate) use frames::{Frames, check_app, check_link, clean_peers};
 pub(crate) use nic::Item;

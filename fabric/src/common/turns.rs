@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+/// What a party may be charged beyond its credit, in turns.
+const DEBT_TURNS: u64 = 64;
+
 /// Entries that each party has to send, in order. `K` names a party.
 #[derive(Clone, Debug)]
 pub struct Turns<K, T> {
@@ -10,7 +13,7 @@ pub struct Turns<K, T> {
     order: VecDeque<K>,
     /// Whether the turn of the first one has begun.
     begun: bool,
-    /// Bytes that a turn adds to the rest of the previous one. No entry costs more.
+    /// Bytes that a turn adds to the rest of the previous one.
     turn_bytes: u64,
     len: usize,
 }
@@ -18,8 +21,8 @@ pub struct Turns<K, T> {
 #[derive(Clone, Debug)]
 struct Queue<T> {
     entries: VecDeque<(u64, T)>,
-    /// Bytes that it may still send.
-    credit: u64,
+    /// Bytes that it may still send; below 0, it has been charged for more.
+    credit: i64,
 }
 
 impl<K: Copy + Ord, T> Turns<K, T> {
@@ -28,7 +31,7 @@ impl<K: Copy + Ord, T> Turns<K, T> {
         Turns { queues: BTreeMap::new(), order: VecDeque::new(), begun: false, turn_bytes, len: 0 }
     }
 
-    /// Adds an entry of `party` that costs `bytes`, or a turn's bytes if that is less.
+    /// Adds an entry of `party` that costs `bytes`. One that costs more than a turn's bytes waits for several turns.
     pub fn push(&mut self, party: K, bytes: u64, what: T) {
         let queue = self.queues.entry(party).or_insert_with(|| Queue { entries: VecDeque::new(), credit: 0 });
         if queue.entries.is_empty() {
@@ -36,30 +39,49 @@ impl<K: Copy + Ord, T> Turns<K, T> {
             queue.credit = 0;
             self.order.push_back(party);
         }
-        queue.entries.push_back((bytes.min(self.turn_bytes), what));
+        queue.entries.push_back((bytes, what));
         self.len += 1;
     }
 
     /// Takes the next entry.
     pub fn pop(&mut self) -> Option<T> {
-        loop {
+        self.pop_if(|_| true)
+    }
+
+    /// Takes the next entry that may leave. A party whose first entry may not is passed over, and its turns are not saved up.
+    pub fn pop_if(&mut self, may: impl Fn(&T) -> bool) -> Option<T> {
+        let mut passed = 0;
+        while passed < self.order.len() {
             let queue = self.queues.get_mut(self.order.front()?)?;
-            if !std::mem::replace(&mut self.begun, true) {
-                queue.credit += self.turn_bytes;
+            let (bytes, first) = queue.entries.front()?;
+            let (bytes, may_leave) = (*bytes, may(first));
+            if may_leave && !std::mem::replace(&mut self.begun, true) {
+                queue.credit = queue.credit.saturating_add_unsigned(self.turn_bytes);
             }
-            if queue.entries.front().is_some_and(|(bytes, _)| *bytes > queue.credit) {
+            if !may_leave || queue.credit < bytes.cast_signed() {
+                passed = if may_leave { 0 } else { passed + 1 };
                 self.begun = false;
                 self.order.rotate_left(1);
                 continue;
             }
             let (bytes, what) = queue.entries.pop_front()?;
-            queue.credit -= bytes;
+            queue.credit = queue.credit.saturating_sub_unsigned(bytes);
             self.len -= 1;
             if queue.entries.is_empty() {
                 self.begun = false;
                 self.order.pop_front();
             }
             return Some(what);
+        }
+        None
+    }
+
+    /// Charges `party` for bytes of no entry, at most for those of some turns: it waits until its turns have paid for them. Without entries
+    /// it isn't charged, as it doesn't save turns up.
+    pub fn charge(&mut self, party: K, bytes: u64) {
+        let least = self.turn_bytes.saturating_mul(DEBT_TURNS).cast_signed().saturating_neg();
+        if let Some(queue) = self.queues.get_mut(&party).filter(|queue| !queue.entries.is_empty()) {
+            queue.credit = queue.credit.saturating_sub_unsigned(bytes).max(least);
         }
     }
 
@@ -152,6 +174,51 @@ mod tests {
             assert!(of.iter().copied().eq(0..of.len() as i32), "{party}: those of each stay in order");
         }
         assert_eq!(turns.len(), 2_003 - 320);
+    }
+
+    #[test]
+    fn long_entries_and_charges_cost_a_party_its_turns() {
+        // One has entries of five turns, two has short ones, three has short ones and is charged as much for each.
+        let mut turns = Turns::new(100);
+        for nth in 0..1_000 {
+            turns.push(1, 500, (1, nth));
+            turns.push(2, 100, (2, nth));
+            turns.push(3, 100, (3, nth));
+        }
+        let mut of = [0u32; 4];
+        for _ in 0..170 {
+            let (party, _) = turns.pop().unwrap();
+            of[party as usize] += 1u32;
+            if party == 3 {
+                turns.charge(3, 100);
+            }
+        }
+        assert!(of[1].abs_diff(20) <= 1 && of[2].abs_diff(100) <= 2 && of[3].abs_diff(50) <= 2, "{of:?}");
+        // A debt has a limit, and one without entries has none.
+        let mut turns = Turns::new(100);
+        turns.charge(1, 1_000);
+        turns.push(1, 100, (1, 0));
+        turns.push(1, 100, (1, 1));
+        assert_eq!(turns.pop(), Some((1, 0)));
+        turns.charge(1, u64::MAX);
+        (0..200).for_each(|nth| turns.push(2, 100, (2, nth)));
+        let waited = std::iter::from_fn(|| turns.pop()).position(|one| one.0 == 1);
+        assert!((60..70).contains(&waited.unwrap()), "{waited:?}");
+    }
+
+    #[test]
+    fn a_party_that_may_not_send_is_passed_over_and_saves_nothing_up() {
+        let mut turns = Turns::new(100);
+        for nth in 0..30 {
+            turns.push(1, 300, (1, nth));
+            turns.push(2, 100, (2, nth));
+        }
+        let only = |party: u16| move |one: &(u16, i32)| one.0 == party;
+        assert!((0..10).all(|nth| turns.pop_if(only(2)) == Some((2, nth))));
+        assert_eq!(turns.pop_if(|_| false), None);
+        // Three turns for each entry of the first one, as if there had been none before.
+        let first = std::iter::from_fn(|| turns.pop()).position(|one| one.0 == 1);
+        assert!((2..=3).contains(&first.unwrap()), "{first:?}");
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub struct Config {
     pub t_slots: u32,
     /// Whether data carries a sequence number, with which receivers remove duplicates and count losses.
     pub shim: bool,
+    /// Whether the application's frames come with such a number, and go with it: it counts the copies that other machines send
+    /// over other switches, too. Instead of `shim`.
+    pub numbered: bool,
     /// Slot of this host's own port.
     pub slot: Nanos,
     /// Unit of the times in a grant (clock mode): the switch's clock tick.
@@ -113,6 +116,7 @@ impl Config {
             slot_parts: 1,
             t_slots: 15,
             shim: true,
+            numbered: false,
             slot,
             time_unit: Nanos(1),
             peers: Vec::new(),

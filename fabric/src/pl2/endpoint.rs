@@ -5,7 +5,7 @@ mod receive;
 mod send;
 
 use super::expected::Expected;
-use super::flows::{Flows, Waiting, flow_of};
+use super::flows::{Flows, Waiting, flow_behind_shim, flow_of};
 use super::frame::{self, Rsv};
 use super::lanes::Lanes;
 use super::sender::Destination;
@@ -292,7 +292,11 @@ impl Machine for Endpoint {
 
 impl HostMachine for Endpoint {
     fn handle_app(&mut self, frame: &[u8], now: Nanos) {
-        let number = if self.config.by_flow { flow_of(frame) } else { 0 };
+        let number = match (self.config.by_flow, self.config.numbered) {
+            (false, _) => 0,
+            (true, false) => flow_of(frame),
+            (true, true) => flow_behind_shim(frame),
+        };
         self.handle_flow(frame, number, now);
     }
 

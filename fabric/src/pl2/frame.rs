@@ -24,7 +24,7 @@ pub(super) enum Incoming<'a> {
 /// Classifies `frame`, or says why it is dropped.
 pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<'a>, Reason> {
     let ethernet = check_link(frame, &config.station, Vlan::BYTES + Shim::BYTES)?;
-    if ethernet.ether_type == config.ether_type {
+    if ethernet.ether_type == config.ether_type && !(config.numbered && is_data(&frame[Ethernet::BYTES..])) {
         return Err(Reason::BadKind);
     }
     if ethernet.ether_type != EtherType::VLAN {
@@ -55,6 +55,9 @@ pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<
         Kind::Notify => Control::parse(rest)
             .map(|control| Incoming::Notify(ethernet.src, control))
             .map_err(|_| Reason::LinkTooShort),
+        Kind::Data if config.numbered => {
+            Ok(Incoming::Data { source: ethernet.src, ether_type: config.ether_type, sequence: None, rest })
+        }
         Kind::Data if config.shim => {
             let shim = Shim::parse(rest).map_err(|_| Reason::LinkTooShort)?;
             Ok(Incoming::Data {
@@ -67,6 +70,11 @@ pub(super) fn classify<'a>(frame: &'a [u8], config: &Config) -> Result<Incoming<
         Kind::Data => Err(Reason::BadShim),
         _ => Err(Reason::BadKind),
     }
+}
+
+/// Whether a shim begins here.
+fn is_data(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| *first == VERSION << 4 | Kind::Data as u8)
 }
 
 /// Writes an RSV for `destination`, padded to the minimum frame.
@@ -137,7 +145,9 @@ pub(super) fn check_app(frame: &[u8], config: &Config) -> Result<MacAddr, Reason
     let ethernet = common::check_app(frame, &config.station)?;
     let tagged_as_ours = ethernet.ether_type == EtherType::VLAN
         && Vlan::parse(&frame[Ethernet::BYTES..]).is_ok_and(|vlan| config.is_ours(vlan.vid));
-    if ethernet.ether_type == config.ether_type || tagged_as_ours {
+    let is_own =
+        ethernet.ether_type == config.ether_type && !(config.numbered && is_data(&frame[Ethernet::BYTES..]));
+    if is_own || tagged_as_ours {
         return Err(Reason::AppReserved);
     }
     Ok(ethernet.dst)

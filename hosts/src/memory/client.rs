@@ -45,7 +45,8 @@ pub struct Client {
     port: EdmPort,
     node: compute::Node,
     poller: Poller,
-    link: usize,
+    /// Numbers of the port's links in the poller.
+    links: Vec<usize>,
     config: Config,
     open: usize,
     /// Results not yet collected, in the order in which operations ended.
@@ -60,10 +61,10 @@ impl Client {
     pub fn open(config: ClientConfig) -> Result<Client, EdmPortError> {
         let port = EdmPort::open(config.port)?;
         let mut poller = Poller::new();
-        let link = poller.add(&port).map_err(EdmPortError::Wait)?;
+        let links = port.watch(&mut poller)?;
         // One program at a time opens the link, so no other started at this time.
         let node = compute::Node::new(config.node.clone(), clock::now().0);
-        Ok(Client { port, node, poller, link, config: config.node, open: 0, done: VecDeque::new() })
+        Ok(Client { port, node, poller, links, config: config.node, open: 0, done: VecDeque::new() })
     }
 
     /// Accepts an operation and sends as much of it as limits permit.
@@ -152,8 +153,10 @@ impl Client {
         let due = self.node.next_call(self.port.free_at()).into_iter().chain(until).min();
         self.poller.wait(due).map_err(EdmPortError::Wait)?;
         // Answers first: one that arrived in time must not become a timeout because this thread is late.
-        if self.poller.ready(self.link) {
-            self.port.receive(&mut self.node)?;
+        for (nth, link) in self.links.iter().enumerate() {
+            if self.poller.ready(*link) {
+                self.port.receive(nth, &mut self.node)?;
+            }
         }
         let now = clock::now();
         if self.node.next_timeout().is_some_and(|due| due <= now) {

@@ -2,12 +2,11 @@
 
 use p4rack_fabric::Machine;
 use p4rack_netdev::packet::{Frames, Options};
-use p4rack_netdev::{Links, PacketSocket, link, packet};
+use p4rack_netdev::{Links, PacketSocket, Poller, link, packet};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate, edm};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 
 /// Time by which a late driver may catch up with its link.
 const CATCH_UP: Nanos = Nanos::from_millis(1);
@@ -15,11 +14,12 @@ const CATCH_UP: Nanos = Nanos::from_millis(1);
 /// A node's attachment, and the other nodes.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
-    /// Interface to the rack. The host's agent may use it as well: only frames of `ether_type` come here.
-    pub interface: String,
+    /// Interfaces to the rack, one for each of its switches. The host's agent may use them as well: only frames of `ether_type`
+    /// come here. All frames go over all of them, and the node drops the copies.
+    pub interfaces: Vec<String>,
     /// EtherType of EDM.
     pub ether_type: EtherType,
-    /// Rate of the link, which frames are paced to: a veth has none of its own.
+    /// Rate of a link, which frames are paced to: a veth has none of its own.
     pub rate_bps: u64,
     /// All nodes of the rack. A node's number is its position.
     pub nodes: Vec<NodeAddress>,
@@ -42,6 +42,9 @@ pub enum EdmPortError {
     /// The interface can't be used.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
+    /// No interface is named.
+    #[error("no interface is named: a node has a link to each switch of its rack")]
+    NoInterface,
     /// The number of this node is none of the rack's.
     #[error("node {0} is none of the rack's {1}")]
     NoSuchNode(u16, usize),
@@ -125,15 +128,15 @@ pub struct PortStats {
     pub malformed: u64,
     /// Errors while reading the link.
     pub read_errors: u64,
-    /// Counters of the socket. They include the kernel's drops.
+    /// Counters of the sockets. They include the kernel's drops.
     pub socket: packet::Stats,
 }
 
-/// A node's link.
+/// A node's links, one for each switch.
 #[derive(Debug)]
 pub(super) struct EdmPort {
     config: PortConfig,
-    socket: PacketSocket,
+    sockets: Vec<PacketSocket>,
     links: Links,
     /// Addresses with their nodes, sorted.
     numbers: Vec<(MacAddr, u16)>,
@@ -145,21 +148,27 @@ pub(super) struct EdmPort {
 }
 
 impl EdmPort {
-    /// Opens the interface in the calling thread's network namespace. It must be up, and the link of this node's host.
+    /// Opens the interfaces in the calling thread's network namespace. They must be up, and the links of this node's host.
     pub fn open(config: PortConfig) -> Result<EdmPort, EdmPortError> {
         let Some(own) = config.nodes.get(usize::from(config.own)) else {
             return Err(EdmPortError::NoSuchNode(config.own, config.nodes.len()));
         };
+        if config.interfaces.is_empty() {
+            return Err(EdmPortError::NoInterface);
+        }
         let mut links = Links::open()?;
-        check_place(&mut links, &config.interface, &config.nodes, own)?;
         let options = Options { frames: Frames::Only(config.ether_type), ..Options::default() };
-        let socket = PacketSocket::open(&config.interface, &options)?;
+        let mut sockets = Vec::new();
+        for interface in &config.interfaces {
+            check_place(&mut links, interface, &config.nodes, own)?;
+            sockets.push(PacketSocket::open(interface, &options)?);
+        }
         let mut numbers: Vec<_> = config.nodes.iter().map(|node| node.mac).zip(0..).collect();
         numbers.sort_unstable();
         let rate = WireRate::new(config.rate_bps);
         let (message, frame) = (Vec::with_capacity(packet::MAX_FRAME), Vec::with_capacity(packet::MAX_FRAME));
         let (free_at, stats) = (Nanos::ZERO, PortStats::default());
-        Ok(EdmPort { config, socket, links, numbers, rate, free_at, stats, message, frame })
+        Ok(EdmPort { config, sockets, links, numbers, rate, free_at, stats, message, frame })
     }
 
     /// Its configuration.
@@ -167,11 +176,20 @@ impl EdmPort {
         &self.config
     }
 
-    /// Reads received frames, at most a batch, and hands each message with the number of its sender to a node.
-    pub fn receive(&mut self, node: &mut impl EdmMachine) -> Result<(), EdmPortError> {
+    /// Adds its links to what a poller waits for. Returns their numbers there.
+    pub fn watch(&self, poller: &mut Poller) -> Result<Vec<usize>, EdmPortError> {
+        self.sockets
+            .iter()
+            .map(|socket| poller.add(socket))
+            .collect::<io::Result<_>>()
+            .map_err(EdmPortError::Wait)
+    }
+
+    /// Reads received frames of a link, at most a batch, and hands each message with the number of its sender to a node.
+    pub fn receive(&mut self, nth: usize, node: &mut impl EdmMachine) -> Result<(), EdmPortError> {
         let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)].mac, self.config.ether_type);
         let (numbers, stats) = (&self.numbers, &mut self.stats);
-        let read = self.socket.receive(|frame, at| match edm::parse_frame(frame, ether_type) {
+        let read = self.sockets[nth].receive(|frame, at| match edm::parse_frame(frame, ether_type) {
             None => stats.malformed += 1,
             Some((ethernet, _)) if ethernet.dst != own => stats.foreign += 1,
             Some((ethernet, bytes)) => {
@@ -184,11 +202,11 @@ impl EdmPort {
         match read {
             Ok(_) => Ok(()),
             // A link that is down comes back; one that is gone does not.
-            Err(_) if self.links.exists(&self.config.interface) => {
+            Err(_) if self.links.exists(&self.config.interfaces[nth]) => {
                 self.stats.read_errors += 1;
                 Ok(())
             }
-            Err(_) => Err(EdmPortError::Gone(self.config.interface.clone())),
+            Err(_) => Err(EdmPortError::Gone(self.config.interfaces[nth].clone())),
         }
     }
 
@@ -206,27 +224,25 @@ impl EdmPort {
             self.send(to, &message, now);
         }
         self.message = message;
-        self.socket.flush();
+        self.sockets.iter_mut().for_each(PacketSocket::flush);
     }
 
     fn send(&mut self, to: u16, message: &[u8], now: Nanos) {
         let Some(NodeAddress { mac: dst, .. }) = self.config.nodes.get(usize::from(to)) else { return };
         let src = self.config.nodes[usize::from(self.config.own)].mac;
-        edm::emit_frame(*dst, src, self.config.ether_type, message, &mut self.frame);
-        let length = self.frame.len();
+        let mut length = 0;
+        for socket in &mut self.sockets {
+            edm::emit_frame(*dst, src, self.config.ether_type, message, &mut self.frame);
+            length = self.frame.len();
+            socket.send(&mut self.frame);
+        }
         let start = self.free_at.max(now.saturating_sub(CATCH_UP));
         self.free_at = start.saturating_add(self.rate.time(overhead::wire_bytes(length as u64)));
-        self.socket.send(&mut self.frame);
     }
 
-    /// Its counters.
+    /// Its counters, of all links together.
     pub fn stats(&mut self) -> PortStats {
-        PortStats { socket: self.socket.stats(), ..self.stats }
-    }
-}
-
-impl AsFd for EdmPort {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        let each = self.sockets.iter_mut().map(PacketSocket::stats);
+        PortStats { socket: each.fold(packet::Stats::default(), |sum, one| sum + one), ..self.stats }
     }
 }

@@ -104,13 +104,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Server<B> {
 
     fn serve(&mut self, signals: &Signals) -> Result<(), ServerError> {
         let mut poller = Poller::new();
-        let link = poller.add(&self.port).map_err(EdmPortError::Wait)?;
+        let links = self.port.watch(&mut poller)?;
         let ends = poller.add(signals).map_err(EdmPortError::Wait)?;
         loop {
             let call = self.node.next_call(self.port.free_at());
             poller.wait(call.into_iter().chain(self.outlet.due()).min()).map_err(EdmPortError::Wait)?;
-            if poller.ready(link) {
-                self.port.receive(&mut self.node)?;
+            for (nth, link) in links.iter().enumerate() {
+                if poller.ready(*link) {
+                    self.port.receive(nth, &mut self.node)?;
+                }
             }
             let now = clock::now();
             self.port.drain(&mut self.node, now);

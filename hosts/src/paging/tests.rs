@@ -328,10 +328,15 @@ fn run(seed: u64, plant: Option<Plant>) -> Result<World, String> {
     Ok(world)
 }
 
+/// Seeds of a run; `P4RACK_SEEDS` sets another number.
+fn seeds() -> u64 {
+    std::env::var("P4RACK_SEEDS").map_or(60, |seeds| seeds.parse().expect("P4RACK_SEEDS is a number"))
+}
+
 #[test]
 fn pages_are_memory_in_every_order() {
     let mut all = PageCounters::default();
-    for seed in 0..60 {
+    for seed in 0..seeds() {
         let world = run(seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         let counters = world.pages.counters;
         assert!(world.reads > 1_000 && counters.twins > 0 && counters.discarded > 0, "{counters:?}");

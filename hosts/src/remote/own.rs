@@ -15,6 +15,8 @@ pub struct Own<'a> {
     pub mac: MacAddr,
     /// Its address.
     pub ip: Ipv4Addr,
+    /// Number of its links to the rack, one for each switch.
+    pub links: usize,
 }
 
 /// Name of an interface to be found.
@@ -34,12 +36,17 @@ impl Own<'_> {
     /// interface. Errors: the named interface is another host's, no candidate is certain, or the kernel can't list interfaces. No
     /// frame is sent before this check.
     pub fn interface(&self, way: Link, named: Option<&str>) -> Result<String, NotHere> {
-        let all = Links::open().and_then(|mut links| links.all()).map_err(|error| {
+        let list = |mut links: Links| Ok((links.all()?, links.addresses()?));
+        let (all, addresses) = Links::open().and_then(list).map_err(|error| {
             let interface = named.unwrap_or(NONE_NAMED);
             self.not_here(interface, format!("the kernel does not list its interfaces: {error}"))
         })?;
-        let seen =
-            |(name, info): (String, link::LinkInfo)| Seen { ip: link::ipv4_of(&name), mac: info.mac, name };
+        // Of several addresses of an interface, this host's if it is one of them.
+        let ip_of = |name: &str| {
+            let of_interface = addresses.iter().filter(|(at, _)| at == name).map(|(_, ip)| *ip);
+            of_interface.clone().find(|ip| *ip == self.ip).or(of_interface.clone().next())
+        };
+        let seen = |(name, info): (String, link::LinkInfo)| Seen { ip: ip_of(&name), mac: info.mac, name };
         self.choose(&all.into_iter().map(seen).collect::<Vec<_>>(), way, named)
     }
 
@@ -65,6 +72,9 @@ impl Own<'_> {
             let why = format!("it has neither the MAC address {} nor the address {}", self.mac, self.ip);
             return Err(self.not_here(named, why));
         }
+        if way == Link::Agent && self.links > 1 {
+            return self.all_links(all);
+        }
         let by_mac = all.iter().find(has_mac);
         let found = match (way, by_mac) {
             (Link::Agent, Some(Seen { ip: None, .. })) => by_mac,
@@ -79,6 +89,19 @@ impl Own<'_> {
             let why = format!("no interface here is surely the one with MAC address {}", self.mac);
             self.not_here(NONE_NAMED, why)
         })
+    }
+
+    /// Names of all interfaces without an address, if there are as many as links: with commas between.
+    fn all_links(&self, all: &[Seen]) -> Result<String, NotHere> {
+        let bare = all.iter().filter(|seen| seen.ip.is_none() && seen.name != "lo");
+        let mut names: Vec<&str> = bare.map(|seen| seen.name.as_str()).collect();
+        names.sort_unstable();
+        if names.len() == self.links {
+            return Ok(names.join(","));
+        }
+        let why =
+            format!("{} interfaces here have no address, and the host has {} links", names.len(), self.links);
+        Err(self.not_here(NONE_NAMED, why))
     }
 
     fn not_here(&self, interface: &str, why: String) -> NotHere {
@@ -99,7 +122,7 @@ mod tests {
     fn a_link_is_found_by_what_the_rack_says_of_its_host() {
         let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
         let ip = |last| Ipv4Addr::new(10, 0, 0, last);
-        let own = Own { name: "h2", mac: mac(2), ip: ip(2) };
+        let own = Own { name: "h2", mac: mac(2), ip: ip(2), links: 1 };
         let seen = |name: &str, last, ip| Seen { name: name.to_owned(), mac: mac(last), ip };
         let lo = seen("lo", 0, Some(Ipv4Addr::LOCALHOST));
         let link = |all: &[Seen], way, named| own.choose(all, way, named).map_err(|error| error.to_string());
@@ -123,7 +146,12 @@ mod tests {
         let error = documentation.address().unwrap_err().to_string();
         assert!(error.contains("203.0.113.77") && error.contains("p4rack exec h2"), "{error}");
         assert!(error.contains("--memory"), "{error}");
-        let several = [&behind[..], &[seen("eth5", 5, None)]].concat();
+        let several = [&behind[..], &[seen("eth1", 5, None)]].concat();
         assert!(link(&several, Link::Agent, None).unwrap_err().contains("--interface"));
+        // At two switches these are the host's links.
+        let twice = Own { links: 2, ..own };
+        assert_eq!(twice.choose(&several, Link::Agent, None).unwrap(), "eth0,eth1");
+        let error = twice.choose(&behind, Link::Agent, None).unwrap_err().to_string();
+        assert!(error.contains("the host has 2 links"), "{error}");
     }
 }

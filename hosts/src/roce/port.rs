@@ -7,12 +7,13 @@
 //! kernel drops frames and counts them.
 
 use crate::commands::{Commands, Handle};
+use crate::frames::{FrameSocket, Vanished};
 use crate::outlet::Counts;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, BadConfig, Config, Memory};
-use p4rack_netdev::packet::{Frames, Io, Options};
-use p4rack_netdev::{Links, PacketSocket, Poller, clock, link, packet};
+use p4rack_netdev::packet::{Frames, Options};
+use p4rack_netdev::{Links, PacketSocket, Poller, clock, packet};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::roce::UDP_PORT;
 use p4rack_wire::{MacAddr, Nanos, WireRate};
@@ -102,8 +103,7 @@ pub struct PortCounters {
 #[derive(Debug)]
 pub struct RocePort<M> {
     adapter: Adapter<M>,
-    link: PacketSocket,
-    links: Links,
+    link: FrameSocket,
     poller: Poller,
     link_number: usize,
     commands: Commands<Adapter<M>>,
@@ -134,17 +134,18 @@ impl<M: Memory> RocePort<M> {
         let mtu = config.mtu.bytes();
         let adapter = Adapter::new(config, memory)?;
         let mut links = Links::open()?;
-        let link = match link::ipv4_of(interface) {
-            None => take(&mut links, interface, mtu)?,
-            Some(system) => share(&mut links, interface, (system, ip), mtu)?,
-        };
         let mac = links.get(interface)?.mac;
+        let of_system = links.addresses()?.into_iter().filter(|(name, _)| name == interface);
+        let of_system: Vec<Ipv4Addr> = of_system.map(|(_, ip)| ip).collect();
+        let link = match of_system.iter().find(|system| **system == ip).or(of_system.first()) {
+            None => take(links, interface, mtu)?,
+            Some(system) => share(links, interface, (*system, ip), mtu)?,
+        };
         let (mut poller, commands) = (Poller::new(), Commands::new()?);
-        let (link_number, commands_number) = (poller.add(&link)?, poller.add(&commands)?);
+        let (link_number, commands_number) = (poller.add(&link.socket)?, poller.add(&commands)?);
         Ok(RocePort {
             adapter,
             link,
-            links,
             poller,
             link_number,
             commands,
@@ -193,18 +194,18 @@ impl<M: Memory> RocePort<M> {
 
     /// Counters of the port.
     pub fn counters(&self) -> PortCounters {
-        self.counters
+        PortCounters { read_errors: self.link.read_errors, ..self.counters }
     }
 
     /// Counters of the socket.
     pub fn socket_stats(&mut self) -> packet::Stats {
-        self.link.stats()
+        self.link.socket.stats()
     }
 
     /// Counters of adapter, queue pairs, port and socket, drops and refusals included.
     pub fn counts(&mut self) -> Counts {
-        let PortCounters { lost_in, lost_out, read_errors } = self.counters;
-        let socket = self.link.stats();
+        let PortCounters { lost_in, lost_out, read_errors } = self.counters();
+        let socket = self.link.socket.stats();
         Counts::default()
             .of("adapter", self.adapter.counters().iter())
             .of("requester", self.adapter.requester_counters().iter())
@@ -256,23 +257,15 @@ impl<M: Memory> RocePort<M> {
         let now = clock::now();
         let (adapter, counters) = (&mut self.adapter, &mut self.counters);
         let (loss, random) = (self.loss, &mut self.random);
-        let received = self.link.receive(|frame, _| match loss.strikes(random) {
+        let received = self.link.receive(|frame| match loss.strikes(random) {
             true => counters.lost_in += 1,
             false => adapter.handle_link(frame, now, now),
         });
-        match received {
-            Ok(count) => self.more = count == packet::BATCH,
-            // A link that is down comes back; one that is gone does not.
-            Err(_) if self.links.exists(self.link.interface()) => {
-                self.counters.read_errors += 1;
-                self.more = false;
-            }
-            Err(_) => return Err(RocePortError::LinkGone(self.link.interface().to_owned())),
-        }
+        self.more = received.map_err(|Vanished(interface)| RocePortError::LinkGone(interface))?;
         if !self.icrc_reported && self.adapter.counters().bad_icrc > 0 {
             self.icrc_reported = true;
             tracing::warn!(
-                interface = self.link.interface(),
+                interface = self.link.socket.interface(),
                 "a frame with a wrong iCRC came and was dropped; a switch that rewrites frames, such as one with Cowbird's \
                  engine, can't compute it: if one is in between, all adapters need --ignore-icrc"
             );
@@ -297,32 +290,29 @@ impl<M: Memory> RocePort<M> {
             }
             match self.loss.strikes(&mut self.random) {
                 true => self.counters.lost_out += 1,
-                false => self.link.send(&mut self.frame),
+                false => self.link.socket.send(&mut self.frame),
             }
         }
-        self.link.flush();
+        self.link.socket.flush();
     }
 }
 
 /// An interface of the adapter's own.
-fn take(links: &mut Links, interface: &str, mtu: u32) -> Result<PacketSocket, RocePortError> {
+fn take(mut links: Links, interface: &str, mtu: u32) -> Result<FrameSocket, RocePortError> {
     let stayed = links.make_pipe(interface, mtu + LINK_ROOM)?;
     if !stayed.is_empty() {
         tracing::warn!(interface, ?stayed, "offloads that could not be switched off");
     }
-    // Memory shared with the kernel costs less; not every kernel gives it.
-    let link = PacketSocket::open(interface, &Options { io: Io::Ring, ..Options::default() })
-        .or_else(|_| PacketSocket::open(interface, &Options::default()))?;
-    Ok(link)
+    Ok(FrameSocket::open(links, interface, &Options::default())?)
 }
 
 /// An interface that stays the system's.
 fn share(
-    links: &mut Links,
+    mut links: Links,
     interface: &str,
     (system, adapter): (Ipv4Addr, Ipv4Addr),
     mtu: u32,
-) -> Result<PacketSocket, RocePortError> {
+) -> Result<FrameSocket, RocePortError> {
     let (has, needs) = (links.get(interface)?.mtu, mtu + LINK_ROOM - TAG);
     let interface_name = || interface.to_owned();
     if system != adapter {
@@ -332,5 +322,6 @@ fn share(
         return Err(RocePortError::TooNarrow { interface: interface_name(), has, needs });
     }
     let frames = Frames::Datagrams(SocketAddrV4::new(adapter, UDP_PORT));
-    Ok(PacketSocket::open(interface, &Options { frames, promiscuous: false, ..Options::default() })?)
+    let options = Options { frames, promiscuous: false, ..Options::default() };
+    Ok(FrameSocket::of(links, PacketSocket::open(interface, &options)?))
 }

@@ -57,6 +57,7 @@ fn lend(running: &Running<'_>, setup: &Setup<'_>, clients: usize) -> Result<Serv
         let words = ["clio", "serve", "--lend", &path, "--store", "0", "--insecure", "--grpc-server-addr"];
         let mut args: Vec<String> = words.map(str::to_owned).into();
         args.extend([at.clone(), "--bytes".to_owned(), bytes.clone()]);
+        args.extend(["--tenants", "1"].map(str::to_owned));
         processes.push(start(running, "the board", host, args)?);
         nodes.extend(["--node".to_owned(), at]);
     }

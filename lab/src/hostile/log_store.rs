@@ -1,6 +1,7 @@
 //! The log store beside a second compute node: one that has a store of its own, then the same host running each attack.
 
 use super::{Beside, Figures, Options, compare};
+use crate::described::Described;
 use crate::error::LabError;
 use crate::log_store::rack::{self, Second};
 use crate::measure::Plan;
@@ -14,14 +15,16 @@ use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_fabric::hostile::cowbird::Attack;
 use p4rack_fabric::remote::{Service, Way};
 use p4rack_wire::roce::Mtu;
+use std::path::Path;
 
 /// Runs all attacks beside all ways to remote memory that were asked for, or that the workload names.
 pub(crate) fn run(
     options: &Options,
-    (rack, workload): (&Rack, &Workload),
+    (described, workload): (&Described, &Workload),
     progress: &Progress,
     mut done: impl FnMut(&Beside),
 ) -> Result<Vec<Beside>, LabError> {
+    let rack = &described.rack;
     let unfit = |what: String| LabError::Unfit(format!("{}: {what}", options.path.display()));
     let host = second(options, rack, workload).map_err(unfit)?;
     let asked = if options.schemes.is_empty() { &workload.schemes } else { &options.schemes };
@@ -41,8 +44,15 @@ pub(crate) fn run(
         let way = run.way.unwrap_or(Way::LOCAL);
         let during = rack_during(rack, run)?;
         rack::check(&during, way)?;
-        let one =
-            |attack| one(options, (&during, workload), (run, way), Second { host: &host, attack }, progress);
+        let one = |attack| {
+            one(
+                options,
+                (&during, described.path(), workload),
+                (run, way),
+                Second { host: &host, attack },
+                progress,
+            )
+        };
         let honest = one(None)?;
         let has_engine = way.definition().engine.is_some();
         for attack in attacks.iter().copied().filter(|attack| has_engine || !attack.needs_engine()) {
@@ -89,14 +99,14 @@ fn second(options: &Options, rack: &Rack, workload: &Workload) -> Result<String,
 
 fn one(
     options: &Options,
-    (rack, workload): (&Rack, &Workload),
+    (rack, path, workload): (&Rack, &Path, &Workload),
     (run, way): (Run, Way),
     second: Second<'_>,
     progress: &Progress,
 ) -> Result<Figures, LabError> {
     let mtu = rack.protocol::<Cowbird>().map_or(Mtu::B1024, |cowbird| cowbird.mtu);
     let network = create_network(rack, access(rack, run, mtu), progress)?;
-    let mut running = Running::without_agents(rack, &options.path, &network, run, None, progress)?;
+    let mut running = Running::without_agents(rack, path, &network, run, None, progress)?;
     let plan = Plan { workload, window_ns: (options.window_s * 1e9) as u64, seed: workload.seed };
     let result = rack::run(&mut running, way, plan, Some(second), progress)?;
     running.stop()?;

@@ -3,6 +3,7 @@
 
 mod log_store;
 
+use crate::described::Described;
 use crate::ends;
 use crate::error::LabError;
 use crate::measure::{self, Plan};
@@ -18,11 +19,12 @@ use crate::sys;
 use crate::up::{create_network, rack_under};
 use crate::workload::rpc::ValueReport;
 use p4rack_codegen::rack::{Run, Workload};
+use p4rack_codegen::setting::Setting;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::hostile::{Attack, Fared, edm};
 use serde::Serialize;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a read or write of a host that behaves.
 const HONEST_BYTES: usize = 1 << 10;
@@ -32,6 +34,8 @@ const HONEST_BYTES: usize = 1 << 10;
 pub struct Options {
     /// Path of the description.
     pub path: PathBuf,
+    /// Keys that override the description's.
+    pub settings: Vec<Setting>,
     /// Schemes; empty means both of PL2's that the rack supports, those of EDM that the store is used under, or the log store's
     /// ways to remote memory.
     pub schemes: Vec<Run>,
@@ -69,11 +73,13 @@ pub(crate) struct Figures {
 pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Beside>, LabError> {
     sys::catch_interrupts();
     let progress = Progress::new(options.quiet);
-    let rack = Rack::load(&options.path)?;
+    let described = Described::load(&options.path, &options.settings)?;
+    let rack = &described.rack;
+    rack.with_one_switch("a hostile host").map_err(LabError::Unfit)?;
     let unfit = |what: String| LabError::Unfit(format!("{}: {what}", options.path.display()));
     let workload = rack.workload.as_ref().ok_or_else(|| unfit("has no [workload]: add one".into()))?;
     if rack.log().is_some() {
-        return log_store::run(options, (&rack, workload), &progress, done);
+        return log_store::run(options, (&described, workload), &progress, done);
     }
     let clients = workload.ends().1;
     let host = match &options.host {
@@ -88,18 +94,20 @@ pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Besid
     if let Some(bulk) = workload.store.as_ref().and_then(|store| store.bulk.as_deref()) {
         return Err(unfit(format!("`{bulk}` loads its store's server too: remove workload.bulk")));
     }
-    let asked = schemes(options, &rack, workload);
+    let asked = schemes(options, rack, workload);
     if asked.is_empty() {
         return Err(unfit(
             "its store is used under none of EDM's schemes: add one to workload.schemes".into(),
         ));
     }
     let attacks = attacks(options, workload).map_err(unfit)?;
-    let racks = asked.iter().map(|scheme| rack_under(&rack, *scheme)).collect::<Result<Vec<Rack>, _>>()?;
-    let network = create_network(&rack, Access::Agent, &progress)?;
+    let racks = asked.iter().map(|scheme| rack_under(rack, *scheme)).collect::<Result<Vec<Rack>, _>>()?;
+    let network = create_network(rack, Access::Agent, &progress)?;
     let mut all = Vec::new();
     for (rack, &scheme) in racks.iter().zip(&asked) {
-        let one = |attack| one(options, (rack, &network, scheme), workload, &host, attack, &progress);
+        let one = |attack| {
+            one(options, (rack, described.path(), &network, scheme), workload, &host, attack, &progress)
+        };
         let honest = one(None)?;
         for attack in &attacks {
             let hostile = one(Some(attack))?;
@@ -148,14 +156,14 @@ fn attacks(options: &Options, workload: &Workload) -> Result<Vec<String>, String
 
 fn one(
     options: &Options,
-    (rack, network, scheme): (&Rack, &Network, Scheme),
+    (rack, path, network, scheme): (&Rack, &Path, &Network, Scheme),
     workload: &Workload,
     host: &str,
     attack: Option<&str>,
     progress: &Progress,
 ) -> Result<Figures, LabError> {
     let mut workload = Workload { kill: None, ..workload.clone() };
-    let mut running = Running::start(rack, &options.path, network, scheme, None, progress)?;
+    let mut running = Running::start(rack, path, network, scheme, None, progress)?;
     let index = running.index(host)?;
     if attack.is_some() || workload.store.is_some() {
         // The others offer the same load as before. A store's clients are its senders here.
@@ -169,7 +177,7 @@ fn one(
         let program: [OsString; 11] = [
             "workload".into(),
             "hostile".into(),
-            options.path.clone().into(),
+            path.into(),
             "--name".into(),
             host.into(),
             "--interface".into(),

@@ -101,7 +101,15 @@ pub(super) fn fill_drops(
         add(&mut hosts, "socket.receive_buffer", buffer);
     }
 
-    result.fabric_drops = counts.fabric() + links.values().sum::<u64>();
+    let copies: Vec<(u64, u64)> = ends.iter().filter_map(|end| end.copies).collect();
+    if copies.is_empty() {
+        result.fabric_drops = counts.fabric() + links.values().sum::<u64>();
+    } else {
+        // What a switch or a link loses is a copy. A frame is lost if no copy arrives.
+        let (taken, arrived) = copies.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        result.fabric_drops = lost_between(taken, arrived);
+        links = [("fabric.all_copies".to_owned(), result.fabric_drops)].into();
+    }
     result.host_drops = hosts.values().sum();
     result.drops = counts.lost.clone();
     result.drops.extend(counts.unsolicited.clone());

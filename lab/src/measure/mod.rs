@@ -15,9 +15,10 @@ use crate::error::LabError;
 use crate::kill;
 use crate::process::Process;
 use crate::progress::Progress;
-use crate::results::{SchemeResult, Series};
+use crate::results::{SchemeResult, Series, TorKill};
 use crate::running::Running;
 use crate::sys;
+use crate::tors;
 use crate::workload::rpc::ClientReport;
 use crate::workload::udp::SinkReport;
 use crate::workload::{Span, Timeline};
@@ -65,6 +66,7 @@ pub fn run(
     let scheme = running.scheme;
     let kill = plan.workload.kill.as_ref().filter(|_| scheme != Scheme::L2);
     let times = plan.times(kill.map_or(TAIL_NS, |_| kill::TAIL_NS));
+    running.death = tors::plan(plan.workload, times.window);
     let receivers = indices(running, &plan.workload.receivers)?;
     let mut programs = start_programs(running, plan, times)?;
     let mut in_order = |running: &mut Running<'_>| {
@@ -117,6 +119,12 @@ pub fn run(
     fill_goodput(&mut result, running, &reports.sinks, plan.workload, window)?;
     let who = (receivers.as_slice(), killed.as_ref().map(|killed| killed.host.as_str()));
     fill_drops(&mut result, running, &counts, [&early, &last], &ends, &reports.senders, who)?;
+    if let Some((death, after_ms)) = running.death.and_then(|death| Some((death, death.after_ms()?))) {
+        let longest_ns = reports.sinks.iter().map(|sink| sink.longest_gap_ns).max();
+        let longest_ms = longest_ns.unwrap_or(0) as f64 / 1e6;
+        let doubled = Some(reports.sinks.iter().map(|sink| sink.repeated).sum());
+        result.tor_kill = Some(TorKill { tor: death.tor as u16 + 1, after_ms, longest_ms, doubled });
+    }
     if let Some(killed) = killed {
         let at_the_end = switch_counts(running, &early, &last)?;
         let lost = at_the_end.since(&counts);

@@ -80,12 +80,12 @@ fn a_counter_that_was_renamed_is_an_error_and_no_zero() {
         let counters = renamed.pointer_mut("/endpoint/counters").unwrap().as_object_mut().unwrap();
         let value = counters.remove(name).unwrap();
         counters.insert(format!("{name}_frames"), value);
-        let error = End::of_agent(0, &parsed(&renamed).unwrap()).unwrap_err();
+        let error = End::of_agent(0, &parsed(&renamed).unwrap(), 0).unwrap_err();
         assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
     }
     let mut gone = report();
     gone["tap"]["kernel"] = Value::Null;
-    let error = End::of_agent(0, &parsed(&gone).unwrap()).unwrap_err();
+    let error = End::of_agent(0, &parsed(&gone).unwrap(), 0).unwrap_err();
     assert!(error.to_string().contains("tap.kernel"), "{error}");
 }
 
@@ -103,7 +103,7 @@ fn what_one_end_of_a_link_sent_and_the_other_never_saw_is_lost() {
     let before = PortStats { rx_frames: 40, tx_frames: 30, ..PortStats::default() };
     let after = PortStats { rx_frames: 55, tx_frames: 21, ..PortStats::default() };
     for _ in 0..2 {
-        let end = End::of_agent(0, &parsed(&report()).unwrap()).unwrap();
+        let end = End::of_agent(0, &parsed(&report()).unwrap(), 0).unwrap();
         add_host(&end, [&before, &after], &mut links, &mut hosts);
     }
     // 100 sent, 95 seen; 51 sent, 50 seen; twice.

@@ -6,7 +6,7 @@ pub use ping_pong::{Between, ping_pong};
 
 use crate::edm::REGION_KEY;
 use crate::error::LabError;
-use crate::network::{Access, HOST_INTERFACE};
+use crate::network::{Access, host_interfaces};
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::running::Running;
@@ -19,6 +19,7 @@ use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::remote::{Link, Service, Way};
 use p4rack_hosts::remote::{Operation, Outcome, Region, Remote, RemoteError, Status};
+use p4rack_netdev::process;
 use p4rack_wire::Histogram;
 use p4rack_wire::edm::Opcode;
 use serde::{Deserialize, Serialize};
@@ -84,16 +85,18 @@ pub struct Load {
     pub bytes: u32,
     /// Time for each figure.
     pub each: Duration,
+    /// Reads alone, one at a time.
+    pub reads_only: bool,
 }
 
 /// Reads, writes and adds, if the way can: one at a time, then several. Errors: nothing is known of any of a kind, or one is refused.
 pub fn measure<R: Remote>(region: &mut Region<R>, load: Load) -> Result<MemoryFigures, RemoteError> {
     let (at, content) = (load.address, vec![0x5a; load.bytes as usize]);
-    let mut kinds = vec![
-        ("read", Operation::Read { at, bytes: load.bytes }),
-        ("write", Operation::Write { at, bytes: &content }),
-    ];
-    if region.remote().abilities().atomics.contains(&Opcode::FetchAdd) {
+    let mut kinds = vec![("read", Operation::Read { at, bytes: load.bytes })];
+    if !load.reads_only {
+        kinds.push(("write", Operation::Write { at, bytes: &content }));
+    }
+    if !load.reads_only && region.remote().abilities().atomics.contains(&Opcode::FetchAdd) {
         kinds.push(("fetch-add", Operation::Modify { at, opcode: Opcode::FetchAdd, operands: [1, 0] }));
     }
     let mut figures = MemoryFigures { bytes: load.bytes, ..MemoryFigures::default() };
@@ -116,7 +119,7 @@ pub fn measure<R: Remote>(region: &mut Region<R>, load: Load) -> Result<MemoryFi
         }
         figures.latencies.push(figures_of(what, &latencies, unknown));
     }
-    for (what, operation) in &kinds {
+    for (what, operation) in kinds.iter().filter(|_| !load.reads_only) {
         let (mut done, mut unknown) = (0, 0);
         let start_ns = sys::monotonic_ns();
         let end_ns = start_ns + load.each.as_nanos() as u64;
@@ -179,6 +182,8 @@ pub struct Benchmark {
     pub rate_bps: u64,
     /// Remote memory, through the embedded switch.
     pub memory: MemoryFigures,
+    /// Processor time of the server's process, and of an engine's, while that was measured.
+    pub server_cpu_us: f64,
     /// UDP ping-pongs beside it, with as many bytes: over one link, and through a process that only forwards.
     pub ping_pongs: Vec<LatencyFigures>,
 }
@@ -188,13 +193,32 @@ pub struct Benchmark {
 pub fn bench(
     rack: &Rack,
     path: &Path,
+    run: (Scheme, Way),
+    load: Load,
+    quiet: bool,
+) -> Result<Benchmark, LabError> {
+    let mut done = bench_alone(rack, path, run, load, quiet)?;
+    done.ping_pongs = Progress::new(quiet).step(
+        "measuring UDP ping-pongs",
+        || {
+            let measure = |between: &Between| ping_pong(*between, load.bytes as usize, load.each);
+            Between::ALL.iter().map(measure).collect::<Result<Vec<_>, _>>()
+        },
+        |_| "measured UDP ping-pongs".to_owned(),
+    )?;
+    Ok(done)
+}
+
+/// The same without ping-pongs.
+pub fn bench_alone(
+    rack: &Rack,
+    path: &Path,
     (scheme, way): (Scheme, Way),
-    bytes: u32,
-    each: Duration,
+    load: Load,
     quiet: bool,
 ) -> Result<Benchmark, LabError> {
     sys::catch_interrupts();
-    let progress = Progress::new(quiet);
+    let (progress, each) = (Progress::new(quiet), load.each);
     let rack = rack_under(rack, scheme)?;
     let with_memory: &[String] = match (way.definition().service, rack.protocol::<Cowbird>()) {
         (Service::Node, _) => &p4rack_memory::edm(&rack)?.memory,
@@ -222,25 +246,38 @@ pub fn bench(
     if reserves {
         services.extend(["--reserve".to_owned(), format!("{REGION_BYTES} B")]);
     }
+    let servers: Vec<u32> = serving.iter().map(Process::pid).collect();
     running.serving.extend(serving);
     let through_kernel = way.definition().link == Link::Kernel;
-    let interface = if through_kernel { network.application_interface() } else { HOST_INTERFACE };
+    let interface = match through_kernel {
+        true => network.application_interface().to_owned(),
+        false => host_interfaces(&rack).join(","),
+    };
     let mut args = ["memory", "bench", &path.display().to_string()].map(str::to_owned).to_vec();
     for (option, value) in [
         ("--name", client.name.clone()),
-        ("--interface", interface.to_owned()),
+        ("--interface", interface),
         ("--at", server.clone()),
         ("--way", way.name().to_owned()),
         ("--scheme", scheme.name()),
         ("--arch", rack.switch.arch.name().to_owned()),
         ("--key", REGION_KEY.to_string()),
-        ("--bytes", bytes.to_string()),
+        ("--bytes", load.bytes.to_string()),
         ("--each", each.as_secs_f64().to_string()),
     ] {
         args.extend([option.to_owned(), value]);
     }
     args.extend(services);
     args.push("--json".to_owned());
+    if load.reads_only {
+        args.push("--reads".to_owned());
+    }
+    let cpu_us = || {
+        let cpu = |pid: &u32| process::cpu(*pid).map_err(LabError::system("processor time of a server"));
+        let cpu: Result<Vec<_>, _> = servers.iter().map(cpu).collect();
+        Ok::<f64, LabError>(cpu?.iter().map(|cpu| cpu.0 as f64 / 1e3).sum())
+    };
+    let cpu_before_us = cpu_us()?;
     let memory = progress.step(
         &format!("measuring the memory of {server} from {}", client.name),
         || {
@@ -253,17 +290,8 @@ pub fn bench(
         |_| format!("measured the memory of {server} from {}", client.name),
     )?;
     running.check()?;
+    let server_cpu_us = cpu_us()? - cpu_before_us;
     running.stop()?;
-    let ping_pongs = progress.step(
-        "measuring UDP ping-pongs",
-        || {
-            Between::ALL
-                .iter()
-                .map(|between| ping_pong(*between, bytes as usize, each))
-                .collect::<Result<Vec<_>, _>>()
-        },
-        |_| "measured UDP ping-pongs".to_owned(),
-    )?;
     Ok(Benchmark {
         rack: rack.name.clone(),
         scheme: scheme.name(),
@@ -272,6 +300,7 @@ pub fn bench(
         server,
         rate_bps: client.rate_bps,
         memory,
-        ping_pongs,
+        server_cpu_us,
+        ping_pongs: Vec::new(),
     })
 }

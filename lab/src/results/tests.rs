@@ -86,6 +86,7 @@ pub(crate) fn good_results() -> Results {
             depth: None,
             log: None,
             cache: None,
+            tors: 1,
         },
         machine: Machine {
             kernel: "6.1.0".into(),

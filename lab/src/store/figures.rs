@@ -6,7 +6,7 @@ use crate::error::LabError;
 use crate::measure::{self, Plan, Times};
 use crate::process::Process;
 use crate::progress::Progress;
-use crate::results::{CacheResult, MixResult, SchemeResult, StoreResult};
+use crate::results::{CacheResult, MixResult, SchemeResult, StoreResult, TorKill};
 use crate::running::Running;
 use crate::stats::cdf;
 use crate::sys;
@@ -140,6 +140,12 @@ pub(crate) fn result(
         goodput_by_host_bps: by_client,
         ..SchemeResult::default()
     };
+    if let Some((death, after_ms)) = running.death.and_then(|death| Some((death, death.after_ms()?))) {
+        let mixes = reports.iter().flat_map(|report| &report.mixes);
+        let longest_ns = mixes.flat_map(|mix| &mix.latencies).map(|(ns, _)| *ns).max();
+        let longest_ms = longest_ns.unwrap_or(0) as f64 / 1e6;
+        result.tor_kill = Some(TorKill { tor: death.tor as u16 + 1, after_ms, longest_ms, doubled: None });
+    }
     let times = Times { traffic: window, window };
     measure::fill_queue(&mut result, running, [&windowed, &last], &servers, times)?;
     Ok(result)

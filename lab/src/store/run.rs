@@ -16,6 +16,7 @@ use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
 use crate::sys;
+use crate::tors;
 use crate::ways::{self, End, Reach};
 use crate::workload::{Span, print_result};
 use crate::ycsb::{self, Client, ClientConfig, ClientReport, Error, Store};
@@ -174,6 +175,7 @@ pub(crate) fn run(
     )?;
 
     let window = Span { start_ns: sys::monotonic_ns() + LEAD_NS, duration_ns: plan.window_ns };
+    running.death = tors::plan(plan.workload, window);
     let mut processes = Vec::new();
     for (nth, host) in clients.iter().enumerate() {
         let seed = crate::workload::seed(plan.seed, nth + 1);

@@ -1,6 +1,6 @@
 //! A running topology: its switches with their programs, and agents of hosts in racks.
 
-use super::wiring::{Wiring, has_agent, switch_interface};
+use super::wiring::{Wiring, add_gateway, has_agent, switch_interface};
 use crate::error::LabError;
 use crate::network::{HOST_INTERFACE, TAP_INTERFACE};
 use crate::process::{self, Process, START};
@@ -11,6 +11,7 @@ use crate::sys;
 use p4rack_codegen::topology::{Runs, Switch, Target, Topology};
 use p4rack_ctrl::ConnectOptions;
 use p4rack_ctrl::provision::{self, Desired};
+use p4rack_netdev::Links;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(super) fn desired(topology: &Topology) -> Result<Vec<Option<Desired>>, LabEr
         return Err(LabError::Unfit(message));
     }
     // All mistakes together, as those of the description.
-    let made: Vec<_> = topology.switches.iter().map(provision::desired).collect();
+    let made = provision::desired_of_all(topology);
     let mistakes: Vec<String> =
         made.iter().filter_map(|made| made.as_ref().err()).map(ToString::to_string).collect();
     match mistakes.is_empty() {
@@ -103,7 +104,14 @@ impl<'a> Running<'a> {
             }
             self.agents.push(Process::start(&format!("the agent of {}", host.name), ns, args)?);
         }
-        self.agents.iter_mut().try_for_each(|agent| agent.wait_for_line("ready", START))
+        self.agents.iter_mut().try_for_each(|agent| agent.wait_for_line("ready", START))?;
+        // An agent's interface exists once it is ready.
+        for (at, (host, ns)) in self.topology.hosts.iter().zip(&self.wiring.hosts).enumerate() {
+            if has_agent(self.topology, at) {
+                ns.run(|| add_gateway(&mut Links::open()?, TAP_INTERFACE, host))??;
+            }
+        }
+        Ok(())
     }
 
     /// Fails if a switch or an agent has ended.

@@ -93,13 +93,20 @@ fn give_to_kernel(topology: &Topology, at: usize, host: &Host) -> Result<(), p4r
     let Host { mac, ip, prefix, .. } = *host;
     let neighbours = rack_neighbours(topology, at);
     let mut links = KernelLink { mac, ip, prefix, rate_bps: rate_bps(topology, at), neighbours }.set_up()?;
-    if let Some(gateway) = host.gateway {
-        if let Some(mac) = host.gateway_mac {
-            links.add_neighbour(HOST_INTERFACE, gateway, mac)?;
-        }
-        links.add_default_route(HOST_INTERFACE, gateway)?;
+    add_gateway(&mut links, HOST_INTERFACE, host)
+}
+
+/// Adds a host's default route, over an interface of the calling thread's namespace.
+pub(super) fn add_gateway(
+    links: &mut Links,
+    interface: &str,
+    host: &Host,
+) -> Result<(), p4rack_netdev::Error> {
+    let Some(gateway) = host.gateway else { return Ok(()) };
+    if let Some(mac) = host.gateway_mac {
+        links.add_neighbour(interface, gateway, mac)?;
     }
-    Ok(())
+    links.add_default_route(interface, gateway)
 }
 
 /// Rate of a host's link: its own, or that of its rack.

@@ -18,6 +18,8 @@ const DRAIN_NS: u64 = 2_000_000;
 const SINK_BUFFER_BYTES: u32 = 4 << 20;
 /// Maximum sources that the sink distinguishes; the others share an entry.
 const SOURCES_MAX: usize = 256;
+/// Datagrams of a source from this number on are not looked for twice; a bit each is 16 MiB.
+const NUMBERS_MAX: u64 = 1 << 27;
 /// Largest datagram: an Ethernet payload of 1500 bytes.
 pub const PAYLOAD_MAX_BYTES: usize = 1_472;
 
@@ -124,6 +126,38 @@ pub struct SinkReport {
     pub datagrams: u64,
     /// Ethernet payload over time, by source address.
     pub by_source: BTreeMap<String, Timeline>,
+    /// Datagrams that had come before.
+    #[serde(default)]
+    pub repeated: u64,
+    /// Longest time between two reads of the socket that found datagrams of the same source.
+    #[serde(default)]
+    pub longest_gap_ns: u64,
+}
+
+/// Datagrams of a source.
+#[derive(Debug, Default)]
+struct Source {
+    line: Timeline,
+    /// Bits of the numbers that have come.
+    seen: Vec<u64>,
+    last_ns: Option<u64>,
+}
+
+impl Source {
+    /// Records a datagram. Returns whether its number is new.
+    fn came(&mut self, datagram: &[u8]) -> bool {
+        let number = datagram.first_chunk().map_or(u64::MAX, |number| u64::from_be_bytes(*number));
+        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+        if number >= NUMBERS_MAX {
+            return true;
+        }
+        if self.seen.len() <= word {
+            self.seen.resize(word + 1, 0);
+        }
+        let is_new = self.seen[word] & bit == 0;
+        self.seen[word] |= bit;
+        is_new
+    }
 }
 
 /// Receives on `bind` until the span is over.
@@ -131,8 +165,8 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
     let socket = UdpSocket::bind(bind)?;
     socket.set_nonblocking(true)?;
     sys::set_receive_buffer(&socket, SINK_BUFFER_BYTES);
-    let mut by_source: BTreeMap<IpAddr, Timeline> = BTreeMap::new();
-    let mut datagrams = 0;
+    let mut by_source: BTreeMap<IpAddr, Source> = BTreeMap::new();
+    let (mut datagrams, mut repeated, mut longest_gap_ns) = (0, 0, 0);
     let mut buffer = [0u8; 2048];
     loop {
         let now_ns = sys::monotonic_ns();
@@ -142,10 +176,13 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
                     let known = by_source.contains_key(&source.ip()) || by_source.len() < SOURCES_MAX;
                     let source = if known { source.ip() } else { IpAddr::from([0, 0, 0, 0]) };
                     datagrams += 1;
-                    by_source
-                        .entry(source)
-                        .or_default()
-                        .add(now_ns.saturating_sub(span.start_ns), length as u64 + UDP_OVERHEAD_BYTES);
+                    let bytes = length as u64 + UDP_OVERHEAD_BYTES;
+                    let source = by_source.entry(source).or_default();
+                    source.line.add(now_ns.saturating_sub(span.start_ns), bytes);
+                    let gap_ns = now_ns - source.last_ns.replace(now_ns).unwrap_or(now_ns);
+                    longest_gap_ns = gap_ns.max(longest_gap_ns);
+                    // Numbers of sources that share an entry say nothing.
+                    repeated += u64::from(known && !source.came(&buffer[..length]));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // An ICMP error of an earlier datagram, or a signal: nothing was received.
@@ -157,8 +194,9 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
         }
         sys::sleep_until(now_ns + DRAIN_NS);
     }
-    let by_source = by_source.into_iter().map(|(source, line)| (source.to_string(), line)).collect();
-    Ok(SinkReport { datagrams, by_source })
+    let by_source =
+        by_source.into_iter().map(|(address, source)| (address.to_string(), source.line)).collect();
+    Ok(SinkReport { datagrams, by_source, repeated, longest_gap_ns })
 }
 
 #[cfg(test)]
@@ -200,6 +238,12 @@ mod tests {
         assert!(sent.datagrams > 0, "{sent:?}");
         assert_eq!(received.datagrams, sent.datagrams);
         assert_eq!(received.by_source["127.0.0.1"].between(0, u64::MAX / 2), sent.datagrams * 1_000);
+        assert_eq!(received.repeated, 0);
+        let mut source = Source::default();
+        assert_eq!(
+            [0u64, 70, 0, 70, 1].map(|number| source.came(&number.to_be_bytes())),
+            [true, true, false, false, true]
+        );
         assert_eq!(sent.offered.between(0, u64::MAX / 2), sent.datagrams * 1_000);
     }
 }

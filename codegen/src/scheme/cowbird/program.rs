@@ -162,7 +162,7 @@ pub(super) fn context(cowbird: &Cowbird, rack: &Rack) -> Value {
         "all_slots": 2 * instances * slots,
         "sent": 8 * instances,
         "busy": BUSY_TURNS,
-        "seldom": cowbird.rest_turns - 1,
+        "idle_mask": cowbird.rest_turns - 1,
         "timeout": units(cowbird.timeout.0),
         "pairs": (instances as usize * Phase::ALL.len() + 2).next_power_of_two(),
         "peers": (instances as usize * Phase::ALL.len()).next_power_of_two(),

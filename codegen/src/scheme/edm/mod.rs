@@ -224,6 +224,13 @@ impl Protocol for Edm {
         check::refuses(self, rack)
     }
 
+    fn refuses_tors(&self, rack: &Rack) -> Option<String> {
+        let taken = super::sequence_ether_type(rack);
+        (self.ether_type == taken).then(|| {
+            format!("has ether_type {taken}, which the agents' sequence numbers have here: write another one")
+        })
+    }
+
     fn warnings(&self, rack: &Rack) -> Vec<String> {
         let all =
             [check::without_shares(self, rack), check::crowded(self, rack), check::short_headroom(self)];

@@ -234,6 +234,11 @@ impl super::Definition for Definition {
     }
 }
 
+/// EtherType of the sequence numbers that agents at two switches give their frames: that of PL2's shim.
+pub fn sequence_ether_type(rack: &Rack) -> EtherType {
+    rack.protocol::<Pl2>().map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type)
+}
+
 impl Protocol for Pl2 {
     fn definition(&self) -> &'static dyn super::Definition {
         &Definition
@@ -262,6 +267,17 @@ impl Protocol for Pl2 {
 
     fn refuses(&self, rack: &Rack) -> Option<String> {
         check::refuses(self, rack).map(str::to_owned)
+    }
+
+    fn refuses_tors(&self, _rack: &Rack) -> Option<String> {
+        let problem = match (self.shim, self.notify_receiver) {
+            (false, _) => {
+                "has frames without sequence numbers, by which copies from two switches are known: set shim = true"
+            }
+            (true, true) => "has notify_receiver, whose events lead to one switch: set it to false",
+            (true, false) => return None,
+        };
+        Some(problem.to_owned())
     }
 
     fn refuses_arch(&self, rack: &Rack) -> Option<String> {

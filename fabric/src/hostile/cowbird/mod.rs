@@ -133,10 +133,7 @@ impl fmt::Display for Attack {
 impl FromStr for Attack {
     type Err = String;
     fn from_str(text: &str) -> Result<Attack, String> {
-        Attack::ALL.into_iter().find(|attack| attack.name() == text).ok_or_else(|| {
-            let names = Attack::ALL.map(Attack::name).join(", ");
-            format!("`{text}` is no attack on Cowbird; there are {names}")
-        })
+        super::named(text, &Attack::ALL, Attack::name, " on Cowbird")
     }
 }
 

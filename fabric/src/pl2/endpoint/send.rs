@@ -86,15 +86,20 @@ impl Endpoint {
         self.config.pack && self.config.mode == Mode::Clock
     }
 
+    /// Bytes on the wire of a full frame with its sequence number, if there are some.
+    fn full_bytes(&self) -> u64 {
+        full_frame_wire_bytes(self.config.shim || self.config.numbered)
+    }
+
     /// Bytes of a slot that an application's frame takes.
     pub(super) fn slot_bytes(&self, frame_bytes: usize) -> u32 {
-        let full = full_frame_wire_bytes(self.config.shim);
+        let full = self.full_bytes();
         let own = || wire_bytes(frame_bytes as u64 + frame::added_bytes(&self.config));
         if self.packs() { own().min(full) as u32 } else { full as u32 }
     }
 
     fn slots(&self) -> Slots {
-        let (bytes, config) = (full_frame_wire_bytes(self.config.shim), &self.config);
+        let (bytes, config) = (self.full_bytes(), &self.config);
         let (parts, k) = (config.slot_parts.into(), config.k.into());
         Slots { bytes, parts, k, piece: config.piece.map_or(k, u64::from) }
     }

@@ -1,0 +1,167 @@
+//! Two racks under PL2 behind a spine: what a rack promises while frames of another rack take their share.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout, wait_until};
+use p4rack_netdev::clock;
+use serde_json::Value;
+use std::process::{Child, Command, Stdio};
+use std::sync::MutexGuard;
+use std::time::Duration;
+
+/// How long something may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+const PAYLOAD: &str = "1472";
+/// Traffic of a measurement, and its start after the programs'.
+const SPAN_NS: u64 = 3_000_000_000;
+const LEAD_NS: u64 = 1_500_000_000;
+
+/// The example, running.
+struct Spine {
+    runtime: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Spine {
+    fn up() -> Option<Spine> {
+        if !can_make_namespaces() || !have("ping", "iputils-ping") {
+            return None;
+        }
+        let spine = Spine { _alone: one_at_a_time(), runtime: tempfile::tempdir().unwrap() };
+        let output = spine
+            .command(&["up", "--keep"])
+            .arg(repo("examples/leaf-spine/leaf-spine.toml"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        Some(spine)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = p4rack();
+        command.args(words).env("XDG_RUNTIME_DIR", self.runtime.path());
+        command
+    }
+
+    fn ping(&self, from: &str, to: &str) -> bool {
+        let words = ["exec", from, "--", "ping", "-c", "1", "-W", "1", to];
+        self.command(&words).output().unwrap().status.success()
+    }
+
+    /// Frames that the first rack's leaf has lost so far, by reason: unsolicited ones are sent again.
+    fn drops(&self) -> Vec<(String, u64)> {
+        let mut command = self.command(&["top", "--switch", "leaf1", "--json", "--every", "0.1"]);
+        let output = command.arg(repo("examples/leaf-spine/rack-1.toml")).output().unwrap();
+        let view: Value =
+            serde_json::from_str(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        let dropped = view["dropped"].as_array().unwrap().iter();
+        let counts =
+            dropped.map(|one| (one["reason"].as_str().unwrap().to_owned(), one["frames"].as_u64().unwrap()));
+        counts.filter(|(reason, _)| !reason.contains("unsolicited")).collect()
+    }
+
+    /// Starts `p4rack workload …` on a host, for a span.
+    fn program(&self, host: &str, words: &[&str], start_ns: u64, span_ns: u64) -> Child {
+        let binary = env!("CARGO_BIN_EXE_p4rack");
+        let (start, span) = (start_ns.to_string(), span_ns.to_string());
+        let mut all = vec!["exec", host, "--", binary, "workload"];
+        all.extend(words);
+        all.extend(["--start-ns", &start, "--duration-ns", &span]);
+        self.command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Sends at these rates in Mb/s to h1, and returns for each sender the datagrams that arrived in percent, and Mb/s.
+    fn measure(&self, senders: &[(&str, &str, u64)]) -> Vec<(f64, f64)> {
+        let start_ns = clock::now().0 + LEAD_NS;
+        // What waits in hosts arrives later.
+        let sink =
+            self.program("h1", &["udp-sink", "--bind", "10.0.1.1:7000"], start_ns, SPAN_NS + 500_000_000);
+        let sending: Vec<Child> = senders
+            .iter()
+            .map(|(host, _, mbps)| {
+                let rate = (mbps * 1_000_000).to_string();
+                let words =
+                    ["udp-send", "--to", "10.0.1.1:7000", "--rate-bps", &rate, "--payload-bytes", PAYLOAD];
+                self.program(host, &words, start_ns, SPAN_NS)
+            })
+            .collect();
+        let result = |child: Child| -> Value {
+            let output = child.wait_with_output().unwrap();
+            serde_json::from_str(stdout(&output).trim()).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+        };
+        let sent: Vec<Value> = sending.into_iter().map(result).collect();
+        let came = result(sink);
+        assert_eq!(came["repeated"], 0, "{came}");
+        let each = senders.iter().zip(&sent).map(|((_, ip, _), sent)| {
+            let line = came["by_source"][*ip]["bytes"].as_array().cloned().unwrap_or_default();
+            let bytes: f64 = line.iter().filter_map(Value::as_f64).sum();
+            let offered = sent["datagrams"].as_f64().unwrap() * 1_500.0;
+            (100.0 * bytes / offered.max(1.0), bytes * 8e3 / SPAN_NS as f64)
+        });
+        each.collect()
+    }
+}
+
+impl Drop for Spine {
+    fn drop(&mut self) {
+        let _ = self.command(&["down", "--all"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}
+
+/// What was dropped between two looks.
+fn since(before: &[(String, u64)], after: &[(String, u64)]) -> Vec<(String, u64)> {
+    let more = after.iter().filter_map(|(name, count)| {
+        let earlier = before.iter().find(|(known, _)| known == name).map_or(0, |(_, count)| *count);
+        (*count > earlier).then(|| (name.clone(), count - earlier))
+    });
+    more.collect()
+}
+
+#[test]
+fn a_rack_loses_nothing_of_its_own_while_another_rack_takes_its_share() {
+    let Some(spine) = Spine::up() else { return };
+    for (from, to) in [("h2", "10.0.1.1"), ("h4", "10.0.1.1"), ("h1", "10.0.2.3")] {
+        assert!(wait_until(LIMIT, || spine.ping(from, to)), "{from} to {to}");
+    }
+    let mut report = Vec::new();
+    for foreign in [0, 15, 60] {
+        let before = spine.drops();
+        let mut senders = vec![("h2", "10.0.1.2", 30), ("h3", "10.0.1.3", 30)];
+        if foreign > 0 {
+            senders.push(("h4", "10.0.2.1", foreign));
+        }
+        let came = spine.measure(&senders);
+        let dropped = since(&before, &spine.drops());
+        report.push(format!(
+            "{foreign} Mb/s from the other rack: {came:.1?}, dropped at the leaf: {dropped:?}"
+        ));
+        // Of the rack's own frames each arrives, whatever comes from the spine.
+        for (own, (percent, _)) in senders[..2].iter().zip(&came) {
+            assert!((99.999..=100.001).contains(percent), "{own:?}: {report:#?}");
+        }
+        // The leaf drops frames of the other rack only, and only at its meter.
+        assert!(dropped.iter().all(|(reason, _)| reason.contains("best_effort_meter")), "{report:#?}");
+        assert!(foreign > 20 || dropped.is_empty(), "{report:#?}");
+        // On a busy machine a sender offers less than it should.
+        let offered_mbps = came.get(2).map_or(0.0, |(percent, mbps)| mbps * 100.0 / percent.max(1.0));
+        assert!(offered_mbps < 23.0 || !dropped.is_empty(), "{report:#?}");
+        if let Some((_, mbps)) = came.get(2) {
+            // The meter's burst is an eighth of the buffer.
+            let most = 20.0 + 262_144.0 / 8.0 * 8e3 / SPAN_NS as f64 + 1.0;
+            assert!(*mbps <= most && *mbps > 5.0, "{report:#?}");
+        }
+    }
+    println!("{report:#?}");
+    // Overloaded by its own hosts, the rack drops in hosts, not in the leaf, and the other rack keeps its share.
+    let before = spine.drops();
+    let came = spine.measure(&[("h2", "10.0.1.2", 90), ("h3", "10.0.1.3", 90), ("h4", "10.0.2.1", 15)]);
+    let dropped = since(&before, &spine.drops());
+    println!(
+        "180 Mb/s in the rack and 15 Mb/s from the other one: {came:.1?}, dropped at the leaf: {dropped:?}"
+    );
+    assert!(dropped.is_empty(), "{came:?} {dropped:?}");
+    assert!(came[2].0 > 99.0, "{came:?}");
+    assert!(came[0].1 + came[1].1 > 20.0, "{came:?}");
+}
