@@ -1,6 +1,7 @@
-//! Numbers of options and arguments: decimal, or with a prefix 0x, 0o or 0b, with `_` between digits.
+//! Numbers of options and arguments: decimal, or with a prefix 0x, 0o or 0b, with `_` between digits; and the median of measured ones.
 
 use p4rack_codegen::rack::units::parse_number;
+use p4rack_wire::quantiles::of_sorted;
 use std::fmt::Display;
 use std::ops::{Bound, RangeBounds};
 
@@ -47,6 +48,13 @@ pub fn within<T: Number>(
         };
         Err(format!("{value} is not in {start}..{end}"))
     }
+}
+
+/// The median of values in any order; `None` if there are none.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    of_sorted(&values, 0.5)
 }
 
 #[cfg(test)]

@@ -140,6 +140,22 @@ fn page(ns: &NetNs) -> String {
 }
 
 #[test]
+fn an_agent_takes_no_interface_that_may_not_be_its_hosts_link() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let setup = Setup::new();
+    // Two interfaces have no address, one has an address that is not h1's.
+    let mut command = p4rack();
+    command.args(["host", "run", "rack.toml", "--name", "h1"]).current_dir(setup.folder.path());
+    setup.middle.command(&mut command, true).unwrap();
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("p4rack exec h1") && said.contains("--interface"), "{said}");
+}
+
+#[test]
 fn what_a_silent_sender_left_reserved_is_taken_back_by_the_command_that_its_receiver_runs() {
     if !can_make_namespaces() {
         return;

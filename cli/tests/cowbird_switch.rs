@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "../../tests/silent.rs"]
+mod silent;
 
 use common::cowbird::{operations, under_kills};
 use common::switch::Running;
@@ -403,11 +405,10 @@ fn silent_connections_keep_no_compute_node_out() {
         return;
     }
     let rack = Rack::start(2);
-    let connect = || (0..1_100).map(|_| std::net::TcpStream::connect(ENGINE).unwrap()).collect::<Vec<_>>();
-    let silent = rack.star.host(2).run(connect).unwrap();
+    let silent = rack.star.host(2).run(|| silent::connect(ENGINE)).unwrap();
     let output = rack.verify(1, &["--operations", "500", "--memory", "16 KiB"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    drop(silent);
+    silent::until_surplus_is_closed(&silent);
 }
 
 /// A caller that makes up its own sets, as our own client never does.

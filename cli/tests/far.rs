@@ -297,6 +297,18 @@ fn a_redis_server_keeps_its_values_in_far_memory() {
         answers.read_exact(&mut got).unwrap();
         assert!(got[..4_096] == value(number), "value {number}");
     }
+    if have("redis-benchmark", "redis-tools") {
+        let bench =
+            ["-h", &ip, "-p", &port, "-t", "set,get", "-n", "2000", "-r", "2000", "-d", "1024", "-P", "16"];
+        let output = Command::new("redis-benchmark").args(bench).arg("--csv").output().unwrap();
+        let table = stdout(&output);
+        assert!(output.status.success(), "{}", said(&output));
+        for operation in ["\"SET\",", "\"GET\","] {
+            let rate = table.lines().find_map(|line| line.strip_prefix(operation)).unwrap_or_default();
+            let rate: f64 = rate.split('"').nth(1).and_then(|rate| rate.parse().ok()).unwrap_or_default();
+            assert!(rate > 1.0, "{operation} {table}");
+        }
+    }
     ask(&mut requests, &[b"SHUTDOWN", b"NOSAVE"]);
     assert_eq!(run.0.wait().unwrap().code(), Some(0));
     let figures = far.figures();
@@ -344,6 +356,10 @@ print('as computed')
         number("in_use_max_bytes") > 40 << 20 && number("filled") > 0 && number("mappings") > 10,
         "{figures}"
     );
+    let dictionary = repo("examples/far/dictionary.py").display().to_string();
+    let output = far.run_with(&options, &[&python, &dictionary, "20000", "80"]).output().unwrap();
+    assert!(stdout(&output).starts_with("built in "), "{}", said(&output));
+    assert!(far.figures()["filled"].as_u64().unwrap() > 0);
     let has_tests = Command::new(&python).args(["-c", "import test.test_list"]).output().unwrap();
     if !has_tests.status.success() {
         return skip("Python's own tests", "sudo apt-get install libpython3-testsuite");
@@ -492,6 +508,12 @@ fn what_cannot_have_far_memory_is_refused() {
     let rack = repo("examples/two-hosts.toml").display().to_string();
     let away = run(&[&rack, "--at", "h2", "--way", "tcp", "--memory", "127.0.0.1:1", "--local", "4 MiB"]);
     assert!(away.contains("far memory by tcp from h2: 127.0.0.1:1: Connection refused"), "{away}");
+    // A pool that ends as the program starts: it accepts, and is gone.
+    let pool = TcpListener::bind("127.0.4.10:7004").unwrap();
+    let ends = std::thread::spawn(move || drop(pool.accept().unwrap()));
+    let died = run(&[&rack, "--at", "h2", "--way", "tcp", "--memory", "127.0.4.10:7004", "--local", "4 MiB"]);
+    ends.join().unwrap();
+    assert!(died.contains("far memory by tcp from h2: ") && !died.contains("panicked"), "{died}");
     assert!(
         run(&[&rack, "--at", "h9", "--way", "tcp", "--local", "4 MiB"])
             .contains("--at: no host is called `h9`")

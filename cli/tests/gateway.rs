@@ -5,6 +5,8 @@
 mod common;
 #[path = "../../ctrl/tests/common/mod.rs"]
 mod rig;
+#[path = "../../tests/silent.rs"]
+mod silent;
 
 use common::switch::{self, Running};
 use common::{p4rack, repo, stderr, stdout};
@@ -114,9 +116,9 @@ async fn a_program_takes_the_place_of_one_with_another_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections_keep_nobody_out() {
     let gateway = Gateway::start(&[]).await;
-    let silent: Vec<_> = (0..1_100).map(|_| std::net::TcpStream::connect(&gateway.addr).unwrap()).collect();
+    let silent = silent::connect(&gateway.addr);
     gateway.deploy();
-    drop(silent);
+    silent::until_surplus_is_closed(&silent);
 }
 
 #[tokio::test(flavor = "multi_thread")]

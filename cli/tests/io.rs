@@ -32,6 +32,31 @@ control Leave(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
 control ThisDeparser(packet_out packet, in headers_t hdr) { apply { } }
 V1Switch(ThisParser(), Checks(), Cross(), Leave(), Sums(), ThisDeparser()) main;
 "#;
+/// Frames go to a port without an interface. There egress recirculates those of type 0x88b5, which then leave by port 2.
+const NOWHERE: &str = r#"
+#include <core.p4>
+#include <v1model.p4>
+header eth_t { bit<48> dst; bit<48> src; bit<16> kind; }
+struct headers_t { eth_t eth; }
+struct metadata_t { }
+parser ThisParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    state start { packet.extract(hdr.eth); transition accept; }
+}
+control Checks(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control Sums(inout headers_t hdr, inout metadata_t meta) { apply { } }
+control Choose(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    apply {
+        if (sm.instance_type == 4) { sm.egress_spec = 2; hdr.eth.kind = 0x88b6; } else { sm.egress_spec = 500; }
+    }
+}
+control Return(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
+    apply {
+        if (sm.egress_port == 500 && hdr.eth.kind == 0x88b5) { recirculate_preserving_field_list(0); }
+    }
+}
+control ThisDeparser(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.eth); } }
+V1Switch(ThisParser(), Checks(), Choose(), Return(), Sums(), ThisDeparser()) main;
+"#;
 const A: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const B: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
@@ -247,4 +272,39 @@ fn what_comes_in_faster_than_the_ports_rate_is_dropped_and_counted() {
             assert!(count(1, "sent") >= 80, "{io}: {report}");
         }
     }
+}
+
+/// Programs for BMv2 give frames a made-up port to have them pass egress.
+#[test]
+fn frames_for_a_port_without_interface_pass_egress_as_on_bmv2() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("nowhere.p4");
+    std::fs::write(&program, NOWHERE).unwrap();
+    let setup = Setup::new();
+    let (mut switch, mut output) = setup.switch(&program, Io::Packet, &["--like", "bmv2"]);
+    let open = || PacketSocket::open("h", &Options::default());
+    let (mut from, mut to) = (setup.a.run(open).unwrap().unwrap(), setup.b.run(open).unwrap().unwrap());
+    // The first one ends at the port; those of the kernel, for example of IPv6, do too.
+    let frame = |kind: u16| {
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+        frame.extend(kind.to_be_bytes());
+        frame.resize(60, 7);
+        frame
+    };
+    for kind in [0x88b7, 0x88b5] {
+        from.send(&mut frame(kind));
+    }
+    from.flush();
+    let mut came = Vec::new();
+    let ours = |frame: &[u8]| (0x88b5..=0x88b7).contains(&u16::from_be_bytes([frame[12], frame[13]]));
+    wait_until(Duration::from_secs(10), || {
+        to.receive(|frame, _| came.extend(ours(frame).then(|| frame.to_vec()))).unwrap();
+        !came.is_empty()
+    });
+    assert_eq!(came, [frame(0x88b6)]);
+    let report = end(&mut switch, &mut output);
+    assert!(report["drops"]["no_such_port"].as_u64() >= Some(1), "{report}");
 }

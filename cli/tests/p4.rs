@@ -98,6 +98,48 @@ fn stf_exits_with_zero_one_or_two() {
 }
 
 #[test]
+fn stf_shows_the_way_of_packets_and_of_those_that_fail_alone() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (program, case) = (repo("tests/stf/table_lpm.p4"), folder.path().join("case.stf"));
+    std::fs::write(
+        &case,
+        "add t h.c:0x1200/8 set(v:7)\npacket 0 00001234\nexpect 1 00071234$\npacket 0 00003456\nexpect 2 00073456\n",
+    )
+    .expect("a writable folder");
+    let run = |trace: &str| {
+        let mut command = p4rack();
+        command.args(["p4", "stf", trace]).arg(&program).arg(&case);
+        let output = command.output().expect("p4rack starts");
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let all = run("--trace");
+    for line in [
+        "case.stf:2: packet at port 0, 4 bytes",
+        "state     P.start",
+        "table     I.t [hdr.h.c=0x1234] hit -> I.set(v=0x7)",
+        "fields    ",
+        "egress    port 1, normal, rid 0",
+        "headers   hdr.h {",
+        "sent      port 1, 4 bytes",
+        "case.stf:4: packet at port 0, 4 bytes",
+        "table     I.t [hdr.h.c=0x3456] miss -> ",
+        "case.stf:5: port 2, frame 1 of 1: was not sent",
+    ] {
+        assert!(all.contains(line), "{line}\n{all}");
+    }
+    assert!(all.contains("c=0x1234") && all.contains("b=0x7"), "the headers at the end: {all}");
+    let failed = run("--trace=failed");
+    assert!(!failed.contains("case.stf:2: packet"), "{failed}");
+    let difference = failed.find("case.stf:4: port 1 sent a frame that is not expected");
+    let way = failed.find("case.stf:4: packet at port 0");
+    assert!(
+        failed.contains("case.stf:5: port 2") && difference.is_some() && difference < way,
+        "the way is below the difference: {failed}"
+    );
+}
+
+#[test]
 fn run_writes_captures_and_tells_what_happened() {
     let (folder, input) = capture(&[&[1, 0, 0, 0], &[1, 0, 0, 0]]);
     let out = folder.path().join("out");
@@ -178,6 +220,37 @@ fn an_interface_for_bfruntime_names_tables_and_registers() {
     }
     let other = p4rack().args(["p4", "bfrt-info"]).arg(repo("examples/forward.p4")).output();
     assert_ne!(other.expect("p4rack starts").status.code(), Some(0), "v1model has none");
+}
+
+#[test]
+fn a_file_without_main_has_an_empty_p4info() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("writable");
+        path
+    };
+    let info = |path: &Path| p4rack().args(["p4", "info"]).arg(path).output().expect("p4rack starts");
+    // Even if it has a table.
+    let parts = "header h_t { bit<8> a; }
+        control C(inout h_t h) {
+            table t { key = { h.a : exact; } actions = { NoAction; } }
+            apply { t.apply(); }
+        }";
+    let empty = info(&file("parts.p4", &format!("#include <core.p4>\n{parts}")));
+    assert!(empty.status.success(), "{}", stderr(&empty));
+    let said = stdout(&empty);
+    assert!(said.lines().all(|line| line.starts_with('#') || line.is_empty()), "{said}");
+    // A `main` of an unknown architecture could be controlled, but nothing says how.
+    let other = "control C(inout bit<8> a); package Other(C c); control One(inout bit<8> a) { apply { } } Other(One()) main;";
+    let refused = info(&file("other.p4", other));
+    assert_eq!(refused.status.code(), Some(1), "{}", stdout(&refused));
+    assert!(
+        stderr(&refused).contains("there is no `main` of `V1Switch` or `Switch`"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(stdout(&refused), "");
 }
 
 #[test]

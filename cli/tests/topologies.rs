@@ -391,7 +391,6 @@ fn options_that_a_topology_has_no_use_for_are_refused() {
         ("--compiler", &["--compiler", "p4c"][..]),
         ("--device-id", &["--device-id", "3"]),
         ("--scheme", &["--scheme", "l2"]),
-        ("--watch", &["--watch"]),
     ] {
         let output = p4rack().arg("deploy").args(words).arg(&pod).output().expect("p4rack starts");
         assert!(!output.status.success() && stderr(&output).contains(option), "{}", stderr(&output));

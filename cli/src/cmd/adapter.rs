@@ -1,5 +1,6 @@
 //! Arguments of the commands that drive a Soft-RoCE adapter: the adapter, and the set-up's server and client.
 
+use super::settings::RackSettings;
 use crate::output::OutputFile;
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::units::parse_rate;
@@ -123,6 +124,8 @@ pub(super) struct Peers {
     /// peers may have any addresses]
     #[arg(long, value_name = "FILE")]
     rack: Option<PathBuf>,
+    #[command(flatten)]
+    settings: RackSettings,
     /// The first host's address, if set-ups have a network of their own; the others' follow, and the switch's precedes
     /// it. Callers from elsewhere are refused
     #[arg(long, value_name = "ADDR", requires = "rack")]
@@ -137,7 +140,7 @@ impl Peers {
     /// The rack's members, if a description is named. Errors: it can't be read.
     pub(super) fn members(&self) -> Result<Option<Members>, String> {
         let Some(path) = &self.rack else { return Ok(None) };
-        let rack = Rack::load(path).map_err(text)?;
+        let rack = Rack::load_set(path, &self.settings.set).map_err(text)?;
         Ok(Some(members(&rack, self.setup_first)))
     }
 }

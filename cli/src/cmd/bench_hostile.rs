@@ -4,6 +4,7 @@ use super::bench_p4runtime::{program, start};
 use super::connect;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use p4rack_ctrl::bench::hostile::{self, Behaviour, Hostile};
+use p4rack_report::text::count;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -82,15 +83,19 @@ fn measured(args: &Args) -> Result<bool, String> {
         println!("{:#}", serde_json::json!({ "seen": seen, "most_mb": args.most_mb, "p99_ms": args.p99_ms }));
     } else {
         println!(
-            "{} hostile connections at once, {} in {:.0} s, which sent {:.1} MB",
-            plan.connections,
-            seen.connections,
+            "{} hostile connections at a time, {} in {:.0} s, which sent {:.1} MB",
+            count(plan.connections as u64),
+            count(seen.connections),
             span.as_secs_f64(),
             seen.sent_bytes as f64 / 1e6
         );
         println!(
             "{} writes of the good client: p50 {:.2} ms, p99 {:.2} ms (alone {:.2} ms), slowest {:.1} ms",
-            seen.writes, seen.p50_ms, seen.p99_ms, seen.alone_p99_ms, seen.max_ms
+            count(seen.writes as u64),
+            seen.p50_ms,
+            seen.p99_ms,
+            seen.alone_p99_ms,
+            seen.max_ms
         );
         println!("resident memory: {:.0} MB before, {:.0} MB at most", seen.before_mb, seen.most_mb);
         for (what, value, most, unit) in kept {

@@ -1,5 +1,6 @@
 //! `p4rack bench programs`: cost of a frame in the generated programs, for v1model and TNA side by side.
 
+use super::settings::Settings;
 use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::edm::Edm;
 use p4rack_codegen::scheme::pl2::Pl2;
@@ -25,6 +26,8 @@ const ROUNDS: usize = 5;
 pub struct Args {
     /// The rack description, TOML; it needs two hosts
     rack: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
     /// Frames of each round
     #[arg(long, default_value_t = 500_000, value_parser = crate::numbers::within::<u32>(1..))]
     frames: u32,
@@ -77,7 +80,7 @@ fn print(costs: &[Cost]) {
 }
 
 fn costs(args: &Args) -> Result<Vec<Cost>, String> {
-    let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
+    let rack = Rack::load_set(&args.rack, &args.settings.set).map_err(|error| error.to_string())?;
     let [from, to] = [0, 1].map(|at| rack.hosts.get(at));
     let (Some(from), Some(to)) = (from, to) else {
         return Err(format!("rack {} has one host: describe two", rack.name));

@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::sde;
+use super::settings::RackSettings;
 use p4rack_codegen::{Arch, Rack};
 use p4rack_lab::process::on_path;
 use p4rack_lab::rows::Rows;
@@ -22,6 +23,8 @@ pub struct Args {
     /// Also check whether this rack can run on Tofino, with the software of SDE and SDE_INSTALL
     #[arg(long, value_name = "FILE")]
     rack: Option<PathBuf>,
+    #[command(flatten)]
+    settings: RackSettings,
     /// Architecture of the rack's program: tna or t2na [default: as described]
     #[arg(long, requires = "rack")]
     arch: Option<Arch>,
@@ -82,7 +85,7 @@ pub fn run(args: Args) -> ExitCode {
     let of_tofino = findings.len();
     findings.extend(sde::software(args.rack.is_some()));
     if let Some(file) = &args.rack {
-        let rack = match Rack::load(file) {
+        let rack = match Rack::load_set(file, &args.settings.set) {
             Ok(rack) => rack,
             Err(error) => {
                 eprintln!("{error}");

@@ -1,10 +1,14 @@
 //! `p4rack host`.
 
+use super::memory::not_opened;
+use super::settings::Settings;
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{self, Pl2};
-use p4rack_codegen::{Arch, Scheme, endpoint_config, spoken_beside};
+use p4rack_codegen::{Arch, Scheme, endpoint_config, sequence_ether_type, spoken_beside};
 use p4rack_fabric::Config;
+use p4rack_fabric::remote::Link;
+use p4rack_hosts::remote::Own;
 use p4rack_hosts::{Agent, AgentConfig};
 use p4rack_netdev::{Links, clock, signal::Signals};
 use p4rack_wire::{MacAddr, Nanos};
@@ -34,9 +38,13 @@ struct RunArgs {
     /// Name of the host in the description
     #[arg(long)]
     name: String,
-    /// Interface to the switch; the agent takes exclusive use of it (offloads and ARP off)
-    #[arg(long, default_value = "eth0")]
-    interface: String,
+    #[command(flatten)]
+    settings: Settings,
+    /// Interface to the switch; the agent takes exclusive use of it (offloads and ARP off). With two switches the names of
+    /// both interfaces, with a comma between [default: the one that has this host's MAC address, or the only one without an
+    /// IP address; with two switches the two without]
+    #[arg(long)]
+    interface: Option<String>,
     /// Name of the TAP interface to create
     #[arg(long, default_value = "app0")]
     tap: String,
@@ -81,7 +89,7 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn agent(args: RunArgs) -> Result<(), String> {
-    let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
+    let rack = Rack::load_set(&args.rack, &args.settings.set).map_err(|error| error.to_string())?;
     let rack = rack.on(args.arch.unwrap_or(rack.switch.arch));
     let host = rack.host(&args.name).ok_or_else(|| {
         let names: Vec<_> = rack.hosts.iter().map(|host| host.name.as_str()).collect();
@@ -105,11 +113,24 @@ fn agent(args: RunArgs) -> Result<(), String> {
             "{scheme} has frames of {first} and {second} beside the agent, which leaves out only one"
         ));
     }
+    if let Some(path) = args.stats.as_deref().filter(|path| *path != Path::new("-")) {
+        OutputFile::open("--stats", path)?;
+    }
+    let own = Own { name: &host.name, mac: host.mac, ip: host.ip, links: rack.switch.tors.into() };
+    let named = own
+        .interface(Link::Agent, args.interface.as_deref())
+        .map_err(|place| not_opened(&place, Some(&place)))?;
+    let interfaces =
+        p4rack_memory::interfaces(&rack, &named).map_err(|error| format!("--interface: {error}"))?;
+    for interface in &interfaces {
+        check_place(&rack, host, interface)?;
+    }
     let silent = notified.then(|| tell_silent(&rack, host, args.when_silent));
     let others = || rack.hosts.iter().filter(|other| other.name != host.name);
     let config = AgentConfig {
         name: args.name,
-        interface: args.interface,
+        interfaces,
+        sequence_ether_type: sequence_ether_type(&rack),
         tap: args.tap,
         address: (host.ip, host.prefix),
         neighbours: others().map(|other| (other.ip, other.mac)).collect(),
@@ -120,12 +141,8 @@ fn agent(args: RunArgs) -> Result<(), String> {
         metrics_addr: args.metrics_addr,
         silent,
     };
-    if let Some(path) = config.stats_file.as_deref().filter(|path| *path != Path::new("-")) {
-        OutputFile::open("--stats", path)?;
-    }
-    check_place(&rack, host, &config.interface)?;
     let signals = Signals::take().map_err(|error| error.to_string())?;
-    let ready = format!("ready {} {} on {} scheme {scheme}", config.name, config.tap, config.interface);
+    let ready = format!("ready {} {} on {} scheme {scheme}", config.name, config.tap, named);
     let agent = Agent::start(config, signals).map_err(|error| error.to_string())?;
     output::announce(&ready);
     agent.run().map_err(|error| error.to_string())

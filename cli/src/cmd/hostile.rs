@@ -1,6 +1,7 @@
 //! `p4rack bench hostile`, and the program that it runs on the hostile host.
 
 use super::adapter::text;
+use super::settings::Settings;
 use crate::output;
 use p4rack_codegen::rack::{Host, Run};
 use p4rack_codegen::scheme::cowbird::Cowbird;
@@ -32,6 +33,8 @@ pub struct Args {
     /// Rack description with a [workload], one of whose senders, or clients of its store, becomes hostile; for a store whose older
     /// records are remote, a host that has no part in it
     rack: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
     /// The hostile host [default: the workload's last sender or client, or the last host that has no part in a store with remote
     /// records]
     #[arg(long)]
@@ -56,6 +59,7 @@ pub struct Args {
 pub fn bench(args: Args) -> ExitCode {
     let options = Options {
         path: args.rack,
+        settings: args.settings.set,
         schemes: args.scheme,
         host: args.host,
         attacks: args.attack,

@@ -39,7 +39,7 @@ def enter_namespaces():
     flags = CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | (CLONE_NEWUSER if uid else 0)
     if libc.unshare(flags) != 0:
         why = os.strerror(ctypes.get_errno())
-        fail(f"no namespaces: {why}; run as root, or allow user namespaces (`p4rack doctor` tells more)")
+        fail(f"no namespaces: {why}; run as root, or allow user namespaces (see `p4rack doctor`)")
     if uid:
         for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
             with open(f"/proc/self/{name}", "w") as file:

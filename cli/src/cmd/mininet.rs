@@ -47,6 +47,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn prepare(args: &Args) -> Result<Value, String> {
     let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
+    rack.with_one_switch("`p4rack mininet`").map_err(|error| format!("error: {error}"))?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
     let kind = args.switch.as_deref().unwrap_or(rack.switch.target.name());
     needs(Path::new(PYTHON), "sudo apt-get install python3")?;

@@ -1,6 +1,7 @@
 //! `p4rack pl2`.
 
 use super::connect;
+use super::settings::{RackSettings, Settings};
 use p4rack_codegen::Arch;
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{Mode, Pl2};
@@ -50,6 +51,8 @@ enum Command {
 struct Forget {
     /// The rack description, TOML
     rack: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
     /// Name of the dead host
     #[arg(long)]
     host: String,
@@ -70,6 +73,8 @@ struct Forget {
 struct Registers {
     /// The rack description, TOML; without it, ports have no names
     rack: Option<PathBuf>,
+    #[command(flatten)]
+    settings: RackSettings,
     /// Only the port of this host
     #[arg(long, conflicts_with_all = ["port", "all"], requires = "rack")]
     host: Option<String>,
@@ -106,13 +111,14 @@ pub fn run(args: Args) -> ExitCode {
         Command::Write { value, registers } => (Operation::Write(value), registers),
         Command::Forget(args) => return forget(&args),
     };
-    let rack = match registers.rack.as_ref().map(Rack::load).transpose() {
-        Ok(rack) => rack,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::from(1);
-        }
-    };
+    let rack =
+        match registers.rack.as_ref().map(|rack| Rack::load_set(rack, &registers.settings.set)).transpose() {
+            Ok(rack) => rack,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::from(1);
+            }
+        };
     if let Some(rack) = rack.as_ref().filter(|rack| rack.protocol::<Pl2>().is_none()) {
         eprintln!("rack {}: has no [pl2] table, so its switch keeps no reservations", rack.name);
         return ExitCode::from(1);
@@ -130,7 +136,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn forget(args: &Forget) -> ExitCode {
     // Where cells are depends on the architecture.
-    let rack = match Rack::load(&args.rack) {
+    let rack = match Rack::load_set(&args.rack, &args.settings.set) {
         Ok(rack) => on_arch(&rack, args.arch, &args.switch),
         Err(error) => {
             eprintln!("{error}");

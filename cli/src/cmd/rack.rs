@@ -1,5 +1,6 @@
 //! `p4rack rack`.
 
+use super::fat_tree::{self, FatTreeArgs};
 use super::settings::Settings;
 use super::topology;
 use crate::output::OutputFile;
@@ -55,6 +56,8 @@ enum Command {
     },
     /// Explain every field of a rack description
     Schema,
+    /// Write the topology of a fat tree with its routes, and an experiment that loads it
+    FatTree(FatTreeArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -91,6 +94,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::ImportEntries { entries, p4info, output, device_id } => {
             done(import_entries(&entries, &p4info, &output, device_id))
         }
+        Command::FatTree(args) => done(fat_tree::run(&args)),
         Command::Schema => {
             print!("{}", p4rack_codegen::description::SCHEMA);
             ExitCode::SUCCESS

@@ -3,7 +3,7 @@
 use super::adapter::{Adapter, GrpcServer, Peers, Telling, Tls, runtime, text};
 use super::by_hand::ByHand;
 use crate::output::Events;
-use p4rack_codegen::rack::units::parse_size;
+use p4rack_codegen::rack::units::parse_bytes;
 use p4rack_fabric::roce::{Region, Regions, Rights};
 use p4rack_hosts::balloon::{Key, serve_pool};
 use p4rack_hosts::roce::RocePort;
@@ -45,7 +45,7 @@ enum Command {
         #[command(flatten)]
         peer: Box<Peer>,
         /// By hand: how many bytes, from --address on, may be overwritten, e.g. "1 MiB"
-        #[arg(long, value_name = "SIZE", requires = "peer_mac", value_parser = parse_size)]
+        #[arg(long, value_name = "SIZE", requires = "peer_mac", value_parser = parse_bytes)]
         length: Option<u64>,
         /// Bytes of a write or read
         #[arg(long, default_value_t = 1024, value_parser = crate::numbers::within::<u32>(1..=1_048_576))]
@@ -85,10 +85,10 @@ struct ServeArgs {
     #[command(flatten)]
     adapter: Adapter,
     /// Memory to offer, e.g. "64 MiB"
-    #[arg(long, value_name = "SIZE", default_value = "16 MiB", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "16 MiB", value_parser = parse_bytes)]
     memory: u64,
     /// Total memory that peers may reserve: only its owner reaches it, and it is freed when the owner leaves
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     reserve: Option<u64>,
     /// Peers that share the pool: half of its queue pairs, regions and bytes to reserve is kept for them, in equal parts. A peer
     /// is an address, or a certificate where one is demanded. Of 8, one may reserve 9/16 of the bytes, of 1 all
@@ -372,21 +372,22 @@ fn measure(bytes: u32, seconds: f64, lose_per_mille: u16, json: bool) -> Result<
         "",
         ">bytes",
         ">messages/s",
-        ">responder, ns a message",
+        ">responder, µs a message",
         ">so on a core of its own, /s",
-        ">requester, ns",
+        ">requester, µs",
         ">packets repeated",
     ];
     let mut rows = Rows::new(&head);
     for rate in &rates {
         let kind = format!("{:?}", rate.kind).to_lowercase();
+        let per_s = |messages: f64| format!("{messages:.0}");
+        let us = |ns: f64| format!("{:.2}", ns / 1e3);
         let figures = [
-            rate.messages_per_s,
-            rate.responder_cpu_ns,
-            rate.responder_messages_per_core_s,
-            rate.requester_cpu_ns,
+            per_s(rate.messages_per_s),
+            us(rate.responder_cpu_ns),
+            per_s(rate.responder_messages_per_core_s),
+            us(rate.requester_cpu_ns),
         ];
-        let figures = figures.map(|of| format!("{of:.0}"));
         rows.push([&[kind, rate.bytes.to_string()][..], &figures[..], &[rate.repeated.to_string()]].concat());
     }
     print!("{}", rows.text());

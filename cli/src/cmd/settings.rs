@@ -10,3 +10,12 @@ pub struct Settings {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
 }
+
+/// The same for commands that work without a rack description, too.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct RackSettings {
+    /// Set a key of the rack description, in place of the file's value, e.g. switch.port_rate="1 Gb/s"; as `up` takes it. May be
+    /// repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "rack")]
+    pub set: Vec<Setting>,
+}

@@ -123,6 +123,9 @@ pub fn up(args: UpArgs) -> ExitCode {
             captures: args.pcap.as_ref().map(of_rack),
             quiet: args.quiet,
         };
+        if args.simulate {
+            simulated::check(path, &args.settings.set)?;
+        }
         let mut results = up::run(&options).map_err(|error| error.to_string())?;
         if args.simulate {
             results.simulated = simulated::simulate(path, &args.settings.set, &results)?;

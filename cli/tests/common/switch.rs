@@ -5,6 +5,11 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long a process may take to say something.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// An unused address, with a different port for each call. The port lies below the kernel's range of ephemeral
 /// ports, so no connection takes it before the listener does.
@@ -29,20 +34,25 @@ impl Running {
         Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts"))
     }
 
-    /// Lines of its output until one holds `wanted`.
+    /// Lines of its output until one holds `wanted`. A process that doesn't say it in [`LIMIT`] is killed.
     pub fn until(&mut self, wanted: &str) -> String {
+        let (_said, waits) = mpsc::channel::<()>();
+        let pid = self.0.id().to_string();
+        std::thread::spawn(move || {
+            if waits.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-9", &pid]).status();
+            }
+        });
         let out = self.0.stdout.as_mut().expect("piped");
         // Byte by byte, so that no later bytes are lost.
-        let (mut line, mut byte) = (String::new(), [0]);
+        let (mut said, mut byte) = (String::new(), [0]);
         loop {
-            assert_eq!(out.read(&mut byte).expect("readable"), 1, "it ended without saying `{wanted}`");
-            if byte[0] != b'\n' {
-                line.push(char::from(byte[0]));
-            } else if line.contains(wanted) {
-                return line;
-            } else {
-                line.clear();
+            let start = said.rfind('\n').map_or(0, |end| end + 1);
+            assert_eq!(out.read(&mut byte).expect("readable"), 1, "it has not said `{wanted}`:\n{said}");
+            if byte[0] == b'\n' && said[start..].contains(wanted) {
+                return said[start..].to_owned();
             }
+            said.push(char::from(byte[0]));
         }
     }
 

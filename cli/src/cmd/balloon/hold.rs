@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[arg(value_name = "SIZE", value_parser = parse_bytes)]
     bytes: u64,
     /// Number of the compute node; its earlier session ends
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u32>)]
     holder: u32,
     /// Number of extents
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u32>(1..=1_024))]

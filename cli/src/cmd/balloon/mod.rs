@@ -47,6 +47,7 @@ enum Command {
 #[derive(clap::Args, Debug)]
 struct ReleaseArgs {
     /// Number of the compute node
+    #[arg(value_parser = crate::numbers::number::<u32>)]
     holder: u32,
     #[command(flatten)]
     service: Service,

@@ -67,18 +67,18 @@ fn in_switch(args: &Args, bytes: u32) -> Result<Probes, String> {
 }
 
 fn table(all: &[Probes]) -> String {
-    let head = [">record", "engine", ">probes/s", ">thread, ns a probe", ">adapter", ">engine", ">pool"];
+    let head = [">record", "engine", ">probes/s", ">thread, µs a probe", ">adapter", ">engine", ">pool"];
     let mut rows = Rows::new(&head);
     for probes in all {
-        let ns = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{ns:.0}"));
+        let us = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{:.2}", ns / 1e3));
         rows.push(vec![
             format!("{} B", probes.record_bytes),
             probes.scheme.name().to_owned(),
             format!("{:.0}", probes.probes_per_s),
-            format!("{:.0}", probes.thread_cpu_ns),
-            ns(probes.adapter_cpu_ns),
-            ns(probes.engine_cpu_ns),
-            ns(probes.pool_cpu_ns),
+            us(Some(probes.thread_cpu_ns)),
+            us(probes.adapter_cpu_ns),
+            us(probes.engine_cpu_ns),
+            us(probes.pool_cpu_ns),
         ]);
     }
     rows.text()

@@ -96,14 +96,14 @@ fn table(all: &[MixFigures]) -> String {
         ">p50, µs",
         ">p99, µs",
         ">cold %",
-        ">thread, ns each",
+        ">thread, µs each",
         ">adapter",
         ">engine",
         ">pool",
     ];
     let mut rows = Rows::new(&head);
     for figures in all {
-        let ns = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{ns:.0}"));
+        let us = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{:.2}", ns / 1e3));
         let mix = &figures.mix;
         rows.push(vec![
             figures.scheme.name().to_owned(),
@@ -112,10 +112,10 @@ fn table(all: &[MixFigures]) -> String {
             format!("{:.1}", mix.p50_us),
             format!("{:.1}", mix.p99_us),
             mix.cold_share.map_or("–".to_owned(), |share| format!("{:.1}", 100.0 * share)),
-            ns(mix.thread_cpu_ns),
-            ns(figures.adapter_cpu_ns),
-            ns(figures.engine_cpu_ns),
-            ns(figures.pool_cpu_ns),
+            us(mix.thread_cpu_ns),
+            us(figures.adapter_cpu_ns),
+            us(figures.engine_cpu_ns),
+            us(figures.pool_cpu_ns),
         ]);
     }
     rows.text()

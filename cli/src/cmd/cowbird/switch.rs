@@ -1,6 +1,7 @@
 //! `p4rack cowbird switch`.
 
 use crate::cmd::adapter::{GrpcServer, Telling, Tls, members, runtime, text};
+use crate::cmd::settings::Settings;
 use crate::output::Events;
 use p4rack_codegen::rack::{Host, Target};
 use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
@@ -43,6 +44,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Args {
     /// The rack description, TOML, with a [cowbird] table
     rack: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
     #[arg(long, help = crate::cmd::schemes::help("as described; it needs Cowbird"))]
     scheme: Option<Scheme>,
     /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
@@ -151,7 +154,7 @@ struct Keeper {
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<(), String> {
     let (addr, tls) = args.setup.check(SETUP, "can have rings served")?;
-    let rack = Rack::load(&args.rack).map_err(text)?;
+    let rack = Rack::load_set(&args.rack, &args.settings.set).map_err(text)?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
     let rack = rack.on(args.arch.unwrap_or(rack.switch.arch)).under(scheme).map_err(text)?;
     let Some(cowbird) = rack.protocol::<Cowbird>().cloned() else {

@@ -2,12 +2,13 @@
 
 use crate::cmd::adapter::{Adapter, Tls, text};
 use crate::output::{Events, event_line};
-use p4rack_codegen::rack::units::parse_size;
+use p4rack_codegen::rack::units::parse_bytes;
 use p4rack_cowbird::Layout;
 use p4rack_hosts::cowbird::verify::{self, News, Plan, Verified, VerifyError};
 use p4rack_hosts::cowbird::{CowbirdNode, NodeConfig, NodeState};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_report::text::count;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
@@ -39,13 +40,13 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 64, value_parser = crate::numbers::within::<u32>(8..=65_536))]
     bytes: u32,
     /// Remote memory of each thread
-    #[arg(long, value_name = "SIZE", default_value = "64 KiB", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "64 KiB", value_parser = parse_bytes)]
     memory: u64,
     /// Entries of each request ring: a power of two
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = crate::numbers::number::<u64>)]
     entries: u64,
     /// Request data and response data of each thread: a power of two
-    #[arg(long, value_name = "SIZE", default_value = "64 KiB", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "64 KiB", value_parser = parse_bytes)]
     ring: u64,
     /// Seed of the records that are read and written
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
@@ -127,11 +128,11 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     }
     for (nth, one) in report.threads.iter().enumerate() {
         println!(
-            "thread {nth}: {} reads and {} writes of {} B, all right, {:.0}/s",
-            one.reads,
-            one.writes,
+            "thread {nth}: {} reads and {} writes of {} B, all right, {}/s",
+            count(one.reads),
+            count(one.writes),
             args.bytes,
-            (one.reads + one.writes) as f64 / one.seconds
+            count(((one.reads + one.writes) as f64 / one.seconds) as u64)
         );
     }
     println!("engines: {}", report.engines);

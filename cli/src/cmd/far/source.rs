@@ -2,6 +2,7 @@
 
 use crate::cmd::memory::{SchemeArgs, Services, described, in_words};
 use p4rack_codegen::Rack;
+use p4rack_codegen::setting::Setting;
 use p4rack_fabric::remote::{Link, Service, Way};
 use p4rack_hosts::remote::Own;
 use p4rack_memory::far::{Files, Source};
@@ -39,6 +40,9 @@ impl SourceArgs {
         let reserve = self.services.reserve;
         let own_bytes = reserve.unwrap_or(local_bytes.saturating_mul(TIMES_LOCAL));
         let Some(path) = &self.rack else {
+            if !self.scheme.settings.set.is_empty() {
+                return Err("--set: sets keys of a rack description, and none is named".to_owned());
+            }
             let way = self.scheme.way.filter(|way| way.definition().service == Service::None);
             let way = way.ok_or(
                 "name a rack description, as in `far run RACK.toml --at HOST`; only --way local needs none",
@@ -52,6 +56,7 @@ impl SourceArgs {
         let is_own = way.definition().service == Service::None;
         Ok(Source {
             rack: Some(path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?),
+            set: self.scheme.settings.set.iter().map(Setting::assignment).collect(),
             scheme: rack.scheme().to_string(),
             arch: rack.switch.arch.to_string(),
             host: self.host(&rack, at, way)?,
@@ -67,6 +72,7 @@ impl SourceArgs {
         let tls = self.services.tls.files();
         Source {
             rack: None,
+            set: Vec::new(),
             scheme: String::new(),
             arch: String::new(),
             host: String::new(),
@@ -93,7 +99,7 @@ impl SourceArgs {
         }
         let others: Vec<_> = rack.hosts.iter().filter(|host| host.name != at).collect();
         let is_here = |host: &&p4rack_codegen::rack::Host| {
-            let own = Own { name: &host.name, mac: host.mac, ip: host.ip };
+            let own = Own { name: &host.name, mac: host.mac, ip: host.ip, links: 1 };
             // An agent's link has no address by which its host would be known.
             own.interface(Link::Adapter, self.interface.as_deref()).is_ok()
         };
