@@ -1,8 +1,12 @@
-"""A dictionary of lists and large objects, built once and read three times: a load for `p4rack far run`."""
+"""A dictionary of lists and large objects, built once and read three times: a load for `p4rack far run`.
 
+Two arguments are the numbers of lists and of objects."""
+
+import sys
 import time
 
-LISTS, OBJECTS, BYTES = 200_000, 200, 200_000
+LISTS, OBJECTS = [int(one) for one in sys.argv[1:]] or [200_000, 200]
+BYTES = 200_000
 
 begun = time.monotonic()
 lists = {str(n): [n] * 20 for n in range(LISTS)}

@@ -1,11 +1,11 @@
 //! Histories: the operations on shared memory, how each ended, and whether one order explains them all (linearizability:
 //! Herlihy and Wing, TOPLAS 1990).
 //!
-//! | object | state | check | used by |
-//! |---|---|---|---|
-//! | [`Word`] | 64 bits | [`linearizable`] | EDM under faults |
-//! | [`Page`] | bytes that one thread uses | [`linearizable`], and what memory has | Cowbird under faults, its engine in a switch |
-//! | [`Records`] | a version | an interval: the same answer without a search | stores, `cowbird verify` |
+//! | object | state | check |
+//! |---|---|---|
+//! | [`Word`] | 64 bits | [`linearizable`] |
+//! | [`Page`] | bytes that one thread uses | [`linearizable`], and what memory has |
+//! | [`Records`] | a version | an interval: the same answer without a search, for runs of hours |
 //!
 //! An operation is an [`Entry`]. Every way to end is one of three [`Outcome`]s. The search is exact and needs the whole history of
 //! an object; runs of hours count versions instead. A test holds the two against each other

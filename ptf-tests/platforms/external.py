@@ -1,4 +1,4 @@
-"""A switch that somebody else started; the tests reach its ports by `--port-map`."""
+"""A switch that was started elsewhere; the tests reach its ports by `--port-map`."""
 
 from p4rack_ptf.platform import by_interfaces
 

@@ -37,11 +37,11 @@ class TagsOfOthersPassUnchanged(RackTest):
 
 class GroupsReachEverybodyElse(RackTest):
     def runTest(self):
-        everybody = range(len(self.hosts))
+        hosts = range(len(self.hosts))
         for destination in (BROADCAST, "33:33:00:00:00:01", "01:00:5e:00:00:fb"):
             frame = self.frame(1, destination)
             self.send(1, frame)
-            self.expect(frame, *(host for host in everybody if host != 1))
+            self.expect(frame, *(host for host in hosts if host != 1))
         self.expect_drops()
 
 

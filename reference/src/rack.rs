@@ -3,9 +3,9 @@
 use crate::{Switch, SwitchConfig};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::{Config, Endpoint, HostMachine, Machine};
-use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::Kind;
+use p4rack_wire::{Nanos, hash};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -115,7 +115,7 @@ impl Rack {
             deliveries: Vec::new(),
             lost: Vec::new(),
             control_lost: 0,
-            digest: 0xcbf2_9ce4_8422_2325,
+            digest: hash::EMPTY,
         }
     }
 
@@ -282,9 +282,8 @@ impl Rack {
         spread: Spread,
         last: Nanos,
     ) -> ([Option<Nanos>; 2], Nanos) {
-        for byte in frame.iter().chain(&sent_at.0.to_be_bytes()) {
-            self.digest = (self.digest ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-        }
+        let time = sent_at.0.to_be_bytes();
+        self.digest = hash::further(self.digest, frame.iter().chain(&time).copied());
         let arrival = sent_at.saturating_add(self.pick(spread));
         let in_order = arrival.max(last);
         if self.now >= self.faults.until {

@@ -48,8 +48,8 @@ EXCEPTIONS = {
     "tna_exact_match.ExactMatchTimeoutTest": "a server that takes longer than 2 s for 200,000 entries",
     f"{INSTALLING}/hitless_negative.HitlessKeyLessTableNegative": "a MAC address that ends with a port above 255",
     f"{INSTALLING}/hitless_negative.HitlessPVSNegative": "a value set that forgets its entries (its own comment says so)",
-    "tna_32q_multiprogram": "two programs at once, each in pipes of its own",
-    f"{INSTALLING}/multiple_programs": "two programs at once, each in pipes of its own",
+    "tna_32q_multiprogram": "two programs together, each in pipes of its own",
+    f"{INSTALLING}/multiple_programs": "two programs together, each in pipes of its own",
 }
 # Programs and tests that fail here, and their missing requirements. Any other failure makes the run
 # fail.
@@ -292,7 +292,7 @@ def main():
     parser.add_argument("--binary", type=Path, required=True, help="p4rack")
     parser.add_argument("--only", default="", help="programs or test classes whose name contains one of these, with commas")
     parser.add_argument("--keep", type=Path, help="folder for the logs [default: none are kept]")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="tests at once")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="tests in parallel")
     args = parser.parse_args()
     args.folder, args.binary = args.folder.resolve(), args.binary.resolve()
     if os.geteuid() != 0:

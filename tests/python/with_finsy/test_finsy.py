@@ -226,7 +226,7 @@ def test_a_role_with_a_config_writes_and_reads_what_it_names(session, p4info):
     session(work)
 
 
-def test_the_program_is_kept_by_whoever_brings_the_same_one(session):
+def test_a_controller_with_the_same_program_keeps_it(session):
     """finsy reads the cookie or the P4Info and pushes only differences."""
 
     async def write(sw):

@@ -15,6 +15,7 @@ const VAGUE: &[&str] = &[
     "nobody",
     "seldom",
     "so many",
+    "somebody",
     "tells",
     "whoever",
     "whom",
@@ -44,12 +45,19 @@ pub fn dead_links(sources: &[Source]) -> Vec<String> {
     dead
 }
 
-/// Uses of [`VAGUE`] words on a page, or in comments that have lines of their own.
+/// Files of which every line is read: their texts stand in comments at ends of lines and in strings, and their code has
+/// none of the words.
+const READ_WHOLE: &[&str] = &["h", "hbs", "proto", "py", "toml"];
+
+/// Uses of [`VAGUE`] words on a page, in Rust's comments that have lines of their own, or anywhere in files of
+/// [`READ_WHOLE`].
 pub fn vague_words(source: &Source) -> Vec<String> {
     let lines: Vec<(usize, String)> = if source.ends_in(&["md"]) {
         prose(&source.text).collect()
     } else if source.ends_in(&["rs"]) {
         comments(&source.text).collect()
+    } else if source.ends_in(READ_WHOLE) {
+        source.text.lines().enumerate().map(|(n, line)| (n + 1, without_code(line))).collect()
     } else {
         return Vec::new();
     };
@@ -159,7 +167,7 @@ mod tests {
     fn vague_words_are_found() {
         assert_eq!(vague_words(&page("a.md", "x\nSo many, whoever asks\n")).len(), 2);
         assert!(vague_words(&page("a.md", "`nobody`\n```sh\nsu nobody\n```\n")).is_empty());
-        assert!(vague_words(&page("a.toml", "# nobody")).is_empty());
+        assert!(vague_words(&page("a.css", "/* nobody */")).is_empty());
     }
 
     #[test]
@@ -173,6 +181,15 @@ mod tests {
                 "a.rs:4: say it without \"tells\""
             ]
         );
+        for (path, text) in [
+            ("a.p4.hbs", "bit<8> x; // whose, seldom"),
+            ("a.toml", "doc = \"Of somebody.\""),
+            ("a.proto", "// anew"),
+            ("a.h", "int x; /* so many */"),
+            ("a.py", "\"\"\"Tells.\"\"\""),
+        ] {
+            assert_eq!(vague_words(&page(path, text)).len(), 1, "{path}");
+        }
         let code = "/// `tells` what is told.\nlet nobody = \"// whom\";\nf(nobody); // nobody\n";
         assert!(vague_words(&page("a.rs", code)).is_empty());
     }
