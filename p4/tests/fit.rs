@@ -407,6 +407,12 @@ fn a_parser_that_stores_twice_is_warned_of_on_the_first_generation() {
         ("meta.x = hdr.data.b;", "meta.x = 5;"),
         ("", "hdr.data.a = 1;"),
         ("meta.x = 5;", "meta.x[3:0] = 8;"),
+        ("if (hdr.eth.kind == 2) { meta.x = 5; }", "meta.x = 8;"),
+        ("", "if (hdr.eth.kind == 2) { meta.x = 5; meta.x = 8; } else { meta.x = 6; }"),
+        (
+            "",
+            "if (hdr.eth.kind == 2) { meta.x = 5; } if (hdr.eth.kind != 2) { meta.y = 6; } else { meta.x = 8; }",
+        ),
     ] {
         assert_eq!(of("tna.p4", first, second).warnings.len(), 1, "{first} {second}");
     }
@@ -416,6 +422,11 @@ fn a_parser_that_stores_twice_is_warned_of_on_the_first_generation() {
         ("meta.x = hdr.data.b;", "meta.x = 0xFFFFFFFF;"),
         ("meta.x = 5;", "meta.y = 8;"),
         ("meta.x = 5;", "meta.x = meta.x | 8;"),
+        ("", "if (hdr.eth.kind == 2) { meta.x = 5; } else { meta.x = 8; }"),
+        (
+            "",
+            "if (hdr.eth.kind == 2) { meta.x = 5; } else { if (hdr.data.b == 1) { meta.x = 8; } else { meta.x = 6; } }",
+        ),
     ] {
         let found = of("tna.p4", first, second).warnings();
         assert!(found.is_empty(), "{first} {second}: {found}");

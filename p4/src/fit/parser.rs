@@ -120,9 +120,26 @@ struct Store {
     span: Option<Span>,
     /// Whether the program combines both values by OR itself.
     ors: bool,
+    /// Branches of this state's `if` statements around it.
+    branches: Vec<Branch>,
+}
+
+/// A branch of an `if` statement of a parser state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Branch {
+    /// Number of the statement in its state.
+    statement: usize,
+    /// Whether it is the one after `else`.
+    is_otherwise: bool,
 }
 
 impl Store {
+    /// Whether no path through their state passes both.
+    fn excludes(&self, other: &Store) -> bool {
+        let opposite = |branch: &Branch| Branch { is_otherwise: !branch.is_otherwise, ..*branch };
+        self.branches.iter().any(|branch| other.branches.contains(&opposite(branch)))
+    }
+
     /// Whether the chip, which combines this value by OR with `earlier`, ends with this value.
     fn absorbs(&self, earlier: &Store) -> bool {
         let ones = || (BigUint::one() << (self.bits.hi - self.bits.lo + 1)) - 1u32;
@@ -142,16 +159,17 @@ pub(super) fn stores_twice(program: &View<'_>, parser: &Parser, findings: &mut F
         .states
         .iter()
         .map(|state| {
-            let mut stores = Vec::new();
-            collect_stores(program, &state.stmts, &mut stores);
-            stores
+            let mut found = Stores { program, branches: Vec::new(), statements: 0, out: Vec::new() };
+            found.collect(&state.stmts);
+            found.out
         })
         .collect();
     let before = states_before(parser, |state| !stores[state].is_empty());
     for (n, own) in stores.iter().enumerate() {
         for (at, store) in own.iter().enumerate() {
             let Some(span) = store.span.filter(|_| !store.ors) else { continue };
-            let mut earlier = before[n].iter().flat_map(|state| &stores[*state]).chain(&own[..at]);
+            let beside = own[..at].iter().filter(|earlier| !earlier.excludes(store));
+            let mut earlier = before[n].iter().flat_map(|state| &stores[*state]).chain(beside);
             let kept = earlier.find(|earlier| earlier.bits.overlaps(store.bits) && !store.absorbs(earlier));
             let Some(kept) = kept else { continue };
             let name = &program.vars[store.bits.var.0 as usize].name;
@@ -190,38 +208,53 @@ fn states_before(parser: &Parser, of_interest: impl Fn(usize) -> bool) -> Vec<BT
     before
 }
 
-/// Stores into headers and metadata, in order.
-fn collect_stores(program: &View<'_>, stmts: &[Stmt], out: &mut Vec<Store>) {
-    let is_shared = |bits: &Bits| (bits.var.0 as usize) < program.shared_vars;
-    for stmt in stmts {
-        match stmt {
-            Stmt::Assign { target, value, span } => {
-                let mut stored = Vec::new();
-                access::write(program, target, &Copies::new(), &mut Vec::new(), &mut stored);
-                let constant = match value {
-                    Expr::Const { value, .. } => Some(value.clone()),
-                    _ => None,
-                };
-                let ors = is_or_with(value, target);
-                out.extend(stored.into_iter().filter(is_shared).map(|bits| Store {
-                    bits,
-                    value: constant.clone(),
-                    span: Some(*span),
-                    ors,
-                }));
+/// Stores of one state into headers and metadata, in order.
+struct Stores<'a> {
+    program: &'a View<'a>,
+    /// Branches around the next statement.
+    branches: Vec<Branch>,
+    /// Count of `if` statements so far.
+    statements: usize,
+    out: Vec<Store>,
+}
+
+impl Stores<'_> {
+    fn collect(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::Assign { target, value, span } => {
+                    let mut stored = Vec::new();
+                    access::write(self.program, target, &Copies::new(), &mut Vec::new(), &mut stored);
+                    let constant = match value {
+                        Expr::Const { value, .. } => Some(value.clone()),
+                        _ => None,
+                    };
+                    self.store(stored, constant, Some(*span), is_or_with(value, target));
+                }
+                Stmt::Extract { header: header @ HeaderRef::Fixed(_), .. } => {
+                    let mut stored = Vec::new();
+                    access::header_bits(self.program, header, &mut stored);
+                    self.store(stored, None, None, false);
+                }
+                Stmt::Scope(stmts) => self.collect(stmts),
+                Stmt::If { then, otherwise, .. } => {
+                    let statement = self.statements;
+                    self.statements += 1;
+                    for (stmts, is_otherwise) in [(then, false), (otherwise, true)] {
+                        self.branches.push(Branch { statement, is_otherwise });
+                        self.collect(stmts);
+                        self.branches.pop();
+                    }
+                }
+                _ => {}
             }
-            Stmt::Extract { header: header @ HeaderRef::Fixed(_), .. } => {
-                let mut stored = Vec::new();
-                access::header_bits(program, header, &mut stored);
-                let fields = stored.into_iter().filter(is_shared);
-                out.extend(fields.map(|bits| Store { bits, value: None, span: None, ors: false }));
-            }
-            Stmt::Scope(stmts) => collect_stores(program, stmts, out),
-            Stmt::If { then, otherwise, .. } => {
-                collect_stores(program, then, out);
-                collect_stores(program, otherwise, out);
-            }
-            _ => {}
+        }
+    }
+
+    fn store(&mut self, stored: Vec<Bits>, value: Option<BigUint>, span: Option<Span>, ors: bool) {
+        let is_shared = |bits: &Bits| (bits.var.0 as usize) < self.program.shared_vars;
+        for bits in stored.into_iter().filter(is_shared) {
+            self.out.push(Store { bits, value: value.clone(), span, ors, branches: self.branches.clone() });
         }
     }
 }
