@@ -58,6 +58,33 @@ fn a_topology_is_loaded_captured_and_the_same_on_several_threads() {
     assert!(stderr(&refused).contains("h6.pcap: frame "), "{}", stderr(&refused));
 }
 
+/// Two racks under PL2 behind a spine, with the machines of real agents: what docs/topology.md promises within a rack.
+#[test]
+fn racks_keep_their_promises_beside_frames_of_other_racks() {
+    let run = |settings: &[&str]| {
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let words: Vec<&str> =
+            ["run", "examples/leaf-spine/load.toml", "--json"].into_iter().chain(settings).collect();
+        let output = sim(&words, &repo(""));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        json(&output)
+    };
+    let lost =
+        |outcome: &Value, traffic: usize| outcome["traffic"][traffic]["lost"].as_u64().expect("a count");
+    let below = run(&["traffic.1.rate=\"12 Mb/s\""]);
+    assert!(below["traffic"][0]["sent"].as_u64() > Some(5_000), "{}", below["traffic"]);
+    assert_eq!((lost(&below, 0), lost(&below, 1)), (0, 0), "{}", below["traffic"]);
+    assert!(below["agents"]["link_out"].as_u64() > below["agents"]["app_in"].as_u64(), "{}", below["agents"]);
+    let above = run(&["traffic.1.rate=\"60 Mb/s\""]);
+    assert_eq!(lost(&above, 0), 0, "{}", above["traffic"]);
+    let dropped = above["balance"]["dropped"].as_u64().expect("a count");
+    assert!(lost(&above, 1) > 1_000 && lost(&above, 1) == dropped, "{}", above["traffic"]);
+    assert_eq!(run(&["traffic.1.rate=\"60 Mb/s\""])["digest"], above["digest"]);
+    let tcp = run(&["traffic.0.send=cubic", "traffic.0.size=100000", "traffic.0.rate=\"30 Mb/s\""]);
+    assert_eq!(tcp["traffic"][0]["failed"], 0, "{}", tcp["traffic"]);
+    assert!(tcp["traffic"][0]["goodput_gbps"].as_f64() > Some(0.05), "{}", tcp["traffic"]);
+}
+
 #[test]
 fn a_sweep_of_a_topology_makes_a_table_and_a_page() {
     let folder = pod(&[]);

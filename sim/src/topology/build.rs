@@ -1,5 +1,6 @@
 //! Builds a world: nodes in groups, and the links between them.
 
+use super::agent::Agent;
 use super::experiment::{Network, TopologyExperiment};
 use super::group::{Group, Node};
 use super::host::HostNode;
@@ -208,10 +209,11 @@ pub(super) fn build(
                 let end =
                     own.first().ok_or_else(|| format!("{}: has no link", topology.hosts[index].name))?;
                 let outlet = outlet(node, end);
+                let agent = Agent::of(topology, index, experiment.spec.seed ^ (index as u64) << 32)?;
                 let mut made =
-                    HostNode::new(index, outlet, &plan, &experiment.captures, experiment.spec.seed);
+                    HostNode::new((index, agent), outlet, &plan, &experiment.captures, experiment.spec.seed);
                 made.captured = captured.contains(&index).then(Vec::new);
-                let components = 1 + made.out.len();
+                let components = 1 + made.agent_component();
                 (Node::Host(Box::new(made)), components)
             }
         };

@@ -162,14 +162,6 @@ pub(super) fn check_hosts(found: &mut Check<'_>, spec: &TopologySpec, topology: 
                 let message = format!("leaves {name}'s program to a controller; name one to simulate it");
                 found.problem("", 0, "topology", message);
             }
-            Runs::Rack(_, rack) if rack.protocols.iter().any(|protocol| protocol.needs_agents()) => {
-                let message = format!(
-                    "{} runs a rack whose hosts need agents, and hosts of topologies are scripted; simulate the rack by \
-                     itself (docs/sim.md)",
-                    switch.name
-                );
-                found.problem("", 0, "topology", message);
-            }
             _ => {}
         }
     }

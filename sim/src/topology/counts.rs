@@ -32,6 +32,8 @@ pub(super) struct Counts {
     /// Of these: frames of flows that end elsewhere, and frames of no flow.
     pub elsewhere: u64,
     pub others: u64,
+    /// Frames that hosts' agents have kept.
+    pub agents: u64,
 }
 
 impl Counts {
@@ -52,6 +54,7 @@ impl Counts {
             arrived: 0,
             elsewhere: 0,
             others: 0,
+            agents: 0,
         }
     }
 
@@ -71,5 +74,6 @@ impl Counts {
         self.arrived += other.arrived;
         self.elsewhere += other.elsewhere;
         self.others += other.others;
+        self.agents += other.agents;
     }
 }

@@ -139,6 +139,13 @@ impl Headers {
         Headers { network, ip_sum, pseudo_sum, ports }
     }
 
+    /// The next hop.
+    pub fn destination(&self) -> MacAddr {
+        let mut to = [0; 6];
+        to.copy_from_slice(&self.network[..6]);
+        MacAddr(to)
+    }
+
     /// Begins a frame whose IPv4 packet has this length.
     #[inline]
     fn begin(&self, length: usize, ecn: u8, frame: &mut Vec<u8>) {

@@ -37,7 +37,12 @@ impl Group {
         for (at, node) in group.nodes.iter().enumerate() {
             let dues = &mut group.wires.inlets[at].dues;
             match node {
-                Node::Host(host) => (0..host.out.len()).for_each(|out| dues.set(out + 1, host.due_of(out))),
+                Node::Host(host) => {
+                    (0..host.out.len()).for_each(|out| dues.set(out + 1, host.due_of(out)));
+                    if host.agent.is_some() {
+                        dues.set(host.agent_component(), Nanos::ZERO);
+                    }
+                }
                 Node::Switch(switch) => {
                     let due = switch.switch.next_timeout().unwrap_or(Nanos::MAX);
                     dues.set(switch.own_component(), due);

@@ -1,10 +1,11 @@
 //! A host: scripted senders, and receivers that check what arrives.
 //!
 //! ```text
-//!  OutFlow: Timed, Replay, Requests, TCP's sender ─▶ queue of the link ─▶
-//!  ◀─ InFlow: numbers, latencies; a server's answers; TCP's receiver ◀─ find ◀─
+//!  OutFlow: Timed, Replay, Requests, TCP's sender ─▶ agent, if its rack has them ─▶ queue of the link ─▶
+//!  ◀─ InFlow: numbers, latencies; a server's answers; TCP's receiver ◀─ find ◀─ agent ◀─
 //! ```
 
+use super::agent::Agent;
 use super::counts::Counts;
 use super::experiment::Capture;
 use super::frame::{Found, Headers, Tag, find};
@@ -73,6 +74,8 @@ pub(super) type Captured = (Nanos, Vec<u8>);
 pub(super) struct HostNode {
     /// Position in the topology.
     pub index: usize,
+    /// The agent of its rack's protocol.
+    pub agent: Option<Box<Agent>>,
     pub outlet: Outlet,
     /// How long frames may wait for the link.
     queue: Nanos,
@@ -90,7 +93,7 @@ pub(super) struct HostNode {
 impl HostNode {
     /// A host with the flows of `plan` that begin or end at it.
     pub fn new(
-        index: usize,
+        (index, agent): (usize, Option<Box<Agent>>),
         outlet: Outlet,
         plan: &Plan,
         captures: &[Option<Capture>],
@@ -139,6 +142,7 @@ impl HostNode {
         }
         HostNode {
             index,
+            agent,
             // Without a rate nothing waits.
             queue: Nanos::on_wire(plan.host_queue_bytes, outlet.link.rate_bps()),
             outlet,
@@ -163,7 +167,12 @@ impl HostNode {
         }
     }
 
-    /// Does what is due first: component 0 is the link, the others are senders.
+    /// The component of its dues for the agent; those before it are the link and senders.
+    pub fn agent_component(&self) -> usize {
+        self.out.len() + 1
+    }
+
+    /// Does what is due first: component 0 is the link, then come senders, then the agent.
     #[inline]
     pub fn step(
         &mut self,
@@ -174,21 +183,44 @@ impl HostNode {
         counts: &mut Counts,
     ) {
         self.now = self.now.max(due);
-        if component > 0 {
-            self.work(component - 1, plan, wires, counts);
-            let due = self.due_of(component - 1);
-            return wires.inlets[at].dues.set(component, due);
-        }
-        let inlets = &mut wires.inlets[at];
-        let received = inlets.ends[0].receive(self.now);
-        inlets.dues.set(0, inlets.ends[0].due());
-        let Some(received) = received else { return };
-        let changed = self.arrive(&received.frame, plan, wires, counts);
-        wires.frames.release(received.frame);
+        let changed = match component {
+            0 => {
+                let inlets = &mut wires.inlets[at];
+                let received = inlets.ends[0].receive(self.now);
+                inlets.dues.set(0, inlets.ends[0].due());
+                let Some(received) = received else { return };
+                let changed = self.arrive(&received.frame, received.arrived, plan, wires, counts);
+                wires.frames.release(received.frame);
+                changed
+            }
+            _ if component == self.agent_component() => {
+                if let Some(agent) = &mut self.agent {
+                    agent.wake(self.now);
+                }
+                None
+            }
+            _ => {
+                self.work(component - 1, plan, wires, counts);
+                Some(component - 1)
+            }
+        };
         if let Some(out) = changed {
             let due = self.due_of(out);
             wires.inlets[at].dues.set(out + 1, due);
         }
+        if self.agent.is_some() {
+            self.drain(at, wires, counts);
+        }
+    }
+
+    /// Puts frames of the agent into the queue of the link.
+    fn drain(&mut self, at: usize, wires: &mut Wires, counts: &mut Counts) {
+        let Some(mut agent) = self.agent.take() else { return };
+        while let Some(frame) = agent.next(self.now, &mut wires.frames) {
+            self.put(frame, wires, counts);
+        }
+        wires.inlets[at].dues.set(self.agent_component(), agent.due(self.now));
+        self.agent = Some(agent);
     }
 
     /// A sender's time has come.
@@ -255,9 +287,21 @@ impl HostNode {
         self.send(frame, wires, counts);
     }
 
-    /// Puts a frame into the queue of the link.
+    /// Gives a sender's frame to the agent, or else to the link.
     #[inline]
     pub(super) fn send(&mut self, frame: Frame, wires: &mut Wires, counts: &mut Counts) {
+        match &mut self.agent {
+            Some(agent) => {
+                agent.give(&frame, self.now);
+                wires.frames.release(frame);
+            }
+            None => self.put(frame, wires, counts),
+        }
+    }
+
+    /// Puts a frame into the queue of the link.
+    #[inline]
+    fn put(&mut self, frame: Frame, wires: &mut Wires, counts: &mut Counts) {
         counts.sent += 1;
         if self.outlet.link.backlog(self.now) > self.queue {
             counts.queue_full += 1;
@@ -280,7 +324,14 @@ impl HostNode {
 
     /// A frame has arrived. Returns the sender that may have something else to do now.
     #[inline]
-    fn arrive(&mut self, frame: &[u8], plan: &Plan, wires: &mut Wires, counts: &mut Counts) -> Option<usize> {
+    fn arrive(
+        &mut self,
+        frame: &[u8],
+        received_at: Nanos,
+        plan: &Plan,
+        wires: &mut Wires,
+        counts: &mut Counts,
+    ) -> Option<usize> {
         self.digest.frame(self.now, frame);
         if Planted::Deaf.is(plan.planted) && counts.arrived == 100 {
             counts.arrived += 1;
@@ -290,6 +341,22 @@ impl HostNode {
         if self.captured.is_some() {
             self.capture(frame);
         }
+        let Some(agent) = &mut self.agent else { return self.sort(frame, plan, wires, counts) };
+        let mut app = wires.frames.take(frame.len() < 200);
+        let changed = match agent.take(frame, received_at, self.now, &mut app) {
+            true => self.sort(&app, plan, wires, counts),
+            false => {
+                counts.agents += 1;
+                None
+            }
+        };
+        wires.frames.release(app);
+        changed
+    }
+
+    /// Gives a frame to the flow that it belongs to. Returns the sender that may have something else to do now.
+    #[inline]
+    fn sort(&mut self, frame: &[u8], plan: &Plan, wires: &mut Wires, counts: &mut Counts) -> Option<usize> {
         let found = find(frame);
         let (id, is_intact) = match &found {
             Found::Datagram(tag, is_intact) => (tag.flow, *is_intact),

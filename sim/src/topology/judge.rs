@@ -18,6 +18,8 @@ pub struct Balance {
     pub elsewhere: u64,
     /// Of these: frames of no flow, such as those of captures.
     pub others: u64,
+    /// Of these: kept by hosts' agents, such as grants.
+    pub agents: u64,
     /// Dropped by hosts because their queues were full.
     pub queue_full: u64,
     /// Dropped by switches.
@@ -43,6 +45,7 @@ pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance
         received: counts.arrived,
         elsewhere: counts.elsewhere,
         others: counts.others,
+        agents: counts.agents,
         queue_full: counts.queue_full,
         ..Balance::default()
     };
@@ -96,7 +99,7 @@ pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance
     }
     unaccounted += counts.arrived.abs_diff(arrived);
     let known: u64 = counts.traffic.iter().map(|one| one.received + one.twice + one.damaged).sum();
-    unaccounted += counts.arrived.abs_diff(known + counts.elsewhere + counts.others);
+    unaccounted += counts.arrived.abs_diff(known + counts.elsewhere + counts.others + counts.agents);
     balance.unaccounted = unaccounted;
     if unaccounted > 0 {
         problems.push(format!("{unaccounted} frames unaccounted for"));

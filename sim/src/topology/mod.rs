@@ -12,6 +12,7 @@
 //! The rack of [`world`](crate::world) has one switch in the middle, which one worker runs; here switches are as many as hosts, so
 //! any worker runs any node. Links, agendas and buffers are the same.
 
+mod agent;
 mod build;
 mod check;
 mod counts;

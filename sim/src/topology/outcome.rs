@@ -11,6 +11,7 @@ use crate::crew::{Alone, Crew};
 use crate::latency::Latency;
 use crate::outcome::{Compared, compared, depth_quantile};
 use p4rack_codegen::rack::End;
+use p4rack_fabric::HostMachine as _;
 use p4rack_switch::{PortStats, Stats};
 use p4rack_wire::Nanos;
 use serde::Serialize;
@@ -37,6 +38,8 @@ pub struct TopologyOutcome {
     pub links: Vec<LinkOutcome>,
     /// Results per switch.
     pub switches: Vec<SwitchNodeOutcome>,
+    /// What agents of hosts have counted, all together.
+    pub agents: BTreeMap<&'static str, u64>,
     /// Where all frames of the whole run have gone.
     pub balance: Balance,
     /// Frames that switches have sent over links.
@@ -267,6 +270,7 @@ impl TopologyRun<'_> {
             links: self.links(&stats, carried, seconds),
             switch_hops: switches.iter().map(|switch| switch.hops).sum(),
             switches: named.collect(),
+            agents: self.agents(),
             balance,
             windows: world.windows,
             problems,
@@ -276,6 +280,17 @@ impl TopologyRun<'_> {
         };
         outcome.paper = compared(&outcome, spec.paper.iter());
         outcome
+    }
+
+    /// Counters of agents by name, without those that are 0.
+    fn agents(&self) -> BTreeMap<&'static str, u64> {
+        let mut all = BTreeMap::new();
+        for agent in self.world.hosts().into_iter().filter_map(|host| host.agent.as_ref()) {
+            for (name, count) in agent.machine.counters().into_iter().filter(|(_, count)| *count > 0) {
+                *all.entry(name).or_insert(0) += count;
+            }
+        }
+        all
     }
 
     /// Each flow with its sender and its receiver.
@@ -372,7 +387,10 @@ impl TopologyRun<'_> {
         let none = PortStats::default();
         let hosts = self.world.hosts();
         let queue_full = |end: End| match end {
-            End::Host(host) => hosts.get(host).map_or(0, |host| host.queue_full),
+            End::Host(host) => hosts.get(host).map_or(0, |host| {
+                let agent = host.agent.as_ref();
+                host.queue_full + agent.map_or(0, |agent| agent.machine.stats().app_frames_dropped())
+            }),
             End::Port(..) => 0,
         };
         let one = |((end, outlet), carried): ((End, &Outlet), &f64)| {

@@ -8,7 +8,7 @@ use crate::random::{Distribution, Random};
 use crate::traffic::pairs_of;
 use crate::transport::tcp::Config;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
-use p4rack_codegen::topology::{Host, Topology};
+use p4rack_codegen::topology::{Host, Runs, Topology};
 use p4rack_wire::{MacAddr, Nanos};
 use std::sync::Arc;
 
@@ -121,8 +121,9 @@ impl Plan {
                 let ports = (FIRST_PORT + flows.len() as u16, spec.port);
                 let kind = (spec.send.is_tcp(), spec.dscp);
                 let (a, b) = (&topology.hosts[from], &topology.hosts[to]);
-                let headers = |from: &Host, to: &Host, ports| {
-                    Headers::new((from.mac, next_hop(from, to)), (from.ip, to.ip), ports, kind)
+                let headers = |at: usize, to: &Host, ports| {
+                    let from = &topology.hosts[at];
+                    Headers::new((from.mac, next_hop(topology, at, to)), (from.ip, to.ip), ports, kind)
                 };
                 flows.push(Flow {
                     traffic: nth as u16,
@@ -130,8 +131,8 @@ impl Plan {
                     to: to as u16,
                     out: outs[from],
                     into: intos[to],
-                    headers: headers(a, b, ports),
-                    back: headers(b, a, (ports.1, ports.0)),
+                    headers: headers(from, b, ports),
+                    back: headers(to, a, (ports.1, ports.0)),
                 });
                 outs[from] += 1;
                 intos[to] += 1;
@@ -162,12 +163,18 @@ impl Plan {
     }
 }
 
-/// The MAC address to which a host sends packets for another one. No host asks for addresses: without a router's, it is the
-/// destination's own.
-fn next_hop(from: &Host, to: &Host) -> MacAddr {
+/// The MAC address to which a host sends packets for another one. No host asks for addresses: those of a rack are known to its
+/// hosts; without a router's, it is the destination's own.
+fn next_hop(topology: &Topology, host: usize, to: &Host) -> MacAddr {
+    let from = &topology.hosts[host];
     let mask = u32::MAX.checked_shl(32 - u32::from(from.prefix)).unwrap_or(0);
     let is_near = from.ip.to_bits() & mask == to.ip.to_bits() & mask;
-    from.gateway_mac.filter(|_| !is_near).unwrap_or(to.mac)
+    let in_rack = || {
+        let (_, switch, _) = topology.attachment(host)?;
+        let Runs::Rack(_, rack) = &topology.switches.get(switch)?.runs else { return None };
+        rack.hosts.iter().find(|host| Some(host.ip) == from.gateway).map(|host| host.mac)
+    };
+    if is_near { to.mac } else { from.gateway_mac.or_else(in_rack).unwrap_or(to.mac) }
 }
 
 impl Traffic {

@@ -23,8 +23,12 @@ impl HostNode {
         loop {
             let Sender::Stream(stream) = &mut self.out[out].sender else { return };
             let backlog = self.outlet.link.backlog(now);
-            if backlog > LINK_QUEUE && probe.is_none() && stream.sender.can_send() {
-                stream.blocked = now + backlog.saturating_sub(LINK_QUEUE);
+            let waits = match &self.agent {
+                Some(agent) => agent.busy_for(flow.headers.destination()),
+                None => backlog.saturating_sub(LINK_QUEUE),
+            };
+            if waits > Nanos::ZERO && probe.is_none() && stream.sender.can_send() {
+                stream.blocked = now + waits;
                 break;
             }
             let Some(next) = probe.take().or_else(|| stream.sender.poll(now)) else { break };

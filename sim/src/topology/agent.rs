@@ -1,0 +1,103 @@
+//! A host's agent: the machine of its rack's protocol, between senders and receivers and the link.
+//!
+//! ```text
+//!  senders ── give ──▶ ┌──────────┐ ── next ──▶ queue of the link
+//!  receivers ◀─ take ─ │ Endpoint │ ◀─ take ─── link
+//!                      └──────────┘ ◀─ work, at due
+//! ```
+
+use crate::frames::{Frame, Frames};
+use p4rack_codegen::endpoint_config;
+use p4rack_codegen::topology::{Runs, Topology};
+use p4rack_fabric::{Config, Endpoint, HostMachine as _, Machine as _};
+use p4rack_wire::ethernet::{Ethernet, overhead};
+use p4rack_wire::{MacAddr, Nanos};
+
+/// Frames for one destination that may wait in the machine before TCP gives it no further ones.
+const WAITING: usize = 8;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub machine: Endpoint,
+    /// Time of a full frame on the link.
+    frame: Nanos,
+}
+
+impl Agent {
+    /// The agent of a host; `None` if its frames go to the link as they are.
+    pub fn of(topology: &Topology, host: usize, seed: u64) -> Result<Option<Box<Agent>>, String> {
+        let Some((_, switch, port)) = topology.attachment(host) else { return Ok(None) };
+        let rack = match topology.switches.get(switch).map(|switch| &switch.runs) {
+            Some(Runs::Rack(_, rack)) if rack.protocols.iter().any(|one| one.needs_agents()) => rack,
+            _ => return Ok(None),
+        };
+        let name = &topology.hosts[host].name;
+        let own = rack.hosts.iter().find(|host| host.port == port);
+        let own = own.ok_or_else(|| format!("{name}: its rack has no host at port {port}"))?;
+        let config = endpoint_config(rack, own, rack.scheme()).map_err(|error| format!("{name}: {error}"))?;
+        let machine = Endpoint::new(simulated(config), seed, Nanos::ZERO);
+        let frame =
+            Nanos::on_wire(overhead::wire_bytes(overhead::MTU + Ethernet::BYTES as u64), own.rate_bps);
+        Ok(Some(Box::new(Agent { machine, frame })))
+    }
+
+    /// Takes a frame of a sender.
+    #[inline]
+    pub fn give(&mut self, frame: &[u8], now: Nanos) {
+        self.machine.handle_app(frame, now);
+    }
+
+    /// Takes a frame from the link. Writes the one that it carries for applications over `app`; false if there is none.
+    #[inline]
+    pub fn take(&mut self, frame: &[u8], received_at: Nanos, now: Nanos, app: &mut Vec<u8>) -> bool {
+        let Some(found) = self.machine.forward_link(frame, received_at, now) else { return false };
+        let (addresses, ether_type, rest) = found.parts(frame);
+        app.clear();
+        app.extend_from_slice(addresses);
+        app.extend_from_slice(&ether_type);
+        app.extend_from_slice(rest);
+        true
+    }
+
+    /// The next frame for the link.
+    #[inline]
+    pub fn next(&mut self, now: Nanos, frames: &mut Frames) -> Option<Frame> {
+        let mut frame = frames.take(self.machine.next_is_control());
+        if self.machine.poll_link(now, &mut frame).is_some() {
+            return Some(frame);
+        }
+        frames.release(frame);
+        None
+    }
+
+    /// Does what is due.
+    #[inline]
+    pub fn wake(&mut self, now: Nanos) {
+        self.machine.handle_timeout(now);
+    }
+
+    /// When it has work to do. Valid once [`Agent::next`] has given nothing.
+    #[inline]
+    pub fn due(&mut self, now: Nanos) -> Nanos {
+        // No controller is simulated, and no host falls silent.
+        while self.machine.poll_event(now).is_some() {}
+        self.machine.next_timeout().unwrap_or(Nanos::MAX)
+    }
+
+    /// How long TCP waits before it looks again whether it may send to a peer: while enough waits for it, until a frame may have left.
+    #[inline]
+    pub fn busy_for(&self, peer: MacAddr) -> Nanos {
+        let waiting = self.machine.position_of(peer).map_or(0, |position| self.machine.backlog_at(position));
+        if waiting < WAITING { Nanos::ZERO } else { self.frame.max(Nanos(1)) }
+    }
+}
+
+/// The parameters of an agent on a real host, except that it is never late in virtual time.
+fn simulated(mut config: Config) -> Config {
+    config.station_mut().catch_up = Nanos::ZERO;
+    if let Config::Pl2(pl2) = &mut config {
+        pl2.notify_patience = None;
+    }
+    config
+}
