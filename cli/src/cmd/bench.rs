@@ -5,7 +5,7 @@ use p4rack_codegen::Arch;
 use p4rack_lab::rows::Rows;
 use p4rack_netdev::netns;
 use p4rack_netdev::packet::{self, Io};
-use p4rack_switchd::bench::forward::{self, Beside, Forward, Rate};
+use p4rack_switchd::bench::forward::{self, Beside, Forward, Load, Rate};
 use p4rack_switchd::bench::timers::{self, Lateness};
 use p4rack_switchd::driver::IoChoice;
 use p4rack_wire::Nanos;
@@ -37,6 +37,11 @@ enum Command {
         /// Measurements per kind; the median is reported
         #[arg(long, default_value_t = 3, value_parser = crate::numbers::number::<usize>)]
         rounds: usize,
+        /// Number of switches in a row, separated by commas, for example 1,2,4; several are measured at the pace at which most
+        /// frames arrive
+        #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1",
+              value_parser = clap::value_parser!(u8).range(1..=forward::HOPS_MAX as i64))]
+        hops: Vec<u8>,
         /// Also measure BMv2's simple_switch_grpc in the same run; it and p4c-bm2-ss must be on PATH
         #[arg(long)]
         beside_bmv2: bool,
@@ -97,8 +102,8 @@ enum Command {
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let printed = match args.command {
-        Command::Forward { io, arch, seconds, rounds, beside_bmv2, json } => {
-            forward_all(io, arch, seconds, rounds, beside_bmv2, json)
+        Command::Forward { io, arch, seconds, rounds, hops, beside_bmv2, json } => {
+            forward_all(io, arch, &loads(&hops, seconds, rounds), beside_bmv2, json)
         }
         Command::Programs(args) => return super::bench_programs::run(&args),
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
@@ -131,11 +136,17 @@ fn as_json(result: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(result).expect("structs of numbers and names are JSON")
 }
 
+/// Each number of switches with each length of frames.
+fn loads(hops: &[u8], seconds: f64, rounds: usize) -> Vec<Load> {
+    let load =
+        |(hops, frame_bytes): (&u8, usize)| Load { hops: usize::from(*hops), frame_bytes, seconds, rounds };
+    hops.iter().flat_map(|hops| forward::LENGTHS.map(|bytes| (hops, bytes))).map(load).collect()
+}
+
 fn forward_all(
     only: Option<Io>,
     arch: Arch,
-    seconds: f64,
-    rounds: usize,
+    loads: &[Load],
     beside_bmv2: bool,
     json: bool,
 ) -> Result<String, String> {
@@ -154,12 +165,12 @@ fn forward_all(
             ));
             continue;
         }
-        for bytes in forward::LENGTHS {
-            let result = forward::run(program, io, bytes, seconds, rounds);
+        for load in loads {
+            let result = forward::run(program, io, *load);
             results.push(result.map_err(|error| error.to_string())?);
         }
     }
-    let beside = if beside_bmv2 { forward_beside_bmv2(only, seconds, rounds)? } else { Vec::new() };
+    let beside = if beside_bmv2 { forward_beside_bmv2(only, loads)? } else { Vec::new() };
     if json {
         let all = serde_json::json!({ "forward": results, "beside_bmv2": beside, "skipped": skipped });
         return Ok(as_json(&all));
@@ -170,7 +181,7 @@ fn forward_all(
 
 /// Sends the same frames through the same program on BMv2, which has only one kind of I/O, and at BMv2's best
 /// pace through the switch.
-fn forward_beside_bmv2(only: Option<Io>, seconds: f64, rounds: usize) -> Result<Vec<Beside>, String> {
+fn forward_beside_bmv2(only: Option<Io>, loads: &[Load]) -> Result<Vec<Beside>, String> {
     let program = p4rack_ctrl::bmv2::compile_text("bench", forward::PROGRAM);
     let folder = bmv2::private_folder()?;
     let json = folder.path().join("program.json");
@@ -178,8 +189,8 @@ fn forward_beside_bmv2(only: Option<Io>, seconds: f64, rounds: usize) -> Result<
     std::fs::write(&json, program.map_err(|error| error.to_string())?)
         .map_err(|error| format!("{}: {error}", json.display()))?;
     let io = only.map_or(IoChoice::Auto, IoChoice::Only);
-    let both = forward::LENGTHS.map(|bytes| forward::run_beside(&other, io, bytes, seconds, rounds));
-    both.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
+    let both = loads.iter().map(|load| forward::run_beside(&other, io, *load));
+    both.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
 /// Two rates below each other.
@@ -194,21 +205,30 @@ fn rates(kind: &str, both: [(&str, &Rate); 2]) -> String {
     rows.text()
 }
 
+fn hops_text(hops: usize) -> String {
+    match hops {
+        1 => "one switch".to_owned(),
+        _ => format!("{hops} switches in a row"),
+    }
+}
+
 fn forward_text(result: &Forward) -> String {
     format!(
-        "{}ratio {:.2}, by CPU time {:.2} ({}-byte frames, {} s a round, median round)",
+        "{}ratio {:.2}, by CPU time {:.2} ({}-byte frames, {}, {} s a round, median round)",
         rates(&result.io.to_string(), [("switch", &result.switch), ("empty loop", &result.empty_loop)]),
         result.ratio,
         result.cpu_ratio,
         result.frame_bytes,
+        hops_text(result.hops),
         result.seconds,
     )
 }
 
-fn beside_text(Beside { frame_bytes, other, switch }: &Beside) -> String {
+fn beside_text(Beside { hops, frame_bytes, other, switch }: &Beside) -> String {
     format!(
-        "{}({frame_bytes}-byte frames, at the pace at which BMv2 forwards most)",
+        "{}({frame_bytes}-byte frames, {}, at the pace at which BMv2 forwards most)",
         rates("beside BMv2", [("switch", switch), ("BMv2", other)]),
+        hops_text(*hops),
     )
 }
 

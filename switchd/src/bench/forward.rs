@@ -1,11 +1,11 @@
-//! Frames a second through the switch, beside a loop that only reads and writes the same sockets.
+//! Frames a second through one switch or several in a row, beside a loop that only reads and writes the same sockets.
 //!
 //! ```text
-//! sender ─ out ══ in ─ port 1 │ switch or loop │ port 2 ─ in ══ out ─ counted by the kernel
-//!          (veth)                                        (veth)
+//! sender ─ send ══ p1 │ switch or loop │ p2 ══ p1 │ the next one │ p2 ══ far ─ counted by the kernel
+//!             (veth)                      (veth)                     (veth)
 //! ```
 //!
-//! Sender and forwarder each have a thread, or the forwarder is a process; the far end costs nothing but the kernel's counter.
+//! The sender and each forwarder have a thread, or forwarders are processes; the far end costs nothing but the kernel's counter.
 
 use super::other::Other;
 pub use super::signs::BenchError;
@@ -31,37 +31,7 @@ const LOOK: Nanos = Nanos::from_millis(5);
 const WARM_UP: Nanos = Nanos::from_millis(100);
 
 /// The program measured: parses Ethernet, looks up the destination, counts, forwards.
-pub const PROGRAM: &str = r#"
-#include <core.p4>
-#include <v1model.p4>
-header ethernet_t { bit<48> dstAddr; bit<48> srcAddr; bit<16> etherType; }
-struct headers_t { ethernet_t ethernet; }
-struct metadata_t { }
-parser ThisParser(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
-    state start { packet.extract(hdr.ethernet); transition accept; }
-}
-control Checks(inout headers_t hdr, inout metadata_t meta) { apply { } }
-control Sums(inout headers_t hdr, inout metadata_t meta) { apply { } }
-control Forward(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {
-    direct_counter(CounterType.packets_and_bytes) forwarded;
-    action forward(bit<9> port) { sm.egress_spec = port; forwarded.count(); }
-    action drop() { mark_to_drop(sm); forwarded.count(); }
-    table destinations {
-        key = { hdr.ethernet.dstAddr: exact; }
-        actions = { forward; drop; }
-        const default_action = drop();
-        const entries = {
-            0x020000000001 : forward(1);
-            0x020000000002 : forward(2);
-        }
-        counters = forwarded;
-    }
-    apply { destinations.apply(); }
-}
-control Leave(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) { apply { } }
-control ThisDeparser(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.ethernet); } }
-V1Switch(ThisParser(), Checks(), Forward(), Leave(), Sums(), ThisDeparser()) main;
-"#;
+pub const PROGRAM: &str = include_str!("forward.p4");
 
 /// The TNA counterpart: parses Ethernet, looks up the destination, and counts in ingress and egress.
 pub const TNA_PROGRAM: &str = include_str!("../../../examples/tna-forward.p4");
@@ -71,7 +41,7 @@ pub const TNA_PROGRAM: &str = include_str!("../../../examples/tna-forward.p4");
 pub struct Rate {
     /// Frames per second that reached the far end.
     pub frames_per_s: f64,
-    /// Processor time of the forwarding thread per frame, kernel included.
+    /// Processor time of all forwarding threads per frame, kernel included.
     pub cpu_ns_per_frame: f64,
     /// Frames per second offered.
     pub offered_per_s: f64,
@@ -89,6 +59,8 @@ impl Rate {
 pub struct Forward {
     /// Kind of I/O of both.
     pub io: Io,
+    /// Switches in a row.
+    pub hops: usize,
     /// Length of the frames, with FCS.
     pub frame_bytes: usize,
     /// Duration of each measurement in seconds.
@@ -107,30 +79,75 @@ pub struct Forward {
 pub const LENGTHS: [usize; 2] = [overhead::MIN_FRAME as usize + FCS, 1500];
 const FCS: usize = overhead::FCS as usize;
 
-/// Measures the switch with a program and the loop in turn with one kind of I/O and one frame length, `rounds` times,
-/// `seconds` each.
-pub fn run(
-    program: &str,
-    io: Io,
-    frame_bytes: usize,
-    seconds: f64,
-    rounds: usize,
-) -> Result<Forward, BenchError> {
-    let span = span(seconds);
-    let (mut switch, mut empty) = (Vec::new(), Vec::new());
-    for _ in 0..rounds.clamp(1, 100) {
-        switch.push(measure_switch(program, IoChoice::Only(io), frame_bytes, u64::MAX, span)?);
-        empty.push(measure(frame_bytes, u64::MAX, span, |signs| timed(|| through_loop(io, signs)))?);
+/// What is sent, through how many switches, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Switches in a row, 1 to [`HOPS_MAX`].
+    pub hops: usize,
+    /// Length of the frames, with FCS.
+    pub frame_bytes: usize,
+    /// Duration of a measurement in seconds.
+    pub seconds: f64,
+    /// Measurements of each kind; the median counts.
+    pub rounds: usize,
+}
+
+/// Most switches in a row.
+pub const HOPS_MAX: usize = 8;
+
+impl Load {
+    fn span(&self) -> Nanos {
+        Nanos((self.seconds.clamp(0.05, 60.0) * 1e9) as u64)
     }
-    let (switch, empty_loop) = (median(switch), median(empty));
+
+    fn rounds(&self) -> usize {
+        self.rounds.clamp(1, 100)
+    }
+
+    /// Paces to try: switches in a row that share cores forward less when the first ones have more than the others take.
+    fn paces(&self) -> &'static [u64] {
+        if self.hops > 1 { &PACES } else { &PACES[..1] }
+    }
+}
+
+/// Measures the switch with a program and the loop in turn with one kind of I/O. Several in a row are each measured at the pace at
+/// which most frames arrive.
+pub fn run(program: &str, io: Io, load: Load) -> Result<Forward, BenchError> {
+    let (mut best_switch, mut best_loop): (Option<Rate>, Option<Rate>) = (None, None);
+    for pace in load.paces() {
+        let (mut switch, mut empty) = (Vec::new(), Vec::new());
+        for _ in 0..load.rounds() {
+            switch.push(measure_switch(program, IoChoice::Only(io), load, *pace)?);
+            empty.push(measure(load, *pace, |signs| timed(|| through_loop(io, signs)))?);
+        }
+        best_switch = Some(better(best_switch, median(switch)));
+        best_loop = Some(better(best_loop, median(empty)));
+    }
+    let (switch, empty_loop) = (best_switch.unwrap_or_default(), best_loop.unwrap_or_default());
     let ratio = switch.frames_per_s / empty_loop.frames_per_s.max(1.0);
     let cpu_ratio = empty_loop.cpu_ns_per_frame / switch.cpu_ns_per_frame.max(1.0);
-    Ok(Forward { io, frame_bytes, seconds: span.as_secs_f64(), switch, empty_loop, ratio, cpu_ratio })
+    let Load { hops, frame_bytes, .. } = load;
+    Ok(Forward {
+        io,
+        hops,
+        frame_bytes,
+        seconds: load.span().as_secs_f64(),
+        switch,
+        empty_loop,
+        ratio,
+        cpu_ratio,
+    })
+}
+
+fn better(known: Option<Rate>, new: Rate) -> Rate {
+    known.filter(|known| known.frames_per_s >= new.frames_per_s).unwrap_or(new)
 }
 
 /// Results for another switch and this one under the same load.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Beside {
+    /// Switches in a row.
+    pub hops: usize,
     /// Length of the frames, with FCS.
     pub frame_bytes: usize,
     /// The other switch, at the pace at which it forwards most: the round with the median rate.
@@ -145,22 +162,16 @@ const PACES: [u64; 8] = [u64::MAX, 240_000, 160_000, 120_000, 80_000, 60_000, 40
 
 /// Measures another switch and this one in turn under the same conditions, at the pace at which the other
 /// forwards most.
-pub fn run_beside(
-    other: &Other,
-    io: IoChoice,
-    frame_bytes: usize,
-    seconds: f64,
-    rounds: usize,
-) -> Result<Beside, BenchError> {
-    let span = span(seconds);
+pub fn run_beside(other: &Other, io: IoChoice, load: Load) -> Result<Beside, BenchError> {
     let mut best: Option<Beside> = None;
     for pace in PACES {
         let (mut others, mut switch) = (Vec::new(), Vec::new());
-        for _ in 0..rounds.clamp(1, 100) {
-            others.push(measure(frame_bytes, pace, span, |signs| other.forward(signs))?);
-            switch.push(measure_switch(PROGRAM, io, frame_bytes, pace, span)?);
+        for _ in 0..load.rounds() {
+            others.push(measure(load, pace, |signs| other.forward(signs))?);
+            switch.push(measure_switch(PROGRAM, io, load, pace)?);
         }
-        let beside = Beside { frame_bytes, other: median(others), switch: median(switch) };
+        let Load { hops, frame_bytes, .. } = load;
+        let beside = Beside { hops, frame_bytes, other: median(others), switch: median(switch) };
         if best.is_none_or(|best| beside.other.frames_per_s > best.other.frames_per_s) {
             best = Some(beside);
         }
@@ -171,48 +182,60 @@ pub fn run_beside(
     })
 }
 
-fn span(seconds: f64) -> Nanos {
-    Nanos((seconds.clamp(0.05, 60.0) * 1e9) as u64)
-}
-
 fn median(mut rates: Vec<Rate>) -> Rate {
     rates.sort_by(|a, b| a.frames_per_s.total_cmp(&b.frames_per_s));
     quantiles::of_sorted(&rates, 0.5).unwrap_or_default()
 }
 
-/// Offers `pace` frames per second to one way of forwarding, or as many as possible. It runs on a thread in a
-/// fresh namespace and returns its processor time.
+/// Offers `pace` frames per second to one way of forwarding, or as many as possible. Each hop runs on a thread in a fresh
+/// namespace and returns its processor time.
 fn measure(
-    frame_bytes: usize,
+    load: Load,
     pace: u64,
-    span: Nanos,
-    forward: impl FnOnce(&Signs) -> Result<Nanos, BenchError> + Send,
+    forward: impl Fn(&Signs) -> Result<Nanos, BenchError> + Sync,
 ) -> Result<Rate, BenchError> {
-    let (middle, outside) = (NetNs::create()?, NetNs::create()?);
-    for (inner, outer) in [("p1", "send"), ("p2", "far")] {
-        Links::add_veth(
-            VethEnd { name: inner, ns: &middle, mac: None },
-            VethEnd { name: outer, ns: &outside, mac: None },
-        )?;
-    }
-    for (ns, name) in [(&middle, "p1"), (&middle, "p2"), (&outside, "send"), (&outside, "far")] {
-        ns.run(|| Links::open()?.make_pipe(name, 1530))??;
+    let outside = NetNs::create()?;
+    let hops = (0..load.hops.clamp(1, HOPS_MAX)).map(|_| NetNs::create()).collect::<Result<Vec<_>, _>>()?;
+    let mut from = (&outside, "send");
+    let ends = hops.iter().map(|hop| ((hop, "p1"), (hop, "p2")));
+    for (to, next) in ends.chain([((&outside, "far"), (&outside, "far"))]) {
+        let end = |(ns, name)| VethEnd { name, ns, mac: None };
+        Links::add_veth(end(from), end(to))?;
+        for (ns, name) in [from, to] {
+            ns.run(|| Links::open()?.make_pipe(name, 1530))??;
+        }
+        from = next;
     }
     let mut links = Links::open_in(&outside)?;
     let mut sender = outside.run(|| PacketSocket::open("send", &Options::default()))??;
     let stop = AtomicBool::new(false);
     let (ready, is_ready) = mpsc::channel();
-    let signs = Signs { ready, stop: &stop };
     std::thread::scope(|scope| {
-        let forwarder = scope.spawn(|| middle.run(move || forward(&signs))?);
-        if is_ready.recv().is_err() {
-            // It has ended; its error follows.
-            stop.store(true, Ordering::Relaxed);
-        }
-        let flood = scope.spawn(|| flood(&mut sender, frame_bytes, pace, &stop));
-        let counted = count(&mut links, span);
+        let forward = &forward;
+        let forwarders: Vec<_> = hops
+            .iter()
+            .map(|hop| {
+                let signs = Signs { ready: ready.clone(), stop: &stop };
+                scope.spawn(move || {
+                    let cpu = hop.run(|| forward(&signs));
+                    // Without it nothing arrives: the others need not go on.
+                    if !matches!(cpu, Ok(Ok(_))) {
+                        signs.stop.store(true, Ordering::Relaxed);
+                    }
+                    cpu?
+                })
+            })
+            .collect();
+        drop(ready);
+        let are_ready = hops.iter().all(|_| is_ready.recv().is_ok());
+        let flood = scope.spawn(|| flood(&mut sender, load.frame_bytes, pace, &stop));
+        // If one has ended, its error follows.
+        let counted = if are_ready { count(&mut links, load.span()) } else { Ok((0, 0, Nanos(1))) };
         stop.store(true, Ordering::Relaxed);
-        let cpu = forwarder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let mut cpu = Nanos::ZERO;
+        for forwarder in forwarders {
+            cpu += forwarder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
         let sent = flood.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let (frames, all, elapsed) = counted?;
         let elapsed_s = elapsed.as_secs_f64();
@@ -225,18 +248,12 @@ fn measure(
 }
 
 /// Offers `pace` frames per second to this switch with a program.
-fn measure_switch(
-    program: &str,
-    io: IoChoice,
-    frame_bytes: usize,
-    pace: u64,
-    span: Nanos,
-) -> Result<Rate, BenchError> {
+fn measure_switch(program: &str, io: IoChoice, load: Load, pace: u64) -> Result<Rate, BenchError> {
     let compiled = p4rack_p4::compile(program, "bench.p4", &p4rack_p4::Options::default())
         .map_err(|errors| BenchError::Program(errors.render(false)))?;
     let pipeline =
         Pipeline::compile(&compiled.program).map_err(|error| BenchError::Program(error.to_string()))?;
-    measure(frame_bytes, pace, span, |signs| timed(|| through_switch(io, pipeline, signs)))
+    measure(load, pace, |signs| timed(|| through_switch(io, pipeline.clone(), signs)))
 }
 
 /// Processor time of `work` on this thread.
@@ -331,7 +348,8 @@ mod tests {
         }
         let ios = Io::ALL.into_iter().filter(|io| packet::probe(*io).is_ok());
         for (io, program) in ios.flat_map(|io| [PROGRAM, TNA_PROGRAM].map(|program| (io, program))) {
-            let result = run(program, io, LENGTHS[0], 0.1, 1).unwrap();
+            let load = Load { hops: 1, frame_bytes: LENGTHS[0], seconds: 0.1, rounds: 1 };
+            let result = run(program, io, load).unwrap();
             for rate in [&result.switch, &result.empty_loop] {
                 assert!(rate.frames_per_s > 0.0 && rate.offered_per_s > 0.0, "{result:?}");
                 assert!(rate.cpu_ns_per_frame.is_finite() && rate.cpu_ns_per_frame > 0.0, "{result:?}");
@@ -339,5 +357,25 @@ mod tests {
             let ratio = result.switch.frames_per_s / result.empty_loop.frames_per_s.max(1.0);
             assert!((result.ratio - ratio).abs() < 0.01, "{result:?}");
         }
+    }
+
+    #[test]
+    fn frames_pass_several_switches_and_a_hop_that_fails_ends_the_measurement() {
+        if NetNs::create().is_err() {
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
+            );
+            return;
+        }
+        let load = Load { hops: 3, frame_bytes: 1_500, seconds: 0.1, rounds: 1 };
+        let result = run(PROGRAM, Io::Packet, load).unwrap();
+        assert!(result.hops == 3 && result.switch.frames_per_s > 0.0, "{result:?}");
+        let hops = std::sync::atomic::AtomicUsize::new(0);
+        let failed = measure(load, 1_000, |signs| match hops.fetch_add(1, Ordering::Relaxed) {
+            1 => Err(BenchError::Other("the second one fails".to_owned())),
+            _ => timed(|| through_loop(Io::Packet, signs)),
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "the second one fails");
     }
 }
