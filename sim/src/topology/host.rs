@@ -290,7 +290,7 @@ impl HostNode {
         if self.captured.is_some() {
             self.capture(frame);
         }
-        let found = find(frame);
+        let found = find(&plan.salt, frame);
         let (id, is_intact) = match &found {
             Found::Datagram(tag, is_intact) => (tag.flow, *is_intact),
             Found::Segment(segment, is_intact) => (segment.flow, *is_intact),
