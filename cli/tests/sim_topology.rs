@@ -51,6 +51,10 @@ fn a_topology_is_loaded_captured_and_the_same_on_several_threads() {
     fs::write(folder.path().join("again.toml"), replayed).expect("our folder");
     let again = json(&sim(&["run", "again.toml", "--json"], folder.path()));
     assert!(again["balance"]["received"].as_u64() > Some(100), "{again:#}");
+    assert_eq!(
+        again["balance"]["others"], again["balance"]["received"],
+        "frames of an earlier run are of no flow"
+    );
     let cut = fs::read(folder.path().join("h6.pcap")).expect("the capture");
     fs::write(folder.path().join("h6.pcap"), &cut[..cut.len() - 7]).expect("our folder");
     let refused = sim(&["run", "again.toml"], folder.path());
@@ -88,16 +92,17 @@ fn racks_keep_their_promises_beside_frames_of_other_racks() {
 #[test]
 fn a_sweep_of_a_topology_makes_a_table_and_a_page() {
     let folder = pod(&[]);
-    let sweep =
-        "name = \"rates\"\nbase = \"load.toml\"\n[vary]\n\"traffic.0.rate\" = [\"100 Mb/s\", \"500 Mb/s\"]\n";
+    let sweep = "name = \"rates\"\nbase = \"load.toml\"\n[vary]\n\"traffic.0.rate\" = [\"100 Mb/s\", \"500 Mb/s\"]\n\
+         topology = [\"pod.toml\", \"other.toml\"]\n";
+    fs::copy(folder.path().join("pod.toml"), folder.path().join("other.toml")).expect("our folder");
     fs::write(folder.path().join("rates.toml"), sweep).expect("our folder");
     let swept =
         sim(&["sweep", "rates.toml", "--out-dir", "out", "--set", "duration_us=30000"], folder.path());
     assert_eq!(swept.status.code(), Some(0), "{}{}", stdout(&swept), stderr(&swept));
-    assert!(stdout(&swept).contains("2 tasks run"), "{}", stdout(&swept));
+    assert!(stdout(&swept).contains("4 tasks run"), "{}", stdout(&swept));
     assert_eq!(sim(&["merge", "out"], folder.path()).status.code(), Some(0));
     let report = sim(&["report", "out"], folder.path());
-    assert!(stdout(&report).contains("2 runs, all checks passed"), "{}{}", stdout(&report), stderr(&report));
+    assert!(stdout(&report).contains("4 runs, all checks passed"), "{}{}", stdout(&report), stderr(&report));
     let page = fs::read_to_string(folder.path().join("out/report.html")).expect("a page");
     for shown in ["By traffic", "By flow", "By link", "By switch", "h1–h6", "s1:4–s3:1"] {
         assert!(page.contains(shown), "{shown}");
@@ -148,7 +153,58 @@ fn fat_trees_are_written_and_reach_every_host() {
         assert!(flows.iter().all(|flow| flow["received"] == 3), "{flows:?}");
         let load = sim(&["run", "load.toml", "--set", "duration_us=5000"], folder.path());
         assert!(stdout(&load).contains("checks: all passed"), "{}{}", stdout(&load), stderr(&load));
+        for says in
+            ["s to read, ", "s to compile, ", "of processors' time in that; threads: 1", "million hops/s"]
+        {
+            assert!(stdout(&load).contains(says), "{says}: {}", stdout(&load));
+        }
     }
+}
+
+#[test]
+fn a_large_fat_tree_is_not_pinged_as_a_whole() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let written = p4rack().args(["rack", "fat-tree", "10", "--out-dir"]).arg(folder.path()).output();
+    assert!(written.expect("p4rack starts").status.success());
+    let refused = sim(&["run", "topology.toml"], folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    assert!(
+        said.contains("topology.toml: has 250 hosts, which are 62250 pairs; at most 60000 are tried"),
+        "{said}"
+    );
+    let load = sim(&["run", "load.toml", "--set", "duration_us=1100"], folder.path());
+    assert!(stdout(&load).contains("checks: all passed"), "{}{}", stdout(&load), stderr(&load));
+}
+
+/// BMv2's JSON of a program, without its P4Info, and the program on a switch that takes JSON, forward as the program does.
+#[test]
+fn bmv2s_json_forwards_as_the_program_that_it_was_made_from() {
+    let plain = pod(&[]);
+    let words = ["run", "load.toml", "--json", "--set", "duration_us=30000"];
+    let expected = json(&sim(&words, plain.path()));
+    let compiled =
+        p4rack().args(["p4", "compile", "route.p4", "-o", "route.json"]).current_dir(plain.path()).output();
+    let compiled = compiled.expect("p4rack starts");
+    assert!(compiled.status.success(), "{}", stderr(&compiled));
+    for (old, new) in
+        [("\"route.p4\"", "\"route.json\""), ("\"route.p4\"", "\"route.p4\"\ntarget = \"bmv2\"")]
+    {
+        let folder = pod(&[("pod.toml", old, new)]);
+        fs::copy(plain.path().join("route.json"), folder.path().join("route.json")).expect("our folder");
+        let found = sim(&words, folder.path());
+        assert_eq!(found.status.code(), Some(0), "{new}: {}", stderr(&found));
+        assert_eq!(json(&found), expected, "{new}");
+    }
+    let folder = pod(&[("pod.toml", "\"route.p4\"", "\"route.json\"")]);
+    fs::write(folder.path().join("route.json"), "{ \"actions\": 7 }").expect("our folder");
+    let refused = sim(&words, folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("s1: ") && stderr(&refused).contains("route.json: "),
+        "{}",
+        stderr(&refused)
+    );
 }
 
 /// Without the routes to h5, real switches and simulated ones lose the same pings.

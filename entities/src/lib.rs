@@ -35,7 +35,7 @@ mod writing;
 
 pub use digests::Digests;
 pub use packets::ControllerHeader;
-pub use pipeline::{Candidate, refusal};
+pub use pipeline::{Candidate, compiled, refusal};
 pub use program::{GroupLimits, Program, TableRef};
 pub use work::{
     Answer, Change, Found, Messages, Query, Snapshot, Undo, change, digest_list, idle_message, query,

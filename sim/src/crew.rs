@@ -12,6 +12,9 @@ pub trait Crew: Sync {
     /// Each worker calls this from its part, as often as the others; it returns when all have called it. Earlier
     /// writes of each are visible to all afterwards.
     fn meet(&self);
+
+    /// Returns once `is_done`, which another worker's part brings about.
+    fn wait(&self, is_done: &dyn Fn() -> bool);
 }
 
 /// The calling thread alone.
@@ -28,4 +31,6 @@ impl Crew for Alone {
     }
 
     fn meet(&self) {}
+
+    fn wait(&self, _is_done: &dyn Fn() -> bool) {}
 }

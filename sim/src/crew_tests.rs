@@ -35,6 +35,12 @@ impl Crew for Threads {
     fn meet(&self) {
         self.1.wait();
     }
+
+    fn wait(&self, is_done: &dyn Fn() -> bool) {
+        while !is_done() {
+            std::thread::yield_now();
+        }
+    }
 }
 
 fn run(experiment: &Experiment, crew: &dyn Crew) -> Outcome {

@@ -251,7 +251,7 @@ impl ExperimentKind for TopologyExperiment {
         _read: &dyn Fn(&str) -> Result<String, String>,
         place: &dyn Fn(&str) -> PathBuf,
     ) -> Result<TopologyExperiment, String> {
-        self.read_captures(place)
+        self.read_captures(&mut |name| topology::read_capture(&place(name)))
     }
 
     fn set_seed(&mut self, seed: u64) {

@@ -84,8 +84,9 @@ pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use sweep::{Ratio, Sweep, Task, TaskResult, base_of};
 pub use switch::SwitchError;
 pub use topology::{
-    Balance, DelaySpec, FlowOutcome, HostCapture, LinkOutcome, Network, SendKind, SenderSpec, SentTraffic,
-    SwitchNodeOutcome, SwitchProgram, TopologyExperiment, TopologyOutcome, TopologyRun, TopologySpec,
+    Balance, Capture, DelaySpec, FlowOutcome, HostCapture, LinkOutcome, LoadTime, Network, Programs,
+    SendKind, SenderSpec, SentTraffic, SwitchNodeOutcome, SwitchProgram, Took, TopologyExperiment,
+    TopologyOutcome, TopologyRun, TopologySpec, read_capture,
 };
 pub use trace::{Entry, Trace};
 pub use transport::{Transport, TransportSpec};

@@ -303,7 +303,8 @@ impl Link {
 impl FarEnd {
     /// An empty end.
     pub fn new() -> FarEnd {
-        FarEnd { queue: VecDeque::with_capacity(64), due: Nanos::MAX, delivered: 0 }
+        // Few frames are on a link at a time. A long ring would lead through more of the processor's cache.
+        FarEnd { queue: VecDeque::with_capacity(8), due: Nanos::MAX, delivered: 0 }
     }
 
     /// Adds a frame that is on the link.
@@ -346,6 +347,13 @@ impl FarEnd {
         self.due = self.first_due();
         self.delivered += 1;
         Some(first)
+    }
+
+    /// The next frame, if it is handled before this time.
+    #[inline]
+    pub fn before(&self, until: Nanos) -> Option<&Frame> {
+        let first = if self.due < until { self.queue.front() } else { None };
+        first.map(|first| &first.frame)
     }
 
     /// Number of frames on the link.

@@ -202,6 +202,8 @@ impl Packet {
 pub(crate) struct Pool {
     packets: Vec<Packet>,
     free: Vec<PacketId>,
+    /// Packets copied since the counters were reset.
+    pub copies: u64,
 }
 
 impl Pool {
@@ -266,6 +268,7 @@ impl Pool {
 
     /// A copy of a packet: the frame and its metadata, without variables.
     pub fn copy(&mut self, id: PacketId) -> PacketId {
+        self.copies += 1;
         let source = std::mem::take(&mut self.packets[id as usize]);
         let copy = self.alloc(source.frame(), source.meta);
         self.packets[id as usize] = source;

@@ -1,12 +1,13 @@
 //! Builds a world: nodes in groups, and the links between them.
 
 use super::agent::Agent;
-use super::experiment::{Network, TopologyExperiment};
+use super::experiment::TopologyExperiment;
 use super::group::{Group, Node};
 use super::host::HostNode;
+use super::network::Network;
 use super::plan::{Plan, Planted};
 use super::spec::{DelaySpec, TopologySpec};
-use super::switch::{Programs, SwitchNode};
+use super::switch::SwitchNode;
 use super::wires::{Flight, Outbox, Outlet, Place, Wires};
 use super::world::{GROUPS_EACH, World};
 use crate::frames::Frames;
@@ -116,34 +117,48 @@ fn config(topology: &Topology, index: usize, ends: &Ends<'_>, experiment: &Topol
     config
 }
 
+/// What a switch's pipeline takes: always the same time, or random ones; and the longest of them.
+#[derive(Clone, Debug, Default)]
+struct PipelineDelay {
+    constant_ns: u64,
+    random: Option<Arc<Distribution>>,
+    most: Nanos,
+}
+
+impl PipelineDelay {
+    fn new(delay: &DelaySpec) -> Result<PipelineDelay, String> {
+        let (constant_ns, random) = match delay {
+            DelaySpec::Constant(ns) => (u64::from(*ns), None),
+            DelaySpec::Quantiles(_) => (0, Some(Arc::new(delay.quantiles()?))),
+        };
+        Ok(PipelineDelay { constant_ns, random, most: Nanos(delay.most_ns()?.into()) })
+    }
+}
+
 /// Delays of links. Equal ones share a table: otherwise those of a large network would fill the processor's cache.
 #[derive(Debug)]
 struct Wiring {
-    /// What each switch's pipeline takes: always the same time, or random ones.
-    pipelines: Vec<(u64, Option<Arc<Distribution>>)>,
+    pipelines: Vec<PipelineDelay>,
     constants: BTreeMap<u32, Arc<Distribution>>,
 }
 
 impl Wiring {
     fn new(topology: &Topology, spec: &TopologySpec) -> Result<Wiring, String> {
-        let made = |delay: &DelaySpec| match delay {
-            DelaySpec::Constant(ns) => Ok((u64::from(*ns), None)),
-            DelaySpec::Quantiles(_) => delay.quantiles().map(|random| (0, Some(Arc::new(random)))),
-        };
-        let usual = made(&spec.pipeline_ns)?;
-        let of = |name: &String| spec.switch_pipeline_ns.get(name).map_or(Ok(usual.clone()), made);
+        let usual = PipelineDelay::new(&spec.pipeline_ns)?;
+        let of =
+            |name: &String| spec.switch_pipeline_ns.get(name).map_or(Ok(usual.clone()), PipelineDelay::new);
         let pipelines =
             topology.switches.iter().map(|switch| of(&switch.name)).collect::<Result<_, String>>()?;
         Ok(Wiring { pipelines, constants: BTreeMap::new() })
     }
 
-    /// The delays of a link to a node.
-    fn delays(&mut self, node: usize, delay: Nanos) -> Delays {
-        let (pipeline, after) = self.pipelines.get(node).cloned().unwrap_or_default();
+    /// The delays of a link to a node, and how long a frame is on its way at most.
+    fn delays(&mut self, node: usize, delay: Nanos) -> (Delays, Nanos) {
+        let pipeline = self.pipelines.get(node).cloned().unwrap_or_default();
         // At least 1 ns, so that time goes on.
-        let ns = u32::try_from(delay.0 + pipeline).unwrap_or(u32::MAX).max(1);
+        let ns = u32::try_from(delay.0 + pipeline.constant_ns).unwrap_or(u32::MAX).max(1);
         let wire = self.constants.entry(ns).or_insert_with(|| Arc::new(Distribution::constant(ns)));
-        Delays { before: None, wire: wire.clone(), after }
+        (Delays { before: None, wire: wire.clone(), after: pipeline.random }, delay + pipeline.most)
     }
 }
 
@@ -178,30 +193,27 @@ pub(super) fn build(
         };
         let inlet = ends[node].iter().position(|(at, _, _)| *at == port).unwrap_or(0);
         let to = Place { group: group_of[node] as u16, node: position[node], inlet: inlet as u16 };
-        let delays = wiring.delays(node, link.delay);
+        let (delays, longest) = wiring.delays(node, link.delay);
         let faults = Faults { loss: f64::from(link.loss_ppm) / 1e6, ..Faults::default() };
         // Of each direction of each link.
         let stream = (own as u64) << 40 | (node as u64) << 20 | inlet as u64;
         let random = Random::stream(experiment.spec.seed, 0x6c69_0000_0000_0000 | stream);
         let rate_bps = link_rate(topology, link);
-        let flight = Flight::of(rate_bps, link.delay);
+        let flight = Flight::of(rate_bps, longest);
         Outlet { link: Link::new(rate_bps, delays, &faults, random), to, flight, full: 0 }
     };
     let mut nodes: Vec<Vec<Node>> = (0..count).map(|_| Vec::new()).collect();
     let mut inlets: Vec<Vec<Inlets<Schedule>>> = (0..count).map(|_| Vec::new()).collect();
-    let mut programs = Programs::default();
     for (node, own) in ends.iter().enumerate() {
         let group = group_of[node];
         let (made, components) = match topology.switches.get(node) {
             Some(switch) => {
                 let outlets = own.iter().map(|end| (end.0, outlet(node, end))).collect();
                 let config = config(topology, node, own, experiment);
-                let program =
-                    network.programs.get(node).ok_or_else(|| format!("{}: has no program", switch.name))?;
-                let made = programs.candidate(&program.text, &switch.name).and_then(|candidate| {
-                    SwitchNode::new(node, config, candidate, &program.updates, outlets)
-                });
-                let made = made.map_err(|error| format!("{}: {error}", switch.name))?;
+                let (candidate, updates) =
+                    network.candidate(node).ok_or_else(|| format!("{}: has no program", switch.name))?;
+                let made = SwitchNode::new(node, config, candidate, updates, outlets)
+                    .map_err(|error| format!("{}: {error}", switch.name))?;
                 (Node::Switch(Box::new(made)), own.len() + 1)
             }
             None => {

@@ -2,7 +2,7 @@
 
 use super::KIND;
 use super::frame::DATAGRAM_MAX;
-use super::spec::{SendKind, SenderSpec, TopologySpec};
+use super::spec::{DelaySpec, SendKind, SenderSpec, TopologySpec};
 use crate::experiment::{Check, Pattern, SizeSpec};
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_codegen::topology::{Runs, Topology};
@@ -21,6 +21,20 @@ const QUEUE_MIN: u64 = 2 << 10;
 const QUEUE_MAX: u64 = 64 << 20;
 /// Longest delay of a link; the simulator's distributions hold 32 bits.
 const DELAY_MAX: Nanos = Nanos::from_secs(4);
+/// Longest delay of a switch's pipeline.
+const PIPELINE_MAX_NS: u32 = 10_000_000;
+
+fn out_of_range(value: u64, least: u64) -> String {
+    format!("{value} is out of range; write {least} to {DURATION_MAX_US}")
+}
+
+/// Errors: the delay of a pipeline is none, or too long.
+fn pipeline(delay: &DelaySpec) -> Result<(), String> {
+    match delay.most_ns()? {
+        0..=PIPELINE_MAX_NS => Ok(()),
+        most => Err(format!("goes up to {most} ns; a pipeline takes {PIPELINE_MAX_NS} ns at most")),
+    }
+}
 
 /// Checks the fields of a file by themselves.
 pub(super) fn check(found: &mut Check<'_>, spec: &TopologySpec) {
@@ -29,15 +43,22 @@ pub(super) fn check(found: &mut Check<'_>, spec: &TopologySpec) {
     }
     let mut within = |key: &str, value: u64, least: u64| {
         if !(least..=DURATION_MAX_US).contains(&value) {
-            found.problem("", 0, key, format!("{value} is out of range; write {least} to {DURATION_MAX_US}"));
+            found.problem("", 0, key, out_of_range(value, least));
         }
     };
     within("duration_us", spec.duration_us, 1);
     within("drain_us", spec.drain_us, 0);
+    for (key, value) in
+        [("rto_min_us", spec.transport.rto_min_us), ("probe_min_us", spec.transport.probe_min_us)]
+    {
+        if !(1..=DURATION_MAX_US).contains(&value) {
+            found.problem("transport", 0, key, out_of_range(value, 1));
+        }
+    }
     if spec.warmup_us >= spec.duration_us {
         found.problem("", 0, "warmup_us", "leaves nothing to measure; make it less than duration_us");
     }
-    if let Err(error) = spec.pipeline_ns.quantiles() {
+    if let Err(error) = pipeline(&spec.pipeline_ns) {
         found.problem(
             "",
             0,
@@ -46,7 +67,7 @@ pub(super) fn check(found: &mut Check<'_>, spec: &TopologySpec) {
         );
     }
     for (name, delay) in &spec.switch_pipeline_ns {
-        if let Err(error) = delay.quantiles() {
+        if let Err(error) = pipeline(delay) {
             found.problem("switch_pipeline_ns", 0, name, error);
         }
     }
@@ -72,6 +93,11 @@ pub(super) fn check(found: &mut Check<'_>, spec: &TopologySpec) {
     }
 }
 
+/// Mean time between messages of this mean size at a rate.
+pub(super) fn gap_ns(mean_bytes: f64, rate_bps: u64) -> f64 {
+    mean_bytes * 8e9 / rate_bps as f64
+}
+
 fn sender(found: &mut Check<'_>, spec: &TopologySpec, nth: usize, traffic: &SenderSpec) {
     let send = traffic.send;
     let mut problem = |key: &str, message: String| found.problem("traffic", nth, key, message);
@@ -84,11 +110,14 @@ fn sender(found: &mut Check<'_>, spec: &TopologySpec, nth: usize, traffic: &Send
     if !(1..=64).contains(&traffic.under_way) {
         problem("under_way", format!("{} is out of range; write 1 to 64", traffic.under_way));
     }
-    if traffic.timeout_us == 0 || traffic.timeout_us > DURATION_MAX_US {
-        problem(
-            "timeout_us",
-            format!("{} is out of range; write 1 to {DURATION_MAX_US}", traffic.timeout_us),
-        );
+    for (key, value, least) in [
+        ("timeout_us", Some(traffic.timeout_us), 1),
+        ("think_us", Some(traffic.think_us), 0),
+        ("stop_us", traffic.stop_us, 1),
+    ] {
+        if let Some(value) = value.filter(|value| !(least..=DURATION_MAX_US).contains(value)) {
+            problem(key, out_of_range(value, least));
+        }
     }
     if traffic.dscp > 63 {
         problem("dscp", format!("{} is out of range; write 0 to 63", traffic.dscp));
@@ -96,7 +125,7 @@ fn sender(found: &mut Check<'_>, spec: &TopologySpec, nth: usize, traffic: &Send
     if traffic.start_us >= spec.duration_us {
         problem("start_us", "is not before the end; make it less than duration_us".to_owned());
     }
-    if traffic.stop_us.is_some_and(|stop| stop <= traffic.start_us) {
+    if traffic.stop_us.is_some_and(|stop| (1..=traffic.start_us).contains(&stop)) {
         problem("stop_us", "is before it starts".to_owned());
     }
     if traffic.messages == Some(0) {
@@ -127,10 +156,16 @@ fn sender(found: &mut Check<'_>, spec: &TopologySpec, nth: usize, traffic: &Send
         (Some(rate), None) if is_allowed => match parse_rate(rate) {
             Err(error) => problem("rate", format!("{error}; write \"100 Mb/s\"")),
             Ok(0) => problem("rate", "is 0; write \"100 Mb/s\"".to_owned()),
-            Ok(_) => {}
+            Ok(rate_bps) => {
+                let gap_ns = traffic.size.quantiles().map_or(1.0, |sizes| gap_ns(sizes.mean(), rate_bps));
+                if gap_ns < 1.0 {
+                    let message = "leaves less than 1 ns between two messages, on average; lower it, or send larger messages";
+                    problem("rate", message.to_owned());
+                }
+            }
         },
         (None, Some(us)) if is_allowed && !(0.001..=DURATION_MAX_US as f64).contains(&us) => {
-            problem("interval_us", format!("{us} is out of range; write 0.001 to {DURATION_MAX_US}"));
+            problem("interval_us", format!("{us} is out of range; write 0.001 (1 ns) to {DURATION_MAX_US}"));
         }
         (Some(_), None) if !is_allowed => problem("rate", why.to_owned()),
         (None, Some(_)) if !is_allowed => problem("interval_us", why.to_owned()),

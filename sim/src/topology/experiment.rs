@@ -1,41 +1,25 @@
 //! An experiment: the file's fields, and the network that they name.
 
 use super::KIND;
-use super::check::{check, check_hosts};
+use super::check::{FLOWS_MAX, check, check_hosts};
+use super::network::Network;
 use super::spec::TopologySpec;
 use crate::experiment::{Check, ExperimentError, parse_toml, without_lines};
 use p4rack_codegen::setting::Setting;
-use p4rack_codegen::topology::Topology;
-use p4rack_p4rt::p4::v1::Update;
 use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::hash::{fnv1a, further};
 use p4rack_wire::pcap::Reader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes of a capture at most, and of its frames.
 const CAPTURE_MAX: u64 = 256 << 20;
 const FRAME_MAX: usize = 9_216;
-
-/// What a switch runs.
-#[derive(Clone, Debug)]
-pub struct SwitchProgram {
-    /// P4 text, or BMv2's JSON.
-    pub text: String,
-    /// Its entries, in the order in which they are written.
-    pub updates: Vec<Update>,
-}
-
-/// A topology with the programs of its switches, in their order.
-#[derive(Debug)]
-pub struct Network {
-    /// The topology.
-    pub topology: Topology,
-    /// Programs and entries.
-    pub programs: Vec<SwitchProgram>,
-}
+/// Bytes of a frame that distinguish it from others: with headers and tag.
+const HASHED: usize = 64;
 
 /// Frames of a capture that a host replays: times since the first one, and bytes.
-pub(super) type Capture = Arc<Vec<(u64, Vec<u8>)>>;
+pub type Capture = Arc<Vec<(u64, Vec<u8>)>>;
 
 /// An experiment with a topology.
 #[derive(Clone, Debug)]
@@ -56,6 +40,8 @@ struct Source {
     file: Arc<str>,
     /// Settings that have changed the text.
     settings: Vec<Setting>,
+    /// The text is that of [`TopologyExperiment::of_pings`].
+    is_of_pings: bool,
 }
 
 impl TopologyExperiment {
@@ -68,7 +54,8 @@ impl TopologyExperiment {
             return Err(ExperimentError(found.problems));
         }
         let captures = vec![None; spec.traffic.len()];
-        let source = Source { text: text.into(), file: file.into(), settings: Vec::new() };
+        let source =
+            Source { text: text.into(), file: file.into(), settings: Vec::new(), is_of_pings: false };
         Ok(TopologyExperiment { spec, network: None, captures, source })
     }
 
@@ -89,12 +76,22 @@ impl TopologyExperiment {
             quoted(name),
             quoted(path)
         );
-        TopologyExperiment::parse(&text, path)
+        let mut made = TopologyExperiment::parse(&text, path)?;
+        made.source.is_of_pings = true;
+        Ok(made)
     }
 
     /// The same with its network. Errors name hosts and switches that the topology does not have, and what can't be simulated.
-    pub fn on(mut self, network: Network) -> Result<TopologyExperiment, ExperimentError> {
-        let Source { text, file, settings } = &self.source;
+    pub fn on(mut self, network: Arc<Network>) -> Result<TopologyExperiment, ExperimentError> {
+        let Source { text, file, settings, is_of_pings } = &self.source;
+        let hosts = network.topology.hosts.len();
+        let pairs = hosts * hosts.saturating_sub(1);
+        if *is_of_pings && pairs > FLOWS_MAX {
+            return Err(ExperimentError(vec![format!(
+                "{file}: has {hosts} hosts, which are {pairs} pairs; at most {FLOWS_MAX} are tried without an experiment: write one \
+                 with kind = \"topology\" that names senders or receivers (docs/sim.md)"
+            )]));
+        }
         let mut found = Check { text, file, problems: Vec::new() };
         check_hosts(&mut found, &self.spec, &network.topology);
         let problems = ExperimentError(found.problems);
@@ -103,29 +100,43 @@ impl TopologyExperiment {
             (false, true) => return Err(problems),
             (false, false) => return Err(without_lines(problems, text, file, settings)),
         }
-        self.network = Some(Arc::new(network));
+        self.network = Some(network);
         Ok(self)
     }
 
-    /// Reads the captures that its senders replay; `place` is the path of a file that the experiment names.
-    pub fn read_captures(mut self, place: &dyn Fn(&str) -> PathBuf) -> Result<TopologyExperiment, String> {
+    /// The same with the captures that its senders replay; `read` returns that of a file which the experiment names.
+    pub fn read_captures(
+        mut self,
+        read: &mut dyn FnMut(&str) -> Result<Capture, String>,
+    ) -> Result<TopologyExperiment, String> {
         for (traffic, capture) in self.spec.traffic.iter().zip(&mut self.captures) {
-            let Some(file) = &traffic.file else { continue };
-            let path = place(file);
-            let frames = read_capture(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            *capture = Some(Arc::new(frames));
+            *capture = traffic.file.as_deref().map(&mut *read).transpose()?;
         }
         Ok(self)
     }
 
     /// The network, if it has been read.
-    pub fn network(&self) -> Option<&Network> {
-        self.network.as_deref()
+    pub fn network(&self) -> Option<&Arc<Network>> {
+        self.network.as_ref()
+    }
+
+    /// A hash of what it sends, captures included.
+    pub(super) fn hash(&self) -> u64 {
+        // Numbers and names are JSON.
+        let spec = fnv1a(serde_json::to_vec(&self.spec).unwrap_or_default());
+        let frames = self.captures.iter().flatten().flat_map(|capture| capture.iter());
+        frames.fold(spec, |hash, (_, frame)| further(hash, frame.iter().take(HASHED).copied()))
     }
 }
 
+/// Reads a capture. Errors name the file, and the frame that can't be replayed.
+pub fn read_capture(path: &Path) -> Result<Capture, String> {
+    let frames = frames_of(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Arc::new(frames))
+}
+
 /// Frames of a capture, with times since the first one.
-fn read_capture(path: &Path) -> Result<Vec<(u64, Vec<u8>)>, String> {
+fn frames_of(path: &Path) -> Result<Vec<(u64, Vec<u8>)>, String> {
     let size = std::fs::metadata(path).map_err(|error| format!("can't be read: {error}"))?.len();
     if size > CAPTURE_MAX {
         return Err(format!(

@@ -9,6 +9,8 @@
 //!
 //! TCP's sequence numbers are the stream's offsets modulo 2³²; connections are not set up. Simulated hosts have no clocks that
 //! would need its timestamps, so the option names the flow.
+//!
+//! Magic and sums depend on the run's [`Salt`]: frames of another run, which a capture may hold, have no tag here.
 
 use crate::transport::tcp::MSS;
 use crate::transport::wire::{RANGES, Range};
@@ -27,8 +29,6 @@ pub(super) const DATAGRAM_MAX: usize = 1_472;
 const NETWORK: usize = Ethernet::BYTES + Ipv4::BYTES;
 /// Protocol number of TCP.
 const TCP: u8 = 6;
-/// The first bytes of tags and of TCP's timestamps.
-const MAGIC: u16 = 0x7034;
 /// No-operation twice, then timestamps with their length.
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 /// Bytes of TCP's header with timestamps.
@@ -53,6 +53,23 @@ static PATTERN: [u8; DATAGRAM_MAX] = {
     }
     pattern
 };
+
+/// Distinguishes a run's frames from those of other runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Salt {
+    /// The first bytes of tags and of TCP's timestamps.
+    magic: u16,
+    /// Goes into their sums.
+    key: u64,
+}
+
+impl Salt {
+    /// That of a run with this hash.
+    pub fn new(hash: u64) -> Salt {
+        // Many frames have zeros.
+        Salt { magic: (hash >> 48) as u16 | 1, key: hash }
+    }
+}
 
 /// What a datagram carries for its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +123,13 @@ pub(super) struct Headers {
     ip_sum: u64,
     pseudo_sum: u64,
     ports: (u16, u16),
+    salt: Salt,
 }
 
 impl Headers {
-    /// Headers with these MAC and IPv4 addresses and ports, each from and to.
+    /// Headers of a run's frames with these MAC and IPv4 addresses and ports, each from and to.
     pub fn new(
+        salt: Salt,
         macs: (MacAddr, MacAddr),
         ips: (Ipv4Addr, Ipv4Addr),
         ports: (u16, u16),
@@ -136,7 +155,7 @@ impl Headers {
         }
         .emit(ip);
         let (ip_sum, pseudo_sum) = (sum(ip), sum(&ip[12..20]) + u64::from(TCP));
-        Headers { network, ip_sum, pseudo_sum, ports }
+        Headers { network, ip_sum, pseudo_sum, ports, salt }
     }
 
     /// The next hop.
@@ -167,7 +186,7 @@ impl Headers {
         udp[0..2].copy_from_slice(&self.ports.0.to_be_bytes());
         udp[2..4].copy_from_slice(&self.ports.1.to_be_bytes());
         udp[4..6].copy_from_slice(&(8 + bytes as u16).to_be_bytes());
-        tag.emit(&mut udp[8..]);
+        tag.emit(&self.salt, &mut udp[8..]);
         frame.extend_from_slice(&udp);
         frame.extend_from_slice(&PATTERN[..bytes - TAG_BYTES]);
     }
@@ -188,9 +207,9 @@ impl Headers {
         let flags = ACK | flag(segment.push, PUSH) | flag(segment.echo, ECE);
         put(12, (header as u32 / 4) << 28 | u32::from(flags) << 16 | 0xffff);
         put(20, u32::from_be_bytes(TIMESTAMPS));
-        let name = u32::from(segment.flow) << 16 | u32::from(MAGIC);
+        let name = u32::from(segment.flow) << 16 | u32::from(self.salt.magic);
         put(24, name);
-        put(28, mixed(u64::from(name)));
+        put(28, mixed(u64::from(name) ^ self.salt.key));
         if count > 0 {
             put(TCP_BYTES, u32::from_be_bytes([1, 1, 5, options as u8 - 2]));
             for (nth, (from, to)) in segment.ranges[..count].iter().enumerate() {
@@ -216,27 +235,27 @@ fn mixed(value: u64) -> u32 {
 
 impl Tag {
     #[inline]
-    fn emit(&self, out: &mut [u8]) {
-        out[0..2].copy_from_slice(&MAGIC.to_be_bytes());
+    fn emit(&self, salt: &Salt, out: &mut [u8]) {
+        out[0..2].copy_from_slice(&salt.magic.to_be_bytes());
         out[4..6].copy_from_slice(&self.flow.to_be_bytes());
         out[6..10].copy_from_slice(&self.number.to_be_bytes());
         out[10..16].copy_from_slice(&self.time.0.to_be_bytes()[2..]);
         (out[16], out[17]) = (self.part, self.last);
-        let sum = Tag::sum(out);
+        let sum = Tag::sum(salt, out);
         out[2..4].copy_from_slice(&sum.to_be_bytes());
     }
 
     /// The sum of a tag's fields, of which there are enough bytes.
     #[inline]
-    fn sum(tag: &[u8]) -> u16 {
+    fn sum(salt: &Salt, tag: &[u8]) -> u16 {
         let word = |at: usize| u64::from_be_bytes(tag[at..at + 8].try_into().unwrap_or_default());
-        mixed(word(4) ^ word(10).rotate_left(29)) as u16
+        mixed(word(4) ^ word(10).rotate_left(29) ^ salt.key) as u16
     }
 
     #[inline]
-    fn parse(frame: &[u8], at: usize) -> Option<Tag> {
+    fn parse(salt: &Salt, frame: &[u8], at: usize) -> Option<Tag> {
         let tag = frame.get(at..at + TAG_BYTES)?;
-        if tag[0..2] != MAGIC.to_be_bytes() || tag[2..4] != Tag::sum(tag).to_be_bytes() {
+        if tag[0..2] != salt.magic.to_be_bytes() || tag[2..4] != Tag::sum(salt, tag).to_be_bytes() {
             return None;
         }
         let word = |at: usize| u64::from_be_bytes(tag[at..at + 8].try_into().unwrap_or_default());
@@ -256,34 +275,34 @@ fn is_pattern(bytes: &[u8]) -> bool {
     PATTERN.get(..bytes.len()) == Some(bytes)
 }
 
-/// What a frame is.
+/// What a frame is, in a run with this salt.
 #[inline]
-pub(super) fn find(frame: &[u8]) -> Found {
+pub(super) fn find(salt: &Salt, frame: &[u8]) -> Found {
     let is_plain = frame.get(12..15) == Some(&[8, 0, 0x45][..]);
     let length =
         frame.get(16..18).map_or(0, |length| usize::from(u16::from_be_bytes([length[0], length[1]])));
     match frame.get(23) {
         Some(&UDP) if is_plain => {
-            if let Some(tag) = Tag::parse(frame, UDP_HEADERS) {
+            if let Some(tag) = Tag::parse(salt, frame, UDP_HEADERS) {
                 let is_whole = frame.len() == Ethernet::BYTES + length;
                 return Found::Datagram(tag, is_whole && is_pattern(&frame[UDP_HEADERS + TAG_BYTES..]));
             }
         }
         Some(&TCP) if is_plain => {
-            if let Some(found) = segment(frame, NETWORK, Ethernet::BYTES) {
+            if let Some(found) = segment(salt, frame, NETWORK, Ethernet::BYTES) {
                 return found;
             }
         }
         _ => {}
     }
-    search(frame)
+    search(salt, frame)
 }
 
 /// The same for a frame with other headers.
 #[cold]
-fn search(frame: &[u8]) -> Found {
+fn search(salt: &Salt, frame: &[u8]) -> Found {
     for at in Ethernet::BYTES..frame.len().min(SEARCHED) {
-        if let Some(tag) = Tag::parse(frame, at) {
+        if let Some(tag) = Tag::parse(salt, frame, at) {
             return Found::Datagram(tag, is_pattern(&frame[at + TAG_BYTES..]));
         }
         if frame.get(at..at + 4) != Some(&TIMESTAMPS[..]) || at < NETWORK + 20 {
@@ -293,7 +312,7 @@ fn search(frame: &[u8]) -> Found {
         let tcp = at - 20;
         let network = (5..=15).filter_map(|words: usize| Some((words, tcp.checked_sub(4 * words)?)));
         for (_, ip) in network.filter(|(words, ip)| frame.get(*ip) == Some(&(0x40 | *words as u8))) {
-            if let Some(found) = segment(frame, tcp, ip) {
+            if let Some(found) = segment(salt, frame, tcp, ip) {
                 return found;
             }
         }
@@ -302,13 +321,14 @@ fn search(frame: &[u8]) -> Found {
 }
 
 /// The segment whose headers begin at `tcp` and `ip`.
-fn segment(frame: &[u8], tcp: usize, ip: usize) -> Option<Found> {
+fn segment(salt: &Salt, frame: &[u8], tcp: usize, ip: usize) -> Option<Found> {
     let header = frame.get(tcp..tcp + TCP_BYTES)?;
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_be_bytes(frame.get(tcp + at..tcp + at + 4)?.try_into().ok()?))
     };
     let name = word(24)?;
-    if header[20..24] != TIMESTAMPS || name as u16 != MAGIC || word(28)? != mixed(name.into()) {
+    let sum = mixed(u64::from(name) ^ salt.key);
+    if header[20..24] != TIMESTAMPS || name as u16 != salt.magic || word(28)? != sum {
         return None;
     }
     let length = usize::from(header[12] >> 4) * 4;
@@ -333,79 +353,18 @@ fn segment(frame: &[u8], tcp: usize, ip: usize) -> Option<Found> {
     Some(Found::Segment(found, is_pattern(payload)))
 }
 
-/// The offset next to `near` that a number modulo 2³² stands for.
-pub(super) fn offset(number: u32, near: u64) -> u64 {
-    near.wrapping_add_signed(i64::from(number.wrapping_sub(near as u32) as i32))
+/// The offset next to `near` that a number modulo 2³² stands for; `None` if it is before the beginning of the stream, as a number
+/// that a program has changed may be.
+pub(super) fn offset(number: u32, near: u64) -> Option<u64> {
+    near.checked_add_signed(i64::from(number.wrapping_sub(near as u32) as i32))
 }
 
-/// Ranges near an offset.
-pub(super) fn ranges(segment: &Segment, near: u64) -> [Range; RANGES] {
-    segment.ranges.map(|(from, to)| (offset(from, near), offset(to, near)))
+/// The SACK ranges of a segment that are within the stream, near an offset.
+pub(super) fn ranges(segment: &Segment, near: u64) -> impl Iterator<Item = Range> {
+    let listed = segment.ranges.into_iter().take(segment.count);
+    listed.filter_map(move |(from, to)| offset(from, near).zip(offset(to, near)))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use p4rack_wire::ipv4::checksum;
-
-    fn headers(is_tcp: bool) -> Headers {
-        let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
-        let ip = |last| Ipv4Addr::new(10, 0, 0, last);
-        Headers::new((mac(1), mac(2)), (ip(1), ip(2)), (4_000, 5_001), (is_tcp, 10))
-    }
-
-    const TAG: Tag = Tag { flow: 513, number: 70_000, time: Nanos(5_000_000_123), part: 1, last: 3 };
-
-    #[test]
-    fn a_datagram_is_found_behind_any_headers_and_damage_is_seen() {
-        let mut frame = Vec::new();
-        for bytes in [0, TAG_BYTES, 500, DATAGRAM_MAX] {
-            headers(false).datagram(&TAG, bytes, &mut frame);
-            assert_eq!(frame.len(), UDP_HEADERS + bytes.max(TAG_BYTES));
-            assert_eq!(checksum(&frame[14..34]), 0);
-            assert_eq!(find(&frame), Found::Datagram(TAG, true));
-            let mut tunnelled = frame.clone();
-            tunnelled.splice(12..12, [0x12, 0x12, 0, 7]);
-            assert_eq!(find(&tunnelled), Found::Datagram(TAG, true));
-        }
-        frame[700] ^= 1;
-        assert_eq!(find(&frame), Found::Datagram(TAG, false));
-        frame[700] ^= 1;
-        assert_eq!(find(&frame[..900]), Found::Datagram(TAG, false), "cut short");
-        frame[50] ^= 1;
-        assert_eq!(find(&frame), Found::Other);
-        assert_eq!(find(&[0; 20]), Found::Other);
-        assert_eq!(find(&[]), Found::Other);
-    }
-
-    #[test]
-    fn a_segment_survives_the_wire_with_marks_and_ranges() {
-        let mut frame = Vec::new();
-        let data = Segment {
-            flow: 9,
-            start: u32::MAX - 5,
-            next: 77,
-            bytes: MSS,
-            push: true,
-            marked: false,
-            echo: false,
-            ranges: [(0, 0); RANGES],
-            count: 0,
-        };
-        headers(true).segment(&data, true, &mut frame);
-        assert_eq!(find(&frame), Found::Segment(data, true));
-        let pseudo = sum(&frame[26..34]) + u64::from(TCP) + (frame.len() - 34) as u64;
-        assert_eq!(fold(pseudo + sum(&frame[34..])), 0, "TCP's checksum is right");
-        frame[15] |= CE;
-        assert_eq!(find(&frame), Found::Segment(Segment { marked: true, ..data }, true));
-        frame.splice(34..34, [0; 4]);
-        (frame[14], frame[17]) = (0x46, frame[17] + 4);
-        assert_eq!(find(&frame), Found::Segment(Segment { marked: true, ..data }, true), "IPv4 options");
-        let ack =
-            Segment { bytes: 0, echo: true, push: false, ranges: [(1, 2), (3, 4), (5, 6)], count: 3, ..data };
-        headers(true).segment(&ack, false, &mut frame);
-        assert_eq!(find(&frame), Found::Segment(ack, true));
-        assert_eq!(offset(3, u64::from(u32::MAX) - 2), u64::from(u32::MAX) + 4);
-        assert_eq!(offset(u32::MAX, 1 << 32), u64::from(u32::MAX));
-    }
-}
+#[path = "frame_tests.rs"]
+mod tests;

@@ -357,7 +357,7 @@ impl HostNode {
     /// Gives a frame to the flow that it belongs to. Returns the sender that may have something else to do now.
     #[inline]
     fn sort(&mut self, frame: &[u8], plan: &Plan, wires: &mut Wires, counts: &mut Counts) -> Option<usize> {
-        let found = find(frame);
+        let found = find(&plan.salt, frame);
         let (id, is_intact) = match &found {
             Found::Datagram(tag, is_intact) => (tag.flow, *is_intact),
             Found::Segment(segment, is_intact) => (segment.flow, *is_intact),

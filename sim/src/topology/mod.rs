@@ -5,7 +5,7 @@
 //!                           │ build
 //!                           ▼
 //!   World ── Group ── SwitchNode: any program on the switch's core     judge: where all frames have gone
-//!         │        └─ HostNode: senders, receivers                     outcome: figures by traffic, flow, link, switch
+//!         │        └─ HostNode: senders, receivers                     run, outcome: figures by traffic, flow, link, switch
 //!         └─ Group …  Wires: links between nodes, mail between groups
 //! ```
 //!
@@ -15,15 +15,19 @@
 mod agent;
 mod build;
 mod check;
+#[cfg(test)]
+mod copies_tests;
 mod counts;
 mod experiment;
 mod frame;
 mod group;
 mod host;
 mod judge;
+mod network;
 mod outcome;
 mod plan;
 mod receive;
+mod run;
 mod segments;
 mod sender;
 mod spec;
@@ -34,11 +38,13 @@ mod tests;
 mod wires;
 mod world;
 
-pub use experiment::{Network, SwitchProgram, TopologyExperiment};
+pub use experiment::{Capture, TopologyExperiment, read_capture};
 pub use judge::Balance;
+pub use network::{LoadTime, Network, Programs, SwitchProgram};
 pub use outcome::{
-    FlowOutcome, HostCapture, LinkOutcome, SentTraffic, SwitchNodeOutcome, TopologyOutcome, TopologyRun,
+    FlowOutcome, HostCapture, LinkOutcome, SentTraffic, SwitchNodeOutcome, Took, TopologyOutcome,
 };
+pub use run::TopologyRun;
 pub use spec::{DelaySpec, SendKind, SenderSpec, TopologySpec};
 
 /// The value of `kind` in such a file.

@@ -1,8 +1,8 @@
 //! What stays the same while a network runs: flows with their headers, and times.
 
-use super::check::FLOWS_MAX;
+use super::check::{FLOWS_MAX, gap_ns};
 use super::experiment::TopologyExperiment;
-use super::frame::Headers;
+use super::frame::{Headers, Salt};
 use super::spec::{SendKind, SenderSpec};
 use crate::random::{Distribution, Random};
 use crate::traffic::pairs_of;
@@ -22,6 +22,8 @@ pub(super) enum Planted {
     Vanish,
     /// A frame vanishes before a host has counted it.
     Deaf,
+    /// A frame vanishes before a switch has counted it.
+    Swallow,
     /// A worker reads mail before another one has finished writing it.
     Race,
 }
@@ -44,6 +46,8 @@ pub(super) struct Plan {
     pub end: Nanos,
     pub traffic: Vec<Traffic>,
     pub flows: Vec<Flow>,
+    /// Of its frames.
+    pub salt: Salt,
     /// Bytes that wait at most for a host's link.
     pub host_queue_bytes: u64,
     /// Parameters of TCP.
@@ -94,6 +98,7 @@ impl Plan {
     ) -> Result<Plan, String> {
         let spec = &experiment.spec;
         let stop = Nanos::from_micros(spec.duration_us);
+        let salt = Salt::new(experiment.hash());
         let (mut traffic, mut flows) = (Vec::new(), Vec::new());
         let (mut outs, mut intos) = (vec![0; topology.hosts.len()], vec![0; topology.hosts.len()]);
         for (nth, spec) in spec.traffic.iter().enumerate() {
@@ -123,7 +128,7 @@ impl Plan {
                 let (a, b) = (&topology.hosts[from], &topology.hosts[to]);
                 let headers = |at: usize, to: &Host, ports| {
                     let from = &topology.hosts[at];
-                    Headers::new((from.mac, next_hop(topology, at, to)), (from.ip, to.ip), ports, kind)
+                    Headers::new(salt, (from.mac, next_hop(topology, at, to)), (from.ip, to.ip), ports, kind)
                 };
                 flows.push(Flow {
                     traffic: nth as u16,
@@ -143,6 +148,7 @@ impl Plan {
             warm: Nanos::from_micros(spec.warmup_us),
             stop,
             end: stop + Nanos::from_micros(spec.drain_us),
+            salt,
             by_flow: flows.len() <= FLOWS_SHOWN,
             host_queue_bytes: parse_size(&spec.host_queue)?,
             tcp: Config {
@@ -184,7 +190,7 @@ impl Traffic {
         let answers = spec.answer_size.quantiles().map_err(in_traffic)?;
         let rate_bps = spec.rate.as_deref().map(parse_rate).transpose().map_err(in_traffic)?;
         let gap_ns = match (rate_bps, spec.interval_us) {
-            (Some(rate_bps), _) => sizes.mean() * 8e9 / rate_bps as f64,
+            (Some(rate_bps), _) => gap_ns(sizes.mean(), rate_bps),
             (None, Some(us)) => us * 1e3,
             (None, None) => 0.0,
         };

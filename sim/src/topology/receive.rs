@@ -4,7 +4,7 @@ use super::counts::Counts;
 use super::frame::{Tag, UDP_HEADERS};
 use super::host::{BACK, HostNode, Receiver, Sender};
 use super::plan::{Flow, Plan};
-use super::sender::parts;
+use super::sender::{Part, parts};
 use super::wires::Wires;
 
 impl HostNode {
@@ -24,9 +24,12 @@ impl HostNode {
         let bytes = payload(len);
         let measures = plan.measures(self.now);
         if let Receiver::Server(server) = &mut into.receiver {
+            let Part::First(answer) = server.take(tag.number, tag.part, tag.last) else {
+                traffic.twice += 1;
+                return;
+            };
             traffic.received += 1;
             into.received += 1;
-            let answer = server.take(tag.number, tag.part, tag.last);
             into.bytes += if measures { bytes } else { 0 };
             traffic.bytes += if measures { bytes } else { 0 };
             if let Some(answer) = answer {
@@ -72,13 +75,20 @@ impl HostNode {
     ) -> Option<usize> {
         let out = &mut self.out[flow.out as usize];
         let traffic = &mut counts.traffic[usize::from(flow.traffic)];
+        let Sender::Requests(requests) = &mut out.sender else {
+            traffic.received += 1;
+            return None;
+        };
+        let Part::First(latency) = requests.answered(tag.number, tag.part & !BACK, tag.last, self.now) else {
+            traffic.twice += 1;
+            return None;
+        };
         traffic.received += 1;
-        let Sender::Requests(requests) = &mut out.sender else { return None };
         if plan.measures(self.now) {
             out.answer_bytes += payload(len);
             traffic.bytes += payload(len);
         }
-        let latency = requests.answered(tag.number, tag.part & !BACK, tag.last, self.now)?;
+        let latency = latency?;
         out.answers += 1;
         if plan.measures(tag.time) {
             traffic.latency.record(latency.0.max(1));

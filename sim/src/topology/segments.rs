@@ -78,12 +78,17 @@ impl HostNode {
     ) {
         let into = &mut self.into[flow.into as usize];
         let Receiver::Stream(end) = &mut into.receiver else { return };
-        let start = offset(segment.start, end.receiver.expected());
+        let traffic = &mut counts.traffic[usize::from(flow.traffic)];
+        let expected = end.receiver.expected();
+        let in_window = |start: &u64| *start <= expected + plan.tcp.window_bytes;
+        let Some(start) = offset(segment.start, expected).filter(in_window) else {
+            traffic.damaged += 1;
+            return;
+        };
         let before = end.receiver.received();
         let bytes = u64::from(segment.bytes);
         let (first, _, second) = end.receiver.handle(start, bytes, segment.push, segment.marked);
         let new = end.receiver.received() - before;
-        let traffic = &mut counts.traffic[usize::from(flow.traffic)];
         match new {
             0 => traffic.twice += 1,
             _ => {
@@ -122,12 +127,22 @@ impl HostNode {
         let now = self.now;
         let id = usize::from(self.out[out].id);
         let traffic = &mut counts.traffic[usize::from(plan.flows[id].traffic)];
-        traffic.received += 1;
         let own = &mut self.out[out];
         let Sender::Stream(stream) = &mut own.sender else { return };
         let near = stream.sender.acknowledged();
-        let sacked = ranges(segment, near);
-        stream.sender.handle_ack(offset(segment.next, near), segment.echo, &sacked[..segment.count], now);
+        let is_sent = |next: &u64| *next <= stream.sender.written() - stream.sender.unsent();
+        let Some(next) = offset(segment.next, near).filter(is_sent) else {
+            traffic.damaged += 1;
+            return;
+        };
+        traffic.received += 1;
+        let mut sacked = [(0, 0); RANGES];
+        let mut count = 0;
+        for (place, range) in sacked.iter_mut().zip(ranges(segment, near)) {
+            *place = range;
+            count += 1;
+        }
+        stream.sender.handle_ack(next, segment.echo, &sacked[..count], now);
         let acknowledged = stream.sender.acknowledged();
         while let Some((_, written)) = stream.open.pop_front_if(|(end, _)| *end <= acknowledged) {
             if plan.measures(written) {

@@ -17,7 +17,9 @@ pub(super) struct Timed {
     /// Payload of a second, if the time to the next message follows from a message's size, and what is left of a nanosecond.
     rate_bps: Option<u64>,
     rest: u64,
+    /// Mean time to the next message, and what earlier ones have left of a nanosecond.
     gap_ns: f64,
+    fraction_ns: f64,
     is_random: bool,
     sizes: Arc<Distribution>,
     random: Random,
@@ -35,6 +37,7 @@ impl Timed {
             rate_bps: traffic.rate_bps,
             rest: 0,
             gap_ns: traffic.gap_ns,
+            fraction_ns: 0.0,
             is_random,
             sizes: traffic.sizes.clone(),
             random,
@@ -47,17 +50,27 @@ impl Timed {
         let bytes = self.sizes.sample(&mut self.random).clamp(1, u32::MAX.into());
         self.left -= 1;
         let gap = match self.rate_bps {
-            _ if self.is_random => self.random.exponential(self.gap_ns) as u64,
+            _ if self.is_random => {
+                let gap_ns = self.random.exponential(self.gap_ns);
+                self.whole(gap_ns)
+            }
             Some(rate_bps) => {
                 let bits = u128::from(bytes) * 8_000_000_000 + u128::from(self.rest);
                 self.rest = (bits % u128::from(rate_bps)) as u64;
                 (bits / u128::from(rate_bps)) as u64
             }
-            None => self.gap_ns as u64,
+            None => self.whole(self.gap_ns),
         };
         let next = self.next.saturating_add(Nanos(gap));
         self.next = if self.left > 0 && next < self.stop { next } else { Nanos::MAX };
         bytes as u32
+    }
+
+    /// The whole nanoseconds of a gap. The rest belongs to the next gap: without it, short gaps would be too short on average.
+    fn whole(&mut self, gap_ns: f64) -> u64 {
+        let gap_ns = gap_ns + self.fraction_ns;
+        self.fraction_ns = gap_ns.fract();
+        gap_ns as u64
     }
 }
 
@@ -106,7 +119,7 @@ pub(super) struct Requests {
     pub lost: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
     /// Number of its last request; its place among the slots is the remainder by their number.
     number: u32,
@@ -116,11 +129,31 @@ struct Slot {
     is_open: bool,
     /// Parts of the answer that have arrived.
     parts: u64,
+    /// Parts of all answers.
+    seen: Seen,
 }
+
+/// Which frames of a slot's requests, or of their answers, have arrived: of each part, by the number of the round.
+#[derive(Clone, Debug, Default)]
+struct Seen(Vec<Arrived>);
+
+impl Seen {
+    /// A part of a message of this round has arrived. Returns whether it is no copy.
+    fn add(&mut self, round: u32, part: u8) -> bool {
+        let part = usize::from(part.min(PART_MAX));
+        if self.0.len() <= part {
+            self.0.resize_with(part + 1, Arrived::default);
+        }
+        self.0[part].add(round)
+    }
+}
+
+/// The last part of a message that has the most.
+const PART_MAX: u8 = 63;
 
 /// All parts up to the last one.
 fn all_parts(last: u8) -> u64 {
-    u64::MAX >> (63 - u32::from(last.min(63)))
+    u64::MAX >> (PART_MAX - last.min(PART_MAX))
 }
 
 impl Requests {
@@ -133,6 +166,7 @@ impl Requests {
             due: traffic.start + Nanos(random.below(100_000)),
             is_open: false,
             parts: 0,
+            seen: Seen::default(),
         });
         Requests {
             slots: slots.collect(),
@@ -171,17 +205,23 @@ impl Requests {
         None
     }
 
-    /// A part of an answer has arrived. Returns the time since the request if it was the last missing one.
-    pub fn answered(&mut self, number: u32, part: u8, last: u8, now: Nanos) -> Option<Nanos> {
-        let place = number as usize % self.slots.len();
-        let slot = self.slots.get_mut(place).filter(|slot| slot.is_open && slot.number == number)?;
-        slot.parts |= 1 << part.min(63);
+    /// A part of an answer has arrived.
+    pub fn answered(&mut self, number: u32, part: u8, last: u8, now: Nanos) -> Part<Nanos> {
+        let count = self.slots.len() as u32;
+        let slot = &mut self.slots[(number % count) as usize];
+        if !slot.seen.add(number / count, part) {
+            return Part::Copy;
+        }
+        if !slot.is_open || slot.number != number {
+            return Part::First(None);
+        }
+        slot.parts |= 1 << part.min(PART_MAX);
         if slot.parts != all_parts(last) {
-            return None;
+            return Part::First(None);
         }
         slot.is_open = false;
         slot.due = if self.left == 0 { Nanos::MAX } else { now + self.think };
-        Some(now.saturating_sub(slot.sent))
+        Part::First(Some(now.saturating_sub(slot.sent)))
     }
 
     /// Requests that wait for an answer.
@@ -190,11 +230,29 @@ impl Requests {
     }
 }
 
+/// A part of a request or an answer that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part<T> {
+    /// It had not arrived before. Of the last one that was missing: what follows from the whole message.
+    First(Option<T>),
+    /// It had.
+    Copy,
+}
+
+/// The requests of a client's slot.
+#[derive(Debug, Default)]
+struct Asked {
+    /// Number of the last one, and its parts that have arrived.
+    number: u32,
+    parts: u64,
+    /// Parts of all requests.
+    seen: Seen,
+}
+
 /// A server's view of a client's requests.
 #[derive(Debug)]
 pub(super) struct Server {
-    /// Number, parts that have arrived.
-    slots: Vec<(u32, u64)>,
+    slots: Vec<Asked>,
     sizes: Arc<Distribution>,
     random: Random,
 }
@@ -203,24 +261,27 @@ impl Server {
     /// The server of a traffic's flow.
     pub fn new(traffic: &Traffic, random: Random) -> Server {
         // No request has this number at this place.
-        let slots = (0..traffic.spec.under_way as u32).map(|place| (place, 0)).collect();
-        Server { slots, sizes: traffic.answers.clone(), random }
+        let slots = (0..traffic.spec.under_way as u32).map(|number| Asked { number, ..Asked::default() });
+        Server { slots: slots.collect(), sizes: traffic.answers.clone(), random }
     }
 
-    /// A part of a request has arrived. Returns the bytes of the answer if it was the last missing one.
-    pub fn take(&mut self, number: u32, part: u8, last: u8) -> Option<u32> {
-        let place = number as usize % self.slots.len();
-        let slot = self.slots.get_mut(place)?;
+    /// A part of a request has arrived. The whole request is followed by an answer of these bytes.
+    pub fn take(&mut self, number: u32, part: u8, last: u8) -> Part<u32> {
+        let count = self.slots.len() as u32;
+        let slot = &mut self.slots[(number % count) as usize];
+        if !slot.seen.add(number / count, part) {
+            return Part::Copy;
+        }
         // Older ones were given up.
-        if number.wrapping_sub(slot.0) as i32 > 0 {
-            *slot = (number, 0);
+        if number.wrapping_sub(slot.number) as i32 > 0 {
+            (slot.number, slot.parts) = (number, 0);
         }
-        let (before, all) = (slot.1, all_parts(last));
-        if slot.0 != number || before == all {
-            return None;
+        let (before, all) = (slot.parts, all_parts(last));
+        if slot.number != number || before == all {
+            return Part::First(None);
         }
-        slot.1 |= 1 << part.min(63);
-        (slot.1 == all).then(|| self.sizes.sample(&mut self.random).max(1) as u32)
+        slot.parts |= 1 << part.min(PART_MAX);
+        Part::First((slot.parts == all).then(|| self.sizes.sample(&mut self.random).max(1) as u32))
     }
 }
 

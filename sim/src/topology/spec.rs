@@ -68,6 +68,11 @@ impl DelaySpec {
             DelaySpec::Quantiles(points) => Distribution::new(points, Between::Linear),
         }
     }
+
+    /// The longest one.
+    pub(super) fn most_ns(&self) -> Result<u32, String> {
+        self.quantiles().map(|quantiles| quantiles.at(1.0) as u32)
+    }
 }
 
 /// How the hosts of a traffic send.

@@ -5,37 +5,14 @@ use super::wires::{Outlet, Wires};
 use crate::check::Digest;
 use crate::frames::Frame;
 use p4rack_entities::{Candidate, accepted, write};
-use p4rack_p4::{Compiled, Options, compile};
 use p4rack_p4rt::p4::v1::{Update, WriteRequest};
-use p4rack_switch::{Config, Pipeline, Switch};
+use p4rack_switch::{Config, Switch};
 use p4rack_wire::Nanos;
-use std::collections::BTreeMap;
 
 /// Numbers of ports.
 const PORTS: usize = 512;
 /// Replaces an outlet's position where a port has none.
 const NO_OUTLET: u16 = u16::MAX;
-
-/// Programs that have been compiled: switches with the same one share its translation.
-#[derive(Debug, Default)]
-pub(super) struct Programs<'t>(BTreeMap<&'t str, (Compiled, Pipeline)>);
-
-impl<'t> Programs<'t> {
-    /// A program for one switch.
-    pub fn candidate(&mut self, text: &'t str, switch: &str) -> Result<Candidate, String> {
-        // BMv2's JSON.
-        if text.trim_start().starts_with('{') {
-            return Candidate::compile(text, switch, &Options::default());
-        }
-        if let Some((compiled, pipeline)) = self.0.get(text) {
-            return Ok(Candidate::translated(text, compiled.clone(), pipeline.clone()));
-        }
-        let compiled = compile(text, switch, &Options::default()).map_err(|refused| refused.render(false))?;
-        let candidate = Candidate::new(text, compiled.clone())?;
-        self.0.insert(text, (compiled, candidate.pipeline.clone()));
-        Ok(candidate)
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -54,7 +31,7 @@ pub(super) struct SwitchNode {
     /// Packets for its controller.
     pub to_controller: u64,
     pub digest: Digest,
-    /// Whether it has an architecture in which each arrival is a frame from a link.
+    /// Whether all packets that it makes are copies, which it counts: v1model.
     pub is_counted: bool,
     packet: Vec<u8>,
 }
@@ -110,8 +87,11 @@ impl SwitchNode {
             let inlets = &mut wires.inlets[at];
             let received = inlets.ends[component].receive(self.now);
             inlets.dues.set(component, inlets.ends[component].due());
-            if let Some(received) = received {
-                self.arrive(component, received.frame, plan, wires);
+            let swallows = Planted::Swallow.is(plan.planted) && inlets.ends[component].delivered == 10;
+            match received {
+                Some(received) if swallows => wires.frames.release(received.frame),
+                Some(received) => self.arrive(component, received.frame, plan, wires),
+                None => {}
             }
         } else {
             self.poll(plan, wires);

@@ -1,8 +1,9 @@
-//! Small networks: times, conservation, any number of workers, copies, TCP.
+//! Small networks: times, conservation, any number of workers, TCP, captures, mistakes.
 // The simulator has no threads; its tests have.
 #![allow(clippy::disallowed_methods)]
 
-use super::experiment::{Network, SwitchProgram, TopologyExperiment};
+use super::experiment::TopologyExperiment;
+use super::network::{Network, Programs, SwitchProgram};
 use super::outcome::TopologyOutcome;
 use super::plan::Planted;
 use crate::crew::{Alone, Crew};
@@ -11,21 +12,19 @@ use p4rack_codegen::rack::End;
 use p4rack_codegen::topology::{Host, Link, Runs, Switch, Target, Topology};
 use p4rack_p4::{Options, compile};
 use p4rack_p4rt::EntityKind;
-use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
-use p4rack_p4rt::p4::v1::replica::PortKind;
+use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::{
-    Action, CloneSessionEntry, Entity, FieldMatch, MulticastGroupEntry, PacketReplicationEngineEntry,
-    Replica, TableAction, TableEntry, Update, action::Param, field_match, table_action,
+    Action, Entity, FieldMatch, TableAction, TableEntry, Update, action::Param, field_match, table_action,
 };
 use p4rack_wire::{MacAddr, Nanos};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-const ROUTE: &str = include_str!("../../../examples/pod/route.p4");
+pub(super) const ROUTE: &str = include_str!("../../../examples/pod/route.p4");
 const GIGABIT: u64 = 1_000_000_000;
 
-fn insert(entity: EntityKind) -> Update {
+pub(super) fn insert(entity: EntityKind) -> Update {
     Update { r#type: Type::Insert as i32, entity: Some(Entity { entity: Some(entity) }) }
 }
 
@@ -60,7 +59,7 @@ fn route(program: &str, host: usize, port: u16) -> Update {
 }
 
 /// Two switches with two hosts each: h1, h2 at s1, h3, h4 at s2; port 3 of both leads to the other one.
-fn network(program: &str, between: Link, more: &[Update]) -> Network {
+fn topology(between: Link) -> Topology {
     let switch = |name: &str| Switch {
         name: name.to_owned(),
         runs: Runs::Program("route.p4".into()),
@@ -87,24 +86,38 @@ fn network(program: &str, between: Link, more: &[Update]) -> Network {
     };
     let links =
         (0..4).map(link).chain([Link { ends: [End::Port(0, 3), End::Port(1, 3)], ..between.clone() }]);
-    let topology = Topology {
+    Topology {
         name: "two".to_owned(),
         switches: vec![switch("s1"), switch("s2")],
         hosts: (0..4).map(host).collect(),
         links: links.collect(),
-    };
+    }
+}
+
+/// Such a network, whose switches run these programs.
+pub(super) fn network_of(between: Link, switches: Vec<SwitchProgram>, programs: &mut Programs) -> Network {
+    Network::new(topology(between), switches, programs).unwrap()
+}
+
+/// Such a network with a form of [`ROUTE`], routes, and further entries.
+pub(super) fn network(program: &str, between: Link, more: &[Update]) -> Network {
+    network_of(between, routed(program, more), &mut Programs::default())
+}
+
+fn routed(program: &str, more: &[Update]) -> Vec<SwitchProgram> {
     let port = |switch: usize, host: usize| if host / 2 == switch { host as u16 % 2 + 1 } else { 3 };
     let of = |switch: usize| SwitchProgram {
         text: program.to_owned(),
+        p4info: P4Info::default(),
         updates: (0..4)
             .map(|host| route(program, host, port(switch, host)))
             .chain(more.iter().cloned())
             .collect(),
     };
-    Network { topology, programs: vec![of(0), of(1)] }
+    vec![of(0), of(1)]
 }
 
-fn plain() -> Link {
+pub(super) fn plain() -> Link {
     Link {
         ends: [End::Host(0), End::Host(0)],
         rate_bps: Some(GIGABIT),
@@ -113,17 +126,21 @@ fn plain() -> Link {
     }
 }
 
-fn experiment(traffic: &str, network: Network) -> TopologyExperiment {
+pub(super) fn experiment(traffic: &str, network: Network) -> TopologyExperiment {
     let text =
         format!("name = \"t\"\nkind = \"topology\"\ntopology = \"t.toml\"\nduration_us = 2000\n{traffic}");
-    TopologyExperiment::parse(&text, "t.toml").unwrap().on(network).unwrap()
+    TopologyExperiment::parse(&text, "t.toml").unwrap().on(Arc::new(network)).unwrap()
 }
 
-fn run_with(experiment: &TopologyExperiment, crew: &dyn Crew, planted: Option<Planted>) -> TopologyOutcome {
+pub(super) fn run_with(
+    experiment: &TopologyExperiment,
+    crew: &dyn Crew,
+    planted: Option<Planted>,
+) -> TopologyOutcome {
     experiment.start_with(crew.size(), &[], planted).unwrap().finish(crew).0
 }
 
-fn run(experiment: &TopologyExperiment) -> TopologyOutcome {
+pub(super) fn run(experiment: &TopologyExperiment) -> TopologyOutcome {
     let outcome = run_with(experiment, &Alone, None);
     assert_eq!(outcome.problems, Vec::<String>::new());
     outcome
@@ -182,6 +199,24 @@ fn a_frame_takes_the_time_of_its_links_and_pipelines() {
     assert_eq!(used("s2:3–s1:3"), 0.0);
 }
 
+/// Gaps of 5 ns at random, and of exactly 1.5 ns, are as long on average whatever part of a nanosecond each one has.
+#[test]
+fn parts_of_a_nanosecond_between_messages_are_not_lost() {
+    for (how, sent, within) in [
+        ("send = \"poisson\"\ninterval_us = 0.005\n", 20_000, 600),
+        ("send = \"poisson\"\nsize = 500\nrate = \"800 Gb/s\"\n", 20_000, 600),
+        ("send = \"constant\"\ninterval_us = 0.0015\n", 66_667, 1),
+    ] {
+        let traffic = format!(
+            "drain_us = 0\n[[traffic]]\nname = \"one\"\nsenders = [\"h1\"]\nreceivers = [\"h2\"]\n{how}"
+        );
+        let mut experiment = experiment(&traffic, network(ROUTE, plain(), &[]));
+        experiment.spec.duration_us = 100;
+        let count = run(&experiment).traffic[0].sent;
+        assert!(count.abs_diff(sent) <= within, "{how}: {count}");
+    }
+}
+
 #[test]
 fn everything_is_accounted_for_and_planted_faults_are_seen() {
     let lossy = Link { loss_ppm: 20_000, ..plain() };
@@ -193,7 +228,7 @@ fn everything_is_accounted_for_and_planted_faults_are_seen() {
     assert!(outcome.switches.iter().any(|switch| switch.drops.contains_key("buffer_full")), "{outcome:?}");
     assert!(outcome.traffic.iter().all(|one| one.latency_ns.count > 0), "{:?}", outcome.traffic);
     assert!(outcome.traffic[2].failed > 0, "requests are lost");
-    for planted in [Planted::Vanish, Planted::Deaf] {
+    for planted in [Planted::Vanish, Planted::Deaf, Planted::Swallow] {
         let outcome = run_with(&overloaded, &Alone, Some(planted));
         assert!(outcome.problems.iter().any(|problem| problem.contains("unaccounted")), "{planted:?}");
     }
@@ -214,47 +249,6 @@ fn the_number_of_workers_changes_nothing() {
     let mut other = experiment.clone();
     other.spec.seed = 2;
     assert_ne!(run(&other).digest, alone["digest"].as_str().unwrap());
-}
-
-/// The program of the routes with a line more in its ingress.
-fn with_line(line: &str) -> String {
-    let place = "            routes.apply();\n";
-    assert_eq!(ROUTE.matches(place).count(), 1);
-    ROUTE.replace(place, &format!("{place}            {line}\n"))
-}
-
-fn replica(port: u16) -> Replica {
-    Replica { port_kind: Some(PortKind::Port(port.to_be_bytes().to_vec())), ..Default::default() }
-}
-
-#[test]
-fn copies_and_packets_for_the_controller_are_counted() {
-    const ONE: &str = "[[traffic]]\nname = \"one\"\nsend = \"constant\"\nsenders = [\"h1\"]\nreceivers = [\"h2\"]\n\
-                       interval_us = 100\n";
-    let replication = |entry| {
-        insert(EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(entry) }))
-    };
-    let session = replication(Replication::CloneSessionEntry(CloneSessionEntry {
-        session_id: 5,
-        replicas: vec![replica(510)],
-        ..Default::default()
-    }));
-    let cloned = with_line("clone(CloneType.I2E, 5);");
-    let outcome = run(&experiment(ONE, network(&cloned, plain(), &[session])));
-    let s1 = &outcome.switches[0];
-    assert_eq!((s1.to_controller, s1.clones, s1.hops), (20, 20, 20));
-    assert_eq!((outcome.balance.copies, outcome.balance.received), (20, 20));
-    let group = replication(Replication::MulticastGroupEntry(MulticastGroupEntry {
-        multicast_group_id: 7,
-        replicas: vec![replica(1), replica(2), replica(3)],
-        ..Default::default()
-    }));
-    let spread = with_line("sm.mcast_grp = 7;");
-    let outcome = run(&experiment(ONE, network(&spread, plain(), &[group])));
-    // One comes back to h1, one arrives, and one goes to s2, which sends it to h3, h4 and back, until its TTL ends.
-    assert_eq!(outcome.traffic[0].received, Some(20));
-    assert!(outcome.traffic[0].twice > 0 && outcome.balance.elsewhere > 40, "{:?}", outcome.balance);
-    assert!(outcome.switches.iter().all(|switch| switch.replicas > 20));
 }
 
 /// A bottleneck of 100 Mb/s; the program marks frames that find more than 20 frames in their queue.
@@ -285,23 +279,37 @@ fn dctcp_keeps_the_queue_short_where_the_program_marks() {
     assert!(cubic.0 > dctcp.0 && cubic.1 > dctcp.1, "cubic {cubic:?}, dctcp {dctcp:?}");
 }
 
+/// A capture may hold frames of an earlier run, with tags of flows that this run has, too.
 #[test]
-fn a_capture_is_replayed_with_its_times() {
-    let traffic = "[[traffic]]\nname = \"old\"\nsend = \"pcap\"\nfile = \"old.pcap\"\nsenders = [\"h1\"]\n";
-    let mut experiment = experiment(traffic, network(ROUTE, plain(), &[]));
-    let source = "[[traffic]]\nname = \"one\"\nsend = \"constant\"\nsenders = [\"h1\"]\nreceivers = [\"h3\"]\n\
-                  interval_us = 100\n";
-    let first = self::experiment(source, network(ROUTE, plain(), &[]));
-    let run = first.start(1, &["h1".to_owned(), "h3".to_owned()]).unwrap();
+fn a_capture_is_replayed_with_its_times_and_counts_for_no_flow() {
+    const LIVE: &str = "[[traffic]]\nname = \"one\"\nsend = \"constant\"\nsenders = [\"h1\"]\nreceivers = [\"h3\"]\n\
+                        interval_us = 100\n[[traffic]]\nname = \"bulk\"\nsend = \"tcp\"\nsenders = [\"h1\"]\nreceivers = [\"h3\"]\n\
+                        messages = 1\nsize = 20000\n";
+    let first = experiment(LIVE, network(ROUTE, plain(), &[]));
+    let run = first.start(1, &["h1".to_owned()]).unwrap();
     let (_, captures) = run.finish(&Alone);
-    assert_eq!(captures.iter().map(|capture| capture.frames.len()).collect::<Vec<_>>(), [20, 20]);
+    // In both directions.
     let begin = captures[0].frames[0].0;
-    let frames = captures[0].frames.iter().map(|(time, frame)| (time.0 - begin.0, frame.clone()));
-    experiment.captures[0] = Some(Arc::new(frames.collect()));
-    let outcome = self::run(&experiment);
-    assert_eq!((outcome.traffic[0].sent, outcome.balance.received), (20, 20));
-    // They carry tags of a flow that is not this experiment's.
-    assert_eq!(outcome.traffic[0].received, None);
+    let frames: Vec<_> =
+        captures[0].frames.iter().map(|(time, frame)| (time.0 - begin.0, frame.clone())).collect();
+    let replayed = frames.len() as u64;
+    assert!(replayed > 40, "{replayed}");
+    let traffic = format!(
+        "{LIVE}[[traffic]]\nname = \"old\"\nsend = \"pcap\"\nfile = \"old.pcap\"\nsenders = [\"h1\"]\n"
+    );
+    let alone = self::run(&first);
+    let mut again = experiment(&traffic, network(ROUTE, plain(), &[]));
+    again.captures[2] = Some(Arc::new(frames));
+    let outcome = self::run(&again);
+    assert_eq!((outcome.traffic[2].sent, outcome.traffic[2].received), (replayed, None));
+    // Acknowledgements have h1's own address as destination: s1 sends them back to it.
+    assert_eq!(outcome.balance.others, replayed);
+    for (live, alone) in outcome.traffic.iter().zip(&alone.traffic) {
+        let of = |traffic: &super::SentTraffic| {
+            (traffic.received, traffic.twice, traffic.damaged, traffic.latency_ns.count)
+        };
+        assert_eq!(of(live), of(alone), "{}", live.name);
+    }
 }
 
 #[test]
@@ -322,9 +330,28 @@ fn mistakes_are_named_with_their_lines() {
     ] {
         assert!(error.contains(says), "{says}\n---\n{error}");
     }
+    let text = "name = \"t\"\nkind = \"topology\"\ntopology = \"t.toml\"\nduration_us = 9\npipeline_ns = 10000001\n\
+                [switch_pipeline_ns]\ns1 = [[0, 1], [1, 2e7]]\n[transport]\nrto_min_us = 0\nprobe_min_us = 60000001\n\
+                [[traffic]]\nname = \"a\"\nsend = \"request-response\"\nthink_us = 99000000\nstop_us = 18446744073709551\n\
+                [[traffic]]\nname = \"b\"\nsend = \"poisson\"\nrate = \"100 Gb/s\"\nsize = 12\n\
+                [[traffic]]\nname = \"c\"\nsend = \"poisson\"\ninterval_us = 0.0009\n";
+    let error = TopologyExperiment::parse(text, "t.toml").unwrap_err().to_string();
+    for says in [
+        "t.toml:5: pipeline_ns: goes up to 10000001 ns; a pipeline takes 10000000 ns at most",
+        "t.toml:7: [switch_pipeline_ns] s1: goes up to 20000000 ns",
+        "t.toml:9: [transport] rto_min_us: 0 is out of range; write 1 to 60000000",
+        "t.toml:10: [transport] probe_min_us: 60000001 is out of range; write 1 to 60000000",
+        "t.toml:14: [traffic] think_us: 99000000 is out of range; write 0 to 60000000",
+        "t.toml:15: [traffic] stop_us: 18446744073709551 is out of range; write 1 to 60000000",
+        "t.toml:19: [traffic] rate: leaves less than 1 ns between two messages",
+        "t.toml:24: [traffic] interval_us: 0.0009 is out of range; write 0.001",
+    ] {
+        assert!(error.contains(says), "{says}\n---\n{error}");
+    }
     let text = "name = \"t\"\nkind = \"topology\"\ntopology = \"t.toml\"\nduration_us = 9\n[switch_pipeline_ns]\ns3 = 7\n\
                 [[traffic]]\nname = \"a\"\nsend = \"constant\"\nrate = \"1 Mb/s\"\nsenders = [\"h9\"]\n";
-    let refused = TopologyExperiment::parse(text, "t.toml").unwrap().on(network(ROUTE, plain(), &[]));
+    let refused =
+        TopologyExperiment::parse(text, "t.toml").unwrap().on(Arc::new(network(ROUTE, plain(), &[])));
     let error = refused.map(|_| ()).unwrap_err().to_string();
     for says in [
         "t.toml:6: [switch_pipeline_ns] s3: `s3` is no switch of the topology; did you mean `s",
@@ -332,4 +359,45 @@ fn mistakes_are_named_with_their_lines() {
     ] {
         assert!(error.contains(says), "{says}\n---\n{error}");
     }
+}
+
+#[test]
+fn a_topology_with_too_many_pairs_for_pings_is_refused_by_name() {
+    let of = |hosts: usize| {
+        let mut network = network(ROUTE, plain(), &[]);
+        let host = network.topology.hosts[0].clone();
+        network.topology.hosts.resize(hosts, host);
+        let pings = TopologyExperiment::of_pings("large", "large.toml").unwrap();
+        pings.on(Arc::new(network)).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(of(245), Ok(()));
+    let error = of(246).unwrap_err();
+    assert!(
+        error.starts_with("large.toml: has 246 hosts, which are 60270 pairs; at most 60000 are tried"),
+        "{error}"
+    );
+}
+
+#[test]
+fn networks_share_programs_with_the_same_text() {
+    let mut programs = Programs::default();
+    let other = ROUTE.replace("size = 1024", "size = 512");
+    for text in [ROUTE, ROUTE, &other] {
+        network_of(plain(), routed(text, &[]), &mut programs);
+    }
+    assert_eq!(programs.compiled(), 2);
+}
+
+/// 25 MB are in a pipeline of 9 ms, unless it holds no more than a link does.
+#[test]
+fn frames_in_a_pipeline_count_as_on_the_link() {
+    let traffic = "pipeline_ns = 9000000\n[[traffic]]\nname = \"one\"\nsend = \"constant\"\nsenders = [\"h1\"]\n\
+                   receivers = [\"h2\"]\nsize = 1472\nrate = \"40 Gb/s\"\n";
+    let fast = Link { rate_bps: Some(100 * GIGABIT), ..plain() };
+    let mut experiment = experiment(traffic, network(ROUTE, fast, &[]));
+    experiment.spec.duration_us = 5_000;
+    let balance = run(&experiment).balance;
+    // 16 MiB of 1514 bytes each.
+    assert_eq!(balance.received + balance.dropped, 11_081, "{balance:?}");
+    assert_eq!(balance.sent, balance.link_full + 11_081, "{balance:?}");
 }

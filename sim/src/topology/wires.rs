@@ -27,7 +27,7 @@ pub(super) struct Place {
 pub(super) struct Outlet {
     pub link: Link,
     pub to: Place,
-    /// What is on the link, if that may be more than it holds.
+    /// What is on the link and in the pipeline behind it, if that may be more than it holds.
     pub flight: Option<Box<Flight>>,
     /// Frames dropped because the link held its most.
     pub full: u64,
@@ -37,9 +37,10 @@ pub(super) struct Outlet {
 const FLIGHT_BYTES: u64 = 16 << 20;
 const FLIGHT_FRAMES: usize = 65_536;
 
-/// Frames on a link.
+/// Frames on a link and in the pipeline behind it.
 #[derive(Debug)]
 pub(super) struct Flight {
+    /// The longest time on both.
     delay: Nanos,
     /// When each of them arrives, and its bytes.
     frames: VecDeque<(Nanos, u32)>,
@@ -47,7 +48,7 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// For a link with this rate and delay, unless it can't hold that much.
+    /// For a link with this rate, on which frames are for this time at most, unless it can't hold that much.
     pub fn of(rate_bps: u64, delay: Nanos) -> Option<Box<Flight>> {
         let most = u128::from(rate_bps) * u128::from(delay.0) / 8_000_000_000;
         let is_bounded = most < u128::from(FLIGHT_BYTES) && most / 84 < FLIGHT_FRAMES as u128;

@@ -3,8 +3,10 @@
 //! ```text
 //!  worker 0   plan ┊ groups of nodes ──┊ plan ┊ …      a window ends before a frame that leaves a node in it can
 //!  worker 1        ┊ other groups ─────┊      ┊ …      reach another one: the shortest time over any link
-//!                  meet                meet
+//!               it begins     all groups have run
 //! ```
+//!
+//! A window waits for its groups, not for the workers: the others do the work of one that has no processor.
 //!
 //! Within a window each node runs alone, one after the other, so the order of nodes and their division among workers change
 //! nothing (Chandy and Misra's lookahead, CACM 24(4), 1981). At a node, events of the same time are ordered by the rule of
@@ -21,11 +23,14 @@ use crate::crew::Crew;
 use crate::frames::Frames;
 use crate::link::{FarEnd, LinkStats};
 use p4rack_wire::Nanos;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Groups of nodes per worker. Workers that finish early take over groups of others.
 pub(super) const GROUPS_EACH: usize = 4;
+
+/// Number behind that of the last window.
+const OVER: u64 = u64::MAX;
 
 /// See the module.
 #[derive(Debug)]
@@ -88,37 +93,45 @@ impl World {
         let World { plan, groups, look, windows, .. } = self;
         let groups: Vec<Mutex<&mut Group>> = groups.iter_mut().map(Mutex::new).collect();
         let lead = Mutex::new(Lead { plan, look: *look, end, windows: *windows, spare: Frames::default() });
-        // Number of the window, 0: the work is done; and its end.
-        let (number, until) = (AtomicU64::new(0), AtomicU64::new(0));
+        // Number of the window, its end, and the groups that have run in it.
+        let before = *windows;
+        let (number, until) = (AtomicU64::new(before), AtomicU64::new(0));
+        let ran = AtomicUsize::new(groups.len());
         crew.work(&|worker| {
             let mut lead = (worker == 0).then(|| lock(&lead));
             let order = order_of(worker, crew.size(), groups.len());
+            let mut window = before;
             loop {
-                if let Some(lead) = &mut lead {
-                    let next = lead.next(&groups);
-                    number.store(next.map_or(0, |_| lead.windows), Ordering::Relaxed);
-                    until.store(next.unwrap_or_default().0, Ordering::Relaxed);
+                match &mut lead {
+                    Some(lead) => {
+                        crew.wait(&|| ran.load(Ordering::Acquire) == groups.len());
+                        let next = lead.next(&groups);
+                        ran.store(0, Ordering::Relaxed);
+                        until.store(next.unwrap_or_default().0, Ordering::Relaxed);
+                        number.store(next.map_or(OVER, |_| lead.windows), Ordering::Release);
+                    }
+                    None => crew.wait(&|| number.load(Ordering::Acquire) != window),
                 }
-                // From here on, all workers see earlier writes.
-                crew.meet();
-                let number = number.load(Ordering::Relaxed);
-                if number == 0 {
+                window = number.load(Ordering::Acquire);
+                if window == OVER {
                     break;
                 }
+                // That of a later window, if this one is over: then no group is left to run in it.
+                let until = Nanos(until.load(Ordering::Relaxed));
                 for at in &order {
-                    // Another worker is running it, or has.
+                    // Another worker is running it, or has. If it only looks, it comes back in this window.
                     let mut group = match groups[*at].try_lock() {
                         Ok(group) => group,
                         Err(TryLockError::WouldBlock) => continue,
                         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                     };
-                    if group.window != number {
-                        group.window = number;
+                    if group.window < window {
+                        group.window = window;
                         group.take_mail();
-                        group.run(Nanos(until.load(Ordering::Relaxed)));
+                        group.run(until);
+                        ran.fetch_add(1, Ordering::Release);
                     }
                 }
-                crew.meet();
             }
         });
         *windows = lead.into_inner().unwrap_or_else(PoisonError::into_inner).windows;

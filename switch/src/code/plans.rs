@@ -200,6 +200,8 @@ pub(crate) struct ChecksumPlan {
     pub kind: ValueType,
     /// Set to 1 if the comparison fails.
     pub wrong: Slot,
+    /// Whether it is the Internet checksum of values of a word each, which is added up without writing their bytes.
+    pub is_sum: bool,
 }
 
 /// A digest.

@@ -195,23 +195,19 @@ impl Builder<'_> {
                 let data = self.data(data)?;
                 let value = self.expr(checksum, None)?;
                 let wrong = self.code.intrinsics[Intrinsic::ChecksumError];
-                let kind = kind(*checksum_ty);
-                self.checksum(
-                    ChecksumPlan { hasher: (*algorithm).into(), data, payload: *payload, value, kind, wrong },
-                    false,
-                )?;
+                let (hasher, kind) = ((*algorithm).into(), kind(*checksum_ty));
+                let (is_sum, payload) = (is_sum(*algorithm, &data, *payload), *payload);
+                self.checksum(ChecksumPlan { hasher, data, payload, value, kind, wrong, is_sum }, false)?;
                 self.bind(skip);
             }
             ExternCall::UpdateChecksum { cond, data, dst, dst_ty, algorithm, payload } => {
                 let skip = self.label();
                 self.branch(cond, false, skip)?;
                 let data = self.data(data)?;
-                let (algorithm, payload, kind) = (*algorithm, *payload, kind(*dst_ty));
+                let (hasher, kind) = ((*algorithm).into(), kind(*dst_ty));
+                let (is_sum, payload) = (is_sum(*algorithm, &data, *payload), *payload);
                 let (value, direct) = self.lvalue_slot(dst)?;
-                self.checksum(
-                    ChecksumPlan { hasher: algorithm.into(), data, payload, value, kind, wrong: 0 },
-                    true,
-                )?;
+                self.checksum(ChecksumPlan { hasher, data, payload, value, kind, wrong: 0, is_sum }, true)?;
                 if !direct {
                     self.store(dst, value)?;
                 }
@@ -379,6 +375,11 @@ impl Builder<'_> {
         self.emit(if update { Op::UpdateChecksum { plan } } else { Op::VerifyChecksum { plan } });
         Ok(())
     }
+}
+
+/// See [`ChecksumPlan::is_sum`].
+fn is_sum(algorithm: HashAlgorithm, data: &DataList, payload: bool) -> bool {
+    algorithm == HashAlgorithm::Csum16 && !payload && data.iter().all(|(_, kind)| kind.narrow())
 }
 
 /// Name of an algorithm as traces show it.

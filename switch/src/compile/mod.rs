@@ -21,7 +21,6 @@ use crate::native::{Native, Source};
 use builder::{Builder, kind};
 use p4rack_p4::ir::{InstanceKind, Program};
 use pipeline::ValueSetShape;
-#[cfg(feature = "native")]
 use std::sync::Arc;
 
 /// Maximum cells of a counter, meter or register.
@@ -114,7 +113,7 @@ impl Pipeline {
             .collect();
         Ok(Pipeline {
             arch,
-            code: builder.finish()?,
+            code: Arc::new(builder.finish()?),
             tables,
             instances,
             value_sets,

@@ -18,14 +18,14 @@ use crate::table::{TableLayout, TableState};
 use crate::words::limbs_of;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceKind, TableId, Unit};
-#[cfg(feature = "native")]
 use std::sync::Arc;
 
 /// A program that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     pub(crate) arch: Arch,
-    pub(crate) code: Code,
+    /// Shared by all switches with the program: many of them use the processor's cache for one.
+    pub(crate) code: Arc<Code>,
     pub(crate) tables: Vec<TableShape>,
     pub(crate) instances: Vec<InstanceShape>,
     pub(crate) value_sets: Vec<ValueSetShape>,

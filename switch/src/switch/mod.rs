@@ -372,6 +372,7 @@ impl Switch {
             buffer_max_bytes,
             clones: self.passes.clones,
             replicas: self.passes.replicas,
+            copies: self.pool.copies,
             resubmits: self.passes.resubmits,
             recirculations: self.passes.recirculations,
             digests_lost: state.map_or(0, |state| state.digests.lost),
@@ -384,6 +385,7 @@ impl Switch {
         self.manager.reset(now);
         self.drops.fill(0);
         self.passes = Passes::default();
+        self.pool.copies = 0;
         if let Some(running) = &mut self.running {
             running.state.digests.lost = 0;
             running.state.log.count = 0;

@@ -1,5 +1,6 @@
 //! `p4rack sim run`: runs one experiment of any kind.
 
+use super::network::Shared;
 use super::shown::{RunOptions, Shown};
 use crate::cmd::settings::Settings;
 use crate::output::OutputFile;
@@ -40,7 +41,7 @@ pub fn run_parsed<E: Shown>(args: &RunArgs, mut experiment: E, name: &str) -> Re
     if let Some(seed) = args.options.seed {
         experiment.set_seed(seed);
     }
-    let experiment = experiment.complete(&args.file)?;
+    let experiment = experiment.complete(&args.file, &mut Shared::default())?;
     experiment.check_options(&args.options)?;
     let json = match &args.json {
         Some(Some(path)) => Some(OutputFile::open("--json", path)?),

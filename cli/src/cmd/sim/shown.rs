@@ -1,6 +1,7 @@
 //! Presentation of a kind of experiments: figures, and their form in the report.
 
 use super::files::{beside, place};
+use super::network::Shared;
 use super::threads::THREADS_MAX;
 use p4rack_sim::ExperimentKind;
 use serde_json::Value;
@@ -16,7 +17,7 @@ pub struct RunOptions {
     #[arg(long)]
     pub twice: bool,
     /// Threads that share the work on this run; the results are the same for any number. Useful for large
-    /// racks and topologies on an otherwise idle machine. Runs with rounds, captures or traces use one
+    /// racks and topologies on an otherwise idle machine. Racks with rounds, captures or traces use one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u64>(1..=THREADS_MAX))]
     pub threads: u64,
     /// Capture a host's link in both directions as DIR/NAME.pcap; may be repeated
@@ -32,7 +33,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Errors: options that only racks of frames have.
+    /// Errors: options that only racks of frames and topologies have.
     pub fn refuse_those_of_frames(&self, kind: &str) -> Result<(), String> {
         match self.trace_message.is_some() || !self.pcap.is_empty() || self.threads > 1 {
             true => Err(format!(
@@ -54,8 +55,9 @@ pub trait Shown: ExperimentKind {
     /// Table that a sweep prints at its end, if any.
     const TABLE: Option<Table> = None;
 
-    /// Reads the files that the experiment names; paths are relative to the folder of `file`, the experiment or its sweep.
-    fn complete(self, file: &Path) -> Result<Self, String> {
+    /// Reads the files that the experiment names; paths are relative to the folder of `file`, the experiment or its sweep. What
+    /// other experiments of the sweep have read is in `shared`.
+    fn complete(self, file: &Path, _shared: &mut Shared) -> Result<Self, String> {
         self.read_files(&beside(file), &place(file))
     }
 

@@ -2,6 +2,7 @@
 
 use super::files::{read_json, result_path, write};
 use super::hostile;
+use super::network::Shared;
 use super::shown::{Shown, Table};
 use crate::cmd::settings::Settings;
 use crate::output;
@@ -49,8 +50,9 @@ pub struct SweepArgs {
 pub fn sweep_kind<E: Shown>(args: &SweepArgs, text: &str, name: &str) -> Result<bool, String> {
     let mut sweep: Sweep<E> = Sweep::parse(text, name, &args.settings.set, base_beside(&args.file))
         .map_err(|error| error.to_string())?;
+    let mut shared = Shared::default();
     for task in &mut sweep.tasks {
-        task.experiment = task.experiment.clone().complete(&args.file)?;
+        task.experiment = task.experiment.clone().complete(&args.file, &mut shared)?;
     }
     let items: Vec<Item<'_>> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
     let work = |nth: usize| {

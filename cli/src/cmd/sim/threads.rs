@@ -76,8 +76,12 @@ impl Crew for Threads {
             self.met.store(met + 1, Ordering::Release);
             return;
         }
+        self.wait(&|| self.met.load(Ordering::Acquire) != met);
+    }
+
+    fn wait(&self, is_done: &dyn Fn() -> bool) {
         let mut spins = 0;
-        while self.met.load(Ordering::Acquire) == met {
+        while !is_done() {
             if self.broken.load(Ordering::Relaxed) {
                 self.give_up(Box::new("another thread panicked"));
             }

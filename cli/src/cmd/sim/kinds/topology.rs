@@ -1,17 +1,19 @@
 //! Topologies with scripted hosts: presentation of their results.
 
-use crate::cmd::sim::files::{place, write};
-use crate::cmd::sim::network;
+mod text;
+
+use super::{cell, latency_cell};
+use crate::cmd::sim::files::write;
+use crate::cmd::sim::network::Shared;
 use crate::cmd::sim::run::{RunArgs, run_parsed};
 use crate::cmd::sim::shown::{Page, Parts, RunOptions, Shown, Table, figure};
 use crate::cmd::sim::threads;
 use crate::output;
-use p4rack_lab::rows::Rows;
-use p4rack_report::text::count;
-use p4rack_sim::{ExperimentKind, HostCapture, TopologyExperiment, TopologyOutcome};
+use p4rack_netdev::process;
+use p4rack_sim::{ExperimentKind, HostCapture, LoadTime, Took, TopologyExperiment, TopologyOutcome};
+use p4rack_wire::Nanos;
 use p4rack_wire::pcap::Writer;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -119,9 +121,6 @@ const PAGE: Page = Page {
     notes: &[],
 };
 
-/// Rows of a table of links or switches; the JSON has all.
-const ROWS_MAX: usize = 12;
-
 impl Shown for TopologyExperiment {
     const PAGE: Page = PAGE;
     const MERGED: &'static [(&'static str, &'static str)] = MERGED;
@@ -140,9 +139,8 @@ impl Shown for TopologyExperiment {
         row: |settings, outcome| Ok(row(settings, outcome)),
     });
 
-    fn complete(self, file: &Path) -> Result<TopologyExperiment, String> {
-        let topology = place(file)(&self.spec.topology);
-        network::complete(self, &topology)?.read_captures(&place(file))
+    fn complete(self, file: &Path, shared: &mut Shared) -> Result<TopologyExperiment, String> {
+        shared.complete(self, file)
     }
 
     fn check_options(&self, options: &RunOptions) -> Result<(), String> {
@@ -159,19 +157,32 @@ impl Shown for TopologyExperiment {
     }
 
     fn run_for(&self, options: &RunOptions, file: &str) -> Result<TopologyOutcome, String> {
+        let before = Instant::now();
         let run = self
             .start(options.threads as usize, &options.pcap)
             .map_err(|error| format!("{file}: {error}"))?;
-        let before = Instant::now();
+        let mut load_time = self.network().map_or(LoadTime::default(), |network| network.load_time);
+        load_time.compile_s += before.elapsed().as_secs_f64();
+        let (before, cpu_before) = (Instant::now(), cpu()?);
         let (mut outcome, captures) = threads::with(options.threads, |crew| run.finish(crew));
-        outcome.took = Some((before.elapsed().as_secs_f64(), options.threads));
+        outcome.took = Some(Took {
+            load_time,
+            run_s: before.elapsed().as_secs_f64(),
+            run_cpu_s: cpu()?.saturating_sub(cpu_before).as_secs_f64(),
+            threads: options.threads,
+        });
         captures.iter().try_for_each(|capture| keep(capture, &options.out_dir))?;
         Ok(outcome)
     }
 
     fn text(outcome: &TopologyOutcome) -> String {
-        text(outcome)
+        text::text(outcome)
     }
+}
+
+/// Processor time of this process.
+fn cpu() -> Result<Nanos, String> {
+    process::cpu(std::process::id()).map_err(|error| format!("this process's time can't be read: {error}"))
 }
 
 /// Tries a topology that was given instead of an experiment: each host sends requests to each other one.
@@ -200,196 +211,17 @@ fn keep(capture: &HostCapture, folder: &Path) -> Result<(), String> {
 }
 
 fn row(settings: String, outcome: &Value) -> Vec<String> {
-    let number = |path: &str, scale: f64, decimals: usize| match outcome.pointer(path).and_then(Value::as_f64)
-    {
-        Some(value) => format!("{:.decimals$}", value * scale),
-        None => "–".to_owned(),
-    };
+    let first = &outcome["traffic"][0];
+    let frames = |path: &str| cell(outcome, path, 1.0, 0);
     vec![
         settings,
-        number("/goodput_gbps", 1.0, 3),
-        number("/traffic/0/latency_ns/p50", 1e-3, 2),
-        number("/traffic/0/latency_ns/p99", 1e-3, 2),
-        number("/balance/sent", 1.0, 0),
-        number("/balance/received", 1.0, 0),
-        number("/balance/dropped", 1.0, 0),
-        number("/balance/lost", 1.0, 0),
-        number("/switch_hops", 1.0, 0),
+        cell(outcome, "/goodput_gbps", 1.0, 3),
+        latency_cell(first, "/latency_ns/p50"),
+        latency_cell(first, "/latency_ns/p99"),
+        frames("/balance/sent"),
+        frames("/balance/received"),
+        frames("/balance/dropped"),
+        frames("/balance/lost"),
+        frames("/switch_hops"),
     ]
-}
-
-fn us(ns: u64) -> String {
-    format!("{:.2}", ns as f64 / 1e3)
-}
-
-fn text(outcome: &TopologyOutcome) -> String {
-    let mut text = format!(
-        "{}: topology {}, {} switches, seed {}, {} ms measured\n",
-        outcome.name,
-        outcome.topology,
-        outcome.switches.len(),
-        outcome.seed,
-        outcome.measured_s * 1e3
-    );
-    text += &format!("goodput        {:.3} Gb/s\n", outcome.goodput_gbps);
-    text += &format!("switch hops    {}", count(outcome.switch_hops));
-    if let Some((seconds, threads)) = outcome.took {
-        let rate = outcome.switch_hops as f64 / seconds.max(1e-9) / 1e6;
-        text += &format!(" in {seconds:.2} s, {rate:.2} million/s; threads: {threads}");
-    }
-    text += "\n\n";
-    text += &traffic(outcome).text();
-    text += &notes(outcome);
-    text += &links(outcome);
-    text += &switches(outcome);
-    let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
-    for compared in &outcome.paper {
-        let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.3}"));
-        papers.push(vec![compared.figure.clone(), compared.paper.to_string(), ours, compared.source.clone()]);
-    }
-    if !papers.is_empty() {
-        text += &format!("\n{}", papers.text());
-    }
-    let balance = &outcome.balance;
-    text += &format!(
-        "\nframes: {} sent, {} copies; {} received, {} dropped by switches, {} by hosts, {} lost on links, {} to controllers, \
-         {} still under way\n",
-        count(balance.sent),
-        balance.copies,
-        count(balance.received),
-        count(balance.dropped),
-        count(balance.queue_full),
-        count(balance.lost + balance.link_full),
-        count(balance.to_controller),
-        count(balance.queued + balance.in_flight)
-    );
-    let verdict = if outcome.problems.is_empty() { "all passed" } else { "FAILED" };
-    text += &format!("checks: {verdict}; digest {}\n", outcome.digest);
-    text
-}
-
-fn traffic(outcome: &TopologyOutcome) -> Rows {
-    let mut rows = Rows::new(&[
-        "traffic", "sent as", ">flows", ">sent", ">lost", ">Gb/s", ">min µs", ">p50", ">p99", ">p99.9",
-        ">max",
-    ]);
-    for traffic in &outcome.traffic {
-        let latency = &traffic.latency_ns;
-        let of = [latency.min, latency.p50, latency.p99, latency.p999, latency.max];
-        let of = of.map(|ns| if latency.count == 0 { "–".to_owned() } else { us(ns) });
-        let lost = traffic.lost.map_or("–".to_owned(), |lost| lost.to_string());
-        let first = [
-            traffic.name.clone(),
-            traffic.send.to_owned(),
-            traffic.flows.to_string(),
-            traffic.sent.to_string(),
-            lost,
-            format!("{:.3}", traffic.goodput_gbps),
-        ];
-        rows.push([&first[..], &of[..]].concat());
-    }
-    rows
-}
-
-/// What tables have no column for.
-fn notes(outcome: &TopologyOutcome) -> String {
-    let mut notes = String::new();
-    for traffic in &outcome.traffic {
-        let name = &traffic.name;
-        let what = match traffic.of {
-            "message" => "messages found no room",
-            _ => "requests had no answer in time",
-        };
-        for (number, what) in [
-            (traffic.failed, what),
-            (traffic.twice, "frames arrived again"),
-            (traffic.reordered, "frames arrived after a later one"),
-            (traffic.damaged, "frames arrived changed behind their headers"),
-            (traffic.retransmissions, "segments were sent again"),
-            (traffic.timeouts, "timeouts"),
-        ] {
-            if number > 0 {
-                notes += &format!("{name}: {} {what}\n", count(number));
-            }
-        }
-    }
-    let silent = |flow: &&p4rack_sim::FlowOutcome| flow.sent > 0 && flow.received == 0;
-    let without: Vec<&str> = outcome.flows.iter().filter(silent).map(|flow| flow.name.as_str()).collect();
-    if !without.is_empty() {
-        let more = without.len().saturating_sub(ROWS_MAX);
-        let listed = without[..without.len() - more].join(", ");
-        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        notes += &format!("nothing arrived of {listed}{rest}\n");
-    }
-    notes
-}
-
-/// The fullest links.
-fn links(outcome: &TopologyOutcome) -> String {
-    let mut links: Vec<&p4rack_sim::LinkOutcome> =
-        outcome.links.iter().filter(|link| link.frames > 0).collect();
-    links.sort_by(|a, b| b.utilisation.unwrap_or(0.0).total_cmp(&a.utilisation.unwrap_or(0.0)));
-    let mut rows =
-        Rows::new(&["link", ">% used", ">frames", ">lost", ">dropped", ">queue max KB", ">queue p99.9 KB"]);
-    for link in links.iter().take(ROWS_MAX) {
-        rows.push(vec![
-            link.name.clone(),
-            link.utilisation.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0)),
-            link.frames.to_string(),
-            link.lost.to_string(),
-            link.dropped.to_string(),
-            format!("{:.1}", link.queue_max_bytes as f64 / 1e3),
-            format!("{:.1}", link.queue_p999_bytes as f64 / 1e3),
-        ]);
-    }
-    table("links", rows, links.len())
-}
-
-/// The busiest switches, and what all have dropped.
-fn switches(outcome: &TopologyOutcome) -> String {
-    let mut switches: Vec<&p4rack_sim::SwitchNodeOutcome> = outcome.switches.iter().collect();
-    switches.sort_by_key(|switch| std::cmp::Reverse(switch.hops));
-    let mut rows = Rows::new(&[
-        "switch",
-        ">hops",
-        ">to controller",
-        ">clones",
-        ">replicas",
-        ">passes",
-        ">buffer max KB",
-        ">dropped",
-    ]);
-    for switch in switches.iter().take(ROWS_MAX) {
-        rows.push(vec![
-            switch.name.clone(),
-            switch.hops.to_string(),
-            switch.to_controller.to_string(),
-            switch.clones.to_string(),
-            switch.replicas.to_string(),
-            switch.passes.to_string(),
-            format!("{:.1}", switch.buffer_max_bytes as f64 / 1e3),
-            switch.drops.values().sum::<u64>().to_string(),
-        ]);
-    }
-    let mut drops = BTreeMap::new();
-    for (reason, frames) in switches.iter().flat_map(|switch| &switch.drops) {
-        *drops.entry(reason.as_str()).or_insert(0) += frames;
-    }
-    let drops: String = drops
-        .into_iter()
-        .map(|(reason, frames)| format!("dropped        {} {reason}\n", count(frames)))
-        .collect();
-    table("switches", rows, switches.len()) + &drops
-}
-
-/// A table of some of these, and how many there are.
-fn table(what: &str, rows: Rows, all: usize) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let rest = match all > ROWS_MAX {
-        true => format!("{ROWS_MAX} of {all} {what}; --json shows all\n"),
-        false => String::new(),
-    };
-    format!("\n{}{rest}", rows.text())
 }
