@@ -80,8 +80,9 @@ impl Spine {
         self.command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Sends at these rates in Mb/s to h1. Returns what each sender offered, which may be less on a busy machine, and what arrived.
-    fn measure(&self, senders: &[(&str, &str, u64)]) -> Vec<Came> {
+    /// Sends at these rates in Mb/s to h1. Returns what each sender offered, which may be less on a busy machine, and what arrived,
+    /// and how many datagrams came twice.
+    fn measure(&self, senders: &[(&str, &str, u64)]) -> (Vec<Came>, u64) {
         let start_ns = clock::now().0 + LEAD_NS;
         // What waits in hosts arrives later.
         let sink =
@@ -101,7 +102,6 @@ impl Spine {
         };
         let sent: Vec<Value> = sending.into_iter().map(result).collect();
         let came = result(sink);
-        assert_eq!(came["repeated"], 0, "{came}");
         let each = senders.iter().zip(&sent).map(|((_, ip, _), sent)| {
             let line = came["by_source"][*ip]["bytes"].as_array().cloned().unwrap_or_default();
             let arrived: f64 = line.iter().filter_map(Value::as_f64).sum();
@@ -110,7 +110,7 @@ impl Spine {
             let arrived_percent = 100.0 * arrived / offered.max(1.0);
             Came { offered_mbps: mbps(offered), arrived_mbps: mbps(arrived), arrived_percent }
         });
-        each.collect()
+        (each.collect(), came["repeated"].as_u64().unwrap())
     }
 }
 
@@ -145,9 +145,13 @@ fn a_rack_loses_nothing_of_its_own_while_another_rack_takes_its_share() {
         (&own[..1], &[("h4", "10.0.2.1", 12), ("h5", "10.0.2.2", 12)]),
     ] {
         let before = spine.drops();
-        let came = spine.measure(&[own, foreign].concat());
+        let (came, repeated) = spine.measure(&[own, foreign].concat());
         let dropped = since(&before, &spine.drops());
-        report.push(format!("{foreign:?} beside {own:?}: {came:.1?}, dropped at the leaf: {dropped:?}"));
+        report.push(format!(
+            "{foreign:?} beside {own:?}: {came:.1?}, {repeated} twice, dropped at the leaf: {dropped:?}"
+        ));
+        // Two senders to an uplink may have to send a burst again, whose numbers the spine has removed.
+        assert!(repeated == 0 || foreign.len() > 1, "{report:#?}");
         let (own, foreign) = came.split_at(own.len());
         // Of the rack's own frames each arrives, whatever comes from the spine.
         assert!(own.iter().all(|came| (99.999..=100.001).contains(&came.arrived_percent)), "{report:#?}");
@@ -164,7 +168,9 @@ fn a_rack_loses_nothing_of_its_own_while_another_rack_takes_its_share() {
     println!("{report:#?}");
     // Overloaded by its own hosts, the rack drops in hosts, not in the leaf, and the other rack keeps its share.
     let before = spine.drops();
-    let came = spine.measure(&[("h2", "10.0.1.2", 90), ("h3", "10.0.1.3", 90), ("h4", "10.0.2.1", 15)]);
+    let senders = [("h2", "10.0.1.2", 90), ("h3", "10.0.1.3", 90), ("h4", "10.0.2.1", 15)];
+    let (came, repeated) = spine.measure(&senders);
+    assert_eq!(repeated, 0, "{came:?}");
     let dropped = since(&before, &spine.drops());
     println!(
         "180 Mb/s in the rack and 15 Mb/s from the other one: {came:.1?}, dropped at the leaf: {dropped:?}"
