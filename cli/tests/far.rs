@@ -509,11 +509,20 @@ fn what_cannot_have_far_memory_is_refused() {
     let away = run(&[&rack, "--at", "h2", "--way", "tcp", "--memory", "127.0.0.1:1", "--local", "4 MiB"]);
     assert!(away.contains("far memory by tcp from h2: 127.0.0.1:1: Connection refused"), "{away}");
     // A pool that ends as the program starts: it accepts, and is gone.
-    let pool = TcpListener::bind("127.0.4.10:7004").unwrap();
-    let ends = std::thread::spawn(move || drop(pool.accept().unwrap()));
-    let died = run(&[&rack, "--at", "h2", "--way", "tcp", "--memory", "127.0.4.10:7004", "--local", "4 MiB"]);
-    ends.join().unwrap();
-    assert!(died.contains("far memory by tcp from h2: ") && !died.contains("panicked"), "{died}");
+    let pool = TcpListener::bind("127.0.4.10:0").unwrap();
+    let at = pool.local_addr().unwrap().to_string();
+    pool.set_nonblocking(true).unwrap();
+    let died = std::thread::scope(|scope| {
+        let asked =
+            scope.spawn(|| run(&[&rack, "--at", "h2", "--way", "tcp", "--memory", &at, "--local", "4 MiB"]));
+        assert!(wait_until(LIMIT, || pool.accept().is_ok()), "{}", asked.join().unwrap());
+        drop(pool);
+        asked.join().unwrap()
+    });
+    assert!(
+        died.contains(&format!("far memory by tcp from h2: {at}: the server of bytes has ended")),
+        "{died}"
+    );
     assert!(
         run(&[&rack, "--at", "h9", "--way", "tcp", "--local", "4 MiB"])
             .contains("--at: no host is called `h9`")

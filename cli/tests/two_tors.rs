@@ -145,6 +145,8 @@ fn a_description_says_what_two_switches_need() {
         ("two-tors", &["workload.schemes=[\"rdma\"]"], "switch.tors says 2"),
         ("two-tors-pl2", &["pl2.shim=false"], "pl2: has frames without sequence numbers"),
         ("two-tors-pl2", &["pl2.notify_receiver=true"], "pl2: has notify_receiver"),
+        ("two-tors-pl2", &["pl2.by_flow=true"], "pl2: has by_flow"),
+        ("two-tors-pl2", &["pl2.k=\"backlog\""], "pl2: has by_flow"),
         ("cowbird-switch", &["switch.tors=2"], "cowbird: runs at one switch"),
     ] {
         let (ok, said) = check(&repo(&format!("examples/{rack}.toml")), settings);
@@ -152,4 +154,9 @@ fn a_description_says_what_two_switches_need() {
     }
     let output = p4rack().args(["up", "--simulate"]).arg(repo("examples/two-tors.toml")).output().unwrap();
     assert!(stderr(&output).contains("--simulate takes racks with one switch"), "{}", stderr(&output));
+    let mut run = p4rack();
+    run.args(["host", "run", "--name", "h2", "--interface", "eth0,eth0"])
+        .arg(repo("examples/two-tors-pl2.toml"));
+    let output = run.output().unwrap();
+    assert!(stderr(&output).contains("--interface: `eth0,eth0` names `eth0` twice"), "{}", stderr(&output));
 }

@@ -290,8 +290,7 @@ fn of_options() -> Vec<(PathBuf, String)> {
         ("[pl2]\nmode = \"counter\"\nnotify_receiver = true".to_owned(), &all[..1]),
         (clock(""), &chips),
         (clock("clocks = \"chain\""), &all),
-        // v1model's program keeps the source of shared ports, which these clocks don't read.
-        (clock("clocks = \"dst\""), &chips),
+        (clock("clocks = \"dst\""), &all),
         ("[pl2]\nmode = \"counter\"".to_owned(), &all),
     ];
     for mode in ["timed-dst", "timed", "calendar", "matched"] {

@@ -81,6 +81,14 @@ macro_rules! each {
     };
 }
 
+impl Endpoint {
+    /// Whether there is room for a frame to a host, whatever its flow.
+    #[inline]
+    pub(crate) fn has_room(&self, to: MacAddr) -> bool {
+        each!(self, machine => machine.has_room(to))
+    }
+}
+
 impl Machine for Endpoint {
     type Received<'a> = &'a [u8];
     type Sent = ();

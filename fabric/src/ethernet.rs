@@ -68,6 +68,12 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Whether there is room for a frame to a host.
+    pub(crate) fn has_room(&self, to: MacAddr) -> bool {
+        let there = self.directory.find(to).map(|d| self.waiting[d]);
+        self.frames.room(there, &self.station).is_ok()
+    }
+
     fn receive(&mut self, frame: &[u8], now: Nanos) -> Option<AppFrame> {
         self.frames.advance(now);
         self.frames.stats.counters.link_in += 1;

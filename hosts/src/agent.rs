@@ -70,7 +70,7 @@ pub enum AgentError {
     /// No interface is named.
     #[error("no interface is named: a host has a link to each switch of its rack")]
     NoInterface,
-    /// The link's interface disappeared.
+    /// The link's interface disappeared; of several, the last one.
     #[error("interface `{0}` vanished: the other end was removed, or the switch's namespace ended")]
     LinkGone(String),
     /// Waiting for events failed.
@@ -93,6 +93,8 @@ pub(crate) struct Counters {
     pub tap_refused: u64,
     /// Errors while reading the link or the TAP.
     pub read_errors: u64,
+    /// Links whose interface vanished.
+    pub links_gone: u64,
 }
 
 /// A running agent.
@@ -218,7 +220,18 @@ impl Agent {
                 self.counters.read_errors += 1;
                 Ok(())
             }
-            Err(_) => Err(AgentError::LinkGone(self.config.interfaces[nth].clone())),
+            Err(_) => {
+                self.counters.links_gone += 1;
+                let interface = &self.config.interfaces[nth];
+                if self.counters.links_gone == self.sockets.len() as u64 {
+                    return Err(AgentError::LinkGone(interface.clone()));
+                }
+                tracing::warn!(
+                    interface,
+                    "the interface vanished; the other switch has a copy of each frame"
+                );
+                Ok(())
+            }
         }
     }
 
@@ -312,6 +325,7 @@ impl Agent {
             scheduling: self.granted,
             congestion_control: link::sysctl("ipv4/tcp_congestion_control").ok(),
             read_errors: self.counters.read_errors,
+            links_gone: self.counters.links_gone,
             endpoint,
             link,
             more,

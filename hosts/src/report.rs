@@ -35,6 +35,8 @@ pub struct Report {
     pub congestion_control: Option<String>,
     /// Errors while reading the link or the TAP.
     pub read_errors: u64,
+    /// Interfaces to the rack's switches that vanished while the agent ran.
+    pub links_gone: u64,
     /// The host's machine.
     pub endpoint: EndpointReport,
     /// The interface to the switch.

@@ -108,6 +108,57 @@ fn applications_talk_through_two_agents_and_the_figures_are_written() {
     assert!(!folder.path().join("h1.json.tmp").exists());
 }
 
+/// Of two links one may vanish: the agent goes on over the other one, and ends with the last.
+#[test]
+fn an_agent_outlives_one_of_its_links() {
+    let (Ok(a), Ok(b)) = (NetNs::create(), NetNs::create()) else {
+        // Past the harness, which hides what a passing test prints.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
+        );
+        return;
+    };
+    for name in ["eth0", "eth1"] {
+        Links::add_veth(VethEnd { name, ns: &a, mac: None }, VethEnd { name, ns: &b, mac: None }).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let stats = folder.path().join("h1.json");
+    let start = |ns: &NetNs, config: AgentConfig| {
+        let interfaces = vec!["eth0".to_owned(), "eth1".to_owned()];
+        let config = AgentConfig { interfaces, ..config };
+        ns.run(|| Agent::start(config, Signals::take().unwrap())).unwrap().unwrap()
+    };
+    let first = start(&a, config(1, 2, Some(stats.clone())));
+    let second = start(&b, config(2, 1, None));
+    std::thread::scope(|scope| {
+        let agents = [scope.spawn(|| first.run()), scope.spawn(|| second.run())];
+        let [here, there] = [(&a, 1), (&b, 2)].map(|(ns, host)| {
+            let socket = ns.run(|| UdpSocket::bind((ip(host), 7)).unwrap()).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            socket
+        });
+        let mut links = Links::open_in(&a).unwrap();
+        for gone in ["eth1", "eth0"] {
+            for n in 0..200u8 {
+                here.send_to(&[n], (ip(2), 7)).unwrap();
+                let mut buffer = [0; 10];
+                assert_eq!(there.recv(&mut buffer).unwrap(), 1, "{n}");
+                assert_eq!(buffer[0], n, "before {gone} goes: each comes once");
+            }
+            links.delete(gone).unwrap();
+        }
+        for agent in agents {
+            let ended = agent.join().unwrap();
+            assert!(matches!(&ended, Err(AgentError::LinkGone(name)) if name == "eth0"), "{ended:?}");
+        }
+    });
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
+    assert_eq!(report["links_gone"], 2, "{report:#}");
+    let copies = &report["copies"];
+    assert_eq!(copies["numbered"], 400, "{copies}");
+}
+
 #[test]
 fn what_cannot_work_is_refused_by_name() {
     let Ok(ns) = NetNs::create() else {

@@ -13,71 +13,129 @@ use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::PageSize;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Requests before the count begins, and of the count.
 const WARM_UP: u64 = 4_000;
 const REQUESTS: u64 = 12_000;
 /// Requests under way.
 const UNDER_WAY: u64 = 8;
-/// Bytes of the range.
+/// Bytes of the range, of a page, and of the longest request.
 const BYTES: u64 = 1 << 20;
+const PAGE: u64 = 64 << 10;
+const LONGEST: usize = 5_000;
+/// Packets of a request of that length which crosses a page.
+const PACKETS: u64 = 5;
 
-/// Reads, writes of up to four packets, and additions, several at a time. Counts in `ended` how many have ended. Returns its allocations in the
-/// counted part.
-fn ask(addr: SocketAddr, credentials: Credentials, start: u64, ended: &AtomicU64) -> u64 {
-    let (socket, mut poller) = (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), Poller::new());
-    socket.connect(addr).unwrap();
-    socket.set_nonblocking(true).unwrap();
-    poller.add(&socket).unwrap();
-    let timeout = Nanos::from_secs(5);
-    let config = lib::Config {
-        granule: lib::Granule::Byte,
-        timeout,
-        timeout_max: timeout,
-        memory: Nanos::from_secs(600),
-        queueing: Nanos::from_secs(1),
-        ..lib::Config::default()
-    };
-    let mut client = Client::new(config, &[credentials], 1);
-    let (data, mut input, mut out) = ([7; 5_000], vec![0; 1 << 16], Vec::with_capacity(1 << 16));
-    let (mut submitted, mut done, mut before) = (0, 0, 0);
-    while done < WARM_UP + REQUESTS {
-        while submitted < done + UNDER_WAY && submitted < WARM_UP + REQUESTS {
-            let bytes = 1 + (submitted * 37 % 5_000) as usize;
-            let address = start + submitted * 977 % (BYTES - 5_000) / 8 * 8;
-            let operation = match submitted % 3 {
-                0 => Operation::Read { address, bytes: bytes as u32 },
-                1 => Operation::Write { address, bytes: &data[..bytes] },
-                _ => Operation::Modify { address, change: Change::FetchAdd(1) },
-            };
-            client.submit(0, 0, submitted, operation, clock::now()).unwrap();
-            submitted += 1;
-        }
+/// Stages: both threads run; the board is to stop; it has stopped; the count is to begin.
+const RUNS: u8 = 0;
+const STOP: u8 = 1;
+const STOPPED: u8 = 2;
+const COUNT: u8 = 3;
+
+/// Sets a stage, and waits until the other thread has set that which follows.
+fn pass(stage: &AtomicU8, to: u8, then: u8) {
+    stage.store(to, Ordering::SeqCst);
+    while stage.load(Ordering::SeqCst) != then {
+        std::thread::yield_now();
+    }
+}
+
+/// A client with a socket.
+struct Asker {
+    client: Client,
+    socket: UdpSocket,
+    poller: Poller,
+    input: Vec<u8>,
+    out: Vec<u8>,
+    start: u64,
+    submitted: u64,
+    done: u64,
+}
+
+impl Asker {
+    fn new(addr: SocketAddr, credentials: Credentials, start: u64) -> Asker {
+        let (socket, mut poller) = (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), Poller::new());
+        socket.connect(addr).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        poller.add(&socket).unwrap();
+        let timeout = Nanos::from_secs(5);
+        let config = lib::Config {
+            granule: lib::Granule::Byte,
+            timeout,
+            timeout_max: timeout,
+            memory: Nanos::from_secs(600),
+            queueing: Nanos::from_secs(1),
+            ..lib::Config::default()
+        };
+        let client = Client::new(config, &[credentials], 1);
+        let (input, out) = (vec![0; 1 << 16], Vec::with_capacity(1 << 16));
+        Asker { client, socket, poller, input, out, start, submitted: 0, done: 0 }
+    }
+
+    fn submit(&mut self, operation: Operation<'_>) {
+        self.client.submit(0, 0, self.submitted, operation, clock::now()).unwrap();
+        self.submitted += 1;
+    }
+
+    fn send(&mut self) {
         let now = clock::now();
-        client.handle_timeout(now);
-        while client.poll_link(now, &mut out).is_some() {
-            socket.send(&out).unwrap();
-        }
-        while let Ok(bytes) = socket.recv(&mut input) {
-            let now = clock::now();
-            client.handle_link((0, &input[..bytes]), now, now);
-        }
-        while let Some((_, outcome)) = client.poll_completion() {
-            assert!(!matches!(outcome, Outcome::Unknown | Outcome::Refused(_)), "{outcome:?}");
-            done += 1;
-            if done == WARM_UP {
-                before = allocations::count();
-            }
-            ended.store(done, Ordering::Relaxed);
-        }
-        // What has ended makes room for others.
-        if submitted == done + UNDER_WAY || submitted == WARM_UP + REQUESTS {
-            let until = now + timeout;
-            poller.wait(Some(client.next_call(Nanos::ZERO).map_or(until, |at| at.min(until)))).unwrap();
+        self.client.handle_timeout(now);
+        while self.client.poll_link(now, &mut self.out).is_some() {
+            self.socket.send(&self.out).unwrap();
         }
     }
-    allocations::count() - before
+
+    /// Sends what may leave, takes what has come, and if that ended nothing, waits for more.
+    fn turn(&mut self) {
+        let before = self.done;
+        self.send();
+        while let Ok(bytes) = self.socket.recv(&mut self.input) {
+            let now = clock::now();
+            self.client.handle_link((0, &self.input[..bytes]), now, now);
+        }
+        while let Some((_, outcome)) = self.client.poll_completion() {
+            assert!(!matches!(outcome, Outcome::Unknown | Outcome::Refused(_)), "{outcome:?}");
+            self.done += 1;
+        }
+        if self.done == before {
+            self.poller.wait(self.client.next_call(Nanos::ZERO)).unwrap();
+        }
+    }
+
+    /// Reads, writes of up to four packets, and additions, several at a time.
+    fn ask(&mut self, requests: u64) {
+        let (data, until) = ([7; LONGEST], self.submitted + requests);
+        while self.done < until {
+            while self.submitted < until.min(self.done + UNDER_WAY) {
+                let nth = self.submitted;
+                let bytes = 1 + nth as usize * 37 % LONGEST;
+                let address = self.start + nth * 977 % (BYTES - LONGEST as u64) / 8 * 8;
+                self.submit(match nth % 3 {
+                    0 => Operation::Read { address, bytes: bytes as u32 },
+                    1 => Operation::Write { address, bytes: &data[..bytes] },
+                    _ => Operation::Modify { address, change: Change::FetchAdd(1) },
+                });
+            }
+            self.turn();
+        }
+    }
+
+    /// Has as many packets wait for the board as requests of `ask` can have under way: no queue is ever longer.
+    fn fill(&mut self, stage: &AtomicU8) {
+        pass(stage, STOP, STOPPED);
+        for nth in 1..=UNDER_WAY {
+            let address = self.start + nth * PAGE - 100;
+            self.submit(Operation::Write { address, bytes: &[7; LONGEST] });
+        }
+        self.send();
+        let (packets, _) = self.client.under_way(0);
+        stage.store(RUNS, Ordering::SeqCst);
+        assert_eq!(u64::from(packets), UNDER_WAY * PACKETS);
+        while self.done < self.submitted {
+            self.turn();
+        }
+    }
 }
 
 #[test]
@@ -92,19 +150,30 @@ fn a_request_over_a_socket_allocates_nothing_at_either_end() {
     };
     let mut server = Server::open((Ipv4Addr::LOCALHOST, 0).into(), config, 0).unwrap();
     let (credentials, range) = server.begin(BYTES).unwrap();
-    let (addr, ended) = (server.addr().unwrap(), AtomicU64::new(0));
-    let [at_board, at_client] = std::thread::scope(|scope| {
-        let client = scope.spawn(|| ask(addr, credentials, range.address, &ended));
+    let (addr, stage) = (server.addr().unwrap(), AtomicU8::new(RUNS));
+    let counts = std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut asker = Asker::new(addr, credentials, range.address);
+            asker.ask(WARM_UP);
+            asker.fill(&stage);
+            pass(&stage, COUNT, RUNS);
+            let before = allocations::count();
+            asker.ask(REQUESTS);
+            allocations::count() - before
+        });
         let mut before = None;
         while !client.is_finished() {
             server.turn(Some(clock::now() + Nanos::from_millis(10))).unwrap();
-            if before.is_none() && ended.load(Ordering::Relaxed) >= WARM_UP {
-                before = Some(allocations::count());
+            match stage.load(Ordering::SeqCst) {
+                STOP => pass(&stage, STOPPED, RUNS),
+                COUNT => {
+                    before = Some(allocations::count());
+                    stage.store(RUNS, Ordering::SeqCst);
+                }
+                _ => {}
             }
         }
         [allocations::count() - before.unwrap(), client.join().unwrap()]
     });
-    // A buffer may still grow to a length that it has not had before; a request has none of its own.
-    let each = [at_board, at_client].map(|count| count * 1_000 / REQUESTS);
-    assert_eq!(each, [0, 0], "{at_board} at the board and {at_client} at the client, of {REQUESTS} requests");
+    assert_eq!(counts, [0, 0], "allocations at the board and at the client, of {REQUESTS} requests");
 }

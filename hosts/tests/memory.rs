@@ -251,6 +251,32 @@ fn programs_read_write_and_modify_the_memory_of_another_host() {
     }
 }
 
+/// Of two links one may vanish: the node goes on over the other one, and ends with the last.
+#[test]
+fn a_node_outlives_one_of_its_links() {
+    with_rack(never, None, |ns| {
+        let end = |name| VethEnd { name, ns, mac: None };
+        Links::add_veth(end("eth1"), end("away")).unwrap();
+        ns.run(|| {
+            let mut links = Links::open().unwrap();
+            ["eth1", "away"].iter().for_each(|name| links.set_up(name).unwrap());
+            let mut config = client_config();
+            config.port.interfaces.push("eth1".to_owned());
+            let mut client = Client::open(config).unwrap();
+            client.write(REMOTE, START, pattern(5_000)).unwrap();
+            links.delete("eth1").unwrap();
+            for _ in 0..20 {
+                assert_eq!(client.read(REMOTE, START, 5_000).unwrap(), pattern(5_000));
+            }
+            assert_eq!(client.port_stats().links_gone, 1);
+            links.delete("eth0").unwrap();
+            let error = client.read(REMOTE, START, 8).unwrap_err().to_string();
+            assert!(error.contains("`eth0` vanished"), "{error}");
+        })
+        .unwrap();
+    });
+}
+
 #[test]
 fn every_failure_has_its_error() {
     with_rack(never, None, |ns| {

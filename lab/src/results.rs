@@ -400,7 +400,7 @@ pub struct TorKill {
     /// Time from the start of the window to the kill.
     pub after_ms: u64,
     /// Longest time without progress in the whole run: of a store, the longest operation of a client; else the longest time
-    /// between two frames from one sender.
+    /// between two frames from one sender, or from its last one to the end.
     pub longest_ms: f64,
     /// Frames that applications got twice; `None` where EDM's nodes, not the agents, exchange the data.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -81,10 +81,15 @@ fn port(rack: &Rack, host: &Host, interface: &str) -> Result<PortConfig, NoMemor
     })
 }
 
-/// The interfaces that a text names, with commas between. Error: there are not as many as switches.
+/// The interfaces that a text names, with commas between. Error: there are not as many as switches, or one is named twice.
 pub fn interfaces(rack: &Rack, named: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = named.split(',').map(|name| name.trim().to_owned()).collect();
     let tors = usize::from(rack.switch.tors);
+    if let Some(twice) =
+        names.iter().enumerate().find_map(|(nth, name)| names[..nth].contains(name).then_some(name))
+    {
+        return Err(format!("`{named}` names `{twice}` twice: write the interface to each switch once"));
+    }
     if names.len() == tors && names.iter().all(|name| !name.is_empty()) {
         return Ok(names);
     }

@@ -7,19 +7,41 @@ use std::os::fd::AsRawFd;
 
 /// Datagrams that one call takes.
 pub const BATCH: usize = 32;
+/// Bytes of the longest sender's address.
+const SENDER_BYTES: libc::socklen_t = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
 
-/// Room for a batch of datagrams.
+/// Room for a batch of datagrams, and the kernel's description of it.
 #[derive(Debug)]
 pub struct Datagrams {
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
     stride: usize,
+    /// Where the kernel writes senders, in the order of the rooms.
+    senders: Vec<libc::sockaddr_in6>,
+    /// Places of the rooms, to which `messages` leads, as it does to `senders`. None of these vectors ever grows.
+    _vectors: Vec<libc::iovec>,
+    messages: Vec<libc::mmsghdr>,
 }
+
+// SAFETY: the pointers in it lead to its own vectors, which no other value has pointers to.
+unsafe impl Send for Datagrams {}
 
 impl Datagrams {
     /// Room for datagrams of at most `longest` bytes. A longer one is cut off behind the next byte, so its length shows that it is too long.
     pub fn new(longest: usize) -> Datagrams {
         let stride = longest + 1;
-        Datagrams { bytes: vec![0; BATCH * stride].into_boxed_slice(), stride }
+        let mut bytes = vec![0u8; BATCH * stride];
+        // SAFETY: zeros are a value of these C structs (null pointers, zero lengths, no family).
+        let (sender, message): (libc::sockaddr_in6, libc::mmsghdr) = unsafe { std::mem::zeroed() };
+        let (mut senders, mut messages) = (vec![sender; BATCH], vec![message; BATCH]);
+        let place = |room: &mut [u8]| libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: stride };
+        let mut vectors: Vec<_> = bytes.chunks_exact_mut(stride).map(place).collect();
+        for ((message, vector), sender) in messages.iter_mut().zip(&mut vectors).zip(&mut senders) {
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_name = std::ptr::from_mut(sender).cast();
+            message.msg_hdr.msg_namelen = SENDER_BYTES;
+        }
+        Datagrams { bytes, stride, senders, _vectors: vectors, messages }
     }
 
     /// Takes those that have come, at most a batch, with their senders, and does not wait. Returns how many. Errors: the socket's.
@@ -28,26 +50,12 @@ impl Datagrams {
         socket: &UdpSocket,
         mut taken: impl FnMut(SocketAddr, &[u8]),
     ) -> io::Result<usize> {
-        // SAFETY: zeros are a value of these C structs (null pointers, zero lengths, no family).
-        let (mut vectors, mut messages, mut senders): (
-            [libc::iovec; BATCH],
-            [libc::mmsghdr; BATCH],
-            [libc::sockaddr_in6; BATCH],
-        ) = unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
-        let rooms = self.bytes.chunks_exact_mut(self.stride).zip(&mut senders);
-        for ((message, vector), (room, sender)) in messages.iter_mut().zip(&mut vectors).zip(rooms) {
-            *vector = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            message.msg_hdr.msg_name = std::ptr::from_mut(sender).cast();
-            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
-        }
-        // SAFETY: all pointers in `messages` lead to `vectors`, `senders` and the rooms, which are live, exclusive, distinct for each
-        // message and of the lengths given; no time-out is passed.
+        // SAFETY: all pointers in `messages` lead to `_vectors`, `senders` and the rooms, which are live, exclusive through `self`, distinct
+        // for each message and of the lengths given; no time-out is passed.
         let returned = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
-                messages.as_mut_ptr(),
+                self.messages.as_mut_ptr(),
                 BATCH as u32,
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
@@ -59,7 +67,9 @@ impl Datagrams {
             Err(error) => return Err(error),
         };
         let rooms = self.bytes.chunks_exact(self.stride);
-        for ((message, sender), room) in messages[..count].iter().zip(&senders).zip(rooms) {
+        for ((message, sender), room) in self.messages[..count].iter_mut().zip(&self.senders).zip(rooms) {
+            // The kernel has written the length of the address.
+            message.msg_hdr.msg_namelen = SENDER_BYTES;
             // Of a UDP socket there is no other family.
             if let Some(sender) = address_of(sender) {
                 taken(sender, &room[..(message.msg_len as usize).min(room.len())]);

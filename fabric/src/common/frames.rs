@@ -107,18 +107,22 @@ impl<C, S, N: Default> Frames<C, S, N> {
         self.now
     }
 
-    /// Stores a frame of the application. `there` is the number already waiting for its destination, or
-    /// `None` if that is unknown.
+    /// Whether there is room for a frame of the application. `there` is the number already waiting for its destination, or `None` if
+    /// that is unknown.
+    #[inline]
+    pub fn room(&self, there: Option<usize>, station: &Station) -> Result<(), Reason> {
+        match there {
+            Some(there) if there >= station.queue_limit_frames => Err(Reason::QueueFull),
+            None if self.waiting_unknown >= station.best_effort_limit_frames => Err(Reason::BestEffortFull),
+            _ if self.waiting >= station.total_limit_frames => Err(Reason::TotalFull),
+            _ => Ok(()),
+        }
+    }
+
+    /// Stores a frame of the application, with `there` as in [`room`](Self::room).
     #[inline]
     pub fn keep(&mut self, frame: &[u8], there: Option<usize>, station: &Station) -> Result<FrameId, Reason> {
-        match there {
-            Some(there) if there >= station.queue_limit_frames => return Err(Reason::QueueFull),
-            None if self.waiting_unknown >= station.best_effort_limit_frames => {
-                return Err(Reason::BestEffortFull);
-            }
-            _ if self.waiting >= station.total_limit_frames => return Err(Reason::TotalFull),
-            _ => {}
-        }
+        self.room(there, station)?;
         self.waiting += 1;
         if let Some(there) = there {
             self.stats.queue_max_frames = self.stats.queue_max_frames.max(there as u64 + 1);

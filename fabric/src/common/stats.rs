@@ -153,18 +153,12 @@ impl Stats {
 
     /// Application frames that this host dropped before they reached the link.
     pub fn app_frames_dropped(&self) -> u64 {
-        [
-            Reason::AppTooShort,
-            Reason::AppTooLong,
-            Reason::AppForeignSource,
-            Reason::AppReserved,
-            Reason::QueueFull,
-            Reason::TotalFull,
-            Reason::BestEffortFull,
-        ]
-        .into_iter()
-        .map(|reason| self.dropped(reason))
-        .sum()
+        self.drops[..Reason::AppQueueFull as usize].iter().sum()
+    }
+
+    /// Frames from the link that were not what this host takes.
+    pub(crate) fn link_frames_dropped(&self) -> u64 {
+        self.drops[Reason::LinkTooShort as usize..].iter().sum()
     }
 }
 

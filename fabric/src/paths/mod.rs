@@ -11,8 +11,8 @@
 //! them dies. Each machine has a link of its own, so copies don't share a rate.
 //!
 //! A frame is taken by all machines or by none, whichever queue is full: so a switch that dies takes no frame with it that the
-//! others don't carry. Only a machine that has not heard from its switch for as long as half of its queue takes to leave may fall
-//! behind the others.
+//! others don't carry. Only a machine whose switch has brought nothing from the other hosts, for as long as half of its queue takes
+//! to leave, may fall behind the others.
 //!
 //! With one machine, frames have no numbers, and nothing is added to what the machine does.
 
@@ -34,7 +34,7 @@ pub struct Paths {
     machines: Vec<Endpoint>,
     /// Of several machines.
     numbers: Option<Numbers>,
-    /// When each machine got its last frame from its link.
+    /// When each machine got its last frame of another host from its link.
     heard: Vec<Nanos>,
     /// How long a machine may be silent and still keep the others from taking frames.
     silence: Nanos,
@@ -101,32 +101,31 @@ impl Paths {
             return self.machines[0].handle_app(frame, now);
         };
         let to = Ethernet::parse(frame).map_or(MacAddr::BROADCAST, |ethernet| ethernet.dst);
-        let waiting = |machine: &Endpoint| match machine.position_of(to) {
-            Some(position) => machine.backlog_at(position),
-            None => machine.backlog_frames(),
+        let all = self.machines.len();
+        let refuses = |nth: &usize| {
+            now.saturating_sub(self.heard[*nth]) <= self.silence && !self.machines[*nth].has_room(to)
         };
-        let all = self.machines.iter().enumerate();
-        let fullest = all.max_by_key(|(_, machine)| waiting(machine)).map_or(0, |(nth, _)| nth);
-        let others = (0..self.machines.len()).filter(|nth| *nth != fullest);
+        // One without room gets the frame alone, and counts why it refuses it.
+        let asked = (0..all).find(refuses).map_or(0..all, |nth| nth..nth + 1);
         let mut taken = 0;
-        for nth in std::iter::once(fullest).chain(others) {
-            let machine = &mut self.machines[nth];
+        for machine in &mut self.machines[asked] {
             let before = machine.stats().app_frames_dropped();
             machine.handle_app(&self.frame, now);
-            if machine.stats().app_frames_dropped() == before {
-                taken += 1;
-            } else if taken == 0 && now.saturating_sub(self.heard[nth]) <= self.silence {
-                break;
-            }
+            taken += usize::from(machine.stats().app_frames_dropped() == before);
         }
-        numbers.taken(sequence, taken, self.machines.len());
+        numbers.taken(sequence, taken, all);
     }
 
-    /// Handles a frame from the link of a machine.
+    /// Handles a frame from the link of a machine. A switch is heard by what it brings from the other hosts, not by whatever comes.
     #[inline]
     pub fn handle_link(&mut self, nth: usize, frame: &[u8], received_at: Nanos, now: Nanos) {
-        self.heard[nth] = self.heard[nth].max(now);
-        self.machines[nth].handle_link(frame, received_at, now);
+        let machine = &mut self.machines[nth];
+        let Some(numbers) = &self.numbers else { return machine.handle_link(frame, received_at, now) };
+        let before = machine.stats().link_frames_dropped();
+        machine.handle_link(frame, received_at, now);
+        if machine.stats().link_frames_dropped() == before && numbers.knows_sender(frame) {
+            self.heard[nth] = self.heard[nth].max(now);
+        }
     }
 
     /// Does due work.

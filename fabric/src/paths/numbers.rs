@@ -1,12 +1,15 @@
 //! Sequence numbers of a host's frames, and which of the others' have come.
 //!
-//! A switch that starts again may bring copies that have waited in a host for as long as it was dead. So the distance between two
-//! numbers does not say whether their host has started again: that says a random byte, in the shim's reserved one.
+//! A switch that starts again may bring copies that have waited in a host for as long as it was dead, also from before that host
+//! started again. So the distance between two numbers does not say whether their host has started again: that says a random byte, in
+//! the shim's reserved one. A frame with the byte of an earlier start is a late copy, and so is one far behind in the last start. If
+//! more of them come in a row than can have waited anywhere, the host has drawn a byte again.
 
 use crate::common::{Directory, SplitMix, WINDOW, Window, counters};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{Kind, Shim, VERSION};
 use p4rack_wire::{EtherType, MacAddr};
+use std::collections::VecDeque;
 
 /// Where a shim begins in a frame, and where the frame's own bytes continue.
 const SHIM: usize = Ethernet::BYTES;
@@ -43,52 +46,87 @@ pub(super) struct Numbers {
     own: MacAddr,
     peers: Directory,
     /// The next number by peer, and behind them that of other destinations.
-    next: Vec<u32>,
+    pub(super) next: Vec<u32>,
     /// The byte of this start.
-    start: u8,
+    pub(super) start: u8,
     heard: Vec<Heard>,
     pub counters: Counters,
 }
 
+/// Starts of a peer before the last one whose late copies are known.
+const EARLIER: usize = 8;
+/// Numbers that are further behind belong to another start with the same byte: no copy is as late.
+const BEHIND_MAX: u32 = 1 << 30;
+/// More late copies in a row than a host's queue for another host and a switch's buffer have.
+pub(super) const LATE_MAX: u32 = 1 << 13;
+
 /// What has come from a peer.
 #[derive(Clone, Debug)]
 struct Heard {
-    /// Byte of its start, and of the one before while copies from then may come.
-    start: Option<u8>,
-    before: Option<u8>,
-    /// Frames since the start, up to a window.
-    since: u32,
+    /// Its last start, and those before, the latest first.
+    last: Start,
+    earlier: VecDeque<Start>,
+    /// Late copies since the last new frame.
+    late: u32,
+}
+
+/// What has come since a start of a peer.
+#[derive(Clone, Debug)]
+struct Start {
+    /// Its byte; `None` before the first frame.
+    byte: Option<u8>,
     /// Numbers of its frames to this host, and to others.
     windows: [Window; 2],
 }
 
-/// Numbers that are further behind are of another start with the same byte: no copy is as late.
-const BEHIND_MAX: u32 = 1 << 30;
+impl Start {
+    fn new(byte: Option<u8>) -> Start {
+        Start { byte, windows: [Window::new(), Window::new()] }
+    }
+
+    /// Whether a frame may be of this start, whose numbers were continued by at most `ahead_max`.
+    fn may_have(&self, shim: &Shim, which: usize, ahead_max: u32) -> bool {
+        let is_near = |behind: u32| behind < BEHIND_MAX || behind.wrapping_neg() <= ahead_max;
+        self.byte == Some(shim.reserved) && self.windows[which].behind(shim.sequence).is_none_or(is_near)
+    }
+}
 
 impl Heard {
     fn new() -> Heard {
-        Heard { start: None, before: None, since: 0, windows: [Window::new(), Window::new()] }
+        Heard { last: Start::new(None), earlier: VecDeque::with_capacity(EARLIER), late: 0 }
     }
 
     /// Whether a frame is new.
     fn is_new(&mut self, shim: &Shim, to_us: bool) -> bool {
-        let (start, which) = (Some(shim.reserved), usize::from(!to_us));
-        if self.start != start && self.before == start {
-            return false;
-        }
-        let behind = self.windows[which].behind(shim.sequence);
-        let is_far = behind.is_some_and(|behind| (BEHIND_MAX..=u32::MAX / 2).contains(&behind));
-        if self.start != start || is_far {
-            *self = Heard { start, before: self.start.filter(|_| self.start != start), ..Heard::new() };
-        }
-        let is_new = self.windows[which].is_new(shim.sequence);
-        if is_new && self.since < WINDOW {
-            self.since += 1;
-            if self.since == WINDOW {
-                self.before = None;
+        let which = usize::from(!to_us);
+        let is_last = self.last.may_have(shim, which, 1 << 31);
+        if is_last {
+            let window = &mut self.last.windows[which];
+            let is_recent = window.behind(shim.sequence).is_some_and(|behind| behind <= WINDOW);
+            if window.is_new(shim.sequence) {
+                self.late = 0;
+                return true;
+            }
+            if is_recent {
+                return false;
             }
         }
-        is_new
+        let is_late = is_last || self.earlier.iter().any(|start| start.may_have(shim, which, LATE_MAX));
+        if is_late && self.late < LATE_MAX {
+            self.late += 1;
+            return false;
+        }
+        self.begin(shim.reserved);
+        self.last.windows[which].is_new(shim.sequence)
+    }
+
+    /// The peer has started again.
+    fn begin(&mut self, byte: u8) {
+        let before = std::mem::replace(&mut self.last, Start::new(Some(byte)));
+        self.late = 0;
+        self.earlier.truncate(EARLIER - 1);
+        self.earlier.push_front(before);
+        self.earlier.retain(|start| start.byte.is_some_and(|earlier| earlier != byte));
     }
 }
 
@@ -159,6 +197,11 @@ impl Numbers {
         frame[ADDRESSES..SHIM].copy_from_slice(&shim.ether_type.0.to_be_bytes());
         frame.drain(SHIM..BEHIND);
         true
+    }
+
+    /// Whether a frame is from a known host.
+    pub fn knows_sender(&self, frame: &[u8]) -> bool {
+        Ethernet::parse(frame).is_ok_and(|ethernet| self.peers.find(ethernet.src).is_some())
     }
 
     fn parse(&self, frame: &[u8]) -> Option<(Ethernet, Shim)> {

@@ -5,7 +5,7 @@ mod receive;
 mod send;
 
 use super::expected::Expected;
-use super::flows::{Flows, Waiting, flow_behind_shim, flow_of};
+use super::flows::{Flows, Waiting, flow_of};
 use super::frame::{self, Rsv};
 use super::lanes::Lanes;
 use super::sender::Destination;
@@ -198,6 +198,12 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Whether there is room for a frame to a host, whatever its flow.
+    pub(crate) fn has_room(&self, to: MacAddr) -> bool {
+        let there = self.find(to).map(|d| self.destinations[d].waiting());
+        self.frames.room(there, &self.config.station).is_ok()
+    }
+
     /// The configuration in use.
     pub fn config(&self) -> &Config {
         &self.config
@@ -292,11 +298,7 @@ impl Machine for Endpoint {
 
 impl HostMachine for Endpoint {
     fn handle_app(&mut self, frame: &[u8], now: Nanos) {
-        let number = match (self.config.by_flow, self.config.numbered) {
-            (false, _) => 0,
-            (true, false) => flow_of(frame),
-            (true, true) => flow_behind_shim(frame),
-        };
+        let number = if self.config.by_flow { flow_of(frame) } else { 0 };
         self.handle_flow(frame, number, now);
     }
 

@@ -6,7 +6,7 @@
 use crate::common::FrameId;
 use p4rack_wire::EtherType;
 use p4rack_wire::ethernet::Ethernet;
-use p4rack_wire::pl2::{LANES_MAX, Shim};
+use p4rack_wire::pl2::LANES_MAX;
 use std::collections::VecDeque;
 
 /// Queues of a destination if flows have queues of their own: each can have a lane.
@@ -156,23 +156,10 @@ impl Flows {
 /// Number of the flow of an application's frame: a hash over the addresses and, if it has some, the ports of an
 /// IP packet; 0 for anything else.
 pub(super) fn flow_of(frame: &[u8]) -> u32 {
-    match (Ethernet::parse(frame), frame.get(Ethernet::BYTES..)) {
-        (Ok(ethernet), Some(packet)) => flow_of_packet(ethernet.ether_type, packet),
-        _ => 0,
-    }
-}
-
-/// The same of a frame with a shim.
-pub(super) fn flow_behind_shim(frame: &[u8]) -> u32 {
-    let shim = frame.get(Ethernet::BYTES..).and_then(|rest| Shim::parse(rest).ok());
-    match (shim, frame.get(Ethernet::BYTES + Shim::BYTES..)) {
-        (Some(shim), Some(packet)) => flow_of_packet(shim.ether_type, packet),
-        _ => 0,
-    }
-}
-
-fn flow_of_packet(ether_type: EtherType, packet: &[u8]) -> u32 {
-    let (addresses, protocol, ports_at) = match (ether_type, packet.first()) {
+    let (Ok(ethernet), Some(packet)) = (Ethernet::parse(frame), frame.get(Ethernet::BYTES..)) else {
+        return 0;
+    };
+    let (addresses, protocol, ports_at) = match (ethernet.ether_type, packet.first()) {
         (EtherType::IPV4, Some(first)) if packet.len() >= 20 => {
             // Fragments after the first have no ports, so none of them counts.
             let fragment = packet[6] & 0x3f != 0 || packet[7] != 0;

@@ -4,7 +4,8 @@ use crate::board::Moods;
 use crate::world::{Ended, World, config};
 use p4rack_fabric::clio::lib::{Config, Operation};
 use p4rack_wire::Nanos;
-use p4rack_wire::clio::PageSize;
+use p4rack_wire::clio::packet;
+use p4rack_wire::clio::{Kind, PageSize};
 
 /// Bytes of a read that no window takes as a whole.
 const LONG: u32 = 1 << 20;
@@ -83,13 +84,13 @@ fn one_operation_decides_for_all_that_wait_for_a_dead_board_and_others_go_on() {
     assert!(longest[0] < us(14) && longest[1] < us(4), "{longest:?}");
     let counters = silent.clients[0].counters().clone();
     assert_eq!((counters.unknown, counters.given_up), (WAITING, WAITING - 1));
-    // What comes later is one packet and its retries.
+    // What comes later is two packets a TIMEOUT: those of an operation, and of others.
     ask(&mut silent, DEAD);
     let sent = counters.packets_out;
     let (took, longest) = run(&mut silent, WAITING);
     assert!(took < us(40) && longest[0] < us(4), "{took} {longest:?}");
     let done = silent.clients[0].counters().done - counters.done;
-    assert_eq!(silent.clients[0].counters().packets_out - sent - done, 3);
+    assert_eq!(silent.clients[0].counters().packets_out - sent - done, 6);
     // The planted mistake: each operation waits for retries of its own.
     let mut planted = world(Nanos(u64::MAX));
     ask(&mut planted, DEAD);
@@ -113,4 +114,55 @@ fn a_board_that_answers_again_is_used_as_before() {
     assert!(ends.len() == WAITING as usize && ends.iter().all(|(_, _, end)| *end == Ended::Done), "{ends:?}");
     assert_eq!(world.boards[1].word(address + 4_096 * 19), 59);
     assert!(world.clients[0].window(1).unwrap().1 > 2.0, "its window grows");
+}
+
+/// Writes don't arrive; what else the board is asked for does.
+fn loses_writes(bytes: &mut Vec<u8>, to_board: bool) {
+    if to_board && packet::parse(bytes).is_ok_and(|packet| packet.kind == Kind::Write) {
+        bytes.clear();
+    }
+}
+
+#[test]
+fn a_board_that_has_sent_something_is_not_silent() {
+    const WRITES: u64 = 20;
+    for cwnd_start in [1, 8, 64] {
+        let config = Config { silence: us(20), cwnd_start, ..config() };
+        let mut world = World::new(&config, 1, 1, Moods::default(), 5);
+        world.tamper = Some(loses_writes);
+        let address = world.boards[0].alloc(2 * WRITES as u32);
+        // Each write beside a read of another page.
+        let write = |world: &mut World, nth: u64| {
+            let write = Operation::Write { address: address + 4_096 * nth, bytes: b"lost" };
+            world.submit(0, 0, nth, write).unwrap();
+        };
+        let read = |world: &mut World, nth: u64| {
+            let address = address + 4_096 * (WRITES + nth % WRITES);
+            world.submit(0, 0, WRITES + nth, Operation::Read { address, bytes: 8 }).unwrap();
+        };
+        for nth in 0..WRITES {
+            write(&mut world, nth);
+            read(&mut world, nth);
+        }
+        // Reads go on for as long as writes are under way.
+        let (mut unknown, mut reads) = (0, 0);
+        while unknown < WRITES {
+            let mut ends = Vec::new();
+            assert!(world.step(&mut |_, tag, end| ends.push((tag, end))));
+            for (tag, end) in ends {
+                if tag < WRITES {
+                    assert_eq!(end, Ended::Unknown, "write {tag}, a window of {cwnd_start} at first");
+                    unknown += 1;
+                } else {
+                    assert_eq!(end, Ended::Read(vec![0; 8]), "a window of {cwnd_start} at first");
+                    reads += 1;
+                    read(&mut world, tag - WRITES);
+                }
+            }
+        }
+        world.finish();
+        assert!(reads >= 20, "{reads} reads, a window of {cwnd_start} at first");
+        let counters = world.clients[0].counters();
+        assert_eq!((counters.unknown, counters.given_up), (WRITES, 0), "a window of {cwnd_start} at first");
+    }
 }

@@ -51,7 +51,7 @@ pub enum EdmPortError {
     /// The interface is not the link of this node's host.
     #[error(transparent)]
     NotHere(#[from] NotHere),
-    /// The interface disappeared.
+    /// The interface disappeared; of several, the last one.
     #[error("interface `{0}` vanished: the other end was removed, or the switch's namespace ended")]
     Gone(String),
     /// Waiting for frames failed.
@@ -128,6 +128,8 @@ pub struct PortStats {
     pub malformed: u64,
     /// Errors while reading the link.
     pub read_errors: u64,
+    /// Links whose interface vanished.
+    pub links_gone: u64,
     /// Counters of the sockets. They include the kernel's drops.
     pub socket: packet::Stats,
 }
@@ -206,7 +208,18 @@ impl EdmPort {
                 self.stats.read_errors += 1;
                 Ok(())
             }
-            Err(_) => Err(EdmPortError::Gone(self.config.interfaces[nth].clone())),
+            Err(_) => {
+                self.stats.links_gone += 1;
+                let interface = &self.config.interfaces[nth];
+                if self.stats.links_gone == self.sockets.len() as u64 {
+                    return Err(EdmPortError::Gone(interface.clone()));
+                }
+                tracing::warn!(
+                    interface,
+                    "the interface vanished; the other switch has a copy of each frame"
+                );
+                Ok(())
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use crate::error::LabError;
 use crate::kill;
 use crate::process::Process;
 use crate::progress::Progress;
-use crate::results::{SchemeResult, Series, TorKill};
+use crate::results::{SchemeResult, Series};
 use crate::running::Running;
 use crate::sys;
 use crate::tors;
@@ -119,12 +119,9 @@ pub fn run(
     fill_goodput(&mut result, running, &reports.sinks, plan.workload, window)?;
     let who = (receivers.as_slice(), killed.as_ref().map(|killed| killed.host.as_str()));
     fill_drops(&mut result, running, &counts, [&early, &last], &ends, &reports.senders, who)?;
-    if let Some((death, after_ms)) = running.death.and_then(|death| Some((death, death.after_ms()?))) {
-        let longest_ns = reports.sinks.iter().map(|sink| sink.longest_gap_ns).max();
-        let longest_ms = longest_ns.unwrap_or(0) as f64 / 1e6;
-        let doubled = Some(reports.sinks.iter().map(|sink| sink.repeated).sum());
-        result.tor_kill = Some(TorKill { tor: death.tor as u16 + 1, after_ms, longest_ms, doubled });
-    }
+    let longest_ns = longest_gap_ns(running, &reports.sinks, plan.workload)?;
+    let doubled = reports.sinks.iter().map(|sink| sink.repeated).sum();
+    result.tor_kill = tors::effects(running.death, longest_ns, Some(doubled))?;
     if let Some(killed) = killed {
         let at_the_end = switch_counts(running, &early, &last)?;
         let lost = at_the_end.since(&counts);
@@ -212,6 +209,37 @@ pub(crate) fn fill_queue(
     Ok(())
 }
 
+/// For each host at the other end than the one that all traffic shares: the sink of its traffic, and the address that this has there.
+fn arrivals<'a>(
+    running: &Running<'_>,
+    sinks: &'a [SinkReport],
+    workload: &'a Workload,
+) -> Result<Vec<(&'a String, Option<&'a SinkReport>, String)>, LabError> {
+    let (one, many) = workload.ends();
+    let each = many.iter().enumerate().map(|(nth, other)| {
+        let (sink, sender) = match workload.kind {
+            WorkloadKind::Incast | WorkloadKind::Store => (sinks.first(), other.as_str()),
+            WorkloadKind::Outcast => (sinks.get(nth), one),
+        };
+        Ok((other, sink, running.rack.hosts[running.index(sender)?].ip.to_string()))
+    });
+    each.collect()
+}
+
+/// Longest time without a datagram of a sender; `None` if one of them has none.
+fn longest_gap_ns(
+    running: &Running<'_>,
+    sinks: &[SinkReport],
+    workload: &Workload,
+) -> Result<Option<u64>, LabError> {
+    let arrivals = arrivals(running, sinks, workload)?;
+    let gaps = arrivals.into_iter().map(|(_, sink, from)| {
+        let sink = sink.filter(|sink| sink.by_source.contains_key(&from))?;
+        sink.longest_gap_ns
+    });
+    Ok(gaps.collect::<Option<Vec<u64>>>().and_then(|gaps| gaps.into_iter().max()))
+}
+
 fn fill_goodput(
     result: &mut SchemeResult,
     running: &Running<'_>,
@@ -219,13 +247,7 @@ fn fill_goodput(
     workload: &Workload,
     window_ns: (u64, u64),
 ) -> Result<(), LabError> {
-    let (one, many) = workload.ends();
-    for (nth, other) in many.iter().enumerate() {
-        let (sink, sender) = match workload.kind {
-            WorkloadKind::Incast | WorkloadKind::Store => (sinks.first(), other.as_str()),
-            WorkloadKind::Outcast => (sinks.get(nth), one),
-        };
-        let from = running.rack.hosts[running.index(sender)?].ip.to_string();
+    for (other, sink, from) in arrivals(running, sinks, workload)? {
         let line = sink.and_then(|sink| sink.by_source.get(&from)).cloned().unwrap_or_default();
         let rate = line.rate_bps(window_ns.0, window_ns.1) as u64;
         result.goodput_by_host_bps.insert(other.clone(), rate);

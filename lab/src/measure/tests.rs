@@ -22,7 +22,7 @@ fn report() -> Value {
     serde_json::json!({
         "host": "h1", "mac": "02:00:00:00:00:01", "scheme": "pl2-clock", "running_ns": 1, "cpu_ns": 1, "wakeups": 1,
         "wake_late": delay, "scheduling": { "fifo_priority": null, "memory_locked": false },
-        "congestion_control": "cubic", "read_errors": 0,
+        "congestion_control": "cubic", "read_errors": 0, "links_gone": 0,
         "endpoint": {
             "counters": { "link_in": 50, "link_out": 100 }, "drops": { "queue_full": 7 }, "app_frames_dropped": 7,
             "rsv_grt": delay, "lateness": delay, "queue_max_frames": 0, "backlog_frames": 0,

@@ -6,10 +6,11 @@ use crate::error::LabError;
 use crate::measure::{self, Plan, Times};
 use crate::process::Process;
 use crate::progress::Progress;
-use crate::results::{CacheResult, MixResult, SchemeResult, StoreResult, TorKill};
+use crate::results::{CacheResult, MixResult, SchemeResult, StoreResult};
 use crate::running::Running;
 use crate::stats::cdf;
 use crate::sys;
+use crate::tors;
 use crate::workload::Span;
 use crate::ycsb::{ClientReport, Contents, MixReport, SoFar};
 use p4rack_codegen::rack::Store as StoreParameters;
@@ -140,12 +141,14 @@ pub(crate) fn result(
         goodput_by_host_bps: by_client,
         ..SchemeResult::default()
     };
-    if let Some((death, after_ms)) = running.death.and_then(|death| Some((death, death.after_ms()?))) {
-        let mixes = reports.iter().flat_map(|report| &report.mixes);
-        let longest_ns = mixes.flat_map(|mix| &mix.latencies).map(|(ns, _)| *ns).max();
-        let longest_ms = longest_ns.unwrap_or(0) as f64 / 1e6;
-        result.tor_kill = Some(TorKill { tor: death.tor as u16 + 1, after_ms, longest_ms, doubled: None });
-    }
+    let longest_ns = |report: &ClientReport| {
+        let operations = report.mixes.iter().flat_map(|mix| &mix.latencies);
+        operations.map(|(ns, _)| *ns).max()
+    };
+    // Each client has to have measured some.
+    let longest_ns = reports.iter().map(longest_ns).collect::<Option<Vec<u64>>>();
+    let longest_ns = longest_ns.and_then(|each| each.into_iter().max());
+    result.tor_kill = tors::effects(running.death, longest_ns, None)?;
     let times = Times { traffic: window, window };
     measure::fill_queue(&mut result, running, [&windowed, &last], &servers, times)?;
     Ok(result)

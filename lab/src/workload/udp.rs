@@ -129,9 +129,9 @@ pub struct SinkReport {
     /// Datagrams that had come before.
     #[serde(default)]
     pub repeated: u64,
-    /// Longest time between two reads of the socket that found datagrams of the same source.
-    #[serde(default)]
-    pub longest_gap_ns: u64,
+    /// Longest time between two reads of the socket that found datagrams of the same source, or from the last one to the end of the
+    /// span; `None` if no datagram came.
+    pub longest_gap_ns: Option<u64>,
 }
 
 /// Datagrams of a source.
@@ -166,7 +166,7 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
     socket.set_nonblocking(true)?;
     sys::set_receive_buffer(&socket, SINK_BUFFER_BYTES);
     let mut by_source: BTreeMap<IpAddr, Source> = BTreeMap::new();
-    let (mut datagrams, mut repeated, mut longest_gap_ns) = (0, 0, 0);
+    let (mut datagrams, mut repeated, mut longest_gap_ns) = (0, 0, None);
     let mut buffer = [0u8; 2048];
     loop {
         let now_ns = sys::monotonic_ns();
@@ -180,7 +180,7 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
                     let source = by_source.entry(source).or_default();
                     source.line.add(now_ns.saturating_sub(span.start_ns), bytes);
                     let gap_ns = now_ns - source.last_ns.replace(now_ns).unwrap_or(now_ns);
-                    longest_gap_ns = gap_ns.max(longest_gap_ns);
+                    longest_gap_ns = longest_gap_ns.max(Some(gap_ns));
                     // Numbers of sources that share an entry say nothing.
                     repeated += u64::from(known && !source.came(&buffer[..length]));
                 }
@@ -194,6 +194,10 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
         }
         sys::sleep_until(now_ns + DRAIN_NS);
     }
+    // A sender that stops for ever has its longest gap at the end.
+    let to_end_ns =
+        by_source.values().filter_map(|source| Some(span.end_ns().saturating_sub(source.last_ns?)));
+    let longest_gap_ns = longest_gap_ns.max(to_end_ns.max());
     let by_source =
         by_source.into_iter().map(|(address, source)| (address.to_string(), source.line)).collect();
     Ok(SinkReport { datagrams, by_source, repeated, longest_gap_ns })
@@ -239,6 +243,8 @@ mod tests {
         assert_eq!(received.datagrams, sent.datagrams);
         assert_eq!(received.by_source["127.0.0.1"].between(0, u64::MAX / 2), sent.datagrams * 1_000);
         assert_eq!(received.repeated, 0);
+        // The sink went on for 100 ms after the last datagram.
+        assert!(received.longest_gap_ns.unwrap() >= 90_000_000, "{received:?}");
         let mut source = Source::default();
         assert_eq!(
             [0u64, 70, 0, 70, 1].map(|number| source.came(&number.to_be_bytes())),

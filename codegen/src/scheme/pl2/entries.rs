@@ -34,7 +34,8 @@ pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> E
         return numbers(pl2, rack, host, entry).param("source", position as u64);
     }
     let entry = entry.param("slot", pl2.part_units(rack, host));
-    link(rack, host, entry).param("cells", pl2.source_cells(rack, position))
+    let entry = if pl2.reserves_at_source() { link(rack, host, entry) } else { entry };
+    entry.param("cells", pl2.source_cells(rack, position))
 }
 
 pub(super) fn destination(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {

@@ -270,12 +270,18 @@ impl Protocol for Pl2 {
     }
 
     fn refuses_tors(&self, _rack: &Rack) -> Option<String> {
-        let problem = match (self.shim, self.notify_receiver) {
-            (false, _) => {
+        let problem = match () {
+            () if !self.shim => {
                 "has frames without sequence numbers, by which copies from two switches are known: set shim = true"
             }
-            (true, true) => "has notify_receiver, whose events lead to one switch: set it to false",
-            (true, false) => return None,
+            () if self.notify_receiver => {
+                "has notify_receiver, whose events lead to one switch: set it to false"
+            }
+            () if self.by_flow => {
+                "has by_flow, with which a host's queue is full for some flows only, so that a frame could get one copy: \
+                 set by_flow = false, and k to a number"
+            }
+            () => return None,
         };
         Some(problem.to_owned())
     }

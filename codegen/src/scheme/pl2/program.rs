@@ -168,6 +168,7 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
         "frame_overhead": overhead::FCS + overhead::PREAMBLE_GAP,
         "drop_threshold": pl2.drop_threshold_slots,
     });
+    context["source_links"] = json!(breakout && pl2.reserves_at_source());
     context["slots_type"] = json!("bit<32>");
     context["sides"] = json!([{ "side": "in", "does": "source" }, { "side": "out", "does": "destination" }]);
     if alu {
@@ -182,7 +183,7 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let chain = !counter && pl2.clocks == Clocks::Chain;
     for side in context["sides"].as_array_mut().into_iter().flatten() {
         let out = side["side"] == "out";
-        side["reserves"] = json!(counter || out || pl2.clocks != Clocks::Dst);
+        side["reserves"] = json!(out || pl2.reserves_at_source());
         side["from"] = json!(if chain && out { "earliest" } else { "now" });
     }
     let pair = !counter && pl2.clocks == Clocks::Pair;

@@ -34,6 +34,11 @@ impl IndexBits {
 }
 
 impl Pl2 {
+    /// Whether the switch reserves at a frame's source, beside its destination.
+    pub(super) fn reserves_at_source(&self) -> bool {
+        self.mode == Mode::Counter || self.clocks != Clocks::Dst
+    }
+
     /// Bytes that PL2 adds to a data frame.
     pub(super) fn tags(&self) -> u64 {
         VLAN + if self.shim { Shim::BYTES as u64 } else { 0 }

@@ -146,16 +146,16 @@ header edm_control_t {
 
 // RREQ, WREQ, RMWREQ and RRES.
 header edm_message_t {
-    bit<4> version; // 1
-    bit<4> kind; // RREQ, WREQ, RMWREQ or RRES
-    bit<8> code; // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
-    bit<16> id; // message of this pair, chosen by the host that asks
-    bit<32> key; // proves the right to the region; RRES: writes of the session that were refused
+    bit<4>  version; // 1
+    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
+    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
+    bit<16> id;      // message of this pair, chosen by the host that asks
+    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
-    bit<32> total; // bytes of the message: read, written or answered
-    bit<32> offset; // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
-    bit<16> bytes; // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
-    bit<16> start; // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
+    bit<32> total;   // bytes of the message: read, written or answered
+    bit<32> offset;  // where in the message this chunk starts; requests: zero, set by the switch to the wait (all ones: later)
+    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, set by the switch to the bytes it grants (zero: a window)
+    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.

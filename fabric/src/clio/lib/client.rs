@@ -145,10 +145,11 @@ impl Client {
             silence: Silence::default(),
             ready: VecDeque::with_capacity(slots),
         };
-        let order = Order::new(config.thread_requests_max.into());
+        // Clones would have no room.
+        let order = |_| Order::new(config.thread_requests_max.into());
         Client {
             boards: boards.iter().map(board).collect(),
-            orders: vec![order; config.threads.into()],
+            orders: (0..config.threads).map(order).collect(),
             requests: vec![Request::new(); slots],
             free: (0..config.requests_max).rev().collect(),
             timers: Timers::new(config.requests_max),

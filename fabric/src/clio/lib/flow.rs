@@ -78,7 +78,13 @@ impl Client {
         self.boards[board].window.sent(count, self.now);
         self.boards[board].silence.sent(self.now);
         self.incast.expect(answer_bytes);
+        let timeout = self.timeout(&self.requests[usize::from(slot)]);
         let request = &mut self.requests[usize::from(slot)];
+        let silence = &mut self.boards[board].silence;
+        if silence.is_suspected() && request.unsure_since(nth).is_none() {
+            // An operation without an answer leaves time for another one, which may have one.
+            silence.resume = self.now.saturating_add(Nanos(timeout.0 / 2));
+        }
         self.counters.retries += u64::from(request.attempt(nth) > 0);
         let was_in_flight = request.is_in_flight();
         request.expected_bytes += answer_bytes;
@@ -90,7 +96,6 @@ impl Client {
         self.queue(slot);
         // The timer is that of the oldest part in flight.
         if !was_in_flight {
-            let timeout = self.timeout(&self.requests[usize::from(slot)]);
             self.timers.set(slot, self.now.saturating_add(timeout));
         }
     }

@@ -205,6 +205,8 @@ impl Request {
         (self.cursor, self.low, self.in_flight, self.back) = (0, 0, 0, 0);
         self.left = split.count() as u32;
         self.parts.clear();
+        // A later request of more parts then has room, too.
+        self.parts.reserve(KEPT_PARTS);
         self.parts.resize(self.left as usize, UNSENT);
     }
 

@@ -1,7 +1,7 @@
 //! Boards that have fallen silent.
 //!
 //! ```text
-//!   a packet leaves ──── TIMEOUT ───▶ suspected: a packet at a time, retries first; its answers don't count as expected
+//!   a packet leaves ──── TIMEOUT ───▶ suspected: two packets a TIMEOUT, retries first; its answers don't count as expected
 //!        │                                    │
 //!        └──── all retries of one operation ──┴──▶ silent: all that waits for the board ends as unknown
 //!
@@ -9,8 +9,9 @@
 //! ```
 //!
 //! Each operation of a board that is dead would wait for retries of its own, and for its turn in a window that shrinks to a pause. So one
-//! operation's retries decide for all that have come by then. What comes later begins with one packet, and again, the first operation
-//! whose retries are over decides for all. Answers that a dead board owes take no room in the incast window from those of others.
+//! operation's retries decide for all that have come by then. What comes later begins with two packets a TIMEOUT, of that operation and of
+//! another, which may have an answer, and again, the first operation whose retries are over decides for all. Answers that a dead board
+//! owes take no room in the incast window from those of others.
 
 use p4rack_wire::Nanos;
 
@@ -21,6 +22,8 @@ pub(super) struct Silence {
     asked: Option<Nanos>,
     /// Whether there was none for a TIMEOUT since then.
     pub is_suspected: bool,
+    /// While it is suspected: when the next packet may leave, beside retries of what may have been executed.
+    pub resume: Nanos,
     /// When it was found silent last, unless it was heard since.
     pub found: Option<Nanos>,
 }

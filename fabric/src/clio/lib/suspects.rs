@@ -9,7 +9,7 @@ impl Board {
     /// Packets that may leave now.
     pub fn room(&self, now: Nanos) -> u32 {
         match self.silence.is_suspected {
-            true => u32::from(self.window.outstanding() == 0),
+            true => u32::from(now >= self.silence.resume),
             false => self.window.room(now),
         }
     }
@@ -17,7 +17,7 @@ impl Board {
     /// When there is room if no packet comes; `None` if only a packet makes room.
     pub fn room_at(&self) -> Option<Nanos> {
         match self.silence.is_suspected {
-            true => (self.window.outstanding() == 0).then_some(Nanos::ZERO),
+            true => Some(self.silence.resume),
             false => self.window.room_at(),
         }
     }

@@ -146,7 +146,10 @@ impl Tcp {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(START))?;
         let mut hello = [0; HELLO_BYTES];
-        stream.read_exact(&mut hello).map_err(failed)?;
+        stream.read_exact(&mut hello).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => RemoteError::Broken(format!("{to}: the server of bytes has ended")),
+            _ => failed(error).into(),
+        })?;
         if hello[..8] != MAGIC {
             return Err(RemoteError::Broken(format!("{to} is no server of bytes")));
         }
