@@ -95,7 +95,8 @@ fn members_and_groups_of_a_topologys_switches_are_read_like_entries() {
     let compiled = p4rack_p4::compile(ways, "ways.p4", &p4rack_p4::Options::default());
     let info = compiled.unwrap_or_else(|why| panic!("{}", why.render(false))).p4info;
     let id = |preamble: &Option<p4rack_p4rt::p4::config::v1::Preamble>| preamble.as_ref().unwrap().id;
-    let (profile, action) = (id(&info.action_profiles[0].preamble), id(&info.actions[0].preamble));
+    let to = info.actions.iter().find(|action| !action.params.is_empty()).unwrap();
+    let (profile, action) = (id(&info.action_profiles[0].preamble), id(&to.preamble));
     write("s1.entries", &member(profile, action));
     write("s2.entries", &member(profile + 1, action));
     let switch = |n: u8| {
