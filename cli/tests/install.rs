@@ -1,7 +1,10 @@
 //! `p4rack p4 install` and `switch run --entries --watch`: programs on running switches, once and after saves.
 
+#[path = "common/between.rs"]
+mod between;
 mod common;
 
+use between::{Between, Fault};
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{p4rack, repo, stderr, stdout, wait_until};
 use p4rack_ctrl::{ConnectOptions, Session};
@@ -10,7 +13,6 @@ use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything may take here.
@@ -251,29 +253,16 @@ fn bad_input_is_named_with_its_file_and_what_to_do() {
     let large = files.write("large.p4", &large);
     refused(&[&[large.as_str()], &at[..]].concat(), 1, &["4", "MiB"]);
     // Another controller is primary.
-    let mut watches = Command::new(env!("CARGO_BIN_EXE_p4rack"));
-    watches.args(["packet", "watch", "--election-id", "0,9", "--grpc-addr", &addr]);
     report(&addr, &[&program]);
-    let mut watches =
-        Running(watches.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
-    let is_primary = || {
-        !run(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:0a", "--action", "lost"])
-            .status
-            .success()
-    };
-    assert!(wait_until(LIMIT, || {
-        let primary = is_primary();
-        if !primary {
-            fine(&addr, &["table", "delete", "forward", "dst=02:00:00:00:00:0a"]);
-        }
-        primary
-    }));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let other = ConnectOptions { election_id: 9, ..ConnectOptions::new(addr.clone(), 1) };
+    let primary = runtime.block_on(Session::connect(other)).expect("primary");
     refused(
         &[&[program.as_str()], &at[..]].concat(),
         1,
         &["has another primary, with election id 0,9", "--election-id"],
     );
-    watches.kill();
+    drop(primary);
 }
 
 #[test]
@@ -338,8 +327,181 @@ fn saves_are_installed_and_mistakes_leave_the_old_program() {
     watches.until("installed");
     has(&addr, 3);
     assert!(fine(&addr, &["table", "list"]).contains("h.e.kind:16 exact"));
-    // A switch that is gone for a while is served when it is back.
     assert!(watches.0.try_wait().expect("it is known").is_none());
+}
+
+#[test]
+fn a_switch_that_is_gone_for_a_while_is_served_when_it_is_back() {
+    let (files, addr) = (Files::new(), free_addr());
+    let mut first = switch(&addr, &[]);
+    let (program, entries_file) = (files.path("t.p4"), files.path("t.entries"));
+    let words = ["p4", "install", &program, "--entries", &entries_file, "--watch", "--grpc-addr", &addr];
+    let mut watches = Running::start(p4rack().args(words));
+    watches.until("installed, 2 inserted");
+    fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:0a", "--action", "to", "port=7"]);
+    first.kill();
+    // A save while it is gone.
+    replace(&program, &PROGRAM.replace("mark = 1;", "mark = 2;"));
+    watches.until("no P4Runtime server answers");
+    let mut second = switch(&addr, &[]);
+    watches.until("installed, 2 inserted");
+    watches.until("the switch had no program any more: what others had written is gone");
+    assert_eq!(entries(&addr).len(), 2);
+    // A save after it has come back unnoticed.
+    second.kill();
+    let _third = switch(&addr, &[]);
+    replace(&program, &PROGRAM.replace("mark = 1;", "mark = 3;"));
+    watches.until("installed, 2 inserted");
+    watches.until("what others had written is gone");
+    assert_eq!(entries(&addr).len(), 2);
+    fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:0a", "--action", "to", "port=7"]);
+    replace(&program, &PROGRAM.replace("mark = 1;", "mark = 4;"));
+    watches.until("installed between two packets, 1 entries kept");
+}
+
+/// The program whose table has entries of its own that controllers may change; `port` is that of one of them.
+fn with_own_entries(port: u8, mark: u8) -> String {
+    let table = "default_action = lost(); size = 64; }";
+    assert!(PROGRAM.contains(table));
+    let own = format!(
+        "default_action = lost(); size = 64; entries = {{ 48w0x020000000051: to({port}); 48w0x020000000052: to(2); }} }}"
+    );
+    PROGRAM.replace(table, &own).replace("mark = 1;", &format!("mark = {mark};"))
+}
+
+/// Entries of table forward, with the last byte of their key and their port.
+fn forwards(addr: &str) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let found = entries(addr);
+    let found = found.iter().filter(|entry| text(&entry["table"]).ends_with("forward"));
+    let pair = |entry: &Value| {
+        let key = text(&entry["keys"]["h.e.dst"]);
+        (key[key.len() - 2..].to_owned(), text(&entry["action"]["params"]["port"]))
+    };
+    let mut found: Vec<(String, String)> = found.map(pair).collect();
+    found.sort();
+    found
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(key, port)| ((*key).to_owned(), (*port).to_owned())).collect()
+}
+
+#[test]
+fn entries_of_the_text_come_and_go_with_the_program() {
+    let (files, addr) = (Files::new(), free_addr());
+    let _switch = switch(&addr, &[]);
+    let program = files.write("t.p4", &with_own_entries(1, 1));
+    let entries_file = files.path("t.entries");
+    let first = report(&addr, &[&program, "--entries", &entries_file]);
+    assert_eq!(first["inserted"], 2, "{first}");
+    let all = pairs(&[("01", "1"), ("02", "2"), ("51", "1"), ("52", "2")]);
+    assert_eq!(forwards(&addr), all);
+    // Between two packets: the entries of the new text, not those of the old one.
+    files.write("t.p4", &with_own_entries(9, 2));
+    let next = report(&addr, &[&program]);
+    assert_eq!((&next["installed"], &next["kept"]), (&"between two packets".into(), &2.into()), "{next}");
+    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("51", "9"), ("52", "2")]));
+    // What a controller has made of them is kept, and overrides the new text.
+    fine(&addr, &["table", "modify", "forward", "dst=02:00:00:00:00:51", "--action", "to", "port=4"]);
+    files.write("t.p4", &with_own_entries(8, 3));
+    let next = report(&addr, &[&program]);
+    assert_eq!((&next["installed"], &next["kept"]), (&"between two packets".into(), &3.into()), "{next}");
+    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("51", "4"), ("52", "2")]));
+    // One that a controller has deleted stays deleted, as long as the program is the same.
+    fine(&addr, &["table", "delete", "forward", "dst=02:00:00:00:00:52"]);
+    let same = report(&addr, &[&program]);
+    assert_eq!((&same["installed"], &same["kept"]), (&"same program".into(), &3.into()), "{same}");
+    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("51", "4")]));
+    // Without anything of the controllers: the same program, and another one.
+    report(&addr, &[&program, "--clear"]);
+    assert_eq!(forwards(&addr), pairs(&[("51", "8"), ("52", "2")]));
+    report(&addr, &[&program, "--entries", &entries_file]);
+    files.write("t.p4", &with_own_entries(7, 4));
+    let cleared = report(&addr, &[&program, "--clear"]);
+    assert_eq!(cleared["installed"], "between two packets", "{cleared}");
+    assert_eq!(forwards(&addr), pairs(&[("51", "7"), ("52", "2")]));
+    // Where the program is replaced: an action has another parameter.
+    fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:03", "--action", "lost"]);
+    fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:04", "--action", "to", "port=1"]);
+    fine(&addr, &["table", "modify", "forward", "dst=02:00:00:00:00:52", "--action", "lost"]);
+    let other =
+        with_own_entries(6, 5).replace("to(bit<9> port)", "to(bit<9> way)").replace("= port;", "= way;");
+    files.write("t.p4", &other);
+    let replaced = report(&addr, &[&program]);
+    assert_eq!((&replaced["installed"], &replaced["kept"]), (&"replaced".into(), &2.into()), "{replaced}");
+    assert_eq!(replaced["dropped"].as_array().map(Vec::len), Some(1), "{replaced}");
+    let found = fine(&addr, &["table", "read", "forward"]);
+    assert!(found.contains("way=6") && !found.contains("way=2"), "{found}");
+    assert_eq!(forwards(&addr).len(), 3, "{found}");
+}
+
+/// The text between two others.
+fn part<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
+    let start = text.find(before).unwrap_or_else(|| panic!("{before}: {text}")) + before.len();
+    let end = text[start..].find(after).unwrap_or_else(|| panic!("{after}: {text}"));
+    &text[start..start + end]
+}
+
+/// Writes an entry, and a program that can't take it over, so that the old one is replaced.
+fn incompatible(files: &Files, addr: &str) -> String {
+    fine(addr, &["group", "insert", "--profile", "ways", "--member", "7", "--action", "to", "port=4"]);
+    fine(addr, &["table", "insert", "spread", "src=02:00:00:00:00:09", "--member", "7"]);
+    files.with("next.p4", "h.e.src: exact;", "h.e.kind: exact;")
+}
+
+#[test]
+fn a_connection_that_is_lost_before_the_entries_is_taken_up_again_with_them() {
+    let (files, addr) = (Files::new(), free_addr());
+    let _switch = switch(&addr, &[]);
+    let between = Between::before(&addr);
+    assert!(wait_until(LIMIT, || run(&between.addr, &["group", "read"]).status.code().is_some()));
+    let (program, entries_file) = (files.path("t.p4"), files.path("t.entries"));
+    let words =
+        ["p4", "install", &program, "--entries", &entries_file, "--watch", "--grpc-addr", &between.addr];
+    let mut watches = Running::start(p4rack().args(words));
+    watches.until("installed, 2 inserted");
+    fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:0a", "--action", "to", "port=7"]);
+    let next = fs::read_to_string(incompatible(&files, &addr)).expect("the program");
+    between.arm(Fault::Cut);
+    replace(&program, &next);
+    watches.until("without the 2 entries");
+    let said = watches.until("brings them");
+    let file = part(&said, "entries are in ", ":").to_owned();
+    assert!(fs::read_to_string(&file).expect("the file").contains("table_entry"), "{said}");
+    assert_eq!(entries(&addr).len(), 0, "the new program is there, and no entries");
+    between.mend();
+    let said = watches.until("installed, 2 entries kept");
+    assert!(said.contains("2 inserted, 1 dropped"), "{said}");
+    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("0a", "7")]));
+    assert!(!Path::new(&file).exists(), "the switch has them");
+}
+
+#[test]
+fn entries_that_another_primary_keeps_from_the_switch_are_in_a_file() {
+    let (files, addr) = (Files::new(), free_addr());
+    let _switch = switch(&addr, &[]);
+    let between = Between::before(&addr);
+    report(&addr, &[&files.path("t.p4"), "--entries", &files.path("t.entries")]);
+    fine(&addr, &["group", "insert", "--multicast", "5", "1", "2"]);
+    let next = incompatible(&files, &addr);
+    between.arm(Fault::Stolen);
+    assert!(wait_until(LIMIT, || run(&between.addr, &["group", "read"]).status.success()));
+    let output = run(&between.addr, &["p4", "install", &next]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the switch runs the new program, without the 4 entries"), "{said}");
+    assert_eq!(entries(&addr).len(), 0);
+    let words: Vec<String> = part(&said, "`p4rack ", "`").split_whitespace().map(str::to_owned).collect();
+    assert!(words.contains(&next), "{said}");
+    between.mend();
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(["--election-id", "0,10"]).collect();
+    fine(&addr, &words);
+    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
+    let groups = fine(&addr, &["group", "read"]);
+    assert!(groups.contains('7') && groups.contains('5'), "{groups}");
+    fs::remove_file(part(&said, "entries are in ", ":"))
+        .expect("the file is there until somebody removes it");
 }
 
 #[test]
@@ -378,17 +540,42 @@ fn a_switch_whose_entries_are_wrong_does_not_start() {
     assert!(said.contains("x.entries: has no entries"), "{said}");
     let said = start(&format!("{ENTRIES}{ENTRIES}"));
     assert!(said.contains("table I.forward key h.e.dst=02:00:00:00:00:01"), "{said}");
-    let said =
-        stderr(&p4rack().args(["switch", "run", "--no-p4", "--watch"]).output().expect("p4rack starts"));
-    assert!(said.contains("FILE.p4"), "{said}");
 }
 
-/// The time from a save to the first packet that the new program has forwarded, with packets all the time.
 #[test]
-fn a_save_is_forwarding_packets_within_a_second() {
+fn watching_needs_a_program_and_a_port() {
+    let files = Files::new();
+    let (program, entries) = (files.path("t.p4"), files.path("t.entries"));
+    let refused = |words: &[&str], expected: &[&str]| {
+        let output = p4rack().args(["switch", "run"]).args(words).output().expect("p4rack starts");
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        expected.iter().for_each(|part| assert!(said.contains(part), "{words:?}: {part}: {said}"));
+    };
+    refused(&["--no-p4", "--watch"], &["--no-p4", "--watch", "cannot be used with"]);
+    refused(&["--no-p4", "--entries", &entries], &["--no-p4", "--entries", "cannot be used with"]);
+    refused(
+        &[&program, "--watch", "--grpc-server-addr", "127.0.0.1:0"],
+        &["--watch needs the port", "127.0.0.1:0", "give a port"],
+    );
+}
+
+/// Answers a packet of the controller with the program's mark, or 0 if table forward has no entry for it.
+fn marks(mark: u16) -> String {
+    let from = "h.in_.mark = 1;";
+    assert!(PROGRAM.contains(from));
+    PROGRAM
+        .replace(from, &format!("h.in_.mark = forward.apply().hit ? 16w{mark} : 16w0;"))
+        .replace("{ forward.apply(); spread.apply(); }", "{ spread.apply(); }")
+}
+
+/// Packets are sent one after the other, all the time: each is answered, by the old program or the new one, and with its entry.
+#[test]
+fn every_packet_during_a_save_is_forwarded_by_the_old_program_or_the_new_one() {
     let (files, addr) = (Files::new(), free_addr());
-    let (program, entries_file) = (PathBuf::from(files.path("t.p4")), files.path("t.entries"));
-    let _switch = switch_with(&files.path("t.p4"), &addr, &["--entries", &entries_file, "--watch"]);
+    let program = PathBuf::from(files.write("t.p4", &marks(1)));
+    let entries_file = files.path("t.entries");
+    let mut switch = switch_with(&files.path("t.p4"), &addr, &["--entries", &entries_file, "--watch"]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let mut times_ms: Vec<f64> = runtime.block_on(async {
         let mut session =
@@ -404,21 +591,27 @@ fn a_save_is_forwarding_packets_within_a_second() {
         "from save to first packet: {:.0} to {:.0} ms, median {:.0} ms",
         times_ms[0], times_ms[9], times_ms[5]
     );
-    assert_eq!(entries(&addr).len(), 2, "they have been there all the time");
+    assert_eq!(entries(&addr).len(), 2);
+    for _ in 2..12u16 {
+        switch.until("installed between two packets");
+    }
 }
 
-/// Saves a program that answers with `mark`, and waits for its first answer.
+/// Saves a program that answers with `mark`, and sends packets until its first answer.
 async fn first_packet(session: &mut Session, program: &Path, mark: u16) -> Duration {
-    let (text, start) = (PROGRAM.replace("mark = 1;", &format!("mark = {mark};")), Instant::now());
-    fs::write(program, text).expect("a file");
+    let start = Instant::now();
+    fs::write(program, marks(mark)).expect("a file");
     while start.elapsed() < LIMIT {
         let metadata = vec![PacketMetadata { metadata_id: 1, value: vec![7] }];
-        session.packet_out(PacketOut { payload: vec![0; 60], metadata }).await.expect("sent");
-        let until = tokio::time::Instant::now() + Duration::from_millis(2);
-        while let Some(packet) = session.packet_in(until).await.expect("a session") {
-            if packet.metadata.first().and_then(|field| bytes::to_u128(&field.value)) == Some(mark.into()) {
-                return start.elapsed();
-            }
+        let mut payload = vec![0; 60];
+        payload[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+        session.packet_out(PacketOut { payload, metadata }).await.expect("sent");
+        let until = tokio::time::Instant::now() + LIMIT;
+        let packet = session.packet_in(until).await.expect("a session").expect("each packet is answered");
+        let found = packet.metadata.first().and_then(|field| bytes::to_u128(&field.value));
+        match found {
+            Some(found) if found == mark.into() => return start.elapsed(),
+            found => assert_eq!(found, Some((mark - 1).into()), "the old program's, with its entry"),
         }
     }
     panic!("no packet with {mark} within {LIMIT:?}");

@@ -170,10 +170,18 @@ impl<'s> Way<'s> {
         if entry.idle_timeout_ns != 0 && table.idle_timeout_behavior() == IdleTimeoutBehavior::NoTimeout {
             return Err("the table has no idle timeouts now".into());
         }
-        if entry.meter_config.is_some()
-            && !table.direct_resource_ids.iter().any(|id| self.new.direct_meter_by_id(*id).is_ok())
-        {
-            return Err("the table has no direct meter now, and the entry has rates".into());
+        if entry.meter_config.is_some() {
+            let meter = |schema: &'s Schema, table: u32| {
+                let mut all = schema.info().direct_meters.iter();
+                all.find(|meter| meter.direct_table_id == table)
+            };
+            let Some(now) = meter(new, id) else {
+                return Err("the table has no direct meter now, and the entry has rates".into());
+            };
+            let before = meter(self.old, entry.table_id).and_then(|meter| meter.spec);
+            if now.spec.map(|spec| spec.unit) != before.map(|spec| spec.unit) {
+                return Err("the table's direct meter measures another unit now".into());
+            }
         }
         let tables = [table];
         let profile = table.implementation_id;

@@ -134,3 +134,30 @@ fn what_refers_to_a_member_that_does_not_fit_goes_with_it() {
     let said: Vec<&str> = carried.dropped.iter().map(|(_, dropped)| dropped.why.as_str()).collect();
     assert_eq!(said, ["action I.to has a parameter grade now", "its member 7 does not fit"]);
 }
+
+#[test]
+fn rates_of_an_entry_are_kept_only_where_its_meter_has_their_unit() {
+    let with_meter = |unit: &str| {
+        let meter = format!("direct_meter<bit<8>>(MeterType.{unit}) rate;");
+        let declared = PROGRAM.replace("meter(8,", &format!("{meter} meter(8,"));
+        let table = declared.replace(
+            "default_action = lost(); size = 4;",
+            "default_action = lost(); size = 4; meters = rate;",
+        );
+        schema(&table.replace("m.class = class; }", "m.class = class; rate.read(m.class); }").replace(
+            "action lost() { mark_to_drop(s); }",
+            "action lost() { mark_to_drop(s); rate.read(m.class); }",
+        ))
+    };
+    let (bytes, packets, none) = (with_meter("bytes"), with_meter("packets"), schema(PROGRAM));
+    let mut entity = entities()[0].clone();
+    let Some(EntityKind::TableEntry(entry)) = &mut entity.entity else { panic!("an entry") };
+    entry.meter_config =
+        Some(p4rack_p4rt::p4::v1::MeterConfig { cir: 1, cburst: 2, pir: 3, pburst: 4, eburst: 0 });
+    let all = [entity];
+    assert!(carry(&bytes, &bytes, &all).is_whole);
+    for (new, why) in [(&packets, "measures another unit now"), (&none, "has no direct meter now")] {
+        let carried = carry(&bytes, new, &all);
+        assert!(carried.dropped[0].1.why.contains(why), "{:?}", carried.dropped);
+    }
+}

@@ -154,8 +154,24 @@ impl CtrlError {
             | CtrlError::NoPrimary { .. }
             | CtrlError::Ended(_)
             | CtrlError::Timeout(..) => true,
-            CtrlError::Refused { status, .. } => status.code() == tonic::Code::Unavailable,
+            // How a switch answers if another controller has become primary.
+            CtrlError::Refused { status, .. } if status.code() == tonic::Code::PermissionDenied => true,
+            CtrlError::Refused { .. } => self.is_cut_off(),
             CtrlError::NotInstalled { error, .. } => error.may_pass(),
+            _ => false,
+        }
+    }
+
+    /// Whether the connection was lost during a call, so that it is not known if the switch has carried it out.
+    pub fn is_cut_off(&self) -> bool {
+        use std::error::Error;
+        match self {
+            CtrlError::Ended(_) | CtrlError::Timeout(..) => true,
+            // The statuses of the client itself have a source.
+            CtrlError::Refused { status, .. } => {
+                let code = status.code();
+                matches!(code, tonic::Code::Unavailable | tonic::Code::Cancelled) || status.source().is_some()
+            }
             _ => false,
         }
     }

@@ -15,15 +15,11 @@ use p4rack_p4rt::schema::{NAMELESS, Schema, program_name};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What each switch of a topology should hold. A program that several switches run is compiled once.
+/// What each switch of a topology should hold; `None` if a controller brings its program. A program that several switches run
+/// is compiled once. Errors name the switch, and the file with the place.
 pub fn desired_of_all(topology: &Topology) -> Vec<Result<Option<Desired>, CtrlError>> {
     let mut known = Programs::new();
     topology.switches.iter().map(|switch| desired_with(switch, &mut known)).collect()
-}
-
-/// What a switch should hold; `None` if a controller brings its program. Errors name the switch, and the file with the place.
-pub fn desired(switch: &Switch) -> Result<Option<Desired>, CtrlError> {
-    desired_with(switch, &mut Programs::new())
 }
 
 /// Programs that have been compiled, by path, and whether they are for BMv2.

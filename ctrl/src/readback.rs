@@ -3,6 +3,7 @@
 use crate::error::CtrlError;
 use crate::link::Reach;
 use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::bytes;
 use p4rack_p4rt::p4::config::v1::Table;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
@@ -27,13 +28,22 @@ pub async fn read(client: &mut impl Reach, schema: &Schema, desired: &[Entity]) 
         Some(EntityKind::TableEntry(entry)) if entry.meter_config.is_some() => Some(entry.table_id),
         _ => None,
     });
-    read_metered(client, schema, &metered.collect()).await
+    let mut found = read_metered(client, schema, &metered.collect()).await?;
+    let wanted: HashSet<u32> = desired.iter().filter_map(default_of).map(|entry| entry.table_id).collect();
+    found.entities.retain(|entity| match is_initial_default(schema, entity) {
+        Some(is_initial) => !is_initial,
+        // One that may be the program's stays as it is, unless it is asked for.
+        None => default_of(entity).is_some_and(|entry| wanted.contains(&entry.table_id)),
+    });
+    Ok(found)
 }
 
-/// The same with all direct meters.
+/// The same with all direct meters, and with default entries of which it is not known whether they are the program's own.
 pub async fn read_all(client: &mut impl Reach, schema: &Schema) -> Result<Found, CtrlError> {
     let metered = schema.info().direct_meters.iter().map(|meter| meter.direct_table_id);
-    read_metered(client, schema, &metered.collect()).await
+    let mut found = read_metered(client, schema, &metered.collect()).await?;
+    found.entities.retain(|entity| is_initial_default(schema, entity) != Some(true));
+    Ok(found)
 }
 
 async fn read_metered(
@@ -54,7 +64,6 @@ async fn read_metered(
             Err(error) => return Err(error),
         }
     }
-    found.entities.retain(|entity| !is_initial_default(schema, entity));
     Ok(found)
 }
 
@@ -145,25 +154,62 @@ fn has_default(table: &Table) -> bool {
     table.const_default_action_id == 0 && !table.is_const_table
 }
 
-/// Whether this is the program's own default entry, or may be as far as can be known.
-fn is_initial_default(schema: &Schema, entity: &Entity) -> bool {
-    let Some(EntityKind::TableEntry(entry)) = &entity.entity else { return false };
-    if !entry.is_default_action {
-        return false;
+fn default_of(entity: &Entity) -> Option<&TableEntry> {
+    match &entity.entity {
+        Some(EntityKind::TableEntry(entry)) if entry.is_default_action => Some(entry),
+        _ => None,
     }
-    let Ok(table) = schema.table_by_id(entry.table_id) else { return true };
-    let Some(initial) = &table.initial_default_action else { return true };
-    match entry.action.as_ref().and_then(|action| action.r#type.as_ref()) {
-        Some(table_action::Type::Action(action)) => {
-            let value = |id: u32| {
-                let given = initial.arguments.iter().find(|argument| argument.param_id == id);
-                given.map(|argument| p4rack_p4rt::bytes::canonical(&argument.value))
+}
+
+/// Whether this is the program's own default entry; `None` if the P4Info names no initial action, so that it can't be known.
+pub(crate) fn is_initial_default(schema: &Schema, entity: &Entity) -> Option<bool> {
+    let Some(entry) = default_of(entity) else { return Some(false) };
+    let Some(action) = entry.action.as_ref().and_then(|action| action.r#type.as_ref()) else {
+        return Some(true);
+    };
+    let initial = schema.table_by_id(entry.table_id).ok()?.initial_default_action.as_ref()?;
+    let table_action::Type::Action(action) = action else { return Some(false) };
+    let value = |id: u32| {
+        let given = initial.arguments.iter().find(|argument| argument.param_id == id);
+        given.map(|argument| bytes::canonical(&argument.value))
+    };
+    let mut params = action.params.iter();
+    let same = params.all(|param| value(param.param_id).is_none_or(|v| v == bytes::canonical(&param.value)));
+    Some(action.action_id == initial.action_id && same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_p4rt::p4::config::v1::{P4Info, Preamble, TableActionCall};
+    use p4rack_p4rt::p4::v1::{Action, TableAction};
+
+    #[test]
+    fn a_default_entry_is_the_programs_only_where_the_p4info_says_so() {
+        let schema = |initial: Option<u32>| {
+            let table = Table {
+                preamble: Some(Preamble { id: 1, name: "t".into(), alias: "t".into(), ..Default::default() }),
+                initial_default_action: initial
+                    .map(|action_id| TableActionCall { action_id, ..Default::default() }),
+                ..Default::default()
             };
-            action.action_id == initial.action_id
-                && action.params.iter().all(|param| {
-                    value(param.param_id).is_none_or(|v| v == p4rack_p4rt::bytes::canonical(&param.value))
-                })
+            Schema::new(P4Info { tables: vec![table], ..Default::default() }).unwrap()
+        };
+        let entity = |action: Option<u32>| {
+            let call = |action_id| table_action::Type::Action(Action { action_id, ..Default::default() });
+            let action = action.map(|id| TableAction { r#type: Some(call(id)) });
+            let entry = TableEntry { table_id: 1, is_default_action: true, action, ..Default::default() };
+            Entity { entity: Some(EntityKind::TableEntry(entry)) }
+        };
+        for (initial, action, expected) in [
+            (Some(7), Some(7), Some(true)),
+            (Some(7), Some(8), Some(false)),
+            (None, Some(8), None),
+            (Some(7), None, Some(true)),
+            (None, None, Some(true)),
+        ] {
+            let found = is_initial_default(&schema(initial), &entity(action));
+            assert_eq!(found, expected, "initially {initial:?}, now {action:?}");
         }
-        _ => true,
     }
 }

@@ -7,6 +7,7 @@
 //!  pipeline ─ given                       from a controller's config to a program that the switch can run
 //!  program ─ packets, digests             a program with the look-ups that requests need
 //!          ─ names, restrict, follow      translated values, @entry_restriction, @refers_to
+//!          ─ initial                      entries that the program's text gives its tables
 //!  writing ─┬─ work ─┬─ tables ─ matching      an update becomes a change, an entity asked for a query
 //!           │        ├─ profiles               members, groups, action sets
 //!           │        ├─ cells                  counters, meters, registers
@@ -21,6 +22,7 @@
 mod digests;
 mod follow;
 mod given;
+mod initial;
 mod ledger;
 mod matching;
 mod names;
@@ -34,6 +36,7 @@ mod work;
 mod writing;
 
 pub use digests::Digests;
+pub use initial::Initial;
 pub use packets::ControllerHeader;
 pub use pipeline::{Candidate, compiled, refusal};
 pub use program::{GroupLimits, Program, TableRef};

@@ -6,10 +6,11 @@ use super::value::number;
 use super::{Checked, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, ActionParam, Key, MatchKind, Matcher};
+use p4rack_p4::p4info::field_match;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::{MatchField, action, action_ref::Scope};
-use p4rack_p4rt::p4::v1::{Action, FieldMatch, action::Param, field_match, field_match::FieldMatchType};
+use p4rack_p4rt::p4::v1::{Action, FieldMatch, action::Param, field_match::FieldMatchType};
 use p4rack_p4rt::schema::name_of;
 use std::fmt::{Arguments, Display};
 use std::sync::Arc;
@@ -63,7 +64,9 @@ impl<'a> TableRef<'a> {
             .zip(matchers)
             .filter_map(|((key, field), matcher)| {
                 let names = self.program.names.of(key.type_name.as_deref());
-                let field_match_type = Some(field_match(key.kind, key.ty.width(), matcher, names)?);
+                let whole =
+                    |value: &BigUint| names.map_or_else(|| value.to_bytes_be(), |names| names.shown(value));
+                let field_match_type = Some(field_match(key.kind, key.ty.width(), matcher, whole)?);
                 Some(FieldMatch { field_id: field.id, field_match_type })
             })
             .collect()
@@ -242,42 +245,4 @@ pub(crate) fn matcher(
         (_, None) => Err(invalid("the kind of match is not set")),
         (kind, Some(_)) => Err(invalid(&format!("is matched {kind:?}, another kind of match was given"))),
     }
-}
-
-/// The message for a field's matcher; `None` if it matches anything.
-pub(crate) fn field_match(
-    kind: MatchKind,
-    width: u32,
-    matcher: &Matcher,
-    names: Option<&Arc<Kind>>,
-) -> Option<FieldMatchType> {
-    let (value, mask) = match matcher {
-        Matcher::Exact(value) => (value.clone(), ones(width)),
-        Matcher::Mask { value, mask } => (value.clone(), mask.clone()),
-        Matcher::Range { lo, hi } => {
-            let all = *lo == BigUint::ZERO && *hi == ones(width);
-            let range = field_match::Range { low: lo.to_bytes_be(), high: hi.to_bytes_be() };
-            return (!all).then_some(FieldMatchType::Range(range));
-        }
-        Matcher::Any | Matcher::ValueSet(_) => return None,
-    };
-    let is_whole = matches!(kind, MatchKind::Exact | MatchKind::Optional);
-    let bytes = match names.filter(|_| is_whole) {
-        Some(names) => names.shown(&value),
-        None => value.to_bytes_be(),
-    };
-    let ternary_mask = mask.to_bytes_be();
-    Some(match kind {
-        MatchKind::Exact | MatchKind::Selector => FieldMatchType::Exact(field_match::Exact { value: bytes }),
-        MatchKind::Optional => FieldMatchType::Optional(field_match::Optional { value: bytes }),
-        MatchKind::Range => FieldMatchType::Range(field_match::Range { low: bytes.clone(), high: bytes }),
-        _ if mask == BigUint::ZERO => return None,
-        MatchKind::Lpm => {
-            let prefix_len = mask.count_ones() as i32;
-            FieldMatchType::Lpm(field_match::Lpm { value: bytes, prefix_len })
-        }
-        MatchKind::Ternary => {
-            FieldMatchType::Ternary(field_match::Ternary { value: bytes, mask: ternary_mask })
-        }
-    })
 }

@@ -1,6 +1,7 @@
 //! A program as requests see it: the controller's config, its P4Info, and the mapping from ids to the IR.
 
 use super::digests::Digests;
+use super::initial::Initial;
 use super::ledger::Ledger;
 use super::names::Names;
 use super::packets::ControllerHeader;
@@ -43,6 +44,8 @@ pub struct Program {
     digest_ids: Vec<u32>,
     /// Controllers' names for the values of translated types.
     pub(crate) names: Names,
+    /// Entries that the program's text gives its tables.
+    pub initial: Initial,
     /// References between entities.
     ledger: Mutex<Ledger>,
     /// Tables whose entries are followed, by number.
@@ -104,6 +107,7 @@ fn positions<'a, T: Copy>(
 
 impl Program {
     pub(crate) fn new(config: ForwardingPipelineConfig, compiled: Compiled) -> Program {
+        let initial = Initial::of(&compiled);
         let Compiled { program, p4info: info, ids, .. } = compiled;
         let names = Names::new(&program);
         let header = |name: &str| {
@@ -123,6 +127,7 @@ impl Program {
             packet_in,
             packet_out,
             names,
+            initial,
             ledger: Mutex::default(),
             followed: Vec::new(),
             groups: Mutex::default(),

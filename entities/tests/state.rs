@@ -525,3 +525,58 @@ fn a_profile_created_in_place_has_members() {
     rig.update(Type::Insert, &member).unwrap();
     assert_eq!(rig.read(member.clone()), [member]);
 }
+
+/// What the front end says of the text's entries is what a switch with the program shows.
+#[test]
+fn entries_of_the_text_are_read_as_the_front_end_gives_them() {
+    let text = PROGRAM.replace(
+        "    @id(5) table aged {",
+        "    action_profile(8) profile;
+    @id(6) table own {
+        key = { hdr.h.a: exact; hdr.h.d: lpm; }
+        actions = { set; none; }
+        size = 64;
+        entries = {
+            (8w1, 0x0a000000 &&& 0xff000000): set(2);
+            (8w1, 0x0a000001): none();
+            const (8w2, _): set(255);
+        }
+    }
+    @id(7) table ranked {
+        key = { hdr.h.a: ternary; hdr.h.c: range; hdr.h.d: optional; }
+        actions = { port; none; }
+        size = 64;
+        entries = {
+            priority = 9: (0x1f &&& 0x0f, 3..5, 32w7): port(257);
+            priority = 7: (_, 0..255, _): none();
+            priority = 7: (_, 0..255, _): port(1);
+            priority = 5: (8w3, 8w4, _): none();
+        }
+    }
+    @id(8) table shared {
+        key = { hdr.h.a: exact; }
+        actions = { port; }
+        implementation = profile;
+        size = 64;
+        entries = { 8w5: port(3); }
+    }
+    @id(5) table aged {",
+    );
+    let text = text.replace("fixed.apply();", "fixed.apply(); own.apply(); ranked.apply(); shared.apply();");
+    let compiled = p4rack_p4::compile(&text, "own.p4", &Options::default());
+    let compiled = compiled.unwrap_or_else(|why| panic!("{}", why.render(false)));
+    let rig = Rig::of(&text);
+    let (mut given, mut read) = (compiled.initial_entries(), Vec::new());
+    for table in &rig.program.info.tables {
+        let found = rig.read(EntityKind::TableEntry(all(table.preamble.as_ref().unwrap().id)));
+        read.extend(found.into_iter().map(|found| match found {
+            EntityKind::TableEntry(entry) => entry,
+            other => panic!("{other:?}"),
+        }));
+    }
+    let order = |entry: &TableEntry| format!("{entry:?}");
+    given.sort_by_key(order);
+    read.sort_by_key(order);
+    assert_eq!(given.len(), 8, "one of the fixed table, three, three of four, one");
+    assert_eq!(given, read);
+}

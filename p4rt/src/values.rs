@@ -30,7 +30,7 @@ pub enum Format {
     Decimal,
     /// `0x88b5`
     Hex,
-    /// Text: the field is a string.
+    /// `front-panel-1`: the field is a string; `"a\\x20b"` where plain text could mean something else.
     Text,
 }
 
@@ -141,7 +141,7 @@ impl Format {
         let number = || bytes::to_u128(value);
         let hex = || format!("0x{}", bytes::hex(&bytes::canonical(value)));
         match (self, number()) {
-            (Format::Text, _) => String::from_utf8_lossy(value).into_owned(),
+            (Format::Text, _) => show_text(value),
             (Format::Mac, Some(number)) if number < 1 << 48 => {
                 let octets: Vec<String> =
                     number.to_be_bytes()[10..].iter().map(|octet| format!("{octet:02x}")).collect();
@@ -153,6 +153,36 @@ impl Format {
             _ => hex(),
         }
     }
+}
+
+/// A string as text: as it is if that is a word, otherwise in quotes, with `\xNN` for bytes that are not shown.
+fn show_text(value: &[u8]) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '"' | '\\' | '#');
+    match std::str::from_utf8(value) {
+        Ok(text) if !text.is_empty() && text != "*" && text.chars().all(is_plain) => return text.to_owned(),
+        _ => {}
+    }
+    let byte = |byte: &u8| match byte {
+        b'"' | b'\\' | b'#' => format!("\\x{byte:02x}"),
+        byte if byte.is_ascii_graphic() => char::from(*byte).to_string(),
+        byte => format!("\\x{byte:02x}"),
+    };
+    format!("\"{}\"", value.iter().map(byte).collect::<String>())
+}
+
+/// The string that [`show_text`] shows like this.
+fn parse_text(text: &str) -> Result<Vec<u8>, String> {
+    let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let Some(quoted) = quoted else { return Ok(text.as_bytes().to_vec()) };
+    let mut parts = quoted.split("\\x");
+    let mut value = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let byte = byte.ok_or_else(|| format!("`{text}`: two hexadecimal digits follow \\x, as in \\x20"))?;
+        value.push(byte);
+        value.extend(&part.as_bytes()[2..]);
+    }
+    Ok(value)
 }
 
 /// Whether the last word of a name, such as `srcAddr`, `next_ip` or `addr2`, is one of `ADDRESSES`.
@@ -167,11 +197,12 @@ fn names_address(name: &str) -> bool {
     ADDRESSES.contains(&name[start..].to_lowercase().as_str())
 }
 
-/// Parses a value of `bitwidth` bits (0: a string): decimal, 0x, 0o, 0b, MAC or IP address, true, false.
+/// Parses a value of `bitwidth` bits: decimal, 0x, 0o, 0b, MAC or IP address, true, false. Of 0 bits, it is a string: the text
+/// itself, or `"…"` with `\xNN` for any byte.
 pub fn parse(text: &str, bitwidth: i32) -> Result<Vec<u8>, String> {
     let text = text.trim();
     let width = match u32::try_from(bitwidth) {
-        Ok(0) | Err(_) => return Ok(text.as_bytes().to_vec()),
+        Ok(0) | Err(_) => return parse_text(text),
         Ok(width) => width,
     };
     let value = number(text).ok_or_else(|| {
@@ -340,6 +371,9 @@ mod tests {
         for wrong in ["", "x", "0x", "1.2.3", "-1", "02:00:00:00:00", "1e3"] {
             assert!(parse(wrong, 48).unwrap_err().contains("not a value"), "{wrong}");
         }
+        assert_eq!(parse("front-1", 0), Ok(b"front-1".to_vec()));
+        assert_eq!(parse(r#""a\x20b""#, 0), Ok(b"a b".to_vec()));
+        assert!(parse(r#""a\xg""#, 0).unwrap_err().contains("two hexadecimal digits"));
         assert_eq!(parse("512", 9).unwrap_err(), "`512`: 0x0200 needs 10 bits, but the field has 9");
     }
 
@@ -424,6 +458,29 @@ mod tests {
         "(|@format\\((MAC|IPV4|IPV6)_ADDRESS\\)|@format\\(HEX_STR\\)|@format\\(STRING\\))";
 
     proptest! {
+        #[test]
+        fn strings_that_are_shown_are_read_back_even_from_a_line_of_a_file(
+            value in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..12),
+                "[ -~\t\u{a0}é]{0,12}".prop_map(String::into_bytes),
+                Just(b"*".to_vec()), Just(b"\"\"".to_vec()), Just(b"\\x20".to_vec()), Just(b"a/b".to_vec()),
+            ],
+            is_exact: bool,
+        ) {
+            let shown = Format::Text.show(&value);
+            prop_assert_eq!(parse(&shown, 0), Ok(value.clone()), "{}", shown);
+            let word: Vec<&str> = shown.split_whitespace().collect();
+            prop_assert_eq!(word, [shown.as_str()], "one word");
+            prop_assert!(!shown.contains('#'), "no comment: {}", shown);
+            let field = field("name", 0, if is_exact { MatchType::Exact } else { MatchType::Optional });
+            let key = match is_exact {
+                true => FieldMatchType::Exact(field_match::Exact { value }),
+                false => FieldMatchType::Optional(field_match::Optional { value }),
+            };
+            let shown = show_match(Some(&key), &field);
+            prop_assert_eq!(parse_match(&shown, &field), Ok(Some(key)), "{}", shown);
+        }
+
         #[test]
         fn what_is_shown_is_read_back(
             value: u128, width in prop_oneof![1i32..=128, Just(32), Just(48), Just(128)], name in NAMES,

@@ -63,11 +63,11 @@ struct RunArgs {
     program: Option<PathBuf>,
     /// File with entries of the program: lines as `p4rack table insert` takes them, a text-format WriteRequest, or a
     /// sN-runtime.json
-    #[arg(long, value_name = "FILE", requires = "program")]
+    #[arg(long, value_name = "FILE", requires = "program", conflicts_with = "no_p4")]
     entries: Option<PathBuf>,
     /// Install program and entries again when one of their files is saved, as `p4rack p4 install --watch` does; prints what
     /// became of the entries
-    #[arg(long, requires = "program", conflicts_with = "grpc_server_ssl")]
+    #[arg(long, requires = "program", conflicts_with_all = ["grpc_server_ssl", "no_p4"])]
     watch: bool,
     /// Start without a program: frames are dropped until a controller installs one
     #[arg(long)]
@@ -284,11 +284,19 @@ pub fn run(args: Args) -> ExitCode {
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,
     };
+    if args.watch && config.grpc_addr.port() == 0 {
+        eprintln!(
+            "error: --watch needs the port of P4Runtime, and --grpc-server-addr {} lets the system choose one; give a port, \
+             such as 127.0.0.1:9559",
+            config.grpc_addr
+        );
+        return ExitCode::from(2);
+    }
     let watched = args.watch.then(|| watched(&config)).flatten();
     let ready = Box::new(move |line: &str| {
         output::announce(line);
-        if let Some((job, files)) = watched {
-            follow(job, files);
+        if let Some(watched) = watched {
+            follow(watched);
         }
     });
     let done =
@@ -311,14 +319,31 @@ fn read_entries(file: &Path, info: &P4Info) -> Result<Vec<Update>, String> {
     Ok(updates(&desired.map_err(|error| error.to_string())?))
 }
 
-/// What to install after a save, and the files as they are before the switch reads them.
-fn watched(config: &DaemonConfig) -> Option<(Job, Files)> {
+/// What to install after a save.
+struct Watched {
+    job: Job,
+    /// The files as they are before the switch reads them: a save in between counts.
+    files: Files,
+    /// What the switch gets by them.
+    last: Option<Desired>,
+}
+
+impl Watched {
+    fn of(job: Job) -> Watched {
+        let files = Files::of(job.files());
+        // The switch itself says what is wrong with them.
+        let last = job.desired().ok();
+        Watched { job, files, last }
+    }
+}
+
+fn watched(config: &DaemonConfig) -> Option<Watched> {
     let mut addr = config.grpc_addr;
     if addr.ip().is_unspecified() {
         addr.set_ip(if addr.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
     }
     let options = Options { include_dirs: config.include_dirs.clone(), defines: config.defines.clone() };
-    let job = Job {
+    Some(Watched::of(Job {
         program: config.program.clone()?,
         options,
         p4info: None,
@@ -327,15 +352,12 @@ fn watched(config: &DaemonConfig) -> Option<(Job, Files)> {
         clear: false,
         target: ConnectOptions::new(addr.to_string(), config.device_id),
         takes_over: true,
-    };
-    let files = Files::of(job.files());
-    Some((job, files))
+    }))
 }
 
 /// Installs after each save, as a controller of this switch, on a thread of its own.
-fn follow(job: Job, files: Files) {
+fn follow(Watched { job, files, last }: Watched) {
     let followed = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
-        let last = job.desired().ok();
         connect::block_on(follow::follow(job, last, files, Events::new(false)));
     });
     if let Err(error) = followed {
@@ -349,4 +371,37 @@ fn check_outputs(config: &DaemonConfig) -> Result<(), String> {
         OutputFile::open("--stats", path)?;
     }
     config.captures.as_deref().map_or(Ok(()), |folder| output::folder("--pcap", folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// The switch reads the files after this: what is saved in between is neither missed nor taken for what it had.
+    #[tokio::test]
+    async fn a_save_while_the_switch_starts_is_seen_and_compared_with_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            folder.path().join(name)
+        };
+        let route = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pod/route.p4");
+        let program = write("route.p4", &std::fs::read_to_string(route).unwrap());
+        let line = |n| format!("routes dst=10.0.{n}.0/24 --action to next_hop=02:00:00:00:00:0{n} port=1\n");
+        let entries = write("t.entries", &format!("{}{}", line(1), line(2)));
+        let mut watched = Watched::of(Job {
+            program,
+            options: Options::default(),
+            p4info: None,
+            entries: Some(entries),
+            to: Some(Target::Embedded),
+            clear: false,
+            target: ConnectOptions::new("127.0.0.1:9559", 1),
+            takes_over: true,
+        });
+        write("t.entries", &line(1));
+        assert_eq!(watched.last.map(|last| last.entities.len()), Some(2));
+        tokio::time::timeout(Duration::from_secs(60), watched.files.saved()).await.expect("the save");
+    }
 }

@@ -122,8 +122,9 @@ pub(super) fn check(file: &Path, as_json: bool) -> ExitCode {
         }
     };
     let (mut switches, mut rows, mut refused) = (Vec::new(), Rows::new(&SWITCH_COLUMNS), Vec::new());
-    for (at, switch) in topology.switches.iter().enumerate() {
-        let desired = match provision::desired(switch) {
+    let all = topology.switches.iter().zip(provision::desired_of_all(&topology));
+    for (at, (switch, desired)) in all.enumerate() {
+        let desired = match desired {
             Ok(desired) => desired,
             Err(error) => {
                 refused.push(error.to_string());

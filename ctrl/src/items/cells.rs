@@ -1,6 +1,6 @@
 //! Counters, meters and registers: arrays of cells, or one cell per table entry.
 
-use super::data::{Counts, Rates};
+use super::data::{Counts, MeterUnit, Rates};
 use super::pairs;
 use super::table::TableItem;
 use crate::error::CtrlError;
@@ -149,20 +149,23 @@ impl CounterItem {
 
 impl MeterItem {
     pub(super) fn message(&self, schema: &Schema) -> Result<EntityKind, CtrlError> {
-        let config = self.rates.as_ref().map(Rates::config);
+        let config = |unit| self.rates.as_ref().map(|rates| rates.config(unit, &self.meter)).transpose();
         let counter_data = self.colors.as_ref().map(Colors::message);
         Ok(match &self.entry {
-            Some(entry) => EntityKind::DirectMeterEntry(DirectMeterEntry {
-                table_entry: Some(entry.message(schema)?),
-                config,
-                counter_data,
-            }),
-            None => EntityKind::MeterEntry(MeterEntry {
-                meter_id: id_of(schema.meter(&self.meter)?.preamble.as_ref()),
-                index: at(self.index),
-                config,
-                counter_data,
-            }),
+            Some(entry) => {
+                let entry = entry.message(schema)?;
+                let config = config(MeterUnit::of_table(schema, entry.table_id))?;
+                EntityKind::DirectMeterEntry(DirectMeterEntry {
+                    table_entry: Some(entry),
+                    config,
+                    counter_data,
+                })
+            }
+            None => {
+                let meter_id = id_of(schema.meter(&self.meter)?.preamble.as_ref());
+                let config = config(MeterUnit::of_array(schema, meter_id))?;
+                EntityKind::MeterEntry(MeterEntry { meter_id, index: at(self.index), config, counter_data })
+            }
         })
     }
 
@@ -171,14 +174,19 @@ impl MeterItem {
             meter: name_of(schema.meter_by_id(entry.meter_id)?.preamble.as_ref()).into(),
             index: entry.index.map(|index| index.index),
             entry: None,
-            rates: entry.config.as_ref().map(Rates::of),
+            rates: entry
+                .config
+                .as_ref()
+                .map(|config| Rates::of(config, MeterUnit::of_array(schema, entry.meter_id))),
             colors: entry.counter_data.as_ref().map(Colors::of),
         })
     }
 
     pub(super) fn of_direct(schema: &Schema, direct: &DirectMeterEntry) -> Result<MeterItem, CtrlError> {
-        let entry = TableItem::of(schema, &direct.table_entry.clone().unwrap_or_default())?;
-        let rates = direct.config.as_ref().map(Rates::of);
+        let entry = direct.table_entry.clone().unwrap_or_default();
+        let unit = MeterUnit::of_table(schema, entry.table_id);
+        let entry = TableItem::of(schema, &entry)?;
+        let rates = direct.config.as_ref().map(|config| Rates::of(config, unit));
         let colors = direct.counter_data.as_ref().map(Colors::of);
         Ok(MeterItem { meter: entry.table.clone(), index: None, entry: Some(entry), rates, colors })
     }
@@ -282,8 +290,9 @@ impl Display for MeterItem {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         write!(f, "meter {}{}", self.meter, place(self.index, self.entry.as_ref()))?;
         match self.rates {
-            Some(Rates { cir, cburst, pir, pburst }) => {
-                write!(f, " cir={cir} cburst={cburst} pir={pir} pburst={pburst}")
+            Some(Rates { cir, cburst, pir, pburst, unit }) => {
+                let unit = unit.map_or(String::new(), |unit| format!(" {}", unit.name()));
+                write!(f, " cir={cir} cburst={cburst} pir={pir} pburst={pburst}{unit}")
             }
             None => Ok(()),
         }

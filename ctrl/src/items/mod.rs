@@ -14,7 +14,7 @@ mod profile;
 mod table;
 
 pub use cells::{Colors, CounterItem, MeterItem, RegisterItem, show_data};
-pub use data::{Counts, Rates};
+pub use data::{Counts, MeterUnit, Rates};
 pub use others::{CloneItem, DigestItem, MulticastItem, PlaceItem, ReplicaItem, ValueSetItem};
 pub use profile::{GroupItem, GroupMember, MemberItem};
 pub use table::{ActionItem, Mode, SizeOf, TableItem};

@@ -1,6 +1,6 @@
 //! Table entries and actions.
 
-use super::data::{Counts, Rates};
+use super::data::{Counts, MeterUnit, Rates};
 use super::{by_name, pairs};
 use crate::error::CtrlError;
 use crate::values::{Format, parse, parse_match, show_match};
@@ -129,15 +129,18 @@ impl TableItem {
         }
         keys.sort_by_key(|key| key.field_id);
         let action = self.action.as_ref().map(|action| action.message(schema)).transpose()?;
+        let table_id = id_of(table.preamble.as_ref());
+        let unit = MeterUnit::of_table(schema, table_id);
+        let meter_config = self.meter.as_ref().map(|rates| rates.config(unit, name)).transpose()?;
         Ok(TableEntry {
-            table_id: id_of(table.preamble.as_ref()),
+            table_id,
             r#match: keys,
             action,
             priority: self.priority,
             is_default_action: self.is_default,
             idle_timeout_ns: self.idle_timeout_ns,
             counter_data: self.counter.as_ref().map(CounterData::from),
-            meter_config: self.meter.as_ref().map(Rates::config),
+            meter_config,
             ..Default::default()
         })
     }
@@ -161,7 +164,10 @@ impl TableItem {
             idle_timeout_ns: entry.idle_timeout_ns,
             since_last_hit_ns: entry.time_since_last_hit.map(|hit| hit.elapsed_ns),
             counter: entry.counter_data.as_ref().map(Counts::from),
-            meter: entry.meter_config.as_ref().map(Rates::of),
+            meter: entry
+                .meter_config
+                .as_ref()
+                .map(|config| Rates::of(config, MeterUnit::of_table(schema, entry.table_id))),
         })
     }
 }

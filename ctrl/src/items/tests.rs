@@ -9,7 +9,7 @@ fn schema() -> Schema {
           match_fields { id: 1 name: "meta.port" bitwidth: 9 match_type: EXACT }
           match_fields { id: 2 name: "hdr.ipv4.dst" bitwidth: 32 match_type: LPM }
           match_fields { id: 3 name: "hdr.ethernet.src" bitwidth: 48 match_type: TERNARY }
-          action_refs { id: 16777217 } implementation_id: 285212673
+          action_refs { id: 16777217 } implementation_id: 285212673 direct_resource_ids: 352321537
         }
         actions {
           preamble { id: 16777217 name: "ingress.set" alias: "set" }
@@ -18,7 +18,9 @@ fn schema() -> Schema {
         }
         action_profiles { preamble { id: 285212673 name: "ingress.ecmp" alias: "ecmp" } with_selector: true size: 64 }
         counters { preamble { id: 301989889 name: "ingress.drops" alias: "drops" } size: 8 }
-        meters { preamble { id: 335544321 name: "ingress.police" alias: "police" } size: 8 }
+        meters { preamble { id: 335544321 name: "ingress.police" alias: "police" } size: 8 spec { unit: BYTES } }
+        direct_meters { preamble { id: 352321537 name: "ingress.pace" alias: "pace" } spec { unit: PACKETS }
+          direct_table_id: 33554433 }
         registers { preamble { id: 369098753 name: "ingress.free" alias: "free" }
           type_spec { bitstring { bit { bitwidth: 48 } } } size: 8 }
         digests { preamble { id: 385875969 name: "learn" alias: "learn" } }
@@ -56,8 +58,16 @@ fn every_kind_goes_to_the_wire_and_comes_back_the_same() {
             .into(),
         r#"{"kind": "counter", "counter": "ingress.drops", "index": 3, "counts": {"packets": 1, "bytes": 2}}"#.into(),
         r#"{"kind": "meter", "meter": "ingress.police", "index": 3, "rates":
-           {"cir": 1, "cburst": 2, "pir": 3, "pburst": 4}}"#
+           {"cir": 1, "cburst": 2, "pir": 3, "pburst": 4, "unit": "bytes"}}"#
             .into(),
+        r#"{"kind": "meter", "meter": "ingress.acl", "index": null, "entry": {"table": "ingress.acl",
+           "keys": {"meta.port": "5", "hdr.ipv4.dst": "*", "hdr.ethernet.src": "*"}}, "rates":
+           {"cir": 1, "cburst": 2, "pir": 3, "pburst": 4, "unit": "packets"}}"#
+            .into(),
+        format!(
+            r#"{{"kind": "table-entry", "table": "ingress.acl", "is_default": true, "action": {{{call}}},
+              "meter": {{"cir": 1, "cburst": 2, "pir": 3, "pburst": 4, "unit": "packets"}}}}"#
+        ),
         r#"{"kind": "register", "register": "ingress.free", "index": 1, "value": "281474976710655"}"#.into(),
         r#"{"kind": "multicast", "group": 1, "replicas": [{"port": 1, "instance": 1}]}"#.into(),
         r#"{"kind": "multicast", "group": 2, "replicas": [{"port": 1, "instance": 1, "backups":
@@ -70,6 +80,23 @@ fn every_kind_goes_to_the_wire_and_comes_back_the_same() {
         let item = item(&json);
         let entity = item.entity(&schema()).unwrap();
         assert_eq!(Item::of(&schema(), &entity).unwrap(), item, "{json}");
+    }
+}
+
+#[test]
+fn rates_are_in_the_unit_of_their_meter() {
+    let rates = |meter: &str, unit: &str| {
+        let rates = r#""cir": 1, "cburst": 2, "pir": 3, "pburst": 4"#;
+        item(&format!(r#"{{"kind": "meter", {meter}, "rates": {{{rates}{unit}}}}}"#))
+    };
+    let array = r#""meter": "police", "index": 3"#;
+    let direct = r#""meter": "acl", "index": null, "entry": {"table": "acl", "is_default": true}"#;
+    for (meter, own, other) in [(array, "bytes", "packets"), (direct, "packets", "bytes")] {
+        let found = Item::of(&schema(), &rates(meter, "").entity(&schema()).unwrap()).unwrap();
+        assert!(found.to_string().ends_with(&format!("pburst=4 {own}")), "{found}");
+        let unit = format!(r#", "unit": "{other}""#);
+        let refused = rates(meter, &unit).entity(&schema()).unwrap_err().to_string();
+        assert!(refused.contains(&format!("counts {own}, and the rates are in {other}")), "{refused}");
     }
 }
 

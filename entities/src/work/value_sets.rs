@@ -1,10 +1,12 @@
 //! Parser value sets: they always exist and are replaced as a whole.
 
 use super::{Answer, Change, Query, Snapshot};
-use crate::matching::{check_fields, field_match, matcher};
+use crate::matching::{check_fields, matcher};
 use crate::program::Program;
 use crate::{Checked, control, refuse};
+use num_bigint::BigUint;
 use p4rack_p4::ir::{self, Matcher, ValueSetId};
+use p4rack_p4::p4info::field_match;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ValueSet;
@@ -67,7 +69,7 @@ pub fn read(program: &Arc<Program>, request: &ValueSetEntry) -> Checked<Vec<Quer
 fn message(set: &ir::ValueSet, info: &ValueSet, member: &[Matcher]) -> ValueSetMember {
     let fields = set.fields.iter().zip(&info.r#match).zip(member);
     let matches = fields.filter_map(|(((_, ty, kind), field), matcher)| {
-        let field_match_type = Some(field_match(*kind, ty.width(), matcher, None)?);
+        let field_match_type = Some(field_match(*kind, ty.width(), matcher, BigUint::to_bytes_be)?);
         Some(FieldMatch { field_id: field.id, field_match_type })
     });
     ValueSetMember { r#match: matches.collect() }

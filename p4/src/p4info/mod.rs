@@ -1,9 +1,11 @@
 //! P4Info: the interface of a program for the control plane.
 
+mod entries;
 mod ids;
 mod objects;
 mod types;
 
+pub use entries::field_match;
 pub use ids::{Ids, jenkins_hash};
 
 use crate::ir::{Annotation, AnnotationValue, Named, Program, Structured};

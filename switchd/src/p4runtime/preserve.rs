@@ -1,7 +1,8 @@
 //! RECONCILE_AND_COMMIT: a new program takes over the running program's entities.
 //!
 //! They are read and written to a second switch that runs the new program. If all are accepted, it replaces
-//! the first one between two packets; otherwise nothing changes.
+//! the first one between two packets; otherwise nothing changes. Entries that the old program's text gives are not taken
+//! over, unless they were changed or the new text gives the same ones.
 
 use super::{Checked, refuse};
 use crate::core::{Gone, Handle, Isolation};
@@ -49,9 +50,9 @@ fn wildcards(program: &Program) -> Vec<EntityKind> {
     all
 }
 
-/// The update that restores an entity, if a controller has written it. `own_default` lists the tables whose
-/// default entry is the program's.
-fn update(entity: EntityKind, own_default: &[u32]) -> Option<Update> {
+/// The update that restores an entity of the program `old` under `new`, if a controller has written it. `own_default` lists the
+/// tables whose default entry is the program's.
+fn update(entity: EntityKind, own_default: &[u32], (old, new): (&Program, &Program)) -> Option<Update> {
     let kind = match &entity {
         EntityKind::TableEntry(entry) if entry.is_const => return None,
         EntityKind::TableEntry(entry) if entry.is_default_action => {
@@ -60,6 +61,12 @@ fn update(entity: EntityKind, own_default: &[u32]) -> Option<Update> {
             }
             update::Type::Modify
         }
+        // Where both texts give it, its counter goes on.
+        EntityKind::TableEntry(entry) if old.initial.gives(entry) && !new.initial.gives(entry) => {
+            return None;
+        }
+        // The new program's text has put one there already.
+        EntityKind::TableEntry(entry) if new.initial.has_changeable(entry) => update::Type::Modify,
         EntityKind::MeterEntry(entry) if entry.config.is_none() => return None,
         EntityKind::ValueSetEntry(entry) if entry.members.is_empty() => return None,
         EntityKind::ValueSetEntry(_) | EntityKind::MeterEntry(_) => update::Type::Modify,
@@ -68,8 +75,8 @@ fn update(entity: EntityKind, own_default: &[u32]) -> Option<Update> {
     Some(Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity) }) })
 }
 
-/// The running program's entities, as updates.
-async fn entities_of(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Update>, Gone> {
+/// The running program's entities, as updates for the new one.
+async fn entities_of(handle: &Handle, program: &Arc<Program>, new: &Program) -> Result<Vec<Update>, Gone> {
     let wanted: Vec<Entity> =
         wildcards(program).into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
     let wanted = ReadRequest { entities: wanted, ..Default::default() };
@@ -84,7 +91,7 @@ async fn entities_of(handle: &Handle, program: &Arc<Program>) -> Result<Vec<Upda
         own.filter_map(|table| asked.table_id(table.id)).collect::<Vec<u32>>()
     });
     let own_default = own_default.await?;
-    let updates = found.into_iter().filter_map(|found| update(found.entity?, &own_default));
+    let updates = found.into_iter().filter_map(|found| update(found.entity?, &own_default, (program, new)));
     Ok(updates.collect())
 }
 
@@ -147,7 +154,7 @@ pub async fn replace(
     running: &Arc<Program>,
     candidate: Candidate,
 ) -> Result<Checked<Arc<Program>>, Gone> {
-    let updates = entities_of(handle, running).await?;
+    let updates = entities_of(handle, running, &candidate.program).await?;
     let config = handle.call(|switch, _| switch.config().clone()).await?;
     let built = tokio::task::spawn_blocking(move || rebuilt(candidate, &updates, config)).await;
     let failed =

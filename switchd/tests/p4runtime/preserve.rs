@@ -140,3 +140,44 @@ async fn reconcile_and_commit_needs_a_config_and_no_earlier_program() {
     client.set(Action::ReconcileAndCommit, Some(config())).await.unwrap();
     client.insert(dmac(1, 3)).await.unwrap();
 }
+
+/// The text's own entries go with the old program and come with the new one; what a controller has made of them stays.
+#[tokio::test]
+async fn entries_of_the_text_belong_to_the_program_until_they_are_changed() {
+    let (_rig, mut client) = Rig::ready().await;
+    let own = |text: &str, size: &str| {
+        let entries = format!("{size} entries = {{ {text} }}");
+        changed("size = 4;", &entries)
+    };
+    let entries = async |client: &mut Client| {
+        let mut found = Vec::new();
+        for entry in client.table(wildcard("dmac")).await {
+            let Some(field_match::FieldMatchType::Exact(key)) = &entry.r#match[0].field_match_type else {
+                panic!("{entry:?}")
+            };
+            let Some(table_action::Type::Action(call)) = entry.action.unwrap().r#type else {
+                panic!("a call")
+            };
+            found.push((key.value.clone(), call.params[0].value.clone()));
+        }
+        found.sort();
+        found
+    };
+    let pairs = |pairs: &[(u8, u8)]| -> Vec<(Vec<u8>, Vec<u8>)> {
+        pairs.iter().map(|(key, port)| (vec![*key], vec![*port])).collect()
+    };
+    let first = own("48w1: forward(1); 48w2: forward(2); 48w3: forward(3);", "size = 8;");
+    client.set(Action::VerifyAndCommit, Some(first)).await.unwrap();
+    let port = |last: u8, port: u16| {
+        let entry = Entry::of("dmac").exact("hdr.ethernet.dst", [0, 0, 0, 0, 0, last]);
+        entry.action("forward").param("port", port)
+    };
+    let update = |entry: Entry| entry.update(schema()).unwrap().entity.unwrap().entity.unwrap();
+    client.write(Modify, update(port(2, 4))).await.unwrap();
+    client.write(Insert, update(port(9, 3))).await.unwrap();
+    assert_eq!(entries(&mut client).await, pairs(&[(1, 1), (2, 4), (3, 3), (9, 3)]));
+    // 1 is another one, 2 was changed, 3 is gone, 4 is new, and 9 is a controller's.
+    let second = own("48w1: forward(2); 48w2: forward(1); 48w4: forward(4); 48w9: forward(1);", "size = 8;");
+    client.set(Action::ReconcileAndCommit, Some(second)).await.unwrap();
+    assert_eq!(entries(&mut client).await, pairs(&[(1, 2), (2, 4), (4, 4), (9, 3)]));
+}

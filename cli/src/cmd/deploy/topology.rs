@@ -41,8 +41,8 @@ pub fn members(args: &Args) -> Result<(Topology, Vec<Member>), CtrlError> {
         args.identity.refuse_p4runtimes();
     }
     let (mut members, mut refused) = (Vec::new(), Vec::new());
-    for switch in &topology.switches {
-        let desired = match provision::desired(switch) {
+    for (switch, desired) in topology.switches.iter().zip(provision::desired_of_all(&topology)) {
+        let desired = match desired {
             Ok(Some(desired)) => desired,
             Ok(None) => continue,
             Err(error) => {

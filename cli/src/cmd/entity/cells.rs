@@ -5,7 +5,9 @@ use super::{Options, Verb, connect, print_rows, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
-use p4rack_ctrl::items::{Colors, CounterItem, Counts, Item, MeterItem, Rates, RegisterItem, TableItem};
+use p4rack_ctrl::items::{
+    Colors, CounterItem, Counts, Item, MeterItem, MeterUnit, Rates, RegisterItem, TableItem,
+};
 use p4rack_lab::rows::Rows;
 use p4rack_p4rt::schema::{Schema, name_of};
 use serde_json::json;
@@ -219,7 +221,13 @@ pub fn meter(args: MeterArgs) -> ExitCode {
                 options.watch(every, |schema| Ok(vec![meter.item(schema, None, colors)?]), rows).await
             }
             MeterCommand::Write { meter, cir, cburst, pir, pburst, options } => {
-                let rates = Rates { cir, cburst, pir: pir.unwrap_or(cir), pburst: pburst.unwrap_or(cburst) };
+                let rates = Rates {
+                    cir,
+                    cburst,
+                    pir: pir.unwrap_or(cir),
+                    pburst: pburst.unwrap_or(cburst),
+                    unit: None,
+                };
                 write(&options, |schema| meter.item(schema, Some(rates), false)).await
             }
             MeterCommand::Delete { meter, options } => {
@@ -305,9 +313,9 @@ pub fn register(args: RegisterArgs) -> ExitCode {
 fn rows(items: &[Item]) -> Rows {
     let mut rows = match items.first() {
         Some(Item::Meter(MeterItem { colors: Some(_), .. })) => {
-            Rows::new(&["meter", "cell", "cir", "cburst", "pir", "pburst", "green", "yellow", "red"])
+            Rows::new(&["meter", "cell", "unit", "cir", "cburst", "pir", "pburst", "green", "yellow", "red"])
         }
-        Some(Item::Meter(_)) => Rows::new(&["meter", "cell", "cir", "cburst", "pir", "pburst"]),
+        Some(Item::Meter(_)) => Rows::new(&["meter", "cell", "unit", "cir", "cburst", "pir", "pburst"]),
         Some(Item::Register(_)) => Rows::new(&["register", "cell", "value"]),
         _ => Rows::new(&["counter", "cell", "packets", "bytes"]),
     };
@@ -327,10 +335,11 @@ fn rows(items: &[Item]) -> Rows {
             Item::Meter(meter) => {
                 let mut row = vec![meter.meter.clone(), cell(meter.index, meter.entry.as_ref())];
                 match meter.rates {
-                    Some(Rates { cir, cburst, pir, pburst }) => {
+                    Some(Rates { cir, cburst, pir, pburst, unit }) => {
+                        row.push(unit.map_or("", MeterUnit::name).to_owned());
                         row.extend([cir, cburst, pir, pburst].map(|number| number.to_string()));
                     }
-                    None => row.extend(["green", "", "", ""].map(str::to_owned)),
+                    None => row.extend(["", "green", "", "", ""].map(str::to_owned)),
                 }
                 if let Some(Colors { green, yellow, red }) = meter.colors {
                     row.extend(

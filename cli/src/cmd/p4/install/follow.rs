@@ -1,12 +1,14 @@
 //! Installs a program again after each save.
 
 use super::job::{Done, Job};
+use super::lost::Lost;
 use super::report;
 use crate::cmd::connect;
 use crate::cmd::p4::source::tell;
 use crate::cmd::saved::Files;
 use crate::output::Events;
 use p4rack_ctrl::deploy::Desired;
+use p4rack_ctrl::install::How;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -18,25 +20,38 @@ const RETRY: Duration = Duration::from_secs(1);
 pub async fn until_the_end(job: Job, events: Events) -> ExitCode {
     let mut files = Files::of(job.files());
     connect::until_signalled(async {
-        let mut last = None;
-        attempt(&job, &mut last, &mut files, None, events).await;
-        follow(job, last, files, events).await;
+        let mut state = State::default();
+        attempt(&job, &mut state, &mut files, None, events).await;
+        on(&job, state, files, events).await;
     })
     .await
 }
 
+/// What has become of earlier installations.
+#[derive(Default)]
+struct State {
+    /// What the switch has.
+    last: Option<Desired>,
+    /// What it lacks since a connection was lost.
+    lost: Lost,
+}
+
 /// Installs after each save, forever. `last` is what the switch has.
-pub async fn follow(job: Job, mut last: Option<Desired>, mut files: Files, events: Events) {
+pub async fn follow(job: Job, last: Option<Desired>, files: Files, events: Events) {
+    on(&job, State { last, ..State::default() }, files, events).await;
+}
+
+async fn on(job: &Job, mut state: State, mut files: Files, events: Events) {
     loop {
         let saved = files.saved().await;
-        attempt(&job, &mut last, &mut files, Some(saved), events).await;
+        attempt(job, &mut state, &mut files, Some(saved), events).await;
     }
 }
 
 /// Installs what the files say now. A switch that doesn't answer is tried again, until it does or the next save.
 async fn attempt(
     job: &Job,
-    last: &mut Option<Desired>,
+    state: &mut State,
     files: &mut Files,
     mut saved: Option<SystemTime>,
     events: Events,
@@ -44,10 +59,12 @@ async fn attempt(
     let mut said = None;
     loop {
         files.follow(job.files());
-        match job.install(last.as_ref()).await {
+        match job.install(state.last.as_ref(), &mut state.lost).await {
             Ok(done) => {
-                installed(job, &done, saved, events);
-                *last = Some(done.desired);
+                // What others had written has gone with the program.
+                let is_restarted = state.last.is_some() && done.installed.how == How::First;
+                installed(job, &done, (saved, is_restarted), events);
+                state.last = Some(done.desired);
                 return;
             }
             Err(error) => {
@@ -72,12 +89,17 @@ async fn attempt(
     }
 }
 
-fn installed(job: &Job, done: &Done, saved: Option<SystemTime>, events: Events) {
+fn installed(job: &Job, done: &Done, (saved, is_restarted): (Option<SystemTime>, bool), events: Events) {
     tell(&done.warnings);
     let since = saved.map(|saved| saved.elapsed().unwrap_or_default().as_secs_f64() * 1e3);
     let mut fields: Map<String, Value> = report::fields(job, done);
     fields.insert("saved_to_installed_ms".into(), json!(since.map(|ms| (ms * 100.0).round() / 100.0)));
     let after = since.map_or(String::new(), |ms| format!("  {ms:.0} ms after the save\n"));
-    let text = report::text(job, done) + &after;
+    fields.insert("restarted".into(), json!(is_restarted));
+    let restarted = match is_restarted {
+        true => "  the switch had no program any more: what others had written is gone\n",
+        false => "",
+    };
+    let text = report::text(job, done) + restarted + &after;
     events.report("installed", fields, text.trim_end());
 }

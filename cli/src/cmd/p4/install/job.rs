@@ -1,5 +1,6 @@
 //! Reads a program and its entries, and installs both.
 
+use super::lost::Lost;
 use p4rack_codegen::Arch;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::topology::{Program, Reading, files};
@@ -132,13 +133,18 @@ impl Job {
     }
 
     /// Installs the program and its entries. `previous` is what an earlier call has installed: entries that have left the file
-    /// go. A program with mistakes is refused without a switch.
-    pub async fn install(&self, previous: Option<&Desired>) -> Result<Done, CtrlError> {
+    /// go. A program with mistakes is refused without a switch. `lost` is what a lost connection has left to do.
+    pub async fn install(&self, previous: Option<&Desired>, lost: &mut Lost) -> Result<Done, CtrlError> {
         let began = Instant::now();
         let loaded = self.load(self.to == Some(Target::Bmv2))?;
         let mut session = self.connect().await?;
         let Loaded { desired, warnings, took, .. } = self.load_for(loaded, &session).await?;
-        let installed = install(&mut session, &desired, self.rules(previous)).await?;
+        let rules = self.rules(previous);
+        let installed = match install(&mut session, &desired, rules, &mut lost.unfinished).await {
+            Ok(installed) => installed,
+            Err(error) => return Err(lost.told(error, &self.program, (&desired, rules))),
+        };
+        lost.restored();
         Ok(Done { desired, installed, warnings, compiled_in: took, installed_in: began.elapsed() })
     }
 

@@ -2,18 +2,21 @@
 //!
 //! ```text
 //!  job     files ─▶ program and entries ─▶ switch
+//!  lost    a file for entries that are missing after a lost connection
 //!  report  what happened, as text and JSON
 //!  follow  again after each save; `p4rack switch run --watch` uses it, too
 //! ```
 
 pub mod follow;
 pub mod job;
+mod lost;
 mod report;
 
 use super::source::{Source, USAGE};
 use crate::cmd::connect;
 use crate::output::Events;
 use job::Job;
+use lost::Lost;
 use p4rack_codegen::rack::Target;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -75,7 +78,7 @@ pub fn run(source: &Source, options: Options) -> ExitCode {
                 Err(error) => connect::fail(&error, options.json),
             },
             (_, true) => follow::until_the_end(job, Events::new(options.json)).await,
-            _ => match job.install(None).await {
+            _ => match job.install(None, &mut Lost::default()).await {
                 Ok(done) => {
                     report::installed(&job, &done, options.json);
                     ExitCode::SUCCESS

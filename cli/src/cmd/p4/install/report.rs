@@ -25,11 +25,15 @@ pub fn installed(job: &Job, done: &Done, as_json: bool) {
 
 /// Lines about an installation.
 pub fn text(job: &Job, done: &Done) -> String {
-    let Installed { how, declined, dropped, unreadable, gap, .. } = &done.installed;
-    let mut text = format!("{}: {}\n", job.name(), summary(&done.installed));
+    text_of(job, &done.installed)
+}
+
+fn text_of(job: &Job, installed: &Installed) -> String {
+    let Installed { how, declined, dropped, unreadable, gap, .. } = installed;
+    let mut text = format!("{}: {}\n", job.name(), summary(installed));
     if let Some(why) = declined.as_ref().filter(|_| *how == How::Replaced) {
-        let gap_ms = gap.unwrap_or_default().as_secs_f64() * 1e3;
-        text += &format!("  not between two packets: {why}; entries were missing for {gap_ms:.1} ms\n");
+        let gap = gap.map_or_else(String::new, |gap| format!("; entries were missing for {} ms", ms(gap)));
+        text += &format!("  not between two packets: {why}{gap}\n");
     }
     if !unreadable.is_empty() {
         text += &format!("  not kept, because the switch can't read them: {}\n", unreadable.join(", "));
@@ -127,4 +131,43 @@ pub fn previewed(job: &Job, (desired, preview): &(Desired, Preview), as_json: bo
         }
     }
     ExitCode::from(u8::from(!is_same || !dropped.is_empty() || !changes.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_ctrl::ConnectOptions;
+    use p4rack_p4::Options;
+
+    #[test]
+    fn a_gap_that_was_not_measured_is_not_mentioned() {
+        let job = Job {
+            program: "t.p4".into(),
+            options: Options::default(),
+            p4info: None,
+            entries: None,
+            to: None,
+            clear: false,
+            target: ConnectOptions::new("127.0.0.1:1", 1),
+            takes_over: false,
+        };
+        let said = |gap| {
+            let installed = Installed {
+                how: How::Replaced,
+                declined: Some("it is another one".into()),
+                kept: 3,
+                dropped: Vec::new(),
+                changed: [0; 3],
+                unreadable: Vec::new(),
+                gap,
+            };
+            text_of(&job, &installed)
+        };
+        let measured = said(Some(Duration::from_micros(1840)));
+        assert!(
+            measured.contains("not between two packets: it is another one; entries were missing for 1.84 ms")
+        );
+        let unknown = said(None);
+        assert!(unknown.contains("not between two packets: it is another one\n"), "{unknown}");
+    }
 }

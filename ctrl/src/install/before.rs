@@ -1,0 +1,118 @@
+//! What a switch runs and holds before an installation, and which of that its program's text has given it.
+
+use crate::client::Client;
+use crate::error::CtrlError;
+use crate::normal::{Key, key, normal};
+use crate::readback::{self, Found, is_initial_default};
+use crate::reconcile::is_written;
+use p4rack_p4::{Compiled, Options, preprocess};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig};
+use p4rack_p4rt::schema::Schema;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// A program's name in errors, which are not shown: the switch has accepted it.
+const NAME: &str = "program.p4";
+
+/// What a program's text gives its tables.
+#[derive(Debug)]
+pub struct Own {
+    schema: Schema,
+    /// Entries that controllers may change, in normal form.
+    entries: BTreeMap<Key, Entity>,
+}
+
+impl Own {
+    /// That of a program. Where its text is not known, or no P4 and no JSON of BMv2, it has no entries.
+    pub fn of(config: &ForwardingPipelineConfig, schema: &Schema) -> Own {
+        let none = |schema| Own { schema, entries: BTreeMap::new() };
+        let tables = &schema.info().tables;
+        let is_told = tables.iter().all(|table| {
+            table.initial_default_action.is_some() && (table.is_const_table || !table.has_initial_entries)
+        });
+        if is_told {
+            return none(schema.clone());
+        }
+        let Some(compiled) = compile(config, schema.info()) else { return none(schema.clone()) };
+        let entries = compiled.initial_entries().into_iter().filter(|entry| !entry.is_const);
+        let entries = entries.map(|entry| {
+            let entity = normal(Entity { entity: Some(EntityKind::TableEntry(entry)) });
+            (key(&entity), entity)
+        });
+        let entries = entries.collect();
+        Own { schema: Schema::new(compiled.p4info).unwrap_or_else(|_| schema.clone()), entries }
+    }
+
+    /// All entries.
+    pub fn entries(&self) -> impl Iterator<Item = &Entity> {
+        self.entries.values()
+    }
+
+    /// Whether the text gives exactly this entry.
+    fn gives(&self, entity: &Entity) -> bool {
+        // Most programs have none.
+        if self.entries.is_empty() {
+            return false;
+        }
+        let entity = normal(entity.clone());
+        self.entries.get(&key(&entity)) == Some(&entity)
+    }
+
+    /// Everything that a switch with this program holds besides constant entries, default entries of the text, and cells of the
+    /// data plane.
+    pub async fn read(&self, client: &mut Client, schema: &Schema) -> Result<Found, CtrlError> {
+        let mut found = readback::read_all(client, schema).await?;
+        let is_default = |entity: &Entity| is_initial_default(&self.schema, entity) == Some(true);
+        found.entities.retain(|entity| is_written(entity) && !is_default(entity));
+        Ok(found)
+    }
+}
+
+fn compile(config: &ForwardingPipelineConfig, info: &P4Info) -> Option<Compiled> {
+    let text = std::str::from_utf8(&config.p4_device_config).ok().filter(|text| !text.is_empty())?;
+    if p4rack_bmv2::is_json(text) {
+        return p4rack_bmv2::read(text, NAME, Some(info)).ok();
+    }
+    // It comes from the network: it may not read files here.
+    let no_files = |_: &Path| Err(io::Error::from(io::ErrorKind::NotFound));
+    preprocess::run_with(text, NAME, &Options::default(), &no_files).ok()?;
+    p4rack_p4::compile(text, NAME, &Options::default()).ok()
+}
+
+/// A running program and its entities.
+#[derive(Debug)]
+pub struct Before {
+    /// The program.
+    pub config: ForwardingPipelineConfig,
+    /// Its names.
+    pub schema: Schema,
+    /// What controllers have written.
+    pub entities: Vec<Entity>,
+    /// Entries of its text that nothing has changed.
+    pub own: Vec<Entity>,
+    /// What its text gives its tables.
+    pub text: Own,
+    /// Kinds of entities that the switch can't read.
+    pub unreadable: Vec<&'static str>,
+}
+
+impl Before {
+    /// Reads it; `None` if the switch has no program.
+    pub async fn read(client: &mut Client) -> Result<Option<Before>, CtrlError> {
+        let Some(config) = client.pipeline().await? else { return Ok(None) };
+        let Some(info) = config.p4info.clone() else { return Ok(None) };
+        let schema = Schema::new(info).map_err(|error| CtrlError::Program(error.to_string()))?;
+        let text = Own::of(&config, &schema);
+        let Found { entities, unreadable } = text.read(client, &schema).await?;
+        let (own, entities) = entities.into_iter().partition(|entity| text.gives(entity));
+        Ok(Some(Before { config, schema, entities, own, text, unreadable }))
+    }
+
+    /// Everything that it holds.
+    pub fn all(&self) -> Vec<Entity> {
+        [self.entities.as_slice(), &self.own].concat()
+    }
+}

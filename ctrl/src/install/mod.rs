@@ -1,0 +1,303 @@
+//! Installs a program on a running switch, and keeps its entities as far as they fit.
+//!
+//! ```text
+//!  before ─▶ plan ─┬─ the same program ────────────▶ Write of what differs
+//!                  ├─ all fit ─▶ RECONCILE_AND_COMMIT ─▶ Write of what differs
+//!                  └─ else, or declined ─▶ VERIFY_AND_COMMIT ─▶ Write of all that fit
+//!                                               a failure ─▶ the old program and its entities again
+//! ```
+//!
+//! Entries that a program's text gives its tables belong to the program: the old ones go with it, unless a controller has
+//! changed them, and the new ones come with theirs.
+
+mod before;
+mod plan;
+
+pub use crate::carry::Dropped;
+
+use crate::client::Client;
+use crate::desired::Desired;
+use crate::error::CtrlError;
+use crate::readback::{Found, kind_of};
+use crate::reconcile::{Changes, changes};
+use before::{Before, Own};
+use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::p4::v1::{Entity, Update, update};
+use plan::Plan;
+use std::time::{Duration, Instant};
+use tonic::Code;
+
+/// What becomes of the entities that the switch has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules<'p> {
+    /// Keep none.
+    pub clear: bool,
+    /// What was installed before. Of its entities, those that are no longer desired go.
+    pub previous: Option<&'p Desired>,
+}
+
+/// How a program was installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It was running already.
+    Same,
+    /// The switch had none.
+    First,
+    /// Between two packets, with all entities.
+    Reconciled,
+    /// It replaced another one, and its entities were written again.
+    Replaced,
+}
+
+/// A completed installation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Installed {
+    /// How it was done.
+    pub how: How,
+    /// Why it was not done between two packets.
+    pub declined: Option<String>,
+    /// Entities of the old program that the new one holds.
+    pub kept: usize,
+    /// Entities of the old program that it does not.
+    pub dropped: Vec<Dropped>,
+    /// Entities inserted, modified and deleted besides.
+    pub changed: [usize; 3],
+    /// Kinds of entities that the switch can't read, so that they are not kept.
+    pub unreadable: Vec<&'static str>,
+    /// How long the switch was without some of its entities, at most.
+    pub gap: Option<Duration>,
+}
+
+/// What an installation would do.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// Whether the program runs already.
+    pub is_same: bool,
+    /// Entities that stay.
+    pub kept: usize,
+    /// Entities that don't fit.
+    pub dropped: Vec<Dropped>,
+    /// Changes besides.
+    pub changes: Changes,
+}
+
+/// What switches held before installations that were cut off: after the new program was there, and before its entities were.
+/// The next installation brings them.
+#[derive(Debug, Default)]
+pub struct Unfinished(Vec<Before>);
+
+impl Unfinished {
+    /// Whether nothing is missing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What a program holds of it, with what is asked for.
+    pub fn entities(&self, wanted: &Desired, rules: Rules<'_>) -> Vec<Entity> {
+        let own = Own::of(&wanted.config, &wanted.schema);
+        Plan::new(None, &self.0, (wanted, &own), rules).entities().to_vec()
+    }
+}
+
+/// What [`install`] would do. It needs no session.
+pub async fn preview(client: &mut Client, wanted: &Desired, rules: Rules<'_>) -> Result<Preview, CtrlError> {
+    let before = Before::read(client).await?;
+    let own = Own::of(&wanted.config, &wanted.schema);
+    let plan = Plan::new(before.as_ref(), &[], (wanted, &own), rules);
+    let actual = match &before {
+        Some(before) if plan.is_same => before.all(),
+        // Of another program, what is kept is there.
+        _ => [plan.kept(), &plan.own].concat(),
+    };
+    let changes = changes(&plan.wanted(), actual);
+    let kept = plan.kept().len();
+    Ok(Preview { is_same: plan.is_same, kept, dropped: plan.dropped, changes })
+}
+
+/// Installs the program as primary. If something fails, the switch has its old program and entities again; the error says so.
+/// If that is not possible, `unfinished` has them for the next try.
+pub async fn install(
+    client: &mut Client,
+    wanted: &Desired,
+    rules: Rules<'_>,
+    unfinished: &mut Unfinished,
+) -> Result<Installed, CtrlError> {
+    let before = Before::read(client).await?;
+    let own = Own::of(&wanted.config, &wanted.schema);
+    let mut plan = Plan::new(before.as_ref(), &unfinished.0, (wanted, &own), rules);
+    let is_repeated = !unfinished.is_empty();
+    let (how, declined, since) = match before.as_ref() {
+        Some(_) if plan.is_same => (How::Same, None, None),
+        Some(_) => match replace(client, wanted, plan.is_whole).await {
+            Ok(replaced) => replaced,
+            Err(error) => {
+                let state = match error.is_cut_off() {
+                    false => "the switch has its old program and entries".to_owned(),
+                    true => {
+                        let kept = plan.kept().len();
+                        before.into_iter().for_each(|before| unfinished.0.insert(0, before));
+                        format!(
+                            "it is not known which program the switch has, nor if it has the {kept} entries"
+                        )
+                    }
+                };
+                return Err(CtrlError::NotInstalled { error: Box::new(error), state });
+            }
+        },
+        None => {
+            client.set_pipeline(wanted.config.clone()).await?;
+            (How::First, None, None)
+        }
+    };
+    match fill(client, wanted, (&mut plan, &own), before.as_ref(), (how, is_repeated)).await {
+        Ok(changed) => {
+            unfinished.0.clear();
+            Ok(Installed {
+                how: if is_repeated && how == How::Same { How::Replaced } else { how },
+                declined,
+                kept: plan.kept().len(),
+                dropped: plan.dropped,
+                changed,
+                unreadable: match (&before, how) {
+                    (Some(before), How::Replaced) => before.unreadable.clone(),
+                    _ => Vec::new(),
+                },
+                // Entries of an earlier try have been missing since then.
+                gap: since.filter(|_| !is_repeated).map(|since| since.elapsed()),
+            })
+        }
+        Err(error) => Err(undone(client, before, (how, plan.kept().len()), error, unfinished).await),
+    }
+}
+
+/// Installs the program instead of the running one, with the entities if possible. Otherwise returns why not, and since when
+/// the switch has been without them.
+async fn replace(
+    client: &mut Client,
+    wanted: &Desired,
+    is_whole: bool,
+) -> Result<(How, Option<String>, Option<Instant>), CtrlError> {
+    let declined = match is_whole {
+        false => "the new program can't hold all entries as they are".to_owned(),
+        true => match client.set_pipeline_by(Action::ReconcileAndCommit, wanted.config.clone()).await {
+            Ok(()) => return Ok((How::Reconciled, None, None)),
+            Err(error) if error.is_cut_off() => return Err(error),
+            Err(CtrlError::Refused { status, .. }) if may_be_committed(status.code()) => {
+                format!("the switch declined RECONCILE_AND_COMMIT: {}", status.message())
+            }
+            Err(error) => return Err(error),
+        },
+    };
+    let since = Instant::now();
+    client.set_pipeline(wanted.config.clone()).await?;
+    Ok((How::Replaced, Some(declined), Some(since)))
+}
+
+/// Whether a program that was not reconciled for this reason may be committed.
+fn may_be_committed(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unimplemented
+            | Code::InvalidArgument
+            | Code::FailedPrecondition
+            | Code::Internal
+            | Code::Unknown
+    )
+}
+
+/// Writes what the switch lacks. Returns how many entities were inserted, modified and deleted, besides the kept ones.
+async fn fill(
+    client: &mut Client,
+    wanted: &Desired,
+    (plan, own): (&mut Plan, &Own),
+    before: Option<&Before>,
+    (how, is_repeated): (How, bool),
+) -> Result<[usize; 3], CtrlError> {
+    let is_fresh = matches!(how, How::First | How::Replaced);
+    let cells = if how == How::Same { Vec::new() } else { wanted.initial_cells() };
+    let mut known = match (how, before) {
+        (How::Same, Some(before)) => {
+            Some(Found { entities: before.all(), unreadable: before.unreadable.clone() })
+        }
+        _ if is_fresh => Some(Found { entities: plan.own.clone(), unreadable: Vec::new() }),
+        _ => None,
+    };
+    loop {
+        let mut found = match known.take() {
+            Some(found) => found,
+            None => own.read(client, &wanted.schema).await?,
+        };
+        let entities = plan.wanted();
+        if !is_fresh {
+            let unread = |entity: &&Entity| found.unreadable.contains(&kind_of(entity));
+            let assumed: Vec<Entity> = entities.iter().filter(unread).cloned().collect();
+            found.entities.extend(assumed);
+        }
+        let changes = changes(&entities, found.entities);
+        let phases: Vec<&[Update]> =
+            changes.phases.iter().map(Vec::as_slice).chain([cells.as_slice()]).collect();
+        match client.write_together(&wanted.schema, &phases).await {
+            Ok(()) => return Ok(count(plan, &changes, is_fresh || is_repeated)),
+            Err(CtrlError::Updates { failures }) if plan.give_up(&failures, &phases.concat()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn count(plan: &Plan, changes: &Changes, is_fresh: bool) -> [usize; 3] {
+    let counts = |update: &&Update| !is_fresh || plan.asks_for(update);
+    [update::Type::Insert, update::Type::Modify, update::Type::Delete]
+        .map(|kind| changes.iter().filter(counts).filter(|update| update.r#type() == kind).count())
+}
+
+/// Brings the old program and its entities back, or keeps them for the next try. Returns the error with what the switch runs
+/// then.
+async fn undone(
+    client: &mut Client,
+    before: Option<Before>,
+    (how, kept): (How, usize),
+    error: CtrlError,
+    unfinished: &mut Unfinished,
+) -> CtrlError {
+    let state = match before {
+        None => "the switch had no program before; it runs the new one now, without these entries".to_owned(),
+        Some(before) => match back(client, &before, how).await {
+            Ok(()) if how == How::Replaced => {
+                "the old program and its entries are back; its counters and registers start again".to_owned()
+            }
+            Ok(()) => "the switch has its old program and entries".to_owned(),
+            Err(second) => {
+                let state = match how {
+                    How::Replaced => format!("the switch runs the new program, without the {kept} entries"),
+                    How::Reconciled => "the switch runs the new program, with the old entries".to_owned(),
+                    How::Same | How::First => "the switch has some of these changes".to_owned(),
+                };
+                if how == How::Replaced {
+                    unfinished.0.insert(0, before);
+                }
+                format!("{state}, and could not be given the old ones again: {second}")
+            }
+        },
+    };
+    CtrlError::NotInstalled { error: Box::new(error), state }
+}
+
+async fn back(client: &mut Client, before: &Before, how: How) -> Result<(), CtrlError> {
+    if how != How::Same && before.config.p4_device_config.is_empty() {
+        return Err(CtrlError::Program("the switch does not return its programs".into()));
+    }
+    let again = before.config.clone();
+    match how {
+        How::Same => {}
+        How::Reconciled => {
+            if client.set_pipeline_by(Action::ReconcileAndCommit, again.clone()).await.is_err() {
+                client.set_pipeline(again).await?;
+            }
+        }
+        How::Replaced | How::First => client.set_pipeline(again).await?,
+    }
+    let found = before.text.read(client, &before.schema).await?;
+    let changes = changes(&before.all(), found.entities);
+    let phases: Vec<&[Update]> = changes.phases.iter().map(Vec::as_slice).collect();
+    client.write_together(&before.schema, &phases).await
+}
