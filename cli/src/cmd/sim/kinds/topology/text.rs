@@ -45,6 +45,10 @@ pub(super) fn text(outcome: &TopologyOutcome) -> String {
         count(balance.to_controller),
         count(balance.queued + balance.in_flight)
     );
+    if !outcome.agents.is_empty() {
+        let counted = outcome.agents.iter().map(|(name, number)| format!("{name} {}", count(*number)));
+        text += &format!("agents: {}\n", counted.collect::<Vec<_>>().join(", "));
+    }
     if balance.unchecked_switches > 0 {
         let unchecked = balance.unchecked_switches;
         text += &format!("not checked: whether frames vanish in {unchecked} switches with TNA's programs\n");
