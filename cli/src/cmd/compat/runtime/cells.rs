@@ -35,7 +35,7 @@ fn rates(words: &[&str]) -> Done<Rates> {
         Ok(((rate * PER_S).round() as i64, burst.parse::<i64>().map_err(|_| wrong(word))?))
     };
     match words.iter().map(pair).collect::<Done<Vec<_>>>()?[..] {
-        [(cir, cburst), (pir, pburst)] => Ok(Rates { cir, cburst, pir, pburst }),
+        [(cir, cburst), (pir, pburst)] => Ok(Rates { cir, cburst, pir, pburst, unit: None }),
         ref others => mistake(format!("Invalid number of rates, expected 2 but got {}", others.len())),
     }
 }
@@ -293,7 +293,7 @@ impl Call<'_> {
 }
 
 /// The meter of an entry.
-fn direct_meter(entry: &TableEntry, Rates { cir, cburst, pir, pburst }: Rates) -> EntityKind {
+fn direct_meter(entry: &TableEntry, Rates { cir, cburst, pir, pburst, .. }: Rates) -> EntityKind {
     let config = Some(MeterConfig { cir, cburst, pir, pburst, ..Default::default() });
     EntityKind::DirectMeterEntry(DirectMeterEntry {
         table_entry: Some(named(entry)),
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn rates_are_per_microsecond() {
-        let Rates { cir, cburst, pir, pburst } = rates(&["0.0001:1", "2:500"]).unwrap();
+        let Rates { cir, cburst, pir, pburst, .. } = rates(&["0.0001:1", "2:500"]).unwrap();
         assert_eq!((cir, cburst, pir, pburst), (100, 1, 2_000_000, 500));
         for wrong in [&["1:1"][..], &["1", "2:2"], &["nan:1", "1:1"], &["-1:1", "1:1"], &["1:x", "1:1"]] {
             assert!(rates(wrong).is_err(), "{wrong:?}");
