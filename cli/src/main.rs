@@ -12,6 +12,7 @@ mod numbers;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::prelude::*;
 
 #[global_allocator]
@@ -97,8 +98,10 @@ enum Command {
     Sim(cmd::sim::Args),
     /// Check installed requirements, and show how to get missing ones
     Doctor(cmd::doctor::Args),
-    /// Run the rack as a Mininet network
+    /// Run a rack or topology as a Mininet network
     Mininet(cmd::mininet::Args),
+    /// Stand in for p4c and BMv2 where scripts start these: commands with their names and options
+    Compat(cmd::compat::Args),
     /// Benchmarks on this machine
     Bench(cmd::bench::Args),
     /// Print a table of all commands, as Markdown
@@ -120,23 +123,39 @@ fn main() -> ExitCode {
         Err(error) => return output::usage(&error),
     };
     p4rack_lab::sys::set_process_name(&command.process_name());
-    log(&log_format);
+    let switch_log = match &command {
+        Command::Compat(args) => args.log(),
+        _ => None,
+    };
+    if let Err(error) = log(&log_format, switch_log) {
+        eprintln!("error: {error}");
+        return ExitCode::FAILURE;
+    }
     output::set_json_lines(log_format == "json");
     // A bug of this program has its own exit code; the panic message has been printed.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(command)));
     output::finish(done.unwrap_or_else(|_| ExitCode::from(3)))
 }
 
-/// Logs to standard error what P4RACK_LOG asks for: `warn`, or levels by target.
-fn log(format: &str) {
+/// Logs what P4RACK_LOG asks for, `warn`, or levels by target, to standard error. A switch in BMv2's place may have a file, or
+/// standard output, and a level for all that p4rack logs.
+fn log(format: &str, switch: Option<cmd::compat::Log<'_>>) -> Result<(), String> {
     let asked = std::env::var("P4RACK_LOG").ok().and_then(|targets| targets.parse().ok());
-    let filter: Targets = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
-    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
+    let usual = Targets::new().with_default(LevelFilter::WARN);
+    let filter: Targets = asked.unwrap_or_else(|| match &switch {
+        Some(log) => usual.with_target("p4rack", log.level),
+        None => usual,
+    });
+    let (writer, is_terminal) = match &switch {
+        Some(log) => (log.writer()?, false),
+        None => (BoxMakeWriter::new(std::io::stderr), std::io::IsTerminal::is_terminal(&std::io::stderr())),
+    };
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_terminal);
     match format {
         "json" => tracing_subscriber::registry().with(lines.json().with_filter(filter)).init(),
         _ => tracing_subscriber::registry().with(lines.with_filter(filter)).init(),
     }
+    Ok(())
 }
 
 impl Command {
@@ -146,6 +165,8 @@ impl Command {
             Command::Switch(_) => Some("switch"),
             Command::Host(args) => Some(args.name()),
             Command::Workload(args) => Some(args.name()),
+            // Scripts end it by this name.
+            Command::Compat(args) => return args.process_name().to_owned(),
             _ => None,
         };
         role.map_or_else(|| "p4rack".to_owned(), |role| format!("p4rack {role}"))
@@ -188,6 +209,7 @@ fn run(command: Command) -> ExitCode {
         Command::Sim(args) => cmd::sim::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Mininet(args) => cmd::mininet::run(args),
+        Command::Compat(args) => cmd::compat::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Commands => {
             print!("{}", cmd::commands::markdown(Cli::command()));

@@ -32,6 +32,40 @@ fn hosts_reach_each_other_and_an_incast_loses_nothing() {
 }
 
 #[test]
+fn a_topology_runs_with_its_programs_entries_and_links() {
+    if !have_mininet() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let pod = repo("examples/pod/pod.toml");
+    let done = p4rack().arg("mininet").arg(&pod).arg("--test").output().unwrap();
+    assert!(done.status.success(), "{}{}", stdout(&done), stderr(&done));
+    assert!(stdout(&done).contains("0% dropped (30/30 received)"), "{}", stdout(&done));
+    let done = p4rack().arg("mininet").arg(&pod).args(["--scheme", "l2"]).output().unwrap();
+    assert!(stderr(&done).contains("--scheme is for racks"), "{}", stderr(&done));
+    // A host's commands run on it, and a mistake is named before anything starts.
+    let folder = tempfile::tempdir().unwrap();
+    let here = |name: &str| folder.path().join(name);
+    std::fs::copy(repo("examples/pod/route.p4"), here("route.p4")).unwrap();
+    let text = "name = \"one\"\n[[switch]]\nname = \"s1\"\nprogram = \"route.p4\"\nentries = \"s1.entries\"\n\
+        [[host]]\nname = \"h1\"\nip = \"10.0.1.1/24\"\ncommands = [\"echo it is $((40 + 2))\"]\n\
+        [[link]]\nends = [\"h1\", \"s1:1\"]\nrate = \"10 Mb/s\"\n";
+    std::fs::write(here("one.toml"), text).unwrap();
+    std::fs::write(here("s1.entries"), "routs dst=10.0.1.0/24 --action drop\n").unwrap();
+    let run = || p4rack().arg("mininet").arg(here("one.toml")).output().unwrap();
+    let refused = run();
+    assert!(stderr(&refused).contains("s1.entries: line 1"), "{}", stderr(&refused));
+    std::fs::write(here("s1.entries"), "routes dst=10.0.1.0/24 --action drop\n").unwrap();
+    let done = run();
+    assert!(
+        done.status.success() && stdout(&done).contains("it is 42"),
+        "{}{}",
+        stdout(&done),
+        stderr(&done)
+    );
+}
+
+#[test]
 fn plain_switching_loses_what_does_not_fit() {
     if !have_mininet() {
         return;

@@ -7,7 +7,7 @@
 //!   └─ runtime threads: gRPC
 //! ```
 
-use crate::core;
+use crate::core::{self, Handle};
 use crate::driver::{self, Driver, DriverError, IoChoice, PortSpec};
 use crate::plane::{Plane, PlaneError};
 use crate::server::{self, ServeError, ServerConfig, ServerTls};
@@ -154,10 +154,26 @@ impl From<ServeError> for DaemonError {
     }
 }
 
+/// A switch that has started.
+#[derive(Debug)]
+pub struct Started {
+    /// What it serves, in a line for the user.
+    pub line: String,
+    /// Address at which P4Runtime listens.
+    pub grpc_addr: SocketAddr,
+    /// Access to the switch.
+    pub handle: Handle,
+}
+
 /// Runs the switch until SIGTERM or SIGINT. Calls `ready` with a line for the user when the ports are open,
 /// the program runs and P4Runtime listens. Call this before the process has other threads.
 // Not generic: a caller compiled for size would otherwise compile the servers, too.
 pub fn run(config: DaemonConfig, ready: Box<dyn FnOnce(&str) + Send>) -> Result<(), DaemonError> {
+    run_beside(config, Box::new(move |started: Started| ready(&started.line)))
+}
+
+/// Like [`run`], with a caller that serves the switch, too: from `ready` on, on threads of its own.
+pub fn run_beside(config: DaemonConfig, ready: Box<dyn FnOnce(Started) + Send>) -> Result<(), DaemonError> {
     driver::check(&config.ports, config.cpu_port, config.drop_port)?;
     check_trust(&config)?;
     let switch = Switch::new(switch_config(&config)?);
@@ -179,6 +195,7 @@ pub fn run(config: DaemonConfig, ready: Box<dyn FnOnce(&str) + Send>) -> Result<
         .build()
         .map_err(system("starting the servers' threads"))?;
     let listener = runtime.block_on(server::bind(config.grpc_addr))?;
+    let grpc_addr = listener.local_addr().map_err(system("reading the address of P4Runtime"))?;
     let bfrt = config.bfrt_addr.map(|addr| runtime.block_on(server::bind(addr))).transpose()?;
     let driver = Driver::open(&config.ports, config.io, config.captures.as_deref())?;
     let wires = Wires::new(&config.wires, clock::wall_ns());
@@ -214,8 +231,9 @@ pub fn run(config: DaemonConfig, ready: Box<dyn FnOnce(&str) + Send>) -> Result<
     }
 
     // The server checks for shutdown for the first time when it starts serving.
+    let started = Started { line: ready_line(&config), grpc_addr, handle: handle.clone() };
     let shutdown = async {
-        ready(&ready_line(&config));
+        ready(started);
         let _ = has_ended.await;
     };
     let server = ServerConfig {

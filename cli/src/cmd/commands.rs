@@ -10,6 +10,7 @@ const PAGES: &[(&str, &str)] = &[
     ("cache", "unimem.md"),
     ("clio", "clio.md"),
     ("commands", "commands.md"),
+    ("compat", "compat.md"),
     ("completions", "commands.md"),
     ("counter", "control.md"),
     ("cowbird", "cowbird.md"),

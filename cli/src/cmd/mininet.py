@@ -1,4 +1,4 @@
-"""A rack as a Mininet network, run by `p4rack mininet` with the system's Python.
+"""A rack or topology as a Mininet network, run by `p4rack mininet` with the system's Python.
 
 Everything lives in network, mount and process namespaces of its own: when the first process in them
 ends, however it ends, the kernel takes all the rest away.
@@ -17,7 +17,7 @@ import time
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
 PR_SET_PDEATHSIG = 1
 CONFIG = json.loads(sys.argv[1])
-BINARY, RACK, SWITCH = CONFIG["binary"], CONFIG["rack"], CONFIG["switch"]
+BINARY = CONFIG["binary"]
 READY_S = 20
 LEAD_S, TAIL_S = 1.0, 1.0
 SINK_PORT = 5001
@@ -99,7 +99,7 @@ def ready(process, what):
 
 
 class RackHost(Host):
-    """A host of the rack: `eth0` towards the switch is the agent's, applications use `app0`."""
+    """A host of a rack: `eth0` towards the switch is the agent's, applications use `app0`."""
 
     def __init__(self, name, described, **params):
         self.described, self.agent = described, None
@@ -117,7 +117,9 @@ class RackHost(Host):
         return self.described["mac"]
 
     def start_agent(self):
-        command = [BINARY, "host", "run", RACK, "--name", self.name, "--scheme", CONFIG["scheme"]]
+        agent = self.described["agent"]
+        command = [BINARY, "host", "run", agent["rack"], "--name", self.name, "--scheme", agent["scheme"]]
+        command += ["--arch", agent["arch"]]
         self.agent = self.popen(command)
         ready(self.agent, f"the agent of {self.name}")
 
@@ -129,25 +131,53 @@ class RackHost(Host):
         super().terminate()
 
 
-class RackSwitch(Switch):
-    """The rack's switch, in the namespace that Mininet takes for the machine's own: P4Runtime is
-    reached from its shell as from anywhere."""
+class PlainHost(RackHost):
+    """A host whose link is the kernel's."""
 
-    def __init__(self, name, hosts, **params):
-        self.hosts, self.process = hosts, None
+    def start_agent(self):
+        host = self.described
+        self.checked(f"ip link set eth0 address {host['mac']}")
+        # What the switch gets has to be what a wire would carry: frames, not a burst for the interface to cut.
+        self.checked("ip link set eth0 gso_max_segs 1 up")
+        self.checked(f"ip address add {host['ip']}/{host['prefix']} dev eth0")
+        if host["rate_bps"]:
+            self.checked(f"tc qdisc add dev eth0 root tbf rate {host['rate_bps']}bit burst 16kb limit 256kb")
+        if host["gateway"]:
+            if host["gateway_mac"]:
+                self.checked(f"ip neighbour add {host['gateway']} lladdr {host['gateway_mac']} dev eth0")
+            self.checked(f"ip route add default via {host['gateway']}")
+        for ip, mac in host["neighbours"]:
+            self.checked(f"ip neighbour add {ip} lladdr {mac} dev eth0")
+
+    def checked(self, command):
+        said = self.cmd(command).strip()
+        if self.cmd("echo $?").strip() != "0":
+            raise RuntimeError(f"{self.name}: `{command}` failed: {said}")
+
+    def run_commands(self):
+        """The commands of the description. As Mininet's own exercises, what fails is shown and goes on."""
+        for command in self.described["commands"]:
+            said = self.cmd(command).strip()
+            if said:
+                info(f"{self.name}$ {command}\n{said}\n")
+
+
+class RackSwitch(Switch):
+    """A switch, in the namespace that Mininet takes for the machine's own: P4Runtime is reached from its
+    shell as from anywhere."""
+
+    def __init__(self, name, described, **params):
+        self.described, self.process = described, None
         super().__init__(name, **params)
 
     def interfaces(self):
-        return [word for host in self.hosts for word in ("-i", f"{host['port']}@{port_name(self.name, host)}")]
+        ports = [port["port"] for port in self.described["ports"]]
+        return [word for port in ports for word in ("-i", f"{port}@{port_name(self.name, port)}")]
 
     def start(self, controllers):
-        for host in self.hosts:
-            self.cmd(f"ip link set {port_name(self.name, host)} mtu 1600 up")
+        for port in self.described["ports"]:
+            self.cmd(f"ip link set {port_name(self.name, port['port'])} mtu 1600 up")
         self.process = self.launch()
-        deploy = [BINARY, "deploy", RACK, "--scheme", CONFIG["scheme"], "--to", CONFIG["kind"]]
-        done = subprocess.run(deploy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode:
-            raise RuntimeError(f"installing the program: {done.stdout.decode().strip()}")
 
     def stop(self, deleteIntfs=True):
         if self.process:
@@ -161,19 +191,24 @@ class EmbeddedSwitch(RackSwitch):
     """p4rack's own."""
 
     def launch(self):
-        command = [BINARY, "switch", "run", "--no-p4", "--stats", "-", "--buffer", str(SWITCH["buffer_bytes"])]
-        command += ["--device-id", str(SWITCH["device_id"]), "--grpc-server-addr", SWITCH["grpc_addr"]]
-        command += ["--cpu-port", str(SWITCH["cpu_port"]), "--drop-port", str(SWITCH["drop_port"])]
-        if CONFIG["scheme"] != "l2":
-            # Else best effort could leave no room for what was reserved.
-            command += ["--reserve", str(SWITCH["reserved_bytes"])]
-        if not ipaddress.ip_address(SWITCH["grpc_addr"].rsplit(":", 1)[0].strip("[]")).is_loopback:
+        switch = self.described
+        command = [BINARY, "switch", "run", "--no-p4", "--stats", "-", "--buffer", str(switch["buffer_bytes"])]
+        command += ["--device-id", str(switch["device_id"]), "--grpc-server-addr", switch["grpc_addr"]]
+        command += ["--cpu-port", str(switch["cpu_port"]), "--drop-port", str(switch["drop_port"])]
+        command += ["--reserve", str(switch["reserved_bytes"]), "--queueing", switch["queueing"]]
+        command += ["--time-unit-ns", str(switch["time_unit_ns"])]
+        if not ipaddress.ip_address(switch["grpc_addr"].rsplit(":", 1)[0].strip("[]")).is_loopback:
             # Only processes of this namespace reach it, whatever the address.
             command += ["--insecure"]
-        for host in self.hosts:
-            command += ["--port-rate", f"{host['port']}={host['rate_bps']} b/s"]
+        for port in switch["ports"]:
+            if port["rate_bps"]:
+                command += ["--port-rate", f"{port['port']}={port['rate_bps']} b/s"]
+            if port["delay_ns"]:
+                command += ["--port-delay", f"{port['port']}={port['delay_ns']} ns"]
+            if port["loss_percent"]:
+                command += ["--port-loss", f"{port['port']}={port['loss_percent']}"]
         process = self.popen(command + self.interfaces())
-        ready(process, "the switch")
+        ready(process, f"the switch {self.name}")
         return process
 
     def lost(self):
@@ -188,13 +223,17 @@ class Bmv2Switch(RackSwitch):
     """BMv2's simple_switch_grpc. It has no rates in bits a second: ports are as fast as it is."""
 
     def launch(self):
-        command = ["simple_switch_grpc", "--no-p4", "--device-id", str(SWITCH["device_id"])]
-        command += self.interfaces() + ["--", "--grpc-server-addr", SWITCH["grpc_addr"], "--priority-queues", "8"]
-        command += ["--cpu-port", str(SWITCH["cpu_port"]), "--drop-port", str(SWITCH["drop_port"])]
+        switch = self.described
+        command = ["simple_switch_grpc", "--no-p4", "--device-id", str(switch["device_id"])]
+        if CONFIG["thrift_port"]:
+            # Several on one machine need ports of their own.
+            command += ["--thrift-port", str(CONFIG["thrift_port"] + CONFIG["switches"].index(switch))]
+        command += self.interfaces() + ["--", "--grpc-server-addr", switch["grpc_addr"], "--priority-queues", "8"]
+        command += ["--cpu-port", str(switch["cpu_port"]), "--drop-port", str(switch["drop_port"])]
         said = tempfile.TemporaryFile()
         process = self.popen(command, stdout=said, stderr=said)
         deadline = time.monotonic() + READY_S
-        while self.cmd(f"ss -Hltn 'sport = :{SWITCH['grpc_addr'].rsplit(':', 1)[1]}'").strip() == "":
+        while self.cmd(f"ss -Hltn 'sport = :{switch['grpc_addr'].rsplit(':', 1)[1]}'").strip() == "":
             if process.poll() is not None or time.monotonic() > deadline:
                 said.seek(0)
                 why = said.read().decode(errors="replace").strip()
@@ -206,8 +245,8 @@ class Bmv2Switch(RackSwitch):
         return None
 
 
-def port_name(switch, host):
-    return f"{switch}-eth{host['port']}"
+def port_name(switch, port):
+    return f"{switch}-eth{port}"
 
 
 def build():
@@ -215,20 +254,32 @@ def build():
     Mininet.inited = True
     net = Mininet(controller=None, build=False)
     kinds = {"embedded": EmbeddedSwitch, "bmv2": Bmv2Switch}
-    switch = net.addSwitch("s1", cls=kinds[CONFIG["kind"]], hosts=CONFIG["hosts"])
+    for described in CONFIG["switches"]:
+        net.addSwitch(described["name"], cls=kinds[described["kind"]], described=described)
     for described in CONFIG["hosts"]:
-        host = net.addHost(described["name"], cls=RackHost, described=described)
-        net.addLink(host, switch, intfName1="eth0", port2=described["port"])
+        net.addHost(described["name"], cls=RackHost if described["agent"] else PlainHost, described=described)
+    for (a, a_port), (b, b_port) in CONFIG["links"]:
+        if b_port is None:
+            net.addLink(net.get(b), net.get(a), intfName1="eth0", port2=a_port)
+        else:
+            net.addLink(net.get(a), net.get(b), port1=a_port, port2=b_port)
     net.build()
     net.start()
+    deploy = [BINARY, "deploy", *CONFIG["deploy"]]
+    done = subprocess.run(deploy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise RuntimeError(f"installing the program: {done.stdout.decode().strip()}")
     for host in net.hosts:
         host.start_agent()
-    return net, switch
+    for host in net.hosts:
+        if not host.described["agent"]:
+            host.run_commands()
+    return net
 
 
-def incast(net, switch):
+def incast(net):
     """All senders to one receiver, faster than its link. Checks the promises."""
-    workload, seconds = CONFIG["workload"], CONFIG["duration_s"]
+    workload, seconds, switch = CONFIG["workload"], CONFIG["duration_s"], net.switches[0]
     receiver = net.get(workload["receiver"])
     senders = [net.get(name) for name in workload["senders"]]
     rate = receiver.described["rate_bps"] * workload.get("load_percent", LOAD_PERCENT) // 100 // len(senders)
@@ -246,13 +297,13 @@ def incast(net, switch):
     lost = switch.lost()
     by_source = {source: sum(line["bytes"]) for source, line in received["by_source"].items()}
     offered = sum(sum(report["offered"]["bytes"]) for report in reports)
-    output(f"incast: {len(senders)} senders to {receiver.name} under {CONFIG['scheme']}, {seconds} s\n")
+    output(f"incast: {len(senders)} senders to {receiver.name} under {workload['scheme']}, {seconds} s\n")
     output(f"  offered {offered / 1e6:.1f} MB, arrived {sum(by_source.values()) / 1e6:.1f} MB\n")
     output(f"  lost in the switch: {lost_text(lost)}\n")
     silent = [sender.name for sender in senders if not by_source.get(sender.IP())]
     if silent:
         output(f"✗ nothing arrived from {', '.join(silent)}\n")
-    promised = CONFIG["scheme"] != "l2"
+    promised = workload["scheme"] != "l2"
     if promised and lost:
         output("✗ reservations promise that nothing is lost in the switch\n")
     return not silent and not (promised and lost)
@@ -271,12 +322,14 @@ def program_result(process, what):
     return json.loads(text)
 
 
-def test(net, switch):
-    """Pings between all hosts, then an incast. The exit code."""
+def test(net):
+    """Pings between all hosts; in a rack, then an incast. The exit code."""
     loss = net.pingAll(timeout="2")
     if loss:
         output(f"✗ {loss:.0f} % of the pings were not answered\n")
-    fine = incast(net, switch) and not loss
+    fine = not loss
+    if CONFIG["workload"]:
+        fine = incast(net) and fine
     output("passed\n" if fine else "failed\n")
     return 0 if fine else 1
 
@@ -287,10 +340,12 @@ def main():
     lg.handlers[0].setStream(sys.stdout)
     net = None
     try:
-        net, switch = build()
+        net = build()
         if CONFIG["test"]:
-            return test(net, switch)
-        info("*** P4Runtime at %s inside; `s1 p4rack …` reaches it, `h1 CMD` runs CMD on a host\n" % SWITCH["grpc_addr"])
+            return test(net)
+        addresses = ", ".join(f"{switch['name']} {switch['grpc_addr']}" for switch in CONFIG["switches"])
+        first = CONFIG["switches"][0]["name"]
+        info(f"*** P4Runtime inside: {addresses}; `{first} p4rack …` reaches it, `h1 CMD` runs CMD on a host\n")
         CLI(net)
         return 0
     except (RuntimeError, subprocess.TimeoutExpired) as error:

@@ -1,6 +1,10 @@
 //! `p4rack mininet`.
 
+use super::topology::is_topology;
+use p4rack_codegen::rack::{self, End};
+use p4rack_codegen::topology::{Host, Link, Runs, Switch, Target, Topology};
 use p4rack_codegen::{Rack, Scheme};
+use p4rack_ctrl::provision;
 use p4rack_lab::process::on_path;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
@@ -11,18 +15,21 @@ use std::process::{Command, ExitCode, Stdio};
 const SCRIPT: &str = include_str!("mininet.py");
 const PYTHON: &str = "/usr/bin/python3";
 const GET_MININET: &str = "sudo apt-get install --no-install-recommends mininet";
+/// First port for the command lines of several BMv2s.
+const THRIFT_PORT: u16 = 9090;
 
 /// Arguments of `p4rack mininet`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Rack description
+    /// Rack description, or topology
+    #[arg(value_name = "RACK|TOPOLOGY")]
     rack: PathBuf,
-    /// Kind of switch [default: the description's target]
+    /// Kind of switch of a rack [default: the description's target]
     #[arg(long, value_parser = ["embedded", "bmv2"])]
     switch: Option<String>,
     #[arg(long, help = super::schemes::help("as described"))]
     scheme: Option<Scheme>,
-    /// Instead of Mininet's prompt, ping between all hosts and run an incast; exit code 1 on failure
+    /// Instead of Mininet's prompt, ping between all hosts, and in a rack run an incast; exit code 1 on failure
     #[arg(long)]
     test: bool,
     /// Duration of the test's incast, seconds
@@ -46,10 +53,10 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn prepare(args: &Args) -> Result<Value, String> {
-    let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
-    rack.with_one_switch("`p4rack mininet`").map_err(|error| format!("error: {error}"))?;
-    let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
-    let kind = args.switch.as_deref().unwrap_or(rack.switch.target.name());
+    let network = match is_topology(&args.rack) {
+        true => of_topology(args)?,
+        false => of_rack(args)?,
+    };
     needs(Path::new(PYTHON), "sudo apt-get install python3")?;
     let imported = Command::new(PYTHON)
         .args(["-c", "import mininet.net"])
@@ -59,13 +66,16 @@ fn prepare(args: &Args) -> Result<Value, String> {
     if !imported.is_ok_and(|status| status.success()) {
         return Err(format!("error: {PYTHON} has no Mininet; get it by: {GET_MININET}"));
     }
-    if kind == "bmv2" && on_path("simple_switch_grpc").is_none() {
+    let bmv2s = network.switches.iter().filter(|switch| switch["kind"] == "bmv2").count();
+    if bmv2s > 0 && on_path("simple_switch_grpc").is_none() {
         return Err("error: needs simple_switch_grpc on PATH; `p4rack doctor` tells how to get it".into());
     }
-    let absolute =
-        |path: &Path| path.canonicalize().map_err(|error| format!("error: {}: {error}", path.display()));
     let binary = std::env::current_exe().map_err(|error| format!("error: where this program is: {error}"))?;
-    Ok(config(&rack, scheme, kind, args, (&binary, &absolute(&args.rack)?)))
+    let Network { switches, hosts, links, deploy, workload } = network;
+    Ok(json!({
+        "binary": binary, "test": args.test, "duration_s": args.duration_s, "switches": switches, "hosts": hosts,
+        "links": links, "deploy": deploy, "workload": workload, "thrift_port": (bmv2s > 1).then_some(THRIFT_PORT),
+    }))
 }
 
 fn needs(file: &Path, get_it_by: &str) -> Result<(), String> {
@@ -73,34 +83,162 @@ fn needs(file: &Path, get_it_by: &str) -> Result<(), String> {
     if file.exists() { Ok(()) } else { Err(missing()) }
 }
 
-/// Configuration passed to the script.
-fn config(rack: &Rack, scheme: Scheme, kind: &str, args: &Args, (binary, file): (&Path, &Path)) -> Value {
-    let hosts: Vec<Value> = rack
-        .hosts
-        .iter()
-        .map(|host| {
-            json!({
-                "name": host.name, "port": host.port, "mac": host.mac.to_string(), "ip": host.ip.to_string(),
-                "rate_bps": host.rate_bps,
-            })
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    path.canonicalize().map_err(|error| format!("error: {}: {error}", path.display()))
+}
+
+/// The script's view of a network.
+struct Network {
+    switches: Vec<Value>,
+    hosts: Vec<Value>,
+    /// Pairs of ends: a node's name with a port, which hosts don't have. Hosts come second.
+    links: Vec<Value>,
+    /// Arguments of `p4rack deploy` once the switches run.
+    deploy: Vec<String>,
+    /// The test's incast.
+    workload: Option<Value>,
+}
+
+/// An agent of a rack's host.
+fn agent(rack: &Rack, file: &Path, scheme: Scheme) -> Value {
+    json!({ "rack": file, "scheme": scheme, "arch": rack.switch.arch.name() })
+}
+
+fn of_rack(args: &Args) -> Result<Network, String> {
+    let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
+    rack.with_one_switch("`p4rack mininet`").map_err(|error| format!("error: {error}"))?;
+    let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
+    let kind = args.switch.as_deref().unwrap_or(rack.switch.target.name());
+    let file = absolute(&args.rack)?;
+    let hosts = rack.hosts.iter().map(|host| {
+        json!({
+            "name": host.name, "mac": host.mac.to_string(), "ip": host.ip.to_string(), "rate_bps": host.rate_bps,
+            "agent": agent(&rack, &file, scheme),
         })
-        .collect();
-    json!({
-        "binary": binary, "rack": file, "scheme": scheme, "kind": kind, "test": args.test,
-        "duration_s": args.duration_s, "hosts": hosts, "switch": rack.switch, "workload": workload(rack),
+    });
+    let ports = rack.hosts.iter().map(|host| port_of(host.port, Some(host.rate_bps), None));
+    let rack::Switch {
+        device_id, grpc_addr, cpu_port, drop_port, buffer_bytes, queueing, time_unit_ns, ..
+    } = &rack.switch;
+    // Else best effort could leave no room for what was reserved.
+    let reserved_bytes = if scheme.name() == "l2" { 0 } else { rack.switch.reserved_bytes };
+    let switch = json!({
+        "name": "s1", "kind": kind, "device_id": device_id, "grpc_addr": grpc_addr, "cpu_port": cpu_port,
+        "drop_port": drop_port, "buffer_bytes": buffer_bytes, "reserved_bytes": reserved_bytes,
+        "queueing": queueing.name(), "time_unit_ns": time_unit_ns, "ports": ports.collect::<Vec<_>>(),
+    });
+    let links = rack.hosts.iter().map(|host| json!([["s1", host.port], [host.name, null]]));
+    let deploy = ["--scheme", &scheme.name(), "--to", kind].map(str::to_owned);
+    Ok(Network {
+        links: links.collect(),
+        deploy: std::iter::once(file.display().to_string()).chain(deploy).collect(),
+        workload: Some(workload(&rack, scheme)),
+        hosts: hosts.collect(),
+        switches: vec![switch],
     })
 }
 
 /// An incast of the workload's hosts, or of all to the first.
-fn workload(rack: &Rack) -> Value {
+fn workload(rack: &Rack, scheme: Scheme) -> Value {
     match &rack.workload {
         Some(workload) if workload.store.is_none() => {
             let (one, many) = workload.ends();
-            json!({ "receiver": one, "senders": many, "load_percent": workload.load_percent })
+            json!({ "receiver": one, "senders": many, "load_percent": workload.load_percent, "scheme": scheme })
         }
         _ => {
             let mut names = rack.hosts.iter().map(|host| host.name.as_str());
-            json!({ "receiver": names.next(), "senders": names.collect::<Vec<_>>() })
+            json!({ "receiver": names.next(), "senders": names.collect::<Vec<_>>(), "scheme": scheme })
         }
     }
+}
+
+/// A switch's port. The end of a link that is listed first makes the link's delay and loss, in both directions.
+fn port_of(port: u16, rate_bps: Option<u64>, made: Option<&Link>) -> Value {
+    json!({
+        "port": port, "rate_bps": rate_bps, "delay_ns": made.map(|link| link.delay.0),
+        "loss_percent": made.map(|link| f64::from(link.loss_ppm) / 1e4),
+    })
+}
+
+fn of_topology(args: &Args) -> Result<Network, String> {
+    let given = [("--switch", args.switch.is_some()), ("--scheme", args.scheme.is_some())];
+    if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(format!(
+            "error: {option} is for racks: a topology describes its switches, so leave it out"
+        ));
+    }
+    let topology = Topology::load(&args.rack).map_err(|error| error.to_string())?;
+    // Programs and entries are checked before anything starts.
+    let made = provision::desired_of_all(&topology).into_iter();
+    let refused: Vec<String> = made.filter_map(Result::err).map(|error| format!("error: {error}")).collect();
+    if !refused.is_empty() {
+        return Err(refused.join("\n"));
+    }
+    let switches = topology.switches.iter().enumerate();
+    let switches = switches.map(|(at, switch)| switch_of(&topology, at, switch)).collect::<Result<_, _>>()?;
+    let hosts = topology.hosts.iter().enumerate();
+    let hosts = hosts.map(|(at, host)| host_of(&topology, at, host)).collect::<Result<_, _>>()?;
+    let end = |end: End| match end {
+        End::Port(at, port) => json!([topology.switches.get(at).map(|switch| &switch.name), port]),
+        End::Host(at) => json!([topology.hosts.get(at).map(|host| &host.name), null]),
+    };
+    let links = topology.links.iter().map(|link| json!(link.ends.map(end)));
+    let deploy = vec![absolute(&args.rack)?.display().to_string()];
+    Ok(Network { switches, hosts, links: links.collect(), deploy, workload: None })
+}
+
+fn switch_of(topology: &Topology, at: usize, switch: &Switch) -> Result<Value, String> {
+    let rack = match &switch.runs {
+        Runs::Rack(_, rack) => Some(rack),
+        _ => None,
+    };
+    if switch.target == Target::Tofino {
+        return Err(format!(
+            "error: {}'s target is tofino, and Mininet's switches are embedded or bmv2",
+            switch.name
+        ));
+    }
+    let mut ports = Vec::new();
+    for (port, link) in topology.ports(at) {
+        let of_rack = rack.and_then(|rack| rack.hosts.iter().find(|host| host.port == port));
+        let rate_bps = link.rate_bps.or(of_rack.map(|host| host.rate_bps));
+        let made = (link.ends[0] == End::Port(at, port)).then_some(link);
+        let shapes = link.rate_bps.is_some() || link.delay.0 > 0 || link.loss_ppm > 0;
+        if switch.target == Target::Bmv2 && shapes {
+            return Err(format!(
+                "error: the link {}:{port} has a rate, a delay or a loss, which BMv2 can't make; leave these out, or the \
+                 target",
+                switch.name
+            ));
+        }
+        ports.push(port_of(port, rate_bps, made));
+    }
+    Ok(json!({
+        "name": switch.name, "kind": switch.target, "device_id": switch.device_id, "grpc_addr": switch.grpc_addr,
+        "cpu_port": switch.cpu_port, "drop_port": switch.drop_port(), "buffer_bytes": switch.buffer_bytes,
+        "reserved_bytes": rack.map_or(0, |rack| rack.reserved_bytes()),
+        "queueing": rack.map_or(rack::Queueing::Fifo, |rack| rack.switch.queueing).name(),
+        "time_unit_ns": switch.time_unit_ns, "ports": ports,
+    }))
+}
+
+fn host_of(topology: &Topology, at: usize, host: &Host) -> Result<Value, String> {
+    let (link, switch, port) =
+        topology.attachment(at).ok_or_else(|| format!("error: {} has no link", host.name))?;
+    let rack = match topology.switches.get(switch).map(|switch| &switch.runs) {
+        Some(Runs::Rack(file, rack)) => Some((file, rack)),
+        _ => None,
+    };
+    let of_rack = rack.and_then(|(_, rack)| rack.hosts.iter().find(|other| other.port == port));
+    let with_agent = rack.filter(|(_, rack)| rack.protocols.iter().any(|protocol| protocol.needs_agents()));
+    let agent = with_agent.map(|(file, rack)| Ok::<_, String>(agent(rack, &absolute(file)?, rack.scheme())));
+    let neighbours = rack.into_iter().flat_map(|(_, rack)| &rack.hosts).filter(|other| other.mac != host.mac);
+    let text = |value: &dyn std::fmt::Display| value.to_string();
+    Ok(json!({
+        "name": host.name, "mac": host.mac.to_string(), "ip": host.ip.to_string(), "prefix": host.prefix,
+        "gateway": host.gateway.as_ref().map(|one| text(one)), "gateway_mac": host.gateway_mac.as_ref().map(|one| text(one)),
+        "rate_bps": link.rate_bps.or(of_rack.map(|host| host.rate_bps)), "commands": host.commands,
+        "neighbours": neighbours.map(|other| (other.ip.to_string(), other.mac.to_string())).collect::<Vec<_>>(),
+        "agent": agent.transpose()?,
+    }))
 }

@@ -17,6 +17,7 @@ pub mod cache;
 mod cached_client;
 pub mod clio;
 pub mod commands;
+pub mod compat;
 pub mod complete;
 pub mod connect;
 pub mod cowbird;

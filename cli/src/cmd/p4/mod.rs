@@ -15,8 +15,11 @@ use p4rack_p4::arch::{how_to_port, main_packages, supported};
 use p4rack_p4::{Accepted, Diagnostics};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::text::TextMessage;
+pub(super) use source::Source;
+use source::USAGE;
 pub use source::definition;
-use source::{Source, USAGE, refuse, tell};
+pub(super) use source::refuse;
+pub(super) use source::tell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -113,8 +116,9 @@ enum Command {
     Samples(samples::Args),
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum Format {
+/// How a P4Info is written.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
     /// Protobuf text format (.p4info.txtpb)
     Text,
     /// Protobuf wire format
@@ -225,7 +229,8 @@ fn contents(info: &P4Info) -> String {
     parts.join(", ")
 }
 
-fn encode(info: &P4Info, format: Format) -> Vec<u8> {
+/// A P4Info as bytes of a file.
+pub(super) fn encode(info: &P4Info, format: Format) -> Vec<u8> {
     match format {
         Format::Text => p4rack_p4rt::text::print(info).into_bytes(),
         Format::Binary => wire_format(info),
@@ -237,10 +242,10 @@ fn wire_format<M: TextMessage>(message: &M) -> Vec<u8> {
 }
 
 /// Consumer of the result: the file of `--output`, or standard output.
-type Take<'a> = &'a mut dyn FnMut(&[u8]) -> ExitCode;
+pub(super) type Take<'a> = &'a mut dyn FnMut(&[u8]) -> ExitCode;
 
 /// Opens the output before the work that produces it.
-fn with_output(path: Option<PathBuf>, work: impl FnOnce(Take<'_>) -> ExitCode) -> ExitCode {
+pub(super) fn with_output(path: Option<PathBuf>, work: impl FnOnce(Take<'_>) -> ExitCode) -> ExitCode {
     let failed = |error: String| {
         eprintln!("error: {error}");
         ExitCode::from(USAGE)

@@ -23,6 +23,11 @@ pub struct Source {
 }
 
 impl Source {
+    /// A program in a file, with folders for its includes and its macros.
+    pub fn new(file: PathBuf, include: Vec<PathBuf>, define: Vec<String>) -> Source {
+        Source { file, include, define }
+    }
+
     /// Calls `run` with the program's text, its name and the options.
     pub fn with(&self, run: impl FnOnce(&str, &str, &Options) -> ExitCode) -> ExitCode {
         self.read(false, run)

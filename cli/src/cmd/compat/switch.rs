@@ -1,0 +1,299 @@
+//! `simple_switch` and `simple_switch_grpc`: the embedded switch, started with BMv2's options.
+
+use super::{Log, runtime};
+use crate::cmd::refused;
+use crate::output;
+use clap::Parser;
+use p4rack_codegen::rack::Target;
+use p4rack_codegen::rack::limits::{self, Refusal};
+use p4rack_lab::process::on_path;
+use p4rack_netdev::packet::Io;
+use p4rack_switch::Queueing;
+use p4rack_switchd::daemon::{self, DaemonConfig};
+use p4rack_switchd::driver::{IoChoice, PortSpec};
+use std::fs::{File, OpenOptions};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use tracing_subscriber::filter::LevelFilter;
+
+/// The port at which BMv2 takes commands unless it is told otherwise.
+pub(super) const THRIFT_PORT: u16 = 9090;
+/// Shared by the queues of all ports.
+const BUFFER_BYTES: u64 = 256 << 10;
+/// Highest queue of a port, and so the most that --priority-queues may ask for.
+const QUEUES: u8 = 8;
+
+/// Arguments of `simple_switch` and `simple_switch_grpc`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Options after `--`: --drop-port N, --priority-queues N (1 to 8), and for simple_switch_grpc --grpc-server-addr ADDR and \
+--cpu-port N. Other options of BMv2 are refused by name.")]
+pub struct Args {
+    /// The program: BMv2's JSON, or P4 text
+    #[arg(value_name = "FILE", required_unless_present = "no_p4")]
+    config: Option<PathBuf>,
+    /// A port: its number in the program, and its interface; may be repeated
+    #[arg(short = 'i', long = "interface", value_name = "PORT@INTERFACE")]
+    interfaces: Vec<PortSpec>,
+    /// Start without a program, until a controller installs one
+    #[arg(long)]
+    no_p4: bool,
+    /// Write INTERFACE_in.pcap and INTERFACE_out.pcap for each port [default folder: the current one]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    pcap: Option<PathBuf>,
+    /// TCP port, on 127.0.0.1, for simple_switch_CLI [default: 9090]; not for clients of Thrift
+    #[arg(long, value_name = "PORT", value_parser = crate::numbers::within::<u16>(1..))]
+    thrift_port: Option<u16>,
+    /// P4Runtime device id
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::number::<u64>)]
+    device_id: u64,
+    /// Log to standard output
+    #[arg(long)]
+    log_console: bool,
+    /// Log to this file
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+    /// Lowest level that is logged
+    #[arg(short = 'L', long, value_name = "LEVEL", default_value = "info", value_parser = level)]
+    log_level: LevelFilter,
+    /// No effect: every line is flushed
+    #[arg(long)]
+    #[expect(dead_code, reason = "accepted for scripts that give it")]
+    log_flush: bool,
+    /// No effect, and a warning: there is no nanomsg log
+    #[arg(long, value_name = "ADDR")]
+    nanolog: Option<String>,
+    /// No effect, and a warning: there are no nanomsg notifications
+    #[arg(long, value_name = "ADDR")]
+    notifications_addr: Option<String>,
+    /// No effect: `p4rack switch trace` shows packets
+    #[arg(long, value_name = "BYTES")]
+    dump_packet_data: Option<u64>,
+    /// Options of the target, after `--`
+    #[arg(last = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    target: Vec<String>,
+}
+
+/// Options of the target.
+#[derive(Parser, Debug)]
+#[command(no_binary_name = true, disable_version_flag = true)]
+struct TargetArgs {
+    #[arg(long, default_value_t = 511, value_parser = crate::numbers::within::<u16>(1..=511))]
+    drop_port: u16,
+    #[arg(long, value_parser = crate::numbers::within::<u8>(1..=QUEUES))]
+    priority_queues: Option<u8>,
+    #[arg(long)]
+    grpc_server_addr: Option<SocketAddr>,
+    #[arg(long, value_parser = crate::numbers::within::<u16>(1..=511))]
+    cpu_port: Option<u16>,
+}
+
+fn level(text: &str) -> Result<LevelFilter, String> {
+    text.parse().map_err(|_| "expected trace, debug, info, warn, error or off".to_owned())
+}
+
+impl Args {
+    /// Where the log goes, if an option says so.
+    pub fn log(&self) -> Option<Log<'_>> {
+        let wanted = self.log_console || self.log_file.is_some();
+        wanted.then_some(Log { file: self.log_file.as_deref(), level: self.log_level })
+    }
+}
+
+/// Runs the switch; `has_grpc` says whether P4Runtime has an address that others know.
+pub fn run(args: Args, has_grpc: bool) -> ExitCode {
+    let target = match TargetArgs::try_parse_from(&args.target) {
+        Ok(target) => target,
+        Err(error) => return output::usage(&error),
+    };
+    let only_grpc = [
+        ("--grpc-server-addr", target.grpc_server_addr.is_some()),
+        ("--cpu-port", target.cpu_port.is_some()),
+    ];
+    if let Some((option, _)) = only_grpc.into_iter().find(|(_, given)| *given && !has_grpc) {
+        return usage(format!("simple_switch has no {option}; simple_switch_grpc has"));
+    }
+    if let Some(cpu_port) = target.cpu_port
+        && let Err(Refusal { message, help }) = limits::cpu_port(cpu_port.into(), target.drop_port.into())
+    {
+        return usage(format!("--cpu-port, --drop-port: {message}; {help}"));
+    }
+    if args.no_p4 && args.config.is_some() {
+        tracing::warn!("--no-p4: the program on the command line isn't loaded");
+    }
+    for (option, is_given, instead) in [
+        (
+            "--nanolog",
+            args.nanolog.is_some(),
+            "there is no nanomsg; --log-console and `p4rack switch trace` show what is there",
+        ),
+        (
+            "--notifications-addr",
+            args.notifications_addr.is_some(),
+            "there is no nanomsg; P4Runtime has notifications",
+        ),
+        ("--dump-packet-data", args.dump_packet_data.is_some(), "`p4rack switch trace` shows packets"),
+    ] {
+        if is_given {
+            tracing::warn!("{option} has no effect: {instead}");
+        }
+    }
+    match start(args, &target, has_grpc) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refused(error),
+    }
+}
+
+fn usage(error: String) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(2)
+}
+
+/// Takes the port for commands. One that was asked for must be free.
+fn commands(asked: Option<u16>) -> Result<Option<TcpListener>, String> {
+    let port = asked.unwrap_or(THRIFT_PORT);
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if asked.is_none() => {
+            tracing::warn!(port, %error, "simple_switch_CLI won't reach this switch; give it a port with --thrift-port");
+            Ok(None)
+        }
+        Err(error) => Err(format!(
+            "--thrift-port: 127.0.0.1:{port}: {error}; choose another port, or end the program that uses it"
+        )),
+    }
+}
+
+fn start(args: Args, target: &TargetArgs, has_grpc: bool) -> Result<(), String> {
+    if let Some(folder) = args.pcap.as_deref() {
+        output::folder("--pcap", folder)?;
+    }
+    let commands = commands(args.thrift_port)?;
+    // Without gRPC in its name, a switch shows P4Runtime only to its own commands.
+    let hidden = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, 9559));
+    let grpc_addr = if has_grpc { target.grpc_server_addr.unwrap_or(usual) } else { hidden };
+    let port_rates_bps: Vec<(u16, u64)> =
+        args.interfaces.iter().filter_map(|spec| Some((spec.number, shaped_bps(&spec.interface)?))).collect();
+    for (port, rate_bps) in &port_rates_bps {
+        tracing::info!(
+            port,
+            rate_bps,
+            "tc shapes this port's interface, so its frames wait in the switch's queues"
+        );
+    }
+    let facts = runtime::Facts {
+        ports: args.interfaces.clone(),
+        device_id: args.device_id,
+        started: std::time::Instant::now(),
+    };
+    let config = DaemonConfig {
+        ports: args.interfaces,
+        // Rings take 9 MB for each port.
+        io: IoChoice::Only(Io::Packet),
+        rate_bps: 0,
+        wires: Vec::new(),
+        port_rates_bps,
+        buffer_bytes: BUFFER_BYTES,
+        reserved_bytes: 0,
+        queueing: Queueing::Fifo,
+        cpu_port: target.cpu_port,
+        drop_port: target.drop_port,
+        pipes: 1,
+        internal_pipes: Vec::new(),
+        time_unit_ns: Target::Bmv2.time_unit_ns(),
+        device_id: args.device_id,
+        grpc_addr,
+        bfrt_addr: None,
+        tls: None,
+        // As BMv2 does.
+        insecure: true,
+        program: args.config.filter(|_| !args.no_p4),
+        entries: None,
+        include_dirs: Vec::new(),
+        defines: Vec::new(),
+        captures: args.pcap,
+        stats_file: None,
+        metrics_addr: None,
+    };
+    let ready = move |started: daemon::Started| {
+        output::announce(&format!("ready device {} P4Runtime {}", facts.device_id, started.grpc_addr));
+        tracing::info!(grpc = %started.grpc_addr, ports = facts.ports.len(), "ready");
+        if let Some(listener) = commands
+            && let Err(error) = runtime::serve(listener, facts, started)
+        {
+            tracing::error!(%error, "commands of simple_switch_CLI aren't served");
+        }
+    };
+    daemon::run_beside(config, Box::new(ready)).map_err(|error| error.to_string())
+}
+
+/// The rate to which `tc` shapes what leaves an interface, as Mininet's links do. The kernel would queue frames there and
+/// drop them, unseen by the program: at that rate, they wait in the switch instead.
+fn shaped_bps(interface: &str) -> Option<u64> {
+    let tc = on_path("tc").or_else(|| Some(PathBuf::from("/sbin/tc")).filter(|path| path.is_file()))?;
+    let shown = Command::new(tc)
+        .args(["class", "show", "dev", interface])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    rate_of(&String::from_utf8_lossy(&shown.stdout))
+}
+
+/// The lowest rate among shaping classes: `class htb 5:1 root prio 0 rate 500Kbit ceil …`.
+fn rate_of(classes: &str) -> Option<u64> {
+    let rate = |line: &str| {
+        let mut words = line.split_whitespace();
+        let is_shaping = words.next() == Some("class") && matches!(words.next(), Some("htb" | "hfsc"));
+        let text = words.skip_while(|word| *word != "rate").nth(1).filter(|_| is_shaping)?;
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let scale = match &text[digits.len()..] {
+            "bit" => 1.0,
+            "Kbit" => 1e3,
+            "Mbit" => 1e6,
+            "Gbit" => 1e9,
+            _ => return None,
+        };
+        Some((digits.parse::<f64>().ok()? * scale) as u64)
+    };
+    classes.lines().filter_map(rate).filter(|rate_bps| *rate_bps > 0).min()
+}
+
+/// Opens a switch's log, at whose end it goes on.
+pub(super) fn log_file(path: &Path) -> Result<File, String> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    options.open(path).map_err(|error| format!("--log-file: {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_a_shaped_interface_is_read_from_tc() {
+        let shown = "class htb 5:1 root prio 0 rate 500Kbit ceil 500Kbit burst 15Kb cburst 1600b \n";
+        assert_eq!(rate_of(shown), Some(500_000));
+        assert_eq!(
+            rate_of(&format!("class htb 5:2 parent 5:1 rate 1.5Mbit ceil 3Mbit\n{shown}")),
+            Some(500_000)
+        );
+        assert_eq!(
+            (rate_of("class netem 1: rate 5bit"), rate_of(""), rate_of("class htb 5:1 rate")),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn options_of_the_target_follow_two_dashes() {
+        let parse = |words: &[&str]| TargetArgs::try_parse_from(words);
+        let parsed = parse(&["--grpc-server-addr", "0.0.0.0:50051", "--cpu-port", "255"]).unwrap();
+        assert_eq!((parsed.cpu_port, parsed.drop_port), (Some(255), 511));
+        assert_eq!(parsed.grpc_server_addr.map(|addr| addr.port()), Some(50051));
+        let refused = parse(&["--dp-grpc-server-addr", "x"]).unwrap_err().to_string();
+        assert!(refused.contains("--dp-grpc-server-addr"), "{refused}");
+        assert!(parse(&["--priority-queues", "9"]).is_err());
+    }
+}
