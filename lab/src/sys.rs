@@ -228,38 +228,6 @@ pub fn catch_at_prompt() {
     unsafe { libc::sigaction(libc::SIGINT, &action, std::ptr::null_mut()) };
 }
 
-/// A terminal that gives each key to the program, until this is dropped.
-#[derive(Debug)]
-pub struct Keys {
-    before: libc::termios,
-}
-
-impl Keys {
-    /// Takes over standard input's terminal: keys are neither collected to lines nor shown.
-    pub fn take() -> io::Result<Keys> {
-        // SAFETY: `termios` is plain data, for which zero is a valid value, and `tcgetattr` fills it.
-        let mut before: libc::termios = unsafe { std::mem::zeroed() };
-        // SAFETY: as above.
-        if unsafe { libc::tcgetattr(libc::STDIN_FILENO, &mut before) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let mut keys = before;
-        keys.c_lflag &= !(libc::ICANON | libc::ECHO | libc::ISIG);
-        // SAFETY: `keys` is initialised and outlives the call.
-        match unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, &keys) } {
-            0 => Ok(Keys { before }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        // SAFETY: `before` is what `tcgetattr` returned.
-        unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, &self.before) };
-    }
-}
-
 /// Whether Ctrl-C was pressed since the last call.
 pub fn take_ctrl_c() -> bool {
     CTRL_C.swap(false, Ordering::Relaxed)

@@ -131,23 +131,21 @@ fn line(switch: &RefCell<Switch>, line: &str) -> Result<Next, String> {
 /// Lines from a terminal, with completion and history.
 fn interact(switch: Switch) -> Result<(), String> {
     let switch = RefCell::new(switch);
-    let wrong = |error: std::io::Error| format!("the terminal: {error}");
-    let mut editor = Editor::default();
-    loop {
-        let read = editor.read(PROMPT, &|words, begun| {
-            // Without names, commands are completed all the same.
-            let answer = switch.borrow_mut().ask(&Request::Names).unwrap_or_default();
-            let names: Names = answer.names.unwrap_or_default();
-            let fits = |name: &String| {
-                name.starts_with(begun) || name.rsplit('.').next().is_some_and(|last| last.starts_with(begun))
-            };
-            names.candidates(words, words.len()).into_iter().filter(fits).collect()
-        });
-        let Some(text) = read.map_err(wrong)? else { return Ok(()) };
+    let mut editor = Editor::new(|words, begun| {
+        // Without names, commands are completed all the same.
+        let answer = switch.borrow_mut().ask(&Request::Names).unwrap_or_default();
+        let names: Names = answer.names.unwrap_or_default();
+        let fits = |name: &String| {
+            name.starts_with(begun) || name.rsplit('.').next().is_some_and(|last| last.starts_with(begun))
+        };
+        names.candidates(words, words.len()).into_iter().filter(fits).collect()
+    })?;
+    while let Some(text) = editor.read(PROMPT)? {
         if matches!(line(&switch, &text)?, Next::End) {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
 /// Lines from a file or pipe. The prompts are in the output, as BMv2's are.
