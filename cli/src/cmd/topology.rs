@@ -7,7 +7,8 @@ use p4rack_codegen::topology::{Exercise, Host, Link, Runs, Topology};
 use p4rack_ctrl::provision;
 use p4rack_lab::rows::Rows;
 use p4rack_lab::sys;
-use p4rack_lab::topology::{Options, Outcome, Use};
+use p4rack_lab::topology::{Options, Outcome, Traffic, Use};
+use p4rack_report::text::count;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -101,11 +102,37 @@ pub(super) fn up(options: &Options, test: Option<PathBuf>, as_json: bool) -> Exi
                         println!("({} more bytes)", done.output_dropped_bytes);
                     }
                 }
+                if let Some(traffic) = &outcome.traffic {
+                    print!("{}", traffic_text(traffic));
+                }
             }
             concluded(&outcome)
         }
         Err(error) => refused(error),
     }
+}
+
+/// Tables of what a workload showed.
+fn traffic_text(traffic: &Traffic) -> String {
+    let mut flows =
+        Rows::new(&["datagrams", ">Mb/s offered", ">arrived", ">sent", ">arrived", ">lost", ">not sent"]);
+    for flow in &traffic.udp {
+        let rate = |bps: f64| format!("{:.1}", bps / 1e6);
+        let counts = [flow.sent, flow.arrived, flow.lost(), flow.not_sent].map(count);
+        let first = [format!("{}–{}", flow.from, flow.to), rate(flow.offered_bps), rate(flow.arrived_bps)];
+        flows.push([&first[..], &counts[..]].concat());
+    }
+    let mut values = Rows::new(&["requests", ">bytes", ">answered", ">p50 µs", ">p99", ">p99.9"]);
+    for (client, value) in traffic.rpc.iter().flat_map(|one| one.values.iter().map(move |value| (one, value)))
+    {
+        let of = [value.p50_us, value.p99_us, value.p999_us];
+        let of = of.map(|us| if value.completed == 0 { "–".to_owned() } else { format!("{us:.1}") });
+        let first =
+            [format!("{}–{}", client.from, client.to), value.value_bytes.to_string(), count(value.completed)];
+        values.push([&first[..], &of[..]].concat());
+    }
+    let tables = [flows, values].into_iter().filter(|rows| !rows.is_empty());
+    tables.map(|rows| rows.text()).collect::<Vec<_>>().join("\n")
 }
 
 /// Runs `p4rack rack check` for a topology: its nodes and links, with what the switches would hold.

@@ -4,7 +4,7 @@ use crate::rack::{Sink, Workload};
 use p4rack_p4rt::nearest::nearest;
 
 /// Whether the host exists; reports a mistake otherwise.
-pub(super) fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[&str]) -> bool {
+pub(crate) fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[&str]) -> bool {
     let known = hosts.contains(&name);
     if !known {
         let help = match nearest(name, hosts.iter().copied()) {

@@ -24,6 +24,7 @@ use crate::setting::{self, Setting};
 use std::path::Path;
 
 pub(crate) use check::{IP_HELP, MAC_HELP, NAME_HELP, RATE_HELP, check_ip, check_mac, check_name};
+pub(crate) use hosts::known_host;
 pub use summary::Summary;
 
 /// Fields of a description with units, defaults and limits, as text.

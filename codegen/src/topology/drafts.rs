@@ -1,6 +1,6 @@
 //! What a file says of a topology, before it is checked.
 
-use super::Target;
+use super::{Target, Workload};
 use p4rack_wire::{MacAddr, Nanos};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ pub(super) struct Drafts {
     pub(super) switches: Vec<SwitchDraft>,
     pub(super) hosts: Vec<HostDraft>,
     pub(super) links: Vec<LinkDraft>,
+    pub(super) workload: Option<Workload>,
     /// P4Runtime's port of the first switch; the others' count up.
     pub(super) first_grpc_port: u16,
 }

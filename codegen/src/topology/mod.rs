@@ -14,9 +14,11 @@ mod links;
 mod program;
 mod read;
 mod tutorial;
+mod workload;
 
 pub use program::{Program, ProgramError, Reading, files};
 pub use tutorial::Exercise;
+pub use workload::{Datagrams, Requests, Workload};
 
 use crate::kind::Kind;
 use crate::rack::{DROP_PORT, End, Rack, RackError};
@@ -38,6 +40,8 @@ pub struct Topology {
     pub hosts: Vec<Host>,
     /// Links, as listed.
     pub links: Vec<Link>,
+    /// What `p4rack up` sends between the hosts.
+    pub workload: Option<Workload>,
 }
 
 /// A switch of a topology.

@@ -4,6 +4,7 @@ use super::Topology;
 use super::check;
 use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
 use super::links::DELAY_MAX;
+use super::workload;
 use crate::description::{IP_HELP, MAC_HELP, NAME_HELP, RATE_HELP, check_mac, check_name};
 use crate::rack::reader::as_string;
 use crate::rack::units::{parse_rate, parse_size, parse_time};
@@ -38,12 +39,16 @@ pub(super) fn parse(text: &str, file: &str, folder: &Path) -> Result<Topology, R
     let sections = root.sections(&mut sink, "switch").into_iter().enumerate();
     let switches = sections.map(|(n, section)| read_switch(&mut sink, section, n, folder)).collect();
     let sections = root.sections(&mut sink, "host").into_iter().enumerate();
-    let hosts = sections.map(|(n, section)| read_host(&mut sink, section, n)).collect();
+    let hosts: Vec<_> = sections.map(|(n, section)| read_host(&mut sink, section, n)).collect();
     let sections = root.sections(&mut sink, "link").into_iter().enumerate();
     let links = sections.map(|(n, section)| read_link(&mut sink, section, n)).collect();
+    let names: Vec<Option<&str>> = hosts.iter().map(|host| host.name.as_deref()).collect();
+    let workload = root.section(&mut sink, "workload");
+    let workload = workload.map(|section| workload::read(&mut sink, section, &names));
     root.finish(&mut sink);
     let name = name.map(|name| name.value);
-    check::finish(sink, Drafts { name, switches, hosts, links, first_grpc_port: FIRST_GRPC_PORT })
+    let first_grpc_port = FIRST_GRPC_PORT;
+    check::finish(sink, Drafts { name, switches, hosts, links, workload, first_grpc_port })
 }
 
 fn parse_name(text: &str) -> Result<String, String> {

@@ -73,7 +73,10 @@ pub(super) fn parse(text: &str, file: &str, path: &Path, exercise: &Exercise) ->
         }
     };
     let name = Some(files.name());
-    check::finish(sink, Drafts { name, switches, hosts, links, first_grpc_port: FIRST_GRPC_PORT })
+    check::finish(
+        sink,
+        Drafts { name, switches, hosts, links, workload: None, first_grpc_port: FIRST_GRPC_PORT },
+    )
 }
 
 /// Where an exercise's files are: paths in them are relative to its folder, which is that of the topology or the one

@@ -4,6 +4,7 @@
 //!  wiring     namespaces and links
 //!  hosts      commands on hosts
 //!  running    processes: switches with their programs, agents
+//!  workload   datagrams and requests between hosts
 //!  prompt     lines such as `h1 ping h2`, from a terminal or a script
 //!  run        up, lab, up --keep
 //!
@@ -25,6 +26,8 @@ mod prompt;
 mod run;
 mod running;
 mod wiring;
+mod workload;
 
 pub use hosts::Done;
 pub use run::{Options, Outcome, Use, keep, supervise};
+pub use workload::{Flow, Traffic, Values};

@@ -4,6 +4,7 @@ use super::hosts::{self, Done};
 use super::prompt;
 use super::running::{self, Running};
 use super::wiring::Wiring;
+use super::workload::{self, Traffic};
 use crate::error::LabError;
 use crate::keep::{self, KeepOptions, Registered};
 use crate::progress::Progress;
@@ -33,7 +34,7 @@ pub struct Options {
 /// What to do with a topology that runs.
 #[derive(Clone, Debug)]
 pub enum Use {
-    /// Run the hosts' commands; one that fails is a failure.
+    /// Run the hosts' commands, of which one that fails is a failure, then the workload.
     Commands,
     /// After the hosts' commands, run lines as the prompt takes them, from a file.
     Script(PathBuf),
@@ -48,6 +49,8 @@ pub struct Outcome {
     pub network: KeptRack,
     /// The hosts' commands.
     pub commands: Vec<Done>,
+    /// What the workload showed, if there is one and the commands succeeded.
+    pub traffic: Option<Traffic>,
     /// What failed, in sentences; empty if nothing did.
     pub failures: Vec<String>,
 }
@@ -73,7 +76,21 @@ impl Options {
                 false => failures.push(done.failure()),
             }
         }
+        let mut traffic = None;
         let used = match (how, script) {
+            (Use::Commands, _) if failures.is_empty() => match &topology.workload {
+                Some(workload) => progress
+                    .step(
+                        &format!("running the workload for {} s", workload.duration_s),
+                        || workload::run(&mut running, workload),
+                        |traffic| format!("the workload ran for {} s", traffic.duration_s),
+                    )
+                    .map(|measured| {
+                        traffic = Some(measured);
+                        None
+                    }),
+                None => running.check().map(|()| None),
+            },
             (Use::Prompt, _) => prompt::interact(&mut running).map(|()| None),
             (_, Some((path, text))) if failures.is_empty() => prompt::script(&mut running, path, &text),
             _ => running.check().map(|()| None),
@@ -81,7 +98,7 @@ impl Options {
         let stopped = running.stop();
         failures.extend(used?);
         stopped?;
-        Ok(Outcome { network, commands, failures })
+        Ok(Outcome { network, commands, traffic, failures })
     }
 
     /// Reads topology, programs and entries; everything that can be wrong with them is reported here.

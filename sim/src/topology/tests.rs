@@ -91,6 +91,7 @@ fn topology(between: Link) -> Topology {
         switches: vec![switch("s1"), switch("s2")],
         hosts: (0..4).map(host).collect(),
         links: links.collect(),
+        workload: None,
     }
 }
 
