@@ -20,12 +20,13 @@ const WARM_UP: u64 = 4_000;
 const REQUESTS: u64 = 12_000;
 /// Requests under way.
 const UNDER_WAY: u64 = 8;
-/// Bytes of the range, of a page, and of the longest request.
+/// Bytes of the range, and of a page.
 const BYTES: u64 = 1 << 20;
 const PAGE: u64 = 64 << 10;
+/// Bytes of the longest request of the warm-up and of the count, and packets of the latter. One that crosses a page has a packet more.
+const SHORT: usize = 2_500;
 const LONGEST: usize = 5_000;
-/// Packets of a request of that length which crosses a page.
-const PACKETS: u64 = 5;
+const PACKETS: u64 = 4;
 
 /// Stages: both threads run; the board is to stop; it has stopped; the count is to begin.
 const RUNS: u8 = 0;
@@ -103,13 +104,13 @@ impl Asker {
         }
     }
 
-    /// Reads, writes of up to four packets, and additions, several at a time.
-    fn ask(&mut self, requests: u64) {
+    /// Reads and writes of up to `longest` bytes, and additions, several at a time.
+    fn ask(&mut self, requests: u64, longest: usize) {
         let (data, until) = ([7; LONGEST], self.submitted + requests);
         while self.done < until {
             while self.submitted < until.min(self.done + UNDER_WAY) {
                 let nth = self.submitted;
-                let bytes = 1 + nth as usize * 37 % LONGEST;
+                let bytes = 1 + nth as usize * 37 % longest;
                 let address = self.start + nth * 977 % (BYTES - LONGEST as u64) / 8 * 8;
                 self.submit(match nth % 3 {
                     0 => Operation::Read { address, bytes: bytes as u32 },
@@ -121,17 +122,18 @@ impl Asker {
         }
     }
 
-    /// Has as many packets wait for the board as requests of `ask` can have under way: no queue is ever longer.
+    /// Has more packets wait for the board than requests of `ask` can have under way, so no queue is longer later. None of these requests
+    /// crosses a page: the first one that does has more packets than any before.
     fn fill(&mut self, stage: &AtomicU8) {
         pass(stage, STOP, STOPPED);
-        for nth in 1..=UNDER_WAY {
-            let address = self.start + nth * PAGE - 100;
+        for nth in 0..2 * UNDER_WAY {
+            let address = self.start + nth * PAGE;
             self.submit(Operation::Write { address, bytes: &[7; LONGEST] });
         }
         self.send();
         let (packets, _) = self.client.under_way(0);
         stage.store(RUNS, Ordering::SeqCst);
-        assert_eq!(u64::from(packets), UNDER_WAY * PACKETS);
+        assert_eq!(u64::from(packets), 2 * UNDER_WAY * PACKETS);
         while self.done < self.submitted {
             self.turn();
         }
@@ -154,11 +156,11 @@ fn a_request_over_a_socket_allocates_nothing_at_either_end() {
     let counts = std::thread::scope(|scope| {
         let client = scope.spawn(|| {
             let mut asker = Asker::new(addr, credentials, range.address);
-            asker.ask(WARM_UP);
+            asker.ask(WARM_UP, SHORT);
             asker.fill(&stage);
             pass(&stage, COUNT, RUNS);
             let before = allocations::count();
-            asker.ask(REQUESTS);
+            asker.ask(REQUESTS, LONGEST);
             allocations::count() - before
         });
         let mut before = None;
