@@ -317,6 +317,69 @@ fn a_switch_with_a_racks_program_has_its_protocol_and_agents() {
 }
 
 #[test]
+fn a_workload_is_measured_between_hosts() {
+    let Some(lab) = Lab::new() else { return };
+    let workload = "[workload]\nduration_s = 1\n[[workload.udp]]\nsenders = [\"h1\"]\nreceiver = \"h2\"\nrate = \"4 Mb/s\"\n\
+                    payload_bytes = 500\n[[workload.udp]]\nsenders = [\"h1\"]\nreceiver = \"h2\"\nrate = \"2 Mb/s\"\n\
+                    [[workload.rpc]]\nclient = \"h2\"\nserver = \"h1\"\nvalue_bytes = [512, 4096]\n";
+    let file = lab.pair(&format!("{LINKS}{workload}"));
+    let output = lab.run(&["up", "--quiet", "--json"], &file);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let outcome: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let traffic = &outcome["traffic"];
+    for (nth, payload) in [(0, 500), (1, 1_500)] {
+        let flow = &traffic["udp"][nth];
+        let count = |key: &str| flow[key].as_u64().expect("a count");
+        assert_eq!((flow["from"].as_str(), flow["to"].as_str()), (Some("h1"), Some("h2")), "{flow}");
+        assert!(count("arrived") > 0 && count("arrived") <= count("sent"), "{flow}");
+        let bps = count("arrived") as f64 * f64::from(payload) * 8.0;
+        assert!((flow["arrived_bps"].as_f64().expect("a rate") - bps).abs() < 1.0, "{flow}");
+    }
+    let sizes: Vec<u64> = traffic["rpc"][0]["values"]
+        .as_array()
+        .expect("values")
+        .iter()
+        .filter(|value| value["completed"].as_u64() > Some(0))
+        .filter_map(|value| value["value_bytes"].as_u64())
+        .collect();
+    assert_eq!(sizes, [512, 4_096], "{traffic}");
+    let text = lab.run(&["up", "--quiet"], &file);
+    for shown in ["Mb/s offered", "h1–h2", "answered", "h2–h1"] {
+        assert!(stdout(&text).contains(shown), "{}{}", stdout(&text), stderr(&text));
+    }
+}
+
+#[test]
+fn generate_writes_what_each_switch_gets() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let run = |words: &[&str]| {
+        let mut command = p4rack();
+        command.arg("generate").arg(repo("examples/leaf-spine/leaf-spine.toml")).args(words);
+        command.arg("--output").arg(folder.path()).output().expect("p4rack starts")
+    };
+    let output = run(&["--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let made: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(made["switches"][2]["name"], "spine");
+    for file in
+        ["leaf1/leaf-1.p4", "leaf2/leaf-2.entries.txtpb", "spine/spine.p4", "spine/spine.p4info.txtpb"]
+    {
+        assert!(folder.path().join(file).is_file(), "{file}");
+    }
+    let entries = fs::read_to_string(folder.path().join("spine/spine.entries.txtpb")).expect("entries");
+    assert_eq!(entries.matches("type: INSERT").count(), 6, "{entries}");
+    let check = p4rack()
+        .args(["p4", "check"])
+        .arg(folder.path().join("spine/spine.p4"))
+        .output()
+        .expect("p4rack starts");
+    assert!(check.status.success(), "{}", stderr(&check));
+    let refused = run(&["--scheme", "l2"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("--scheme is for racks"), "{}", stderr(&refused));
+}
+
+#[test]
 fn mistakes_in_programs_and_entries_are_named_before_anything_starts() {
     let Some(lab) = Lab::new() else { return };
     let file = lab.pair(LINKS);

@@ -347,3 +347,37 @@ fn a_programs_own_includes_become_part_of_its_text() {
         matches!(Program::load(&main), Err(ProgramError::Refused(why)) if why.starts_with("expected") && why.contains("main.p4:1"))
     );
 }
+
+#[test]
+fn a_workload_names_hosts_and_rates() {
+    let with = |workload: &str| parse(&format!("{TWO}\n[workload]\n{workload}"));
+    let udp = "[[workload.udp]]\nsenders = [\"h1\"]\nreceiver = \"h2\"\nrate = \"5 Mb/s\"\n";
+    let topology =
+        with(&format!("duration_s = 0.5\n{udp}[[workload.rpc]]\nclient = \"h2\"\nserver = \"h1\"\n"))
+            .unwrap();
+    let workload = topology.workload.unwrap();
+    assert_eq!((workload.duration_s, workload.seed), (0.5, 1));
+    let (udp_group, rpc) = (&workload.udp[0], &workload.rpc[0]);
+    assert_eq!((&udp_group.senders[..], udp_group.receiver, udp_group.payload_bytes), (&[0][..], 1, 1_500));
+    assert_eq!(udp_group.rate_bps, 5_000_000);
+    assert_eq!((rpc.client, rpc.server, &rpc.value_bytes[..]), (1, 0, &[1_024, 4_096][..]));
+    for (workload, said) in [
+        ("", "two.toml:41: workload: sends nothing"),
+        ("duration_s = 0\n", "workload.duration_s: 0 is out of range"),
+        (&udp.replace("h1", "h3"), "there is no host `h3`; did you mean `h1`?"),
+        (&udp.replace("[\"h1\"]", "[]"), "workload.udp[0].senders: is empty"),
+        (&udp.replace("[\"h1\"]", "[\"h1\", \"h1\"]"), "`h1` is listed twice"),
+        (&udp.replace("\"h2\"", "\"h1\""), "`h1` is the receiver"),
+        (&udp.replace("5 Mb/s", "5 b/s"), "workload.udp[0].rate: `5 b/s` is less than 1 kb/s"),
+        ("[[workload.udp]]\nreceiver = \"h2\"\n", "workload.udp[0]"),
+        (
+            "[[workload.rpc]]\nclient = \"h1\"\nserver = \"h1\"\n",
+            "workload.rpc[0].server: is the client itself",
+        ),
+        ("[[workload.rpc]]\nclient = \"h1\"\nserver = \"h2\"\nvalue_bytes = []\n", "value_bytes: is empty"),
+        ("kind = \"incast\"\n", "workload.kind"),
+    ] {
+        let error = with(workload).unwrap_err();
+        assert!(error.contains(said), "{workload}: {error}");
+    }
+}
