@@ -181,7 +181,9 @@ impl Agent {
             poller.wait(until.into_iter().chain(page).min()).map_err(AgentError::Wait)?;
             let now = clock::now();
             if let Some(page) = &mut self.metrics {
-                page.update(now, || metrics::exposition(&self.config.name, &self.paths));
+                page.update(now, || {
+                    metrics::exposition(&self.config.name, &self.paths, self.counters.links_gone)
+                });
             }
             self.counters.wakeups += 1;
             if let Some(until) = until.filter(|until| *until <= now) {

@@ -47,7 +47,7 @@ impl Page {
 }
 
 /// An agent's statistics. With several switches, figures of a machine name its switch, from 1.
-pub(crate) fn exposition(host: &str, paths: &Paths) -> String {
+pub(crate) fn exposition(host: &str, paths: &Paths, links_gone: u64) -> String {
     let machines = paths.machines();
     let names: Vec<String> = (1..=machines.len()).map(|nth| nth.to_string()).collect();
     let own = |nth: usize| -> Vec<(&str, &str)> {
@@ -75,6 +75,9 @@ pub(crate) fn exposition(host: &str, paths: &Paths) -> String {
             text.sample(name, &[("host", host), ("event", what)], count as f64);
         }
     }
+    let name = "p4rack_host_links_gone_total";
+    text.family(name, "Interfaces that have vanished", "counter");
+    text.sample(name, &[("host", host)], links_gone as f64);
     let mut gauge = |name: &str, help: &str, values: Vec<f64>| {
         text.family(name, help, "gauge");
         for (nth, value) in values.into_iter().enumerate() {
@@ -112,16 +115,17 @@ mod tests {
         let config = pl2::Config::new(MacAddr([2, 0, 0, 0, 0, 1]), Mode::Clock, 100_000_000);
         let (config, ether_type) = (Config::Pl2(config), EtherType::PL2_DEFAULT);
         let paths = Paths::new(&config, (1, ether_type), &[], 1, Nanos::ZERO);
-        let text = exposition("h1", &paths);
+        let text = exposition("h1", &paths, 0);
         for (reason, _) in paths.machines()[0].stats().drops() {
             let line = format!("p4rack_host_dropped_frames_total{{host=\"h1\",reason=\"{reason}\"}} 0\n");
             assert!(text.contains(&line), "{line} in\n{text}");
         }
         assert!(text.contains("p4rack_host_backlog_frames{host=\"h1\"} 0\n"), "{text}");
-        let text = exposition("h1", &Paths::new(&config, (2, ether_type), &[], 1, Nanos::ZERO));
+        let text = exposition("h1", &Paths::new(&config, (2, ether_type), &[], 1, Nanos::ZERO), 1);
         for line in [
             "p4rack_host_backlog_frames{host=\"h1\",switch=\"2\"} 0\n",
             "p4rack_host_copies_total{host=\"h1\",event=\"first\"} 0\n",
+            "p4rack_host_links_gone_total{host=\"h1\"} 1\n",
         ] {
             assert!(text.contains(line), "{line} in\n{text}");
         }
