@@ -333,7 +333,8 @@ fn a_workload_is_measured_between_hosts() {
         assert_eq!((flow["from"].as_str(), flow["to"].as_str()), (Some("h1"), Some("h2")), "{flow}");
         assert!(count("arrived") > 0 && count("arrived") <= count("sent"), "{flow}");
         let bps = count("arrived") as f64 * f64::from(payload) * 8.0;
-        assert!((flow["arrived_bps"].as_f64().expect("a rate") - bps).abs() < 1.0, "{flow}");
+        let arrived_bps = flow["arrived_bps"].as_f64().expect("a rate");
+        assert!(arrived_bps > 0.0 && arrived_bps < bps + 1.0 && count("repeated") == 0, "{flow}");
     }
     let sizes: Vec<u64> = traffic["rpc"][0]["values"]
         .as_array()

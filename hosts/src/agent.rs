@@ -104,6 +104,8 @@ pub struct Agent {
     pub(crate) paths: Paths,
     /// By interface.
     pub(crate) sockets: Vec<PacketSocket>,
+    /// Sockets whose interface has vanished.
+    gone: Vec<bool>,
     pub(crate) links: Links,
     pub(crate) counters: Counters,
     pub(crate) granted: Option<Granted>,
@@ -144,6 +146,7 @@ impl Agent {
         let switches = (sockets.len(), config.sequence_ether_type);
         Ok(Agent {
             paths: Paths::new(&config.endpoint, switches, &peers, config.seed, started),
+            gone: vec![false; sockets.len()],
             sockets,
             links,
             counters: Counters::default(),
@@ -222,6 +225,8 @@ impl Agent {
                 self.counters.read_errors += 1;
                 Ok(())
             }
+            // It was reported.
+            Err(_) if std::mem::replace(&mut self.gone[nth], true) => Ok(()),
             Err(_) => {
                 self.counters.links_gone += 1;
                 let interface = &self.config.interfaces[nth];

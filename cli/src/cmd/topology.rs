@@ -114,11 +114,19 @@ pub(super) fn up(options: &Options, test: Option<PathBuf>, as_json: bool) -> Exi
 
 /// Tables of what a workload showed.
 fn traffic_text(traffic: &Traffic) -> String {
-    let mut flows =
-        Rows::new(&["datagrams", ">Mb/s offered", ">arrived", ">sent", ">arrived", ">lost", ">not sent"]);
+    let mut flows = Rows::new(&[
+        "datagrams",
+        ">Mb/s offered",
+        ">arrived",
+        ">sent",
+        ">arrived",
+        ">lost",
+        ">twice",
+        ">not sent",
+    ]);
     for flow in &traffic.udp {
         let rate = |bps: f64| format!("{:.1}", bps / 1e6);
-        let counts = [flow.sent, flow.arrived, flow.lost(), flow.not_sent].map(count);
+        let counts = [flow.sent, flow.arrived, flow.lost(), flow.repeated, flow.not_sent].map(count);
         let first = [format!("{}–{}", flow.from, flow.to), rate(flow.offered_bps), rate(flow.arrived_bps)];
         flows.push([&first[..], &counts[..]].concat());
     }

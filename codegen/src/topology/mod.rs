@@ -21,7 +21,7 @@ pub use tutorial::Exercise;
 pub use workload::{Datagrams, Requests, Workload};
 
 use crate::kind::Kind;
-use crate::rack::{DROP_PORT, End, Rack, RackError};
+use crate::rack::{DROP_PORT, End, Host as RackHost, Rack, RackError};
 use p4rack_wire::{MacAddr, Nanos};
 use serde::Serialize;
 use std::fmt;
@@ -216,6 +216,27 @@ impl Topology {
     /// Ports of a switch, in the links' order, each with its link.
     pub fn ports(&self, switch: usize) -> impl Iterator<Item = (u16, &Link)> {
         self.links.iter().flat_map(move |link| link.from_switch(switch).map(move |(port, _)| (port, link)))
+    }
+
+    /// The rack whose program a host's switch runs, and that rack's own host at the same port.
+    pub fn in_rack(&self, host: usize) -> Option<(&Rack, &RackHost)> {
+        let (_, switch, port) = self.attachment(host)?;
+        let Runs::Rack(_, rack) = &self.switches.get(switch)?.runs else { return None };
+        Some((rack, rack.hosts.iter().find(|host| host.port == port)?))
+    }
+
+    /// Whether an agent stands between a host's applications and its link.
+    pub fn has_agent(&self, host: usize) -> bool {
+        self.in_rack(host).is_some_and(|(rack, _)| rack.protocols.iter().any(|one| one.needs_agents()))
+    }
+
+    /// Rate of a link at a port in bits per second: its own, or that of the rack that the switch runs; `None` is no limit.
+    pub fn rate_bps(&self, switch: usize, port: u16, link: &Link) -> Option<u64> {
+        let of_rack = || match self.switches.get(switch).map(|switch| &switch.runs) {
+            Some(Runs::Rack(_, rack)) => rack.hosts.iter().find(|host| host.port == port),
+            _ => None,
+        };
+        link.rate_bps.or_else(|| of_rack().map(|host| host.rate_bps))
     }
 
     /// The link of a host, and the switch and port at its other end.

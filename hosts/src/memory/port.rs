@@ -139,6 +139,8 @@ pub struct PortStats {
 pub(super) struct EdmPort {
     config: PortConfig,
     sockets: Vec<PacketSocket>,
+    /// Sockets whose interface has vanished.
+    gone: Vec<bool>,
     links: Links,
     /// Addresses with their nodes, sorted.
     numbers: Vec<(MacAddr, u16)>,
@@ -170,7 +172,8 @@ impl EdmPort {
         let rate = WireRate::new(config.rate_bps);
         let (message, frame) = (Vec::with_capacity(packet::MAX_FRAME), Vec::with_capacity(packet::MAX_FRAME));
         let (free_at, stats) = (Nanos::ZERO, PortStats::default());
-        Ok(EdmPort { config, sockets, links, numbers, rate, free_at, stats, message, frame })
+        let gone = vec![false; sockets.len()];
+        Ok(EdmPort { config, sockets, gone, links, numbers, rate, free_at, stats, message, frame })
     }
 
     /// Its configuration.
@@ -208,6 +211,8 @@ impl EdmPort {
                 self.stats.read_errors += 1;
                 Ok(())
             }
+            // It was reported.
+            Err(_) if std::mem::replace(&mut self.gone[nth], true) => Ok(()),
             Err(_) => {
                 self.stats.links_gone += 1;
                 let interface = &self.config.interfaces[nth];

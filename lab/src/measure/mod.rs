@@ -120,7 +120,7 @@ pub fn run(
     let who = (receivers.as_slice(), killed.as_ref().map(|killed| killed.host.as_str()));
     fill_drops(&mut result, running, &counts, [&early, &last], &ends, &reports.senders, who)?;
     let longest_ns = longest_gap_ns(running, &reports.sinks, plan.workload)?;
-    let doubled = reports.sinks.iter().map(|sink| sink.repeated).sum();
+    let doubled = reports.sinks.iter().flat_map(|sink| sink.repeated.values()).sum();
     result.tor_kill = tors::effects(running.death, longest_ns, Some(doubled))?;
     if let Some(killed) = killed {
         let at_the_end = switch_counts(running, &early, &last)?;

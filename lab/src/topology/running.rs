@@ -1,6 +1,6 @@
 //! A running topology: its switches with their programs, and agents of hosts in racks.
 
-use super::wiring::{Wiring, add_gateway, has_agent, switch_interface};
+use super::wiring::{Wiring, add_gateway, switch_interface};
 use crate::error::LabError;
 use crate::network::{HOST_INTERFACE, TAP_INTERFACE};
 use crate::process::{self, Process, START};
@@ -88,7 +88,7 @@ impl<'a> Running<'a> {
             let switch =
                 self.topology.attachment(at).and_then(|(_, switch, _)| self.topology.switches.get(switch));
             let Some(Runs::Rack(path, rack)) = switch.map(|switch| &switch.runs) else { continue };
-            if !has_agent(self.topology, at) {
+            if !self.topology.has_agent(at) {
                 continue;
             }
             let scheme = rack.scheme().name();
@@ -107,7 +107,7 @@ impl<'a> Running<'a> {
         self.agents.iter_mut().try_for_each(|agent| agent.wait_for_line("ready", START))?;
         // An agent's interface exists once it is ready.
         for (at, (host, ns)) in self.topology.hosts.iter().zip(&self.wiring.hosts).enumerate() {
-            if has_agent(self.topology, at) {
+            if self.topology.has_agent(at) {
                 ns.run(|| add_gateway(&mut Links::open()?, TAP_INTERFACE, host))??;
             }
         }
@@ -181,8 +181,7 @@ fn start_switch(
     }
     for (port, link) in topology.ports(at) {
         push("--interface", format!("{port}@{}", switch_interface(&switch.name, port)));
-        let of_rack = rack.and_then(|rack| rack.hosts.iter().find(|host| host.port == port));
-        if let Some(rate_bps) = link.rate_bps.or(of_rack.map(|host| host.rate_bps)) {
+        if let Some(rate_bps) = topology.rate_bps(at, port, link) {
             push("--port-rate", format!("{port}={rate_bps} b/s"));
         }
         // One end of a link makes its delay and its loss, in both directions.

@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::keep;
 use crate::network::{HOST_INTERFACE, KernelLink, LINK_MTU, namespace};
 use p4rack_codegen::rack::End;
-use p4rack_codegen::topology::{Host, Runs, Topology};
+use p4rack_codegen::topology::{Host, Topology};
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::{Links, NetNs};
 
@@ -20,15 +20,6 @@ pub(super) struct Wiring {
 /// Interface of a switch at a port, as Mininet calls it.
 pub(super) fn switch_interface(switch: &str, port: u16) -> String {
     format!("{switch}-eth{port}")
-}
-
-/// Whether an agent stands between a host's applications and its link.
-pub(super) fn has_agent(topology: &Topology, host: usize) -> bool {
-    let runs = topology.attachment(host).and_then(|(_, switch, _)| topology.switches.get(switch));
-    match runs.map(|switch| &switch.runs) {
-        Some(Runs::Rack(_, rack)) => rack.protocols.iter().any(|protocol| protocol.needs_agents()),
-        _ => false,
-    }
 }
 
 impl Wiring {
@@ -60,7 +51,7 @@ impl Wiring {
             Ok::<_, p4rack_netdev::Error>(())
         })??;
         for (at, (host, ns)) in topology.hosts.iter().zip(&hosts).enumerate() {
-            match has_agent(topology, at) {
+            match topology.has_agent(at) {
                 true => drop(ns.run(|| Links::open()?.make_pipe(HOST_INTERFACE, LINK_MTU))??),
                 false => ns.run(|| give_to_kernel(topology, at, host))??,
             }
@@ -109,28 +100,15 @@ pub(super) fn add_gateway(
     links.add_default_route(interface, gateway)
 }
 
-/// Rate of a host's link: its own, or that of its rack.
+/// Rate of a host's link.
 fn rate_bps(topology: &Topology, host: usize) -> Option<u64> {
     let (link, switch, port) = topology.attachment(host)?;
-    let of_rack = || match &topology.switches.get(switch)?.runs {
-        Runs::Rack(_, rack) => rack.hosts.iter().find(|host| host.port == port).map(|host| host.rate_bps),
-        _ => None,
-    };
-    link.rate_bps.or_else(of_rack)
+    topology.rate_bps(switch, port, link)
 }
 
 /// The other hosts of a host's rack, which need no ARP.
 fn rack_neighbours(topology: &Topology, host: usize) -> Vec<(std::net::Ipv4Addr, p4rack_wire::MacAddr)> {
-    let switch = topology.attachment(host).and_then(|(_, switch, _)| topology.switches.get(switch));
-    match switch.map(|switch| &switch.runs) {
-        Some(Runs::Rack(_, rack)) => {
-            let own = topology.hosts.get(host).map(|host| host.mac);
-            rack.hosts
-                .iter()
-                .filter(|other| Some(other.mac) != own)
-                .map(|other| (other.ip, other.mac))
-                .collect()
-        }
-        _ => Vec::new(),
-    }
+    let Some((rack, own)) = topology.in_rack(host) else { return Vec::new() };
+    let others = rack.hosts.iter().filter(|other| other.mac != own.mac);
+    others.map(|other| (other.ip, other.mac)).collect()
 }

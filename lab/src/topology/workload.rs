@@ -47,12 +47,14 @@ pub struct Flow {
     pub to: String,
     /// Ethernet payload that it offered, in bits per second.
     pub offered_bps: f64,
-    /// Ethernet payload that arrived.
+    /// Ethernet payload that arrived while it offered some, to a tenth of a second.
     pub arrived_bps: f64,
     /// Datagrams that the sender's kernel took.
     pub sent: u64,
-    /// Datagrams that arrived, copies included.
+    /// Datagrams that arrived until half a second later, each once.
     pub arrived: u64,
+    /// Copies of datagrams that had arrived before.
+    pub repeated: u64,
     /// Datagrams that did not leave the sender: its queues were full, or it was woken too late.
     pub not_sent: u64,
 }
@@ -110,16 +112,17 @@ pub(super) fn run(running: &mut Running<'_>, workload: &Workload) -> Result<Traf
         for (host, mut sender) in group.senders.iter().zip(senders) {
             let sent: SendReport = report(&mut sender, running)?;
             let address = running.topology.hosts[*host].ip.to_string();
-            let bytes: u64 = arrived.by_source.get(&address).map_or(0, |line| line.bytes.iter().sum());
-            let offered: u64 = sent.offered.bytes.iter().sum();
-            let bps = |bytes: u64| bytes as f64 * 8.0 / workload.duration_s;
+            let line = arrived.by_source.get(&address).cloned().unwrap_or_default();
+            let datagrams = line.bytes.iter().sum::<u64>() / u64::from(group.payload_bytes);
+            let repeated = arrived.repeated.get(&address).copied().unwrap_or(0);
             flows.push(Flow {
                 from: name(running, *host),
                 to: name(running, group.receiver),
-                offered_bps: bps(offered),
-                arrived_bps: bps(bytes),
+                offered_bps: sent.offered.rate_bps(0, duration_ns),
+                arrived_bps: line.rate_bps(0, duration_ns),
                 sent: sent.datagrams,
-                arrived: bytes / u64::from(group.payload_bytes),
+                arrived: datagrams.saturating_sub(repeated),
+                repeated,
                 not_sent: sent.no_buffer + sent.errors + sent.skipped,
             });
         }

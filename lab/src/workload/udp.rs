@@ -126,9 +126,9 @@ pub struct SinkReport {
     pub datagrams: u64,
     /// Ethernet payload over time, by source address.
     pub by_source: BTreeMap<String, Timeline>,
-    /// Datagrams that had come before.
+    /// Datagrams that had come before, by source address, of those that sent some.
     #[serde(default)]
-    pub repeated: u64,
+    pub repeated: BTreeMap<String, u64>,
     /// Longest time between two reads of the socket that found datagrams of the same source, or from the last one to the end of the
     /// span; `None` if no datagram came.
     pub longest_gap_ns: Option<u64>,
@@ -141,6 +141,7 @@ struct Source {
     /// Bits of the numbers that have come.
     seen: Vec<u64>,
     last_ns: Option<u64>,
+    repeated: u64,
 }
 
 impl Source {
@@ -166,7 +167,7 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
     socket.set_nonblocking(true)?;
     sys::set_receive_buffer(&socket, SINK_BUFFER_BYTES);
     let mut by_source: BTreeMap<IpAddr, Source> = BTreeMap::new();
-    let (mut datagrams, mut repeated, mut longest_gap_ns) = (0, 0, None);
+    let (mut datagrams, mut longest_gap_ns) = (0, None);
     let mut buffer = [0u8; 2048];
     loop {
         let now_ns = sys::monotonic_ns();
@@ -182,7 +183,7 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
                     let gap_ns = now_ns - source.last_ns.replace(now_ns).unwrap_or(now_ns);
                     longest_gap_ns = longest_gap_ns.max(Some(gap_ns));
                     // Numbers of sources that share an entry say nothing.
-                    repeated += u64::from(known && !source.came(&buffer[..length]));
+                    source.repeated += u64::from(known && !source.came(&buffer[..length]));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // An ICMP error of an earlier datagram, or a signal: nothing was received.
@@ -198,6 +199,8 @@ pub fn sink(bind: SocketAddr, span: Span) -> io::Result<SinkReport> {
     let to_end_ns =
         by_source.values().filter_map(|source| Some(span.end_ns().saturating_sub(source.last_ns?)));
     let longest_gap_ns = longest_gap_ns.max(to_end_ns.max());
+    let of = by_source.iter().filter(|(_, source)| source.repeated > 0);
+    let repeated = of.map(|(address, source)| (address.to_string(), source.repeated)).collect();
     let by_source =
         by_source.into_iter().map(|(address, source)| (address.to_string(), source.line)).collect();
     Ok(SinkReport { datagrams, by_source, repeated, longest_gap_ns })
@@ -242,7 +245,7 @@ mod tests {
         assert!(sent.datagrams > 0, "{sent:?}");
         assert_eq!(received.datagrams, sent.datagrams);
         assert_eq!(received.by_source["127.0.0.1"].between(0, u64::MAX / 2), sent.datagrams * 1_000);
-        assert_eq!(received.repeated, 0);
+        assert!(received.repeated.is_empty(), "{received:?}");
         // The sink went on for 100 ms after the last datagram.
         assert!(received.longest_gap_ns.unwrap() >= 90_000_000, "{received:?}");
         let mut source = Source::default();

@@ -8,7 +8,7 @@
 
 use crate::frames::{Frame, Frames};
 use p4rack_codegen::endpoint_config;
-use p4rack_codegen::topology::{Runs, Topology};
+use p4rack_codegen::topology::Topology;
 use p4rack_fabric::{Config, Endpoint, HostMachine as _, Machine as _};
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::{MacAddr, Nanos};
@@ -27,14 +27,10 @@ pub(super) struct Agent {
 impl Agent {
     /// The agent of a host; `None` if its frames go to the link as they are.
     pub fn of(topology: &Topology, host: usize, seed: u64) -> Result<Option<Box<Agent>>, String> {
-        let Some((_, switch, port)) = topology.attachment(host) else { return Ok(None) };
-        let rack = match topology.switches.get(switch).map(|switch| &switch.runs) {
-            Some(Runs::Rack(_, rack)) if rack.protocols.iter().any(|one| one.needs_agents()) => rack,
-            _ => return Ok(None),
+        let Some((rack, own)) = topology.in_rack(host).filter(|_| topology.has_agent(host)) else {
+            return Ok(None);
         };
         let name = &topology.hosts[host].name;
-        let own = rack.hosts.iter().find(|host| host.port == port);
-        let own = own.ok_or_else(|| format!("{name}: its rack has no host at port {port}"))?;
         let config = endpoint_config(rack, own, rack.scheme()).map_err(|error| format!("{name}: {error}"))?;
         let machine = Endpoint::new(simulated(config), seed, Nanos::ZERO);
         let frame =
@@ -88,7 +84,9 @@ impl Agent {
     /// How long TCP waits before it looks again whether it may send to a peer: while enough waits for it, until a frame may have left.
     #[inline]
     pub fn busy_for(&self, peer: MacAddr) -> Nanos {
-        let waiting = self.machine.position_of(peer).map_or(0, |position| self.machine.backlog_at(position));
+        // What goes to no peer waits together.
+        let at = self.machine.position_of(peer);
+        let waiting = at.map_or_else(|| self.machine.backlog_frames(), |at| self.machine.backlog_at(at));
         if waiting < WAITING { Nanos::ZERO } else { self.frame.max(Nanos(1)) }
     }
 }

@@ -25,21 +25,12 @@ use std::sync::Arc;
 /// A node's links: its port (0 is a host's), the other end, and the link.
 type Ends<'t> = Vec<(u16, End, &'t TopologyLink)>;
 
-/// The rate of a port's link: its own, or that of the rack that the switch runs.
-fn rate_of(topology: &Topology, switch: usize, port: u16, link: &TopologyLink) -> u64 {
-    let of_rack = || match topology.switches.get(switch).map(|switch| &switch.runs) {
-        Some(Runs::Rack(_, rack)) => rack.hosts.iter().find(|host| host.port == port),
-        _ => None,
-    };
-    link.rate_bps.or_else(|| of_rack().map(|host| host.rate_bps)).unwrap_or(0)
-}
-
 /// The rate of a link in both directions.
 fn link_rate(topology: &Topology, link: &TopologyLink) -> u64 {
     link.ends
         .iter()
         .filter_map(|end| match end {
-            End::Port(switch, port) => Some(rate_of(topology, *switch, *port, link)),
+            End::Port(switch, port) => topology.rate_bps(*switch, *port, link),
             End::Host(_) => None,
         })
         .max()
@@ -91,7 +82,7 @@ fn groups(topology: &Topology, ends: &[Ends<'_>], count: usize) -> Vec<usize> {
 fn config(topology: &Topology, index: usize, ends: &Ends<'_>, experiment: &TopologyExperiment) -> Config {
     let switch = &topology.switches[index];
     let port = |(port, _, link): &(u16, End, &TopologyLink)| {
-        PortConfig::new(*port, rate_of(topology, index, *port, link))
+        PortConfig::new(*port, topology.rate_bps(index, *port, link).unwrap_or(0))
     };
     let mut config = Config {
         ports: ends.iter().map(port).collect(),

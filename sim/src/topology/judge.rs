@@ -2,6 +2,7 @@
 
 use super::counts::Counts;
 use super::world::World;
+use p4rack_fabric::HostMachine as _;
 use p4rack_switch::Stats;
 use serde::Serialize;
 
@@ -24,6 +25,9 @@ pub struct Balance {
     pub others: u64,
     /// Of these: kept by hosts' agents, such as grants.
     pub agents: u64,
+    /// Frames of senders that agents have dropped, and those that wait in them at the end. They are not among those sent.
+    pub agents_dropped: u64,
+    pub agents_waiting: u64,
     /// Dropped by hosts because their queues were full.
     pub queue_full: u64,
     /// Dropped by switches.
@@ -64,6 +68,10 @@ pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance
         balance.lost += link.lost;
         balance.in_flight += in_flight;
         unaccounted += link.sent.abs_diff(link.delivered + link.lost + in_flight);
+        if let Some(agent) = &host.agent {
+            balance.agents_dropped += agent.machine.stats().app_frames_dropped();
+            balance.agents_waiting += agent.machine.backlog_frames() as u64;
+        }
     }
     unaccounted += counts.sent.abs_diff(given + counts.queue_full);
     // Each switch: what entered or was made has left, was dropped, or waits.

@@ -8,7 +8,7 @@ use crate::random::{Distribution, Random};
 use crate::traffic::pairs_of;
 use crate::transport::tcp::Config;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
-use p4rack_codegen::topology::{Host, Runs, Topology};
+use p4rack_codegen::topology::{Host, Topology};
 use p4rack_wire::{MacAddr, Nanos};
 use std::sync::Arc;
 
@@ -176,8 +176,7 @@ fn next_hop(topology: &Topology, host: usize, to: &Host) -> MacAddr {
     let mask = u32::MAX.checked_shl(32 - u32::from(from.prefix)).unwrap_or(0);
     let is_near = from.ip.to_bits() & mask == to.ip.to_bits() & mask;
     let in_rack = || {
-        let (_, switch, _) = topology.attachment(host)?;
-        let Runs::Rack(_, rack) = &topology.switches.get(switch)?.runs else { return None };
+        let (rack, _) = topology.in_rack(host)?;
         rack.hosts.iter().find(|host| Some(host.ip) == from.gateway).map(|host| host.mac)
     };
     if is_near { to.mac } else { from.gateway_mac.or_else(in_rack).unwrap_or(to.mac) }

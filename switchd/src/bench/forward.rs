@@ -65,6 +65,8 @@ pub struct Forward {
     pub frame_bytes: usize,
     /// Duration of each measurement in seconds.
     pub seconds: f64,
+    /// Frames per second offered to both; `None`: as many as possible.
+    pub pace: Option<u64>,
     /// Rate of the switch: the round with the median rate.
     pub switch: Rate,
     /// Rate of the empty loop: the round with the median rate.
@@ -90,6 +92,9 @@ pub struct Load {
     pub seconds: f64,
     /// Measurements of each kind; the median counts.
     pub rounds: usize,
+    /// Whether several paces are offered, and that at which the switch forwards most counts; otherwise as many frames as possible.
+    /// Switches in a row that share cores forward less when the first ones have more than the others take.
+    pub finds_pace: bool,
 }
 
 /// Most switches in a row.
@@ -104,43 +109,31 @@ impl Load {
         self.rounds.clamp(1, 100)
     }
 
-    /// Paces to try: switches in a row that share cores forward less when the first ones have more than the others take.
     fn paces(&self) -> &'static [u64] {
-        if self.hops > 1 { &PACES } else { &PACES[..1] }
+        if self.finds_pace { &PACES } else { &PACES[..1] }
     }
 }
 
-/// Measures the switch with a program and the loop in turn with one kind of I/O. Several in a row are each measured at the pace at
-/// which most frames arrive.
+/// Measures the switch with a program and the loop in turn with one kind of I/O, under the same load.
 pub fn run(program: &str, io: Io, load: Load) -> Result<Forward, BenchError> {
-    let (mut best_switch, mut best_loop): (Option<Rate>, Option<Rate>) = (None, None);
+    let mut best: Option<(u64, Rate, Rate)> = None;
     for pace in load.paces() {
         let (mut switch, mut empty) = (Vec::new(), Vec::new());
         for _ in 0..load.rounds() {
             switch.push(measure_switch(program, IoChoice::Only(io), load, *pace)?);
             empty.push(measure(load, *pace, |signs| timed(|| through_loop(io, signs)))?);
         }
-        best_switch = Some(better(best_switch, median(switch)));
-        best_loop = Some(better(best_loop, median(empty)));
+        let switch = median(switch);
+        if best.is_none_or(|(_, best, _)| switch.frames_per_s > best.frames_per_s) {
+            best = Some((*pace, switch, median(empty)));
+        }
     }
-    let (switch, empty_loop) = (best_switch.unwrap_or_default(), best_loop.unwrap_or_default());
+    let (pace, switch, empty_loop) = best.unwrap_or_default();
     let ratio = switch.frames_per_s / empty_loop.frames_per_s.max(1.0);
     let cpu_ratio = empty_loop.cpu_ns_per_frame / switch.cpu_ns_per_frame.max(1.0);
-    let Load { hops, frame_bytes, .. } = load;
-    Ok(Forward {
-        io,
-        hops,
-        frame_bytes,
-        seconds: load.span().as_secs_f64(),
-        switch,
-        empty_loop,
-        ratio,
-        cpu_ratio,
-    })
-}
-
-fn better(known: Option<Rate>, new: Rate) -> Rate {
-    known.filter(|known| known.frames_per_s >= new.frames_per_s).unwrap_or(new)
+    let (Load { hops, frame_bytes, .. }, seconds) = (load, load.span().as_secs_f64());
+    let pace = (pace != u64::MAX).then_some(pace);
+    Ok(Forward { io, hops, frame_bytes, seconds, pace, switch, empty_loop, ratio, cpu_ratio })
 }
 
 /// Results for another switch and this one under the same load.
@@ -187,6 +180,15 @@ fn median(mut rates: Vec<Rate>) -> Rate {
     quantiles::of_sorted(&rates, 0.5).unwrap_or_default()
 }
 
+/// Ends the measurement when a forwarder ends, whatever the reason.
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Offers `pace` frames per second to one way of forwarding, or as many as possible. Each hop runs on a thread in a fresh
 /// namespace and returns its processor time.
 fn measure(
@@ -217,12 +219,9 @@ fn measure(
             .map(|hop| {
                 let signs = Signs { ready: ready.clone(), stop: &stop };
                 scope.spawn(move || {
-                    let cpu = hop.run(|| forward(&signs));
-                    // Without it nothing arrives: the others need not go on.
-                    if !matches!(cpu, Ok(Ok(_))) {
-                        signs.stop.store(true, Ordering::Relaxed);
-                    }
-                    cpu?
+                    // Once it has ended, nothing arrives: the others need not go on.
+                    let _ended = Ended(signs.stop);
+                    hop.run(|| forward(&signs))?
                 })
             })
             .collect();
@@ -348,7 +347,7 @@ mod tests {
         }
         let ios = Io::ALL.into_iter().filter(|io| packet::probe(*io).is_ok());
         for (io, program) in ios.flat_map(|io| [PROGRAM, TNA_PROGRAM].map(|program| (io, program))) {
-            let load = Load { hops: 1, frame_bytes: LENGTHS[0], seconds: 0.1, rounds: 1 };
+            let load = Load { hops: 1, frame_bytes: LENGTHS[0], seconds: 0.1, rounds: 1, finds_pace: false };
             let result = run(program, io, load).unwrap();
             for rate in [&result.switch, &result.empty_loop] {
                 assert!(rate.frames_per_s > 0.0 && rate.offered_per_s > 0.0, "{result:?}");
@@ -368,7 +367,7 @@ mod tests {
             );
             return;
         }
-        let load = Load { hops: 3, frame_bytes: 1_500, seconds: 0.1, rounds: 1 };
+        let load = Load { hops: 3, frame_bytes: 1_500, seconds: 0.1, rounds: 1, finds_pace: true };
         let result = run(PROGRAM, Io::Packet, load).unwrap();
         assert!(result.hops == 3 && result.switch.frames_per_s > 0.0, "{result:?}");
         let hops = std::sync::atomic::AtomicUsize::new(0);

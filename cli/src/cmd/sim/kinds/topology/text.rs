@@ -40,10 +40,10 @@ pub(super) fn text(outcome: &TopologyOutcome) -> String {
         balance.copies,
         count(balance.received),
         count(balance.dropped),
-        count(balance.queue_full),
+        count(balance.queue_full + balance.agents_dropped),
         count(balance.lost + balance.link_full),
         count(balance.to_controller),
-        count(balance.queued + balance.in_flight)
+        count(balance.queued + balance.in_flight + balance.agents_waiting)
     );
     if !outcome.agents.is_empty() {
         let counted = outcome.agents.iter().map(|(name, number)| format!("{name} {}", count(*number)));
