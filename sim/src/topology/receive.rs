@@ -1,13 +1,94 @@
-//! Datagrams that arrive at a host: sinks count them, servers answer, clients measure.
+//! Frames that arrive at a host: its agent takes them, sinks count datagrams, servers answer, clients measure.
 
 use super::counts::Counts;
-use super::frame::{Tag, UDP_HEADERS};
+use super::frame::{Found, Tag, UDP_HEADERS, find};
 use super::host::{BACK, HostNode, Receiver, Sender};
-use super::plan::{Flow, Plan};
+use super::plan::{Flow, Plan, Planted};
 use super::sender::{Part, parts};
 use super::wires::Wires;
+use p4rack_wire::Nanos;
 
 impl HostNode {
+    /// A frame has arrived. Returns the sender that may have something else to do now.
+    #[inline]
+    pub(super) fn arrive(
+        &mut self,
+        frame: &[u8],
+        received_at: Nanos,
+        plan: &Plan,
+        wires: &mut Wires,
+        counts: &mut Counts,
+    ) -> Option<usize> {
+        self.digest.frame(self.now, frame);
+        if Planted::Deaf.is(plan.planted) && counts.arrived == 100 {
+            counts.arrived += 1;
+            return None;
+        }
+        counts.arrived += 1;
+        if self.captured.is_some() {
+            self.capture(frame);
+        }
+        let Some(agent) = &mut self.agent else { return self.sort(frame, plan, wires, counts) };
+        let mut app = wires.frames.take(frame.len() < 200);
+        let changed = match agent.take(frame, received_at, self.now, &mut app) {
+            true => self.sort(&app, plan, wires, counts),
+            false => {
+                counts.agents += 1;
+                None
+            }
+        };
+        wires.frames.release(app);
+        changed
+    }
+
+    /// Gives a frame to the flow that it belongs to. Returns the sender that may have something else to do now.
+    #[inline]
+    fn sort(&mut self, frame: &[u8], plan: &Plan, wires: &mut Wires, counts: &mut Counts) -> Option<usize> {
+        let found = find(&plan.salt, frame);
+        let (id, is_intact) = match &found {
+            Found::Datagram(tag, is_intact) => (tag.flow, *is_intact),
+            Found::Segment(segment, is_intact) => (segment.flow, *is_intact),
+            Found::Other => {
+                counts.others += 1;
+                return None;
+            }
+        };
+        let Some(flow) = plan.flows.get(usize::from(id)) else {
+            counts.others += 1;
+            return None;
+        };
+        let is_back = match &found {
+            Found::Datagram(tag, _) => tag.part & BACK != 0,
+            Found::Segment(segment, _) => segment.bytes == 0,
+            Found::Other => false,
+        };
+        let end = if is_back { flow.from } else { flow.to };
+        if usize::from(end) != self.index {
+            counts.elsewhere += 1;
+            return None;
+        }
+        if !is_intact {
+            counts.traffic[usize::from(flow.traffic)].damaged += 1;
+            return None;
+        }
+        match found {
+            Found::Datagram(tag, _) if is_back => self.answered(flow, &tag, frame.len(), plan, counts),
+            Found::Datagram(tag, _) => {
+                self.take(flow, &tag, frame.len(), plan, wires, counts);
+                None
+            }
+            Found::Segment(segment, _) if is_back => {
+                self.take_acknowledgement(flow.out as usize, &segment, plan, wires, counts);
+                Some(flow.out as usize)
+            }
+            Found::Segment(segment, _) => {
+                self.take_segment(flow, &segment, plan, wires, counts);
+                None
+            }
+            Found::Other => None,
+        }
+    }
+
     /// A datagram of a flow that ends here.
     #[inline]
     pub(super) fn take(
