@@ -44,7 +44,7 @@ enum Command {
     Lab(cmd::topology::LabArgs),
     /// Check and explain rack descriptions
     Rack(cmd::rack::Args),
-    /// Write the P4 program, table entries, P4Info and constants of a rack
+    /// Write the P4 program, table entries, P4Info and constants of a rack, or of each switch of a topology
     Generate(cmd::generate::Args),
     /// Check P4 programs, print their P4Info, preprocess them
     P4(cmd::p4::Args),
