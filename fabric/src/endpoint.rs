@@ -31,6 +31,14 @@ impl Config {
         }
     }
 
+    /// Reports no sender that falls silent: where no controller takes back its reservations.
+    pub fn report_no_silence(&mut self) {
+        match self {
+            Config::Ethernet(_) => {}
+            Config::Pl2(config) => config.notify_patience = None,
+        }
+    }
+
     /// Checks what types cannot express. [`Endpoint::new`] also accepts an invalid configuration and uses the
     /// nearest value that works.
     pub fn check(&self) -> Result<(), ConfigError> {

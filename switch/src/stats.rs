@@ -182,8 +182,8 @@ pub struct Stats {
     pub clones: u64,
     /// Copies made by multicast, counting all replicas.
     pub replicas: u64,
-    /// Packets copied from others, for whatever reason, those included that were dropped later. Of v1model's clones each is a copy,
-    /// of a packet's replicas all but one.
+    /// Packets copied from others, for whatever reason, those included that were dropped later: each clone of a packet that goes on
+    /// itself, and all but one of a packet's replicas.
     pub copies: u64,
     /// Passes by `resubmit`.
     pub resubmits: u64,

@@ -94,8 +94,6 @@ impl Agent {
 /// The parameters of an agent on a real host, except that it is never late in virtual time.
 fn simulated(mut config: Config) -> Config {
     config.station_mut().catch_up = Nanos::ZERO;
-    if let Config::Pl2(pl2) = &mut config {
-        pl2.notify_patience = None;
-    }
+    config.report_no_silence();
     config
 }

@@ -191,13 +191,10 @@ pub(super) fn check_hosts(found: &mut Check<'_>, spec: &TopologySpec, topology: 
         found.problem("", 0, "topology", "has fewer than two hosts, so there is nothing to send");
     }
     for switch in &topology.switches {
-        match &switch.runs {
-            Runs::Nothing => {
-                let name = &switch.name;
-                let message = format!("leaves {name}'s program to a controller; name one to simulate it");
-                found.problem("", 0, "topology", message);
-            }
-            _ => {}
+        if switch.runs == Runs::Nothing {
+            let name = &switch.name;
+            let message = format!("leaves {name}'s program to a controller; name one to simulate it");
+            found.problem("", 0, "topology", message);
         }
     }
     for link in &topology.links {

@@ -26,13 +26,13 @@ enum Cells {
 fn rates(words: &[&str]) -> Done<Rates> {
     let wrong = |word: &str| Failure(format!("Error: Error while parsing rates: `{word}` is not RATE:BURST"));
     let pair = |word: &&str| {
-        let (rate, burst) = word.split_once(':').ok_or_else(|| wrong(word))?;
-        let rate: f64 = rate
+        let (per_us, burst) = word.split_once(':').ok_or_else(|| wrong(word))?;
+        let per_us: f64 = per_us
             .parse()
             .ok()
             .filter(|rate: &f64| rate.is_finite() && *rate >= 0.0)
             .ok_or_else(|| wrong(word))?;
-        Ok(((rate * PER_S).round() as i64, burst.parse::<i64>().map_err(|_| wrong(word))?))
+        Ok(((per_us * PER_S).round() as i64, burst.parse::<i64>().map_err(|_| wrong(word))?))
     };
     match words.iter().map(pair).collect::<Done<Vec<_>>>()?[..] {
         [(cir, cburst), (pir, pburst)] => Ok(Rates { cir, cburst, pir, pburst, unit: None }),

@@ -137,9 +137,9 @@ impl Call<'_> {
 }
 
 /// A rate of frames; 0 is no limit, as BMv2 has it.
-fn frames_per_s(rate: u32) -> Shaping {
-    match rate {
+fn frames_per_s(rate_per_s: u32) -> Shaping {
+    match rate_per_s {
         0 => Shaping::default(),
-        _ => Shaping { enabled: true, unit: ShapingUnit::Frames, rate_per_s: rate.into(), burst: 0 },
+        _ => Shaping { enabled: true, unit: ShapingUnit::Frames, rate_per_s: rate_per_s.into(), burst: 0 },
     }
 }
