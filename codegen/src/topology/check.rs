@@ -3,7 +3,7 @@
 use super::drafts::{Drafts, HostDraft, SwitchDraft};
 use super::links::{self, Nodes};
 use super::{Host, Runs, Switch, Target, Topology};
-use crate::description::{self, check_ip, check_name};
+use crate::description::{check_ip, check_name};
 use crate::rack::limits::{self, Refusal};
 use crate::rack::{BUFFER_BYTES, CPU_PORT, DROP_PORT, Rack, RackError, Sink};
 use p4rack_wire::MacAddr;
@@ -73,21 +73,6 @@ fn build(sink: &mut Sink<'_>, drafts: Drafts) -> Option<Topology> {
         links: resolved.into_iter().collect::<Option<_>>()?,
         workload,
     })
-}
-
-/// The position of a host; reports a mistake if there is none of that name.
-pub(super) fn known_host(
-    sink: &mut Sink<'_>,
-    field: &str,
-    name: &str,
-    hosts: &[Option<&str>],
-) -> Option<usize> {
-    let at = hosts.iter().position(|host| *host == Some(name));
-    if at.is_none() {
-        let known: Vec<&str> = hosts.iter().flatten().copied().collect();
-        description::known_host(sink, field, name, &known);
-    }
-    at
 }
 
 fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {

@@ -1,7 +1,6 @@
 //! `[workload]` of a topology: what `p4rack up` sends between its hosts.
 
-use super::check::known_host;
-use crate::description::RATE_HELP;
+use crate::description::{self, RATE_HELP};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::units::parse_rate;
 use crate::rack::{At, Section, Sink};
@@ -140,4 +139,14 @@ fn host(
     }
     let name = name?;
     known_host(sink, &name.field, &name.value, hosts)
+}
+
+/// The position of a host; reports a mistake if there is none of that name.
+fn known_host(sink: &mut Sink<'_>, field: &str, name: &str, hosts: &[Option<&str>]) -> Option<usize> {
+    let at = hosts.iter().position(|host| *host == Some(name));
+    if at.is_none() {
+        let known: Vec<&str> = hosts.iter().flatten().copied().collect();
+        description::known_host(sink, field, name, &known);
+    }
+    at
 }
