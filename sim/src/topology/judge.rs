@@ -25,8 +25,9 @@ pub struct Balance {
     pub others: u64,
     /// Of these: kept by hosts' agents, such as grants.
     pub agents: u64,
-    /// Frames of senders that agents have dropped, and those that wait in them at the end. They are not among those sent.
+    /// Frames of senders that agents have dropped. They are not among those sent.
     pub agents_dropped: u64,
+    /// Frames of senders that wait in agents at the end. They are not among those sent.
     pub agents_waiting: u64,
     /// Dropped by hosts because their queues were full.
     pub queue_full: u64,
