@@ -26,7 +26,7 @@ fn key(entry: &TableEntry) -> Key {
     only.encode_to_vec()
 }
 
-/// An entry without what changes by itself, to name it in other requests.
+/// An entry without counts and times, to name it in other requests.
 pub(super) fn named(entry: &TableEntry) -> TableEntry {
     TableEntry {
         table_id: entry.table_id,
