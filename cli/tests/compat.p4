@@ -6,7 +6,7 @@ header ethernet_t { bit<48> dst; bit<48> src; bit<16> type; }
 header ipv4_t { bit<64> first; bit<8> ttl; bit<8> protocol; bit<16> checksum; bit<32> src; bit<32> dst; }
 
 struct headers_t { ethernet_t ethernet; ipv4_t ipv4; }
-struct meta_t { }
+struct meta_t { bit<2> color; }
 
 parser P(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t standard) {
     value_set<bit<16>>(4) ip_types;
@@ -30,6 +30,7 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t stan
     register<bit<32>>(4) last;
     meter(4, MeterType.bytes) rates;
     direct_counter(CounterType.packets) hits;
+    direct_meter<bit<2>>(MeterType.packets) pace;
     action_selector(HashAlgorithm.crc16, 32w64, 32w8) paths;
 
     action drop() { mark_to_drop(standard); }
@@ -38,7 +39,15 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t stan
         standard.egress_spec = port;
     }
     action copy(bit<16> group) { standard.mcast_grp = group; }
-    action refuse() { hits.count(); mark_to_drop(standard); }
+    action refuse() {
+        hits.count();
+        pace.read(meta.color);
+        mark_to_drop(standard);
+    }
+    action permit() {
+        hits.count();
+        pace.read(meta.color);
+    }
 
     table routes {
         key = { hdr.ipv4.dst: lpm; }
@@ -48,9 +57,11 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t stan
     }
     table acl {
         key = { hdr.ipv4.src: ternary; hdr.ipv4.protocol: range; }
-        actions = { refuse; NoAction; }
+        actions = { refuse; permit; NoAction; }
         default_action = NoAction();
         counters = hits;
+        meters = pace;
+        support_timeout = true;
         size = 64;
     }
     table spread {

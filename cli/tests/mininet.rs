@@ -5,6 +5,8 @@
 mod common;
 
 use common::{can_make_namespaces, one_at_a_time, p4rack, repo, skip, stderr, stdout};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -48,7 +50,7 @@ fn a_topology_runs_with_its_programs_entries_and_links() {
     let here = |name: &str| folder.path().join(name);
     std::fs::copy(repo("examples/pod/route.p4"), here("route.p4")).unwrap();
     let text = "name = \"one\"\n[[switch]]\nname = \"s1\"\nprogram = \"route.p4\"\nentries = \"s1.entries\"\n\
-        [[host]]\nname = \"h1\"\nip = \"10.0.1.1/24\"\ncommands = [\"echo it is $((40 + 2))\"]\n\
+        [[host]]\nname = \"h1\"\nip = \"10.0.1.1/24\"\ncommands = [\"echo it is $((40 + 2))\", \"sleep 1000 &\", \"exit 3\"]\n\
         [[link]]\nends = [\"h1\", \"s1:1\"]\nrate = \"10 Mb/s\"\n";
     std::fs::write(here("one.toml"), text).unwrap();
     std::fs::write(here("s1.entries"), "routs dst=10.0.1.0/24 --action drop\n").unwrap();
@@ -58,11 +60,61 @@ fn a_topology_runs_with_its_programs_entries_and_links() {
     std::fs::write(here("s1.entries"), "routes dst=10.0.1.0/24 --action drop\n").unwrap();
     let done = run();
     assert!(
-        done.status.success() && stdout(&done).contains("it is 42"),
+        done.status.success() && stdout(&done).contains("it is 42") && !stdout(&done).contains("within"),
         "{}{}",
         stdout(&done),
         stderr(&done)
     );
+    assert!(stdout(&done).contains("h1$ exit 3\n✗ exit code 3\n"), "{}", stdout(&done));
+}
+
+#[test]
+fn racks_reach_each_other_over_their_agents_interfaces() {
+    if !have_mininet() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["rack-1.toml", "rack-2.toml", "spine.p4", "spine.entries"] {
+        std::fs::copy(repo("examples/leaf-spine").join(name), folder.path().join(name)).unwrap();
+    }
+    let text = std::fs::read_to_string(repo("examples/leaf-spine/leaf-spine.toml")).unwrap();
+    let gateway = "gateway = \"10.0.1.254\"\n";
+    let with_command = format!("{gateway}commands = [\"ip route show default\"]\n");
+    let topology = folder.path().join("leaf-spine.toml");
+    std::fs::write(&topology, text.replacen(gateway, &with_command, 1)).unwrap();
+    let done = p4rack().arg("mininet").arg(topology).arg("--test").output().unwrap();
+    assert!(done.status.success(), "{}{}", stdout(&done), stderr(&done));
+    assert!(stdout(&done).contains("0% dropped (30/30 received)"), "{}", stdout(&done));
+    assert!(stdout(&done).contains("default via 10.0.1.254 dev app0"), "{}", stdout(&done));
+}
+
+#[test]
+fn a_command_that_does_not_end_is_killed() {
+    if !have_mininet() {
+        return;
+    }
+    // The script with a short limit. Its agent and its `deploy` do nothing.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("p4rack");
+    std::fs::write(&program, "#!/bin/sh\necho ready\nif [ \"$1\" = host ]; then exec sleep 1000; fi\n")
+        .unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let agent = json!({ "rack": "r.toml", "scheme": "l2", "arch": "v1model" });
+    let command = "sleep 1000 & sleep 1000";
+    // Only the agent is left, once what the command has started is gone, too.
+    let others_end = "while [ \"$(ps -e -o args | grep -cx 'sleep 1000')\" != 1 ]; do sleep 0.1; done";
+    let host = json!({ "name": "h1", "ip": "10.0.0.1", "mac": "02:00:00:00:00:01", "gateway": null, "agent": agent,
+        "commands": [command, others_end] });
+    let config = json!({ "binary": program, "test": true, "duration_s": 1, "switches": [], "hosts": [host], "links": [],
+        "deploy": [], "workload": null, "thrift_port": null, "command_limit_s": 10 });
+    let script = include_str!("../src/cmd/mininet.py");
+    let done =
+        Command::new("/usr/bin/python3").arg("-c").arg(script).arg(config.to_string()).output().unwrap();
+    let said = stdout(&done);
+    let failure = format!("h1$ {command}\n✗ it did not end within 10 s");
+    assert!(done.status.success() && said.contains(&failure), "{said}{}", stderr(&done));
+    assert_eq!(said.matches("did not end").count(), 1, "{said}");
 }
 
 #[test]

@@ -83,8 +83,8 @@ impl Index {
     }
 }
 
-/// `; did you mean …` or `; there are …`.
-fn hint(wanted: &str, names: &[String]) -> String {
+/// What to write instead of a name that fits none of these, or several: `; did you mean …?` or `; there are: …`.
+pub fn hint(wanted: &str, names: &[String]) -> String {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
     let close: Vec<&str> = names
         .iter()

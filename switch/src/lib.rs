@@ -63,4 +63,4 @@ pub use switch::{
     ReplicationPort, ReplicationState, Switch, TraceEvent, TraceFilter, TraceState, Traced,
 };
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
-pub use tm::plan::{QueueLimit, QueuePlan, Shaping, ShapingUnit};
+pub use tm::plan::{QUEUES, QueueLimit, QueuePlan, Shaping, ShapingUnit};

@@ -112,7 +112,7 @@ fn files_of(switch: &Switch, desired: Option<Desired>) -> Result<Vec<(String, St
     }
     let Some(desired) = desired else { return Ok(Vec::new()) };
     let text = String::from_utf8_lossy(&desired.config.p4_device_config).into_owned();
-    let kind = if text.trim_start().starts_with('{') { "json" } else { "p4" };
+    let kind = if p4rack_bmv2::is_json(&text) { "json" } else { "p4" };
     let info = desired.config.p4info.as_ref().map(print_text).unwrap_or_default();
     let request = WriteRequest {
         device_id: switch.device_id,

@@ -19,6 +19,8 @@ PR_SET_PDEATHSIG = 1
 CONFIG = json.loads(sys.argv[1])
 BINARY = CONFIG["binary"]
 READY_S = 20
+#: What is shown of a command's output.
+OUTPUT_MAX_BYTES = 1 << 20
 LEAD_S, TAIL_S = 1.0, 1.0
 SINK_PORT = 5001
 #: Reasons of the traffic manager.
@@ -101,6 +103,8 @@ def ready(process, what):
 class RackHost(Host):
     """A host of a rack: `eth0` towards the switch is the agent's, applications use `app0`."""
 
+    interface = "app0"
+
     def __init__(self, name, described, **params):
         self.described, self.agent = described, None
         super().__init__(name, **params)
@@ -122,6 +126,45 @@ class RackHost(Host):
         command += ["--arch", agent["arch"]]
         self.agent = self.popen(command)
         ready(self.agent, f"the agent of {self.name}")
+        # The agent has made the interface.
+        self.add_gateway()
+
+    def add_gateway(self):
+        host = self.described
+        if not host["gateway"]:
+            return
+        if host["gateway_mac"]:
+            self.checked(f"ip neighbour replace {host['gateway']} lladdr {host['gateway_mac']} dev {self.interface}")
+        self.checked(f"ip route add default via {host['gateway']} dev {self.interface}")
+
+    def checked(self, command):
+        said = self.cmd(command).strip()
+        if self.cmd("echo $?").strip() != "0":
+            raise RuntimeError(f"{self.name}: `{command}` failed: {said}")
+
+    def run_commands(self):
+        """The commands of the description. As Mininet's own exercises, what fails is shown and goes on."""
+        for command in self.described["commands"]:
+            said, failure = self.run_command(command)
+            if said or failure:
+                output("\n".join([f"{self.name}$ {command}", *filter(None, (said, failure))]) + "\n")
+
+    def run_command(self, command):
+        """What a command prints, and what went wrong."""
+        limit_s = CONFIG["command_limit_s"]
+        # A file, because commands in the background would keep a pipe open.
+        with tempfile.TemporaryFile() as file:
+            process = self.popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+            try:
+                code = process.wait(limit_s)
+                failure = f"✗ exit code {code}" if code else None
+            except subprocess.TimeoutExpired:
+                # `mnexec -d` has made it the leader of a group.
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                failure = f"✗ it did not end within {limit_s} s; a command that ends in & goes on in the background"
+            file.seek(0)
+            return file.read(OUTPUT_MAX_BYTES).decode(errors="replace").strip(), failure
 
     def terminate(self):
         if self.agent:
@@ -134,6 +177,8 @@ class RackHost(Host):
 class PlainHost(RackHost):
     """A host whose link is the kernel's."""
 
+    interface = "eth0"
+
     def start_agent(self):
         host = self.described
         self.checked(f"ip link set eth0 address {host['mac']}")
@@ -142,24 +187,9 @@ class PlainHost(RackHost):
         self.checked(f"ip address add {host['ip']}/{host['prefix']} dev eth0")
         if host["rate_bps"]:
             self.checked(f"tc qdisc add dev eth0 root tbf rate {host['rate_bps']}bit burst 16kb limit 256kb")
-        if host["gateway"]:
-            if host["gateway_mac"]:
-                self.checked(f"ip neighbour add {host['gateway']} lladdr {host['gateway_mac']} dev eth0")
-            self.checked(f"ip route add default via {host['gateway']}")
+        self.add_gateway()
         for ip, mac in host["neighbours"]:
-            self.checked(f"ip neighbour add {ip} lladdr {mac} dev eth0")
-
-    def checked(self, command):
-        said = self.cmd(command).strip()
-        if self.cmd("echo $?").strip() != "0":
-            raise RuntimeError(f"{self.name}: `{command}` failed: {said}")
-
-    def run_commands(self):
-        """The commands of the description. As Mininet's own exercises, what fails is shown and goes on."""
-        for command in self.described["commands"]:
-            said = self.cmd(command).strip()
-            if said:
-                info(f"{self.name}$ {command}\n{said}\n")
+            self.checked(f"ip neighbour replace {ip} lladdr {mac} dev eth0")
 
 
 class RackSwitch(Switch):
@@ -168,7 +198,8 @@ class RackSwitch(Switch):
 
     def __init__(self, name, described, **params):
         self.described, self.process = described, None
-        super().__init__(name, **params)
+        # Without OpenFlow's id, Mininet takes it from the name, where not all have a number.
+        super().__init__(name, dpid=f"{described['device_id']:x}", **params)
 
     def interfaces(self):
         ports = [port["port"] for port in self.described["ports"]]
@@ -272,8 +303,7 @@ def build():
     for host in net.hosts:
         host.start_agent()
     for host in net.hosts:
-        if not host.described["agent"]:
-            host.run_commands()
+        host.run_commands()
     return net
 
 

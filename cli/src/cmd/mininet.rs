@@ -15,6 +15,8 @@ use std::process::{Command, ExitCode, Stdio};
 const SCRIPT: &str = include_str!("mininet.py");
 const PYTHON: &str = "/usr/bin/python3";
 const GET_MININET: &str = "sudo apt-get install --no-install-recommends mininet";
+/// How long a host's command may take, as in `p4rack up`.
+const COMMAND_LIMIT_S: u32 = 300;
 /// First port for the command lines of several BMv2s.
 const THRIFT_PORT: u16 = 9090;
 
@@ -75,6 +77,7 @@ fn prepare(args: &Args) -> Result<Value, String> {
     Ok(json!({
         "binary": binary, "test": args.test, "duration_s": args.duration_s, "switches": switches, "hosts": hosts,
         "links": links, "deploy": deploy, "workload": workload, "thrift_port": (bmv2s > 1).then_some(THRIFT_PORT),
+        "command_limit_s": COMMAND_LIMIT_S,
     }))
 }
 
@@ -113,7 +116,7 @@ fn of_rack(args: &Args) -> Result<Network, String> {
     let hosts = rack.hosts.iter().map(|host| {
         json!({
             "name": host.name, "mac": host.mac.to_string(), "ip": host.ip.to_string(), "rate_bps": host.rate_bps,
-            "agent": agent(&rack, &file, scheme),
+            "gateway": null, "commands": [], "agent": agent(&rack, &file, scheme),
         })
     });
     let ports = rack.hosts.iter().map(|host| port_of(host.port, Some(host.rate_bps), None));

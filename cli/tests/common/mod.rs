@@ -3,6 +3,7 @@
 
 pub mod balloon;
 pub mod clio;
+pub mod compat;
 pub mod cowbird;
 pub mod switch;
 

@@ -9,7 +9,7 @@
 use p4rack_wire::Nanos;
 
 /// Queues of a port.
-pub(crate) const QUEUES: usize = 8;
+pub const QUEUES: usize = 8;
 /// Levels are counted in billionths of a bit or frame, so that a rate per second times nanoseconds is exact.
 const SCALE: i128 = 1_000_000_000;
 /// Bits per second of an unlimited rate: the largest number of 32 bits, in kilobits.

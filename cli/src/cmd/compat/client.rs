@@ -8,13 +8,21 @@ use crate::cmd::refused;
 use crate::output;
 use std::cell::RefCell;
 use std::fs;
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Write};
 use std::net::TcpStream;
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 const PROMPT: &str = "RuntimeCmd: ";
 /// What BMv2's prompt says before the first command; scripts skip these lines.
 const INTRO: &str = "Obtaining JSON from switch...\nDone\nControl utility for runtime P4 table manipulation";
+
+/// How long a switch may take to listen: scripts start it and then this command.
+const LISTENS: Duration = Duration::from_secs(10);
+/// Wait after which the user is told of it.
+const SILENT: Duration = Duration::from_secs(1);
+/// Pause between attempts.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Arguments of `simple_switch_CLI`.
 #[derive(clap::Args, Debug)]
@@ -44,26 +52,34 @@ struct Switch {
 impl Switch {
     fn connect(args: &Args) -> Result<Switch, String> {
         let place = format!("{}:{}", args.thrift_ip, args.thrift_port);
-        let stream = TcpStream::connect(&place).and_then(|stream| {
+        let stream = reach(&place).and_then(|stream| {
             stream.set_nodelay(true)?;
-            writeln!(&stream, "{GREETING}")?;
             Ok(stream)
         });
-        match stream {
-            Ok(stream) => Ok(Switch { stream: BufReader::new(stream) }),
-            Err(error) => Err(format!(
+        let stream = stream.map_err(|error| {
+            format!(
                 "no switch answers at {place}: {error}; start one with `simple_switch_grpc --thrift-port {}`, or give its \
                  --thrift-port",
                 args.thrift_port
-            )),
+            )
+        })?;
+        let mut switch = Switch { stream: BufReader::new(stream) };
+        let Answer { output, .. } = switch.answer_to(GREETING)?;
+        match output.is_empty() {
+            true => Ok(switch),
+            false => Err(format!("the switch at {place}: {output}")),
         }
     }
 
     fn ask(&mut self, request: &Request) -> Result<Answer, String> {
+        let text = serde_json::to_string(request).map_err(|error| error.to_string())?;
+        self.answer_to(&text)
+    }
+
+    fn answer_to(&mut self, line: &str) -> Result<Answer, String> {
         let gone = |error: String| format!("the switch is gone: {error}");
-        let mut text = serde_json::to_string(request).map_err(|error| error.to_string())?;
-        text.push('\n');
-        self.stream.get_mut().write_all(text.as_bytes()).map_err(|error| gone(error.to_string()))?;
+        let line = format!("{line}\n");
+        self.stream.get_mut().write_all(line.as_bytes()).map_err(|error| gone(error.to_string()))?;
         let mut answer = String::new();
         match self.stream.read_line(&mut answer) {
             Ok(0) => Err(gone("it closed the connection; is this its --thrift-port?".to_owned())),
@@ -91,6 +107,24 @@ impl Switch {
             answer.output += &format!("Error: {path}: {error}\n");
         }
         Ok(answer.output)
+    }
+}
+
+/// Connects to a switch that may have been started just now.
+fn reach(place: &str) -> io::Result<TcpStream> {
+    let start = Instant::now();
+    let mut is_told = false;
+    loop {
+        match TcpStream::connect(place) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused && start.elapsed() < LISTENS => {
+                if !is_told && start.elapsed() >= SILENT {
+                    eprintln!("waiting up to {} s for a switch at {place}", LISTENS.as_secs());
+                    is_told = true;
+                }
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
     }
 }
 

@@ -165,7 +165,7 @@ pub fn driver(mut args: Args) -> ExitCode {
 /// Runs `p4c-bm2-ss`: without -o the program is only checked, and its P4Info written.
 pub fn compiler(args: Args) -> ExitCode {
     if args.preprocess || args.preprocessed {
-        return refused("-E and -e are p4c's");
+        return refused("-E and -e are options of p4c: start `p4c` with them");
     }
     let output = args.output.clone();
     compile(args, output)

@@ -8,7 +8,7 @@ use p4rack_codegen::rack::Target;
 use p4rack_codegen::rack::limits::{self, Refusal};
 use p4rack_lab::process::on_path;
 use p4rack_netdev::packet::Io;
-use p4rack_switch::Queueing;
+use p4rack_switch::{QUEUES, Queueing};
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
 use std::fs::{File, OpenOptions};
@@ -17,17 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use tracing_subscriber::filter::LevelFilter;
 
-/// The port at which BMv2 takes commands unless it is told otherwise.
+/// The port at which BMv2 takes commands by default.
 pub(super) const THRIFT_PORT: u16 = 9090;
 /// Shared by the queues of all ports.
 const BUFFER_BYTES: u64 = 256 << 10;
-/// Highest queue of a port, and so the most that --priority-queues may ask for.
-const QUEUES: u8 = 8;
 
 /// Arguments of `simple_switch` and `simple_switch_grpc`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Options after `--`: --drop-port N, --priority-queues N (1 to 8), and for simple_switch_grpc --grpc-server-addr ADDR and \
+Options after `--`: --drop-port N, --priority-queues N (1 to 8, no effect), and for simple_switch_grpc --grpc-server-addr ADDR and \
 --cpu-port N. Other options of BMv2 are refused by name.")]
 pub struct Args {
     /// The program: BMv2's JSON, or P4 text
@@ -81,8 +79,8 @@ pub struct Args {
 struct TargetArgs {
     #[arg(long, default_value_t = 511, value_parser = crate::numbers::within::<u16>(1..=511))]
     drop_port: u16,
-    #[arg(long, value_parser = crate::numbers::within::<u8>(1..=QUEUES))]
-    priority_queues: Option<u8>,
+    #[arg(long, value_parser = crate::numbers::within::<usize>(1..=QUEUES))]
+    priority_queues: Option<usize>,
     #[arg(long)]
     grpc_server_addr: Option<SocketAddr>,
     #[arg(long, value_parser = crate::numbers::within::<u16>(1..=511))]
@@ -134,6 +132,11 @@ pub fn run(args: Args, has_grpc: bool) -> ExitCode {
             "there is no nanomsg; P4Runtime has notifications",
         ),
         ("--dump-packet-data", args.dump_packet_data.is_some(), "`p4rack switch trace` shows packets"),
+        (
+            "--priority-queues",
+            target.priority_queues.is_some_and(|queues| queues != QUEUES),
+            "a port always has 8 queues, of which the highest is served first",
+        ),
     ] {
         if is_given {
             tracing::warn!("{option} has no effect: {instead}");

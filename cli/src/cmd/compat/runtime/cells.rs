@@ -5,6 +5,7 @@ use super::words::{at_least, exactly, find, number};
 use super::{Call, Done, Failure, mistake, refused};
 use p4rack_ctrl::items::{CounterItem, Counts, Item, MeterItem, Rates, RegisterItem};
 use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::config::v1::Preamble;
 use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::{CounterData, DirectCounterEntry, DirectMeterEntry, MeterConfig, TableEntry};
 use p4rack_p4rt::schema::name_of;
@@ -43,24 +44,30 @@ fn rates(words: &[&str]) -> Done<Rates> {
 impl Call<'_> {
     fn counter(&self, name: &str) -> Done<Cells> {
         let info = self.schema.info();
-        if let Ok(array) = find(COUNTER, name, &info.counters, |one| one.preamble.as_ref()) {
-            return Ok(Cells::Array(name_of(array.preamble.as_ref()).to_owned()));
-        }
-        let direct = find(COUNTER, name, &info.direct_counters, |one| one.preamble.as_ref())?;
-        self.of_table(direct.direct_table_id)
+        let arrays = info.counters.iter().map(|one| (one.preamble.as_ref(), None));
+        let direct =
+            info.direct_counters.iter().map(|one| (one.preamble.as_ref(), Some(one.direct_table_id)));
+        self.cells(COUNTER, name, arrays.chain(direct))
     }
 
     fn meter(&self, name: &str) -> Done<Cells> {
         let info = self.schema.info();
-        if let Ok(array) = find(METER, name, &info.meters, |one| one.preamble.as_ref()) {
-            return Ok(Cells::Array(name_of(array.preamble.as_ref()).to_owned()));
-        }
-        let direct = find(METER, name, &info.direct_meters, |one| one.preamble.as_ref())?;
-        self.of_table(direct.direct_table_id)
+        let arrays = info.meters.iter().map(|one| (one.preamble.as_ref(), None));
+        let direct = info.direct_meters.iter().map(|one| (one.preamble.as_ref(), Some(one.direct_table_id)));
+        self.cells(METER, name, arrays.chain(direct))
     }
 
-    fn of_table(&self, id: u32) -> Done<Cells> {
-        let table = self.schema.table_by_id(id).map_err(|error| Failure(format!("Error: {error}")))?;
+    /// The one with this name among arrays, and among objects of tables.
+    fn cells<'a>(
+        &self,
+        kind: &str,
+        name: &str,
+        all: impl Iterator<Item = (Option<&'a Preamble>, Option<u32>)>,
+    ) -> Done<Cells> {
+        let all: Vec<_> = all.collect();
+        let (preamble, table) = find(kind, name, &all, |one| one.0)?;
+        let Some(id) = table else { return Ok(Cells::Array(name_of(*preamble).to_owned())) };
+        let table = self.schema.table_by_id(*id).map_err(|error| Failure(format!("Error: {error}")))?;
         Ok(Cells::Direct(name_of(table.preamble.as_ref()).to_owned()))
     }
 
@@ -244,15 +251,8 @@ impl Call<'_> {
             Cells::Direct(table) => {
                 let table = self.table(&table)?;
                 let (_, entry) = self.entry(&table, &index.to_string()).await?;
-                let asked = DirectMeterEntry { table_entry: Some(named(&entry)), ..Default::default() };
-                let found =
-                    self.read(EntityKind::DirectMeterEntry(asked)).await.map_err(refused_read(METER))?;
-                found.into_iter().find_map(|kind| match kind {
-                    EntityKind::DirectMeterEntry(entry) => {
-                        entry.config.map(|rates| [(rates.cir, rates.cburst), (rates.pir, rates.pburst)])
-                    }
-                    _ => None,
-                })
+                let rates = self.direct_rates(&entry).await?;
+                rates.map(|rates| [(rates.cir, rates.cburst), (rates.pir, rates.pburst)])
             }
         };
         let Some(rates) = rates else {
@@ -263,6 +263,16 @@ impl Call<'_> {
             self.say(format!("{n}: info rate = {:?}, burst size = {burst}", rate as f64 / PER_S));
         }
         Ok(())
+    }
+
+    /// Rates of an entry's meter, if they were set.
+    pub(super) async fn direct_rates(&mut self, entry: &TableEntry) -> Done<Option<MeterConfig>> {
+        let asked = DirectMeterEntry { table_entry: Some(named(entry)), ..Default::default() };
+        let found = self.read(EntityKind::DirectMeterEntry(asked)).await.map_err(refused_read(METER))?;
+        Ok(found.into_iter().find_map(|kind| match kind {
+            EntityKind::DirectMeterEntry(entry) => entry.config,
+            _ => None,
+        }))
     }
 
     async fn register_read(&mut self, args: &[&str]) -> Done {

@@ -4,12 +4,13 @@ use super::words::{at_least, exactly, number};
 use super::{Call, Done, Failure, mistake};
 use p4rack_netdev::Links;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
-use p4rack_switch::{QueueLimit, QueuePlan, Shaping, ShapingUnit};
+use p4rack_switch::{QUEUES, QueueLimit, QueuePlan, Shaping, ShapingUnit};
+use p4rack_wire::ethernet::overhead::{FCS, MTU};
+use p4rack_wire::ethernet::{Ethernet, Vlan};
+use std::time::SystemTime;
 
-/// Queues of a port.
-const QUEUES: u8 = 8;
 /// A full frame with tag and FCS.
-const FRAME_BYTES: u64 = 1522;
+const FRAME_BYTES: u64 = (Ethernet::BYTES + Vlan::BYTES) as u64 + MTU + FCS;
 
 impl Call<'_> {
     pub(super) async fn device_command(&mut self, name: &str, args: &[&str]) -> Done {
@@ -35,10 +36,17 @@ impl Call<'_> {
                 self.say(format!("{:25}: {addr}", "p4runtime"));
                 Ok(())
             }
-            "get_time_elapsed" | "get_time_since_epoch" => {
+            "get_time_elapsed" => {
                 exactly::<0>(args)?;
-                let elapsed = self.runtime.facts.started.elapsed().as_micros();
-                self.say(elapsed);
+                let elapsed_us = self.runtime.facts.started.elapsed().as_micros();
+                self.say(elapsed_us);
+                Ok(())
+            }
+            "get_time_since_epoch" => {
+                exactly::<0>(args)?;
+                let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                let since = since.map_err(|error| Failure(format!("Error: the system's clock: {error}")))?;
+                self.say(since.as_micros());
                 Ok(())
             }
             "set_queue_rate" | "set_queue_depth" => self.set_queue(name, args).await,
@@ -65,13 +73,15 @@ impl Call<'_> {
             }
             "swap_configs" => {
                 exactly::<0>(args)?;
-                let Some(config) = self.runtime.loaded.take() else {
+                let Some(config) = self.runtime.loaded.clone() else {
                     return Err(Failure(
                         "Invalid swap operation (NO_ONGOING_SWAP): load_new_config_file comes first".into(),
                     ));
                 };
                 self.say("Swapping configs");
-                self.install(config).await
+                self.install(config).await?;
+                self.runtime.loaded = None;
+                Ok(())
             }
             "write_config_to_file" => {
                 exactly::<1>(args)?;
@@ -96,7 +106,9 @@ impl Call<'_> {
     /// Installs a program; the switch's state starts over.
     async fn install(&mut self, config: ForwardingPipelineConfig) -> Done {
         let schema = self.schema.clone();
-        self.runtime.session(&schema).await?.set_pipeline(config).await?;
+        let done = self.runtime.session(&schema).await?.set_pipeline(config).await;
+        self.runtime.session = None;
+        done?;
         self.runtime.forget();
         Ok(())
     }
@@ -105,9 +117,10 @@ impl Call<'_> {
         let what = if name == "set_queue_rate" { "rate_pps" } else { "nb_pkts" };
         let ([value], rest) = at_least::<1>(args)?;
         let value: u32 = number(value, what)?;
+        let all = 0..QUEUES as u8;
         let (ports, queues) = match rest {
-            [] => (self.runtime.facts.ports.iter().map(|port| port.number).collect(), 0..QUEUES),
-            [port] => (vec![number(port, "egress_port")?], 0..QUEUES),
+            [] => (self.runtime.facts.ports.iter().map(|port| port.number).collect(), all),
+            [port] => (vec![number(port, "egress_port")?], all),
             [port, priority] => {
                 let queue: u8 = number(priority, "priority")?;
                 (vec![number(port, "egress_port")?], queue..queue.saturating_add(1))

@@ -2,7 +2,7 @@
 //!
 //! P4Runtime's ids are 1 more than handles, because id 0 means all in reads and BMv2 counts from 0.
 
-use super::words::{at_least, call, exactly, find, number};
+use super::words::{at_least, call, exactly, find, meant, number};
 use super::{Call, Done, Failure, mistake, refused};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::{Action, ActionProfile};
@@ -116,7 +116,9 @@ impl Call<'_> {
             .cloned()
             .collect();
         find("action", name, &actions, |action| action.preamble.as_ref()).cloned().or_else(|_| {
-            mistake(format!("Action profile '{}' has no action '{name}'", name_of(profile.preamble.as_ref())))
+            let profile = name_of(profile.preamble.as_ref());
+            let help = meant(name, &actions, |action| action.preamble.as_ref());
+            mistake(format!("Action profile '{profile}' has no action '{name}'{help}"))
         })
     }
 

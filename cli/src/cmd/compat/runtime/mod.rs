@@ -161,7 +161,7 @@ impl Runtime {
         }
     }
 
-    /// A client has left: nothing is kept open for it.
+    /// The last client has left: nothing is kept open for it.
     fn rest(&mut self) {
         self.session = None;
     }
@@ -176,6 +176,12 @@ fn ids(schema: &Schema) -> Vec<u32> {
         };
     }
     of!(tables, action_profiles, counters, meters, registers, value_sets)
+}
+
+/// Whether a session can't be used after an error. After updates that the switch refuses it can; after others, an answer may
+/// still be on its way, or the stream has ended.
+fn ends_session(error: &CtrlError) -> bool {
+    !matches!(error, CtrlError::Updates { .. })
 }
 
 impl Call<'_> {
@@ -200,7 +206,7 @@ impl Call<'_> {
         let schema = self.schema.clone();
         let session = self.runtime.session(&schema).await?;
         let done = session.write(&schema, &updates).await;
-        if matches!(done, Err(CtrlError::Refused { .. } | CtrlError::Ended(_))) {
+        if done.as_ref().is_err_and(ends_session) {
             // The next command tries with another one.
             self.runtime.session = None;
         }
@@ -209,5 +215,17 @@ impl Call<'_> {
 
     fn say(&mut self, line: impl std::fmt::Display) {
         let _ = writeln!(self.out, "{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_outlives_refused_updates_alone() {
+        assert!(!ends_session(&CtrlError::Updates { failures: Vec::new() }));
+        assert!(ends_session(&CtrlError::Timeout("an answer".to_owned(), 5000)));
+        assert!(ends_session(&CtrlError::Ended("it was closed".to_owned())));
     }
 }

@@ -69,6 +69,16 @@ fn engine(kind: Engine) -> EntityKind {
     EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry { r#type: Some(kind) })
 }
 
+/// Highest number of a port: programs have nine bits for it.
+const PORT_MAX: u16 = 511;
+
+fn port(word: &str) -> Done<u32> {
+    match number::<u16>(word, "port")? {
+        port @ 0..=PORT_MAX => Ok(port.into()),
+        port => mistake(format!("there is no port {port}: ports have numbers from 0 to {PORT_MAX}")),
+    }
+}
+
 /// Port numbers, without lags.
 fn ports(words: &[&str]) -> Done<BTreeSet<u32>> {
     if words.contains(&"|") {
@@ -76,7 +86,7 @@ fn ports(words: &[&str]) -> Done<BTreeSet<u32>> {
     }
     let mut ports = BTreeSet::new();
     for word in words {
-        let port = number(word, "port")?;
+        let port = port(word)?;
         if !ports.insert(port) {
             return mistake(format!("Found duplicate port number '{port}'"));
         }
@@ -280,7 +290,7 @@ impl Call<'_> {
 
     async fn mirroring_add(&mut self, args: &[&str]) -> Done {
         let [id, port] = exactly::<2>(args)?;
-        let (session_id, port): (u32, u32) = (number(id, "mirror_id")?, number(port, "egress_port")?);
+        let (session_id, port): (u32, u32) = (number(id, "mirror_id")?, self::port(port)?);
         if session_id == 0 {
             return mistake("sessions are numbered from 1: P4Runtime's session 0 means all");
         }
@@ -372,5 +382,9 @@ mod tests {
         assert!(ports(&["1", "1"]).unwrap_err().0.contains("duplicate"));
         assert!(ports(&["1", "|", "2"]).unwrap_err().0.contains("lags"));
         assert!(ports(&["x"]).is_err());
+        assert_eq!(map(&ports(&["0", "511"]).unwrap()).len(), 512);
+        for beyond in ["512", "65535", "65536", "4294967294", "4294967295", "-1"] {
+            assert!(ports(&[beyond]).is_err(), "{beyond}");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The socket of the commands: JSON lines, one command at a time.
+//! The socket of the commands: JSON lines, one command at a time. A client's first line is the greeting; its answer says
+//! whether commands may follow.
 
 use super::list::COMMANDS;
 use super::{Call, Facts, Runtime};
@@ -11,7 +12,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, Semaphore};
 
@@ -19,8 +20,12 @@ use tokio::sync::{Mutex, Semaphore};
 pub const GREETING: &str = "p4rack simple_switch_CLI 1";
 /// Longest line of a client: a command, or the text of a program.
 const LINE_MAX: u64 = 32 << 20;
-/// Clients at the same time; others wait.
+/// The same of its first line.
+const GREETING_MAX: u64 = 64;
+/// Clients at the same time.
 const CLIENTS: usize = 16;
+/// Connections at the same time that have not sent the greeting; others wait.
+const STRANGERS: usize = 16;
 /// How long a client may take for its first line.
 const GREETED: Duration = Duration::from_secs(5);
 
@@ -39,7 +44,7 @@ pub enum Request {
     Names,
 }
 
-/// The answer to a line.
+/// The answer to a line. That to the greeting has only an output: why no commands may follow, or nothing.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Answer {
     /// What the command prints.
@@ -142,30 +147,35 @@ async fn accept(listener: TcpListener, facts: Facts, started: Started) -> Result
     let Started { grpc_addr, handle, .. } = started;
     let runtime =
         Runtime::connect(facts, handle, reached(grpc_addr)).await.map_err(|error| error.to_string())?;
-    let (runtime, room) = (Arc::new(Mutex::new(runtime)), Arc::new(Semaphore::new(CLIENTS)));
+    let server = Arc::new(Server { runtime: Mutex::new(runtime), room: Semaphore::new(CLIENTS) });
+    let strangers = Arc::new(Semaphore::new(STRANGERS));
     loop {
         // The semaphore is never closed.
-        let permit = room.clone().acquire_owned().await.ok();
+        let stranger = strangers.clone().acquire_owned().await.ok();
         let accepted = listener.accept().await;
         let Ok((stream, _)) = accepted else {
             tokio::time::sleep(Duration::from_millis(5)).await;
             continue;
         };
-        let runtime = runtime.clone();
+        let server = server.clone();
         tokio::spawn(async move {
-            let _permit = permit;
-            if let Err(error) = client(stream, &runtime).await {
+            let greeted = greeted(stream).await;
+            drop(stranger);
+            let served = match greeted {
+                Ok(stream) => server.client(stream).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = served {
                 tracing::debug!(%error, "a client of simple_switch_CLI's port has gone");
             }
-            runtime.lock().await.rest();
         });
     }
 }
 
-/// A line with its end; `None` at the end of the stream. Errors: it is longer than a line may be.
-async fn line(stream: &mut BufReader<TcpStream>) -> io::Result<Option<String>> {
+/// A line with its end; `None` at the end of the stream. Errors: it is longer than `max_bytes`.
+async fn line(stream: &mut (impl AsyncBufRead + Unpin), max_bytes: u64) -> io::Result<Option<String>> {
     let mut text = Vec::new();
-    (&mut *stream).take(LINE_MAX).read_until(b'\n', &mut text).await?;
+    stream.take(max_bytes).read_until(b'\n', &mut text).await?;
     match text.last() {
         None => Ok(None),
         Some(b'\n') => Ok(Some(String::from_utf8_lossy(&text).into_owned())),
@@ -173,20 +183,54 @@ async fn line(stream: &mut BufReader<TcpStream>) -> io::Result<Option<String>> {
     }
 }
 
-async fn client(stream: TcpStream, runtime: &Mutex<Runtime>) -> io::Result<()> {
+/// Reads a connection's first line. Errors: it is not the greeting.
+async fn greeted(stream: TcpStream) -> io::Result<BufReader<TcpStream>> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    let greeting = tokio::time::timeout(GREETED, line(&mut stream)).await.map_err(io::Error::other)??;
-    if greeting.as_deref().map(str::trim_end) != Some(GREETING) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no simple_switch_CLI"));
+    let greeting = tokio::time::timeout(GREETED, line(&mut stream, GREETING_MAX)).await;
+    let greeting = greeting.map_err(io::Error::other)??;
+    match greeting.as_deref().map(str::trim_end) {
+        Some(GREETING) => Ok(stream),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is no simple_switch_CLI")),
     }
-    while let Some(text) = line(&mut stream).await? {
-        let request: Request = serde_json::from_str(&text)?;
-        let mut answer = serde_json::to_vec(&answer(request, runtime).await)?;
-        answer.push(b'\n');
-        stream.get_mut().write_all(&answer).await?;
+}
+
+async fn send(stream: &mut BufReader<TcpStream>, answer: &Answer) -> io::Result<()> {
+    let mut text = serde_json::to_vec(answer)?;
+    text.push(b'\n');
+    stream.get_mut().write_all(&text).await
+}
+
+/// What clients share.
+struct Server {
+    runtime: Mutex<Runtime>,
+    /// A permit for each client.
+    room: Semaphore,
+}
+
+impl Server {
+    /// Carries out the lines of a client that has sent the greeting.
+    async fn client(&self, mut stream: BufReader<TcpStream>) -> io::Result<()> {
+        let Ok(place) = self.room.try_acquire() else {
+            let output = format!("too many clients: it serves {CLIENTS} at the same time; end another one");
+            return send(&mut stream, &Answer { output, ..Answer::default() }).await;
+        };
+        let served = self.lines(stream).await;
+        drop(place);
+        if self.room.available_permits() == CLIENTS {
+            self.runtime.lock().await.rest();
+        }
+        served
     }
-    Ok(())
+
+    async fn lines(&self, mut stream: BufReader<TcpStream>) -> io::Result<()> {
+        send(&mut stream, &Answer::default()).await?;
+        while let Some(text) = line(&mut stream, LINE_MAX).await? {
+            let answer = answer(serde_json::from_str(&text)?, &self.runtime).await;
+            send(&mut stream, &answer).await?;
+        }
+        Ok(())
+    }
 }
 
 async fn answer(request: Request, runtime: &Mutex<Runtime>) -> Answer {
@@ -247,6 +291,15 @@ mod tests {
         assert_eq!(names.candidates(&["table_add", "I.routes"], 2), ["I.to"]);
         assert_eq!(names.candidates(&["register_read"], 1), ["I.r"]);
         assert!(names.candidates(&["table_dump", "I.routes"], 2).is_empty());
+    }
+
+    #[tokio::test]
+    async fn lines_have_an_end_and_a_limit() {
+        let mut text = &b"12345678\n123456789\n"[..];
+        assert_eq!(line(&mut text, 9).await.unwrap().unwrap(), "12345678\n");
+        assert!(line(&mut text, 9).await.is_err());
+        assert!(line(&mut &b"no end"[..], 9).await.is_err());
+        assert_eq!(line(&mut &b""[..], 9).await.unwrap(), None);
     }
 
     #[test]

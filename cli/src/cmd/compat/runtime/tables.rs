@@ -2,7 +2,7 @@
 
 use super::handles::named;
 use super::words::{
-    at_least, call, exactly, find, has_priority, key_kind, keys, kind_of, number, priority, shown,
+    at_least, call, exactly, find, has_priority, key_kind, keys, kind_of, meant, number, priority, shown,
 };
 use super::{Call, Done, Failure, mistake, refused};
 use p4rack_p4rt::EntityKind;
@@ -66,7 +66,8 @@ impl Call<'_> {
         match found.ok().filter(is_of) {
             Some(action) => Ok(action.clone()),
             None => find("action", name, &own, |action| action.preamble.as_ref()).cloned().or_else(|_| {
-                mistake(format!("Table {} has no action {name}", name_of(table.preamble.as_ref())))
+                let help = meant(name, &own, |action| action.preamble.as_ref());
+                mistake(format!("Table {} has no action {name}{help}", name_of(table.preamble.as_ref())))
             }),
         }
     }
@@ -264,7 +265,10 @@ impl Call<'_> {
         let table = self.table(table_name)?;
         let action = self.action(&table, action_name)?;
         if table.implementation_id != 0 {
-            return mistake("its entries have members of an action profile; take table_indirect_add");
+            return mistake(format!(
+                "Entries of {} have members of an action profile; take table_indirect_add",
+                name_of(table.preamble.as_ref())
+            ));
         }
         let (rest, priority) = with_priority(&table, rest)?;
         let (key_words, params) = split(rest)?;
@@ -334,13 +338,7 @@ impl Call<'_> {
         self.say(format!("Modifying entry {handle} for {} match table {table_name}", kind_of(&table)));
         let (_, entry) = self.entry(&table, handle).await?;
         let action = with_action(table_action::Type::Action(called));
-        let changed = TableEntry {
-            action,
-            idle_timeout_ns: entry.idle_timeout_ns,
-            metadata: entry.metadata.clone(),
-            ..named(&entry)
-        };
-        self.write(Type::Modify, EntityKind::TableEntry(changed)).await.map_err(refused(TABLE))
+        self.change(&table, TableEntry { action, ..entry }).await
     }
 
     async fn set_timeout(&mut self, args: &[&str]) -> Done {
@@ -349,10 +347,20 @@ impl Call<'_> {
         let table = self.table(table_name)?;
         self.say(format!("Setting a {timeout_ms} ms timeout for entry {handle}"));
         let (_, entry) = self.entry(&table, handle).await?;
+        let idle_timeout_ns = i64::from(timeout_ms) * 1_000_000;
+        self.change(&table, TableEntry { idle_timeout_ns, ..entry }).await
+    }
+
+    /// Writes an entry with another action or timeout. The rates of its meter would be lost if they weren't written, too.
+    async fn change(&mut self, table: &Table, entry: TableEntry) -> Done {
+        let id = id_of(table.preamble.as_ref());
+        let has_meter = self.schema.info().direct_meters.iter().any(|meter| meter.direct_table_id == id);
+        let meter_config = if has_meter { self.direct_rates(&entry).await? } else { None };
         let changed = TableEntry {
             action: entry.action.clone(),
             metadata: entry.metadata.clone(),
-            idle_timeout_ns: i64::from(timeout_ms) * 1_000_000,
+            idle_timeout_ns: entry.idle_timeout_ns,
+            meter_config,
             ..named(&entry)
         };
         self.write(Type::Modify, EntityKind::TableEntry(changed)).await.map_err(refused(TABLE))

@@ -8,7 +8,7 @@ use p4rack_p4rt::p4::config::v1::match_field::MatchType;
 use p4rack_p4rt::p4::config::v1::{Action, MatchField, Preamble, Table};
 use p4rack_p4rt::p4::v1::field_match::FieldMatchType;
 use p4rack_p4rt::p4::v1::{self, FieldMatch, action};
-use p4rack_p4rt::schema::{match_type, name_of};
+use p4rack_p4rt::schema::{hint, match_type, name_of};
 
 /// The object with a name, or the only one whose name ends in it: `ipv4_lpm` for `MyIngress.ipv4_lpm`.
 pub(super) fn find<'a, T>(
@@ -24,8 +24,14 @@ pub(super) fn find<'a, T>(
     let mut close = all.iter().filter(|object| name_of(preamble(object)).ends_with(&ending));
     match (close.next(), close.next()) {
         (Some(found), None) => Ok(found),
-        _ => mistake(format!("Invalid {kind} name ({wanted})")),
+        _ => mistake(format!("Invalid {kind} name ({wanted}){}", meant(wanted, all, &preamble))),
     }
+}
+
+/// `; did you mean …?`, for a name that fits none of these objects, or several.
+pub(super) fn meant<T>(wanted: &str, all: &[T], preamble: impl Fn(&T) -> Option<&Preamble>) -> String {
+    let names: Vec<String> = all.iter().map(|object| name_of(preamble(object)).to_owned()).collect();
+    hint(wanted, &names)
 }
 
 /// Exactly this many arguments.
@@ -236,6 +242,8 @@ mod tests {
         let find =
             |wanted: &str| find("table", wanted, &all, |one| Some(one)).map(|found| found.name.clone());
         assert_eq!((find("A.t").unwrap(), find("u").unwrap()), ("A.t".into(), "B.u".into()));
-        assert_eq!(find("t").unwrap_err().0, "Error: Invalid table name (t)");
+        let error = |wanted: &str| find(wanted).unwrap_err().0;
+        assert_eq!(error("t"), "Error: Invalid table name (t); did you mean A.t or B.t?");
+        assert_eq!(error("zebra"), "Error: Invalid table name (zebra); there are: A.t, B.t, B.u");
     }
 }
