@@ -4,6 +4,7 @@
 pub mod balloon;
 pub mod clio;
 pub mod cowbird;
+pub mod install;
 pub mod switch;
 
 use std::ffi::OsStr;
