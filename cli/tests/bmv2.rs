@@ -216,5 +216,5 @@ fn one_that_ends_at_once_says_why() {
     let output = p4rack().args(words).env("PATH", path).output().expect("p4rack starts");
     assert!(!output.status.success());
     let said = stderr(&output);
-    assert!(said.contains("ended at once: exit status: 7\nno room today"), "{said}");
+    assert!(said.contains("ended immediately: exit status: 7\nno room today"), "{said}");
 }

@@ -1,10 +1,8 @@
 //! `p4rack p4 install` and `switch run --entries --watch`: programs on running switches, once and after saves.
 
-#[path = "common/between.rs"]
-mod between;
 mod common;
 
-use between::{Between, Fault};
+use common::install::{ENTRIES, Files, LIMIT, PROGRAM, entries, replace, report};
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{p4rack, repo, stderr, stdout, wait_until};
 use p4rack_ctrl::{ConnectOptions, Session};
@@ -14,86 +12,6 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// How long anything may take here.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// Answers packets of the controller with `MARK`.
-const PROGRAM: &str = "#include <core.p4>\n#include <v1model.p4>\n
-    @controller_header(\"packet_out\") header out_t { bit<16> number; }
-    @controller_header(\"packet_in\") header in_t { bit<16> mark; }
-    header e_t { bit<48> dst; bit<48> src; bit<16> kind; }
-    struct h_t { out_t out_; in_t in_; e_t e; }
-    struct m_t { }
-    parser P(packet_in p, out h_t h, inout m_t m, inout standard_metadata_t s) {
-        state start { transition select(s.ingress_port) { 510: from_controller; default: ethernet; } }
-        state from_controller { p.extract(h.out_); transition ethernet; }
-        state ethernet { p.extract(h.e); transition accept; }
-    }
-    control V(inout h_t h, inout m_t m) { apply { } }
-    control I(inout h_t h, inout m_t m, inout standard_metadata_t s) {
-        counter(4, CounterType.packets) seen;
-        action_profile(8) ways;
-        action to(bit<9> port) { s.egress_spec = port; }
-        action lost() { mark_to_drop(s); }
-        table forward { key = { h.e.dst: exact; } actions = { to; lost; } default_action = lost(); size = 64; }
-        table spread { key = { h.e.src: exact; } actions = { to; } implementation = ways; size = 64; }
-        apply {
-            seen.count(0);
-            if (h.out_.isValid()) {
-                h.out_.setInvalid();
-                h.in_.setValid();
-                h.in_.mark = 1;
-                s.egress_spec = 510;
-            } else { forward.apply(); spread.apply(); }
-        }
-    }
-    control E(inout h_t h, inout m_t m, inout standard_metadata_t s) { apply { } }
-    control C(inout h_t h, inout m_t m) { apply { } }
-    control D(packet_out p, in h_t h) { apply { p.emit(h); } }
-    V1Switch(P(), V(), I(), E(), C(), D()) main;
-";
-const ENTRIES: &str =
-    "forward dst=02:00:00:00:00:01 --action to port=1\nforward dst=02:00:00:00:00:02 --action to port=2\n";
-
-/// A folder with the program and its entries.
-struct Files(tempfile::TempDir);
-
-impl Files {
-    fn new() -> Files {
-        let files = Files(tempfile::tempdir().expect("a scratch folder"));
-        files.write("t.p4", PROGRAM);
-        files.write("t.entries", ENTRIES);
-        files
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).display().to_string()
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        fs::write(self.path(name), text).expect("a file");
-        self.path(name)
-    }
-
-    /// The program with a replaced text, in a file of its own.
-    fn with(&self, name: &str, from: &str, to: &str) -> String {
-        assert!(PROGRAM.contains(from), "{from}");
-        self.write(name, &PROGRAM.replace(from, to))
-    }
-}
-
-/// Installs and returns the report.
-fn report(addr: &str, words: &[&str]) -> Value {
-    serde_json::from_str(&fine(addr, &[&["p4", "install", "--json"], words].concat())).expect("JSON")
-}
-
-fn entries(addr: &str) -> Vec<Value> {
-    let mut found: Vec<Value> =
-        serde_json::from_str(&fine(addr, &["table", "read", "--json"])).expect("JSON");
-    found.sort_by_key(Value::to_string);
-    found
-}
 
 #[test]
 fn entries_that_fit_survive_another_program_between_two_packets() {
@@ -286,13 +204,6 @@ fn has(addr: &str, count: usize) {
     assert!(wait_until(LIMIT, || entries(addr).len() == count), "{:?}", entries(addr));
 }
 
-fn replace(path: &str, text: &str) {
-    // As editors do: a new file takes the name.
-    let new = format!("{path}.new");
-    fs::write(&new, text).expect("a file");
-    fs::rename(new, path).expect("renamed");
-}
-
 #[test]
 fn saves_are_installed_and_mistakes_leave_the_old_program() {
     let (files, addr) = (Files::new(), free_addr());
@@ -357,151 +268,6 @@ fn a_switch_that_is_gone_for_a_while_is_served_when_it_is_back() {
     fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:0a", "--action", "to", "port=7"]);
     replace(&program, &PROGRAM.replace("mark = 1;", "mark = 4;"));
     watches.until("installed between two packets, 1 entries kept");
-}
-
-/// The program whose table has entries of its own that controllers may change; `port` is that of one of them.
-fn with_own_entries(port: u8, mark: u8) -> String {
-    let table = "default_action = lost(); size = 64; }";
-    assert!(PROGRAM.contains(table));
-    let own = format!(
-        "default_action = lost(); size = 64; entries = {{ 48w0x020000000051: to({port}); 48w0x020000000052: to(2); }} }}"
-    );
-    PROGRAM.replace(table, &own).replace("mark = 1;", &format!("mark = {mark};"))
-}
-
-/// Entries of table forward, with the last byte of their key and their port.
-fn forwards(addr: &str) -> Vec<(String, String)> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let found = entries(addr);
-    let found = found.iter().filter(|entry| text(&entry["table"]).ends_with("forward"));
-    let pair = |entry: &Value| {
-        let key = text(&entry["keys"]["h.e.dst"]);
-        (key[key.len() - 2..].to_owned(), text(&entry["action"]["params"]["port"]))
-    };
-    let mut found: Vec<(String, String)> = found.map(pair).collect();
-    found.sort();
-    found
-}
-
-fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(key, port)| ((*key).to_owned(), (*port).to_owned())).collect()
-}
-
-#[test]
-fn entries_of_the_text_come_and_go_with_the_program() {
-    let (files, addr) = (Files::new(), free_addr());
-    let _switch = switch(&addr, &[]);
-    let program = files.write("t.p4", &with_own_entries(1, 1));
-    let entries_file = files.path("t.entries");
-    let first = report(&addr, &[&program, "--entries", &entries_file]);
-    assert_eq!(first["inserted"], 2, "{first}");
-    let all = pairs(&[("01", "1"), ("02", "2"), ("51", "1"), ("52", "2")]);
-    assert_eq!(forwards(&addr), all);
-    // Between two packets: the entries of the new text, not those of the old one.
-    files.write("t.p4", &with_own_entries(9, 2));
-    let next = report(&addr, &[&program]);
-    assert_eq!((&next["installed"], &next["kept"]), (&"between two packets".into(), &2.into()), "{next}");
-    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("51", "9"), ("52", "2")]));
-    // What a controller has made of them is kept, and overrides the new text.
-    fine(&addr, &["table", "modify", "forward", "dst=02:00:00:00:00:51", "--action", "to", "port=4"]);
-    files.write("t.p4", &with_own_entries(8, 3));
-    let next = report(&addr, &[&program]);
-    assert_eq!((&next["installed"], &next["kept"]), (&"between two packets".into(), &3.into()), "{next}");
-    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("51", "4"), ("52", "2")]));
-    // One that a controller has deleted stays deleted, as long as the program is the same.
-    fine(&addr, &["table", "delete", "forward", "dst=02:00:00:00:00:52"]);
-    let same = report(&addr, &[&program]);
-    assert_eq!((&same["installed"], &same["kept"]), (&"same program".into(), &3.into()), "{same}");
-    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("51", "4")]));
-    // Without anything of the controllers: the same program, and another one.
-    report(&addr, &[&program, "--clear"]);
-    assert_eq!(forwards(&addr), pairs(&[("51", "8"), ("52", "2")]));
-    report(&addr, &[&program, "--entries", &entries_file]);
-    files.write("t.p4", &with_own_entries(7, 4));
-    let cleared = report(&addr, &[&program, "--clear"]);
-    assert_eq!(cleared["installed"], "between two packets", "{cleared}");
-    assert_eq!(forwards(&addr), pairs(&[("51", "7"), ("52", "2")]));
-    // Where the program is replaced: an action has another parameter.
-    fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:03", "--action", "lost"]);
-    fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:04", "--action", "to", "port=1"]);
-    fine(&addr, &["table", "modify", "forward", "dst=02:00:00:00:00:52", "--action", "lost"]);
-    let other =
-        with_own_entries(6, 5).replace("to(bit<9> port)", "to(bit<9> way)").replace("= port;", "= way;");
-    files.write("t.p4", &other);
-    let replaced = report(&addr, &[&program]);
-    assert_eq!((&replaced["installed"], &replaced["kept"]), (&"replaced".into(), &2.into()), "{replaced}");
-    assert_eq!(replaced["dropped"].as_array().map(Vec::len), Some(1), "{replaced}");
-    let found = fine(&addr, &["table", "read", "forward"]);
-    assert!(found.contains("way=6") && !found.contains("way=2"), "{found}");
-    assert_eq!(forwards(&addr).len(), 3, "{found}");
-}
-
-/// The text between two others.
-fn part<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
-    let start = text.find(before).unwrap_or_else(|| panic!("{before}: {text}")) + before.len();
-    let end = text[start..].find(after).unwrap_or_else(|| panic!("{after}: {text}"));
-    &text[start..start + end]
-}
-
-/// Writes an entry, and a program that can't take it over, so that the old one is replaced.
-fn incompatible(files: &Files, addr: &str) -> String {
-    fine(addr, &["group", "insert", "--profile", "ways", "--member", "7", "--action", "to", "port=4"]);
-    fine(addr, &["table", "insert", "spread", "src=02:00:00:00:00:09", "--member", "7"]);
-    files.with("next.p4", "h.e.src: exact;", "h.e.kind: exact;")
-}
-
-#[test]
-fn a_connection_that_is_lost_before_the_entries_is_taken_up_again_with_them() {
-    let (files, addr) = (Files::new(), free_addr());
-    let _switch = switch(&addr, &[]);
-    let between = Between::before(&addr);
-    assert!(wait_until(LIMIT, || run(&between.addr, &["group", "read"]).status.code().is_some()));
-    let (program, entries_file) = (files.path("t.p4"), files.path("t.entries"));
-    let words =
-        ["p4", "install", &program, "--entries", &entries_file, "--watch", "--grpc-addr", &between.addr];
-    let mut watches = Running::start(p4rack().args(words));
-    watches.until("installed, 2 inserted");
-    fine(&addr, &["table", "insert", "forward", "dst=02:00:00:00:00:0a", "--action", "to", "port=7"]);
-    let next = fs::read_to_string(incompatible(&files, &addr)).expect("the program");
-    between.arm(Fault::Cut);
-    replace(&program, &next);
-    watches.until("without the 2 entries");
-    let said = watches.until("brings them");
-    let file = part(&said, "entries are in ", ":").to_owned();
-    assert!(fs::read_to_string(&file).expect("the file").contains("table_entry"), "{said}");
-    assert_eq!(entries(&addr).len(), 0, "the new program is there, and no entries");
-    between.mend();
-    let said = watches.until("installed, 2 entries kept");
-    assert!(said.contains("2 inserted, 1 dropped"), "{said}");
-    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("0a", "7")]));
-    assert!(!Path::new(&file).exists(), "the switch has them");
-}
-
-#[test]
-fn entries_that_another_primary_keeps_from_the_switch_are_in_a_file() {
-    let (files, addr) = (Files::new(), free_addr());
-    let _switch = switch(&addr, &[]);
-    let between = Between::before(&addr);
-    report(&addr, &[&files.path("t.p4"), "--entries", &files.path("t.entries")]);
-    fine(&addr, &["group", "insert", "--multicast", "5", "1", "2"]);
-    let next = incompatible(&files, &addr);
-    between.arm(Fault::Stolen);
-    assert!(wait_until(LIMIT, || run(&between.addr, &["group", "read"]).status.success()));
-    let output = run(&between.addr, &["p4", "install", &next]);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("the switch runs the new program, without the 4 entries"), "{said}");
-    assert_eq!(entries(&addr).len(), 0);
-    let words: Vec<String> = part(&said, "`p4rack ", "`").split_whitespace().map(str::to_owned).collect();
-    assert!(words.contains(&next), "{said}");
-    between.mend();
-    let words: Vec<&str> = words.iter().map(String::as_str).chain(["--election-id", "0,10"]).collect();
-    fine(&addr, &words);
-    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
-    let groups = fine(&addr, &["group", "read"]);
-    assert!(groups.contains('7') && groups.contains('5'), "{groups}");
-    fs::remove_file(part(&said, "entries are in ", ":"))
-        .expect("the file is there until somebody removes it");
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub mod rack;
 mod render;
 pub mod scheme;
 pub mod setting;
+pub mod shell;
 pub mod topology;
 
 pub use arch::Arch;

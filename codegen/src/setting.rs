@@ -1,5 +1,6 @@
 //! Keys of a description or an experiment that are set beside its file, as `--set KEY=VALUE` on a command line.
 
+use crate::shell::quoted;
 use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
@@ -44,7 +45,7 @@ impl Setting {
 
     /// As it is written in a shell.
     pub fn word(&self) -> String {
-        format!("--set '{}'", self.assignment().replace('\'', "'\\''"))
+        format!("--set {}", quoted(&self.assignment()))
     }
 }
 

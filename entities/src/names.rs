@@ -12,7 +12,7 @@
 use super::value::number;
 use super::{Checked, refuse};
 use num_bigint::BigUint;
-use p4rack_p4::ir::{ControllerValue, NewType, Program, REPLICA_PORT, Referent, Referrer};
+use p4rack_p4::ir::{NewType, Program, REPLICA_PORT, Referent, Referrer};
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::google::rpc::Code;
 use std::collections::HashMap;
@@ -153,11 +153,7 @@ impl Kind {
         let next = highest(width);
         let mut mapping = Mapping { next, ..Mapping::default() };
         for (value, number) in &new.mappings {
-            let name = match value {
-                ControllerValue::Text(text) => text.clone().into_bytes(),
-                ControllerValue::Number(number) => number.to_bytes_be(),
-            };
-            mapping.enter(name, number.clone(), None);
+            mapping.enter(value.bytes(), number.clone(), None);
         }
         let sdn_width = new.translation.as_ref().and_then(|(_, width)| *width);
         Kind { name: new.name.clone(), width, sdn_width, is_port, mapping: Mutex::new(mapping) }

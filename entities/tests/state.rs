@@ -553,6 +553,17 @@ fn entries_of_the_text_are_read_as_the_front_end_gives_them() {
             priority = 5: (8w3, 8w4, _): none();
         }
     }
+    action rename(name_t name, class_t class) { meta.name = name; meta.class = class; }
+    @id(9) table named {
+        key = { meta.name: exact; meta.class: optional; }
+        actions = { rename; none; }
+        size = 64;
+        entries = {
+            priority = 3: ((name_t)7, (class_t)3): rename((name_t)9, (class_t)1);
+            priority = 2: ((name_t)8, (class_t)4): rename((name_t)10, (class_t)3);
+            priority = 1: ((name_t)9, _): none();
+        }
+    }
     @id(8) table shared {
         key = { hdr.h.a: exact; }
         actions = { port; }
@@ -562,7 +573,20 @@ fn entries_of_the_text_are_read_as_the_front_end_gives_them() {
     }
     @id(5) table aged {",
     );
-    let text = text.replace("fixed.apply();", "fixed.apply(); own.apply(); ranked.apply(); shared.apply();");
+    let text = text.replace(
+        "fixed.apply();",
+        "fixed.apply(); own.apply(); ranked.apply(); shared.apply(); named.apply();",
+    );
+    let text = text.replace(
+        "struct meta_t {}",
+        r#"@p4runtime_translation("", string)
+@p4runtime_translation_mappings({ {"uplink", 7}, {"9", 10} })
+type bit<8> name_t;
+@p4runtime_translation("", bit<32>)
+@p4runtime_translation_mappings({ {1000, 3} })
+type bit<8> class_t;
+struct meta_t { name_t name; class_t class; }"#,
+    );
     let compiled = p4rack_p4::compile(&text, "own.p4", &Options::default());
     let compiled = compiled.unwrap_or_else(|why| panic!("{}", why.render(false)));
     let rig = Rig::of(&text);
@@ -577,6 +601,6 @@ fn entries_of_the_text_are_read_as_the_front_end_gives_them() {
     let order = |entry: &TableEntry| format!("{entry:?}");
     given.sort_by_key(order);
     read.sort_by_key(order);
-    assert_eq!(given.len(), 8, "one of the fixed table, three, three of four, one");
+    assert_eq!(given.len(), 11, "one of the fixed table, three, three of four, one, three");
     assert_eq!(given, read);
 }

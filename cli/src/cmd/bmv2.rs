@@ -20,7 +20,7 @@ const CPU_PORT: &str = "510";
 
 /// Path of the program; the error says how to get it.
 pub(super) fn program() -> Result<PathBuf, String> {
-    on_path(PROGRAM).ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
+    on_path(PROGRAM).ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` shows how to get it"))
 }
 
 /// HOST:PORT of a TCP port without a listener.
@@ -100,7 +100,7 @@ impl Bmv2 {
         let listens = |addr: &str| TcpStream::connect(addr).is_ok();
         while !listens(&switch.addr) || !switch.packets_addr.as_deref().is_none_or(listens) {
             if let Some(how) = switch.process.ended() {
-                return Err(format!("{PROGRAM} ended at once: {how}"));
+                return Err(format!("{PROGRAM} ended immediately: {how}"));
             }
             if started.elapsed() > START {
                 return Err(format!(

@@ -1,6 +1,7 @@
 //! Options that select a P4Runtime switch, and helpers of the commands that use them.
 
 use p4rack_codegen::rack::Switch;
+use p4rack_codegen::shell::quoted;
 use p4rack_ctrl::connect::{Tls, parse_election_id};
 use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol, RequestLog, RoleConfig};
 use p4rack_lab::state::Runtime;
@@ -62,7 +63,7 @@ pub struct Identity {
     role: String,
     /// Permissions of the role: a text-format stratum.P4RoleConfig, ids as in P4Info [default: everything]
     #[arg(long, value_name = "FILE", requires = "role", value_parser = role_config, help_heading = "Switch")]
-    role_config: Option<RoleConfig>,
+    role_config: Option<RoleFile>,
     /// Encrypt the connection
     #[arg(long, requires = "cacert", help_heading = "Switch")]
     ssl: bool,
@@ -83,8 +84,16 @@ pub struct Identity {
     log_requests: Option<RequestLog>,
 }
 
-fn role_config(path: &str) -> Result<RoleConfig, CtrlError> {
-    RoleConfig::read(Path::new(path))
+/// Permissions of a role, and the file that has them.
+#[derive(Clone, Debug)]
+struct RoleFile {
+    path: PathBuf,
+    config: RoleConfig,
+}
+
+fn role_config(path: &str) -> Result<RoleFile, CtrlError> {
+    let path = PathBuf::from(path);
+    Ok(RoleFile { config: RoleConfig::read(&path)?, path })
 }
 
 fn request_log(path: &str) -> Result<RequestLog, CtrlError> {
@@ -102,6 +111,28 @@ impl Args {
         let described = switch.map(|switch| switch.grpc_addr.to_string());
         let addr = self.grpc_addr.clone().or(described).unwrap_or_else(|| "127.0.0.1:9559".into());
         self.identity.at(addr, switch)
+    }
+
+    /// The options as another command takes them, without the log.
+    pub fn words(&self) -> Vec<String> {
+        let Identity { device_id, election_id, role, role_config, ssl, cacert, cert, private_key, .. } =
+            &self.identity;
+        let is_default = *election_id == 1;
+        let election = (!is_default).then(|| format!("{},{}", election_id >> 64, *election_id as u64));
+        let file = |file: &Option<PathBuf>| file.as_ref().map(|path| path.display().to_string());
+        let given = [
+            ("--grpc-addr", self.grpc_addr.clone()),
+            ("--device-id", device_id.map(|id| id.to_string())),
+            ("--election-id", election),
+            ("--role", Some(role.clone()).filter(|role| !role.is_empty())),
+            ("--role-config", role_config.as_ref().map(|file| file.path.display().to_string())),
+            ("--cacert", file(cacert)),
+            ("--cert", file(cert)),
+            ("--private-key", file(private_key)),
+            ("--server-name", self.identity.server_name.clone()),
+        ];
+        let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));
+        given.flatten().chain(ssl.then(|| "--ssl".to_owned())).collect()
     }
 }
 
@@ -137,7 +168,7 @@ impl Identity {
             device_id: self.device_id.or(switch.map(|switch| switch.device_id)).unwrap_or(1),
             election_id: self.election_id,
             role: self.role.clone(),
-            role_config: self.role_config.clone(),
+            role_config: self.role_config.as_ref().map(|file| file.config.clone()),
             tls: self.ssl.then_some(tls),
             log: self.log_requests.clone(),
         }
@@ -185,20 +216,11 @@ pub fn fail(error: &CtrlError, as_json: bool) -> ExitCode {
     ExitCode::from(1)
 }
 
-/// A word as a shell takes it.
-fn quoted(word: String) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,@%+".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
 /// A hint for racks of `up --keep`: the command as it runs at the `place`, in a namespace of its own.
 pub fn kept_rack_hint(place: &str) -> Option<String> {
     let racks = Runtime::locate().racks().ok().filter(|racks| !racks.is_empty())?;
     let names: Vec<&str> = racks.iter().map(|rack| rack.name.as_str()).collect();
-    let words: Vec<String> = std::env::args().skip(1).map(quoted).collect();
+    let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
     let rack = if racks.len() > 1 { "--rack NAME " } else { "" };
     Some(format!(
         "{} runs here, {place} in a namespace of its own: p4rack exec {rack}{place} -- p4rack {}",

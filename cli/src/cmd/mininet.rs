@@ -70,7 +70,7 @@ fn prepare(args: &Args) -> Result<Value, String> {
     }
     let bmv2s = network.switches.iter().filter(|switch| switch["kind"] == "bmv2").count();
     if bmv2s > 0 && on_path("simple_switch_grpc").is_none() {
-        return Err("error: needs simple_switch_grpc on PATH; `p4rack doctor` tells how to get it".into());
+        return Err("error: needs simple_switch_grpc on PATH; `p4rack doctor` shows how to get it".into());
     }
     let binary = std::env::current_exe().map_err(|error| format!("error: where this program is: {error}"))?;
     let Network { switches, hosts, links, deploy, workload } = network;

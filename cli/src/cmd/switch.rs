@@ -1,11 +1,9 @@
 //! `p4rack switch`.
 
-use super::connect;
 use super::p4::definition;
-use super::p4::install::follow;
+use super::p4::install::follow::Watched;
 use super::p4::install::job::{self, Job};
-use super::saved::Files;
-use crate::output::{self, Events, OutputFile};
+use crate::output::{self, OutputFile};
 use clap::builder::RangedI64ValueParser;
 use p4rack_codegen::rack::limits::{self, Refusal};
 use p4rack_codegen::rack::units::{parse_bytes, parse_rate, parse_time};
@@ -296,7 +294,7 @@ pub fn run(args: Args) -> ExitCode {
     let ready = Box::new(move |line: &str| {
         output::announce(line);
         if let Some(watched) = watched {
-            follow(watched);
+            watched.follow();
         }
     });
     let done =
@@ -319,24 +317,7 @@ fn read_entries(file: &Path, info: &P4Info) -> Result<Vec<Update>, String> {
     Ok(updates(&desired.map_err(|error| error.to_string())?))
 }
 
-/// What to install after a save.
-struct Watched {
-    job: Job,
-    /// The files as they are before the switch reads them: a save in between counts.
-    files: Files,
-    /// What the switch gets by them.
-    last: Option<Desired>,
-}
-
-impl Watched {
-    fn of(job: Job) -> Watched {
-        let files = Files::of(job.files());
-        // The switch itself says what is wrong with them.
-        let last = job.desired().ok();
-        Watched { job, files, last }
-    }
-}
-
+/// What `--watch` installs after a save.
 fn watched(config: &DaemonConfig) -> Option<Watched> {
     let mut addr = config.grpc_addr;
     if addr.ip().is_unspecified() {
@@ -351,18 +332,11 @@ fn watched(config: &DaemonConfig) -> Option<Watched> {
         to: Some(Target::Embedded),
         clear: false,
         target: ConnectOptions::new(addr.to_string(), config.device_id),
+        target_words: ["--grpc-addr", &addr.to_string(), "--device-id", &config.device_id.to_string()]
+            .map(str::to_owned)
+            .to_vec(),
         takes_over: true,
     }))
-}
-
-/// Installs after each save, as a controller of this switch, on a thread of its own.
-fn follow(Watched { job, files, last }: Watched) {
-    let followed = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
-        connect::block_on(follow::follow(job, last, files, Events::new(false)));
-    });
-    if let Err(error) = followed {
-        eprintln!("warning: --watch: starting a thread: {error}");
-    }
 }
 
 /// Checks, before the switch runs, that its output files can be written.
@@ -371,37 +345,4 @@ fn check_outputs(config: &DaemonConfig) -> Result<(), String> {
         OutputFile::open("--stats", path)?;
     }
     config.captures.as_deref().map_or(Ok(()), |folder| output::folder("--pcap", folder))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    /// The switch reads the files after this: what is saved in between is neither missed nor taken for what it had.
-    #[tokio::test]
-    async fn a_save_while_the_switch_starts_is_seen_and_compared_with_what_was_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| {
-            std::fs::write(folder.path().join(name), text).unwrap();
-            folder.path().join(name)
-        };
-        let route = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pod/route.p4");
-        let program = write("route.p4", &std::fs::read_to_string(route).unwrap());
-        let line = |n| format!("routes dst=10.0.{n}.0/24 --action to next_hop=02:00:00:00:00:0{n} port=1\n");
-        let entries = write("t.entries", &format!("{}{}", line(1), line(2)));
-        let mut watched = Watched::of(Job {
-            program,
-            options: Options::default(),
-            p4info: None,
-            entries: Some(entries),
-            to: Some(Target::Embedded),
-            clear: false,
-            target: ConnectOptions::new("127.0.0.1:9559", 1),
-            takes_over: true,
-        });
-        write("t.entries", &line(1));
-        assert_eq!(watched.last.map(|last| last.entities.len()), Some(2));
-        tokio::time::timeout(Duration::from_secs(60), watched.files.saved()).await.expect("the save");
-    }
 }

@@ -5,9 +5,11 @@ use crate::common::switch::free_addr;
 use p4rack_ctrl::{ConnectOptions, Session};
 use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
 use p4rack_p4rt::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4::v1::*;
 use std::sync::{Arc, Mutex};
 use tokio_stream::StreamExt;
+use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -21,11 +23,17 @@ pub enum Fault {
     Cut,
     /// Another controller, with election id 9, is primary.
     Stolen,
+    /// The way back fails: RECONCILE_AND_COMMIT is declined, and all calls after VERIFY_AND_COMMIT fail.
+    CutBack,
+    /// Further programs are installed, and the answers lost.
+    Mute,
 }
 
 #[derive(Default)]
 struct State {
     armed: Fault,
+    /// Whether a program has come since.
+    has_come: bool,
     is_cut: bool,
     thief: Option<Session>,
 }
@@ -47,13 +55,19 @@ impl Between {
             runtime.block_on(P4RuntimeClient::connect(format!("http://{switch}"))).expect("it answers");
         let service = Service { client, switch: switch.to_owned(), state: state.clone() };
         let at = addr.parse().expect("an address");
-        runtime.spawn(Server::builder().add_service(P4RuntimeServer::new(service)).serve(at));
+        // It listens from here on.
+        let incoming = {
+            let _within = runtime.enter();
+            TcpIncoming::bind(at).expect("a free address")
+        };
+        let server = Server::builder().add_service(P4RuntimeServer::new(service));
+        runtime.spawn(server.serve_with_incoming(incoming));
         Between { addr, state, _runtime: runtime }
     }
 
     /// Sets what happens after the next program.
     pub fn arm(&self, fault: Fault) {
-        self.state.lock().expect("no panic").armed = fault;
+        *self.state.lock().expect("no panic") = State { armed: fault, ..State::default() };
     }
 
     /// Ends the fault.
@@ -101,14 +115,32 @@ impl P4Runtime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Answer<SetForwardingPipelineConfigResponse> {
-        let done = self.way()?.set_forwarding_pipeline_config(request.into_inner()).await?;
-        let armed = std::mem::take(&mut self.state.lock().expect("no panic").armed);
-        if armed == Fault::Stolen {
-            let other = ConnectOptions { election_id: 9, ..ConnectOptions::new(self.switch.clone(), 1) };
-            let thief = Session::connect(other).await.map_err(|error| Status::internal(error.to_string()))?;
-            self.state.lock().expect("no panic").thief = Some(thief);
+        let is_reconcile = request.get_ref().action() == Action::ReconcileAndCommit;
+        let (armed, has_come) = {
+            let state = self.state.lock().expect("no panic");
+            (state.armed, state.has_come)
+        };
+        if armed == Fault::CutBack && has_come && is_reconcile {
+            return Err(Status::unimplemented("there is no way back between two packets"));
         }
-        self.state.lock().expect("no panic").is_cut |= armed == Fault::Cut;
+        let done = self.way()?.set_forwarding_pipeline_config(request.into_inner()).await?;
+        let thief = match armed {
+            Fault::Stolen => {
+                let other = ConnectOptions { election_id: 9, ..ConnectOptions::new(self.switch.clone(), 1) };
+                Some(Session::connect(other).await.map_err(|error| Status::internal(error.to_string()))?)
+            }
+            _ => None,
+        };
+        let mut state = self.state.lock().expect("no panic");
+        let is_back = std::mem::replace(&mut state.has_come, true);
+        match armed {
+            Fault::None => {}
+            Fault::Cut => state.is_cut = true,
+            Fault::Stolen => (state.armed, state.thief) = (Fault::None, thief),
+            Fault::CutBack => state.is_cut = is_back,
+            Fault::Mute if is_back => return Err(Status::unavailable("the answer is lost")),
+            Fault::Mute => {}
+        }
         Ok(done)
     }
 

@@ -5,6 +5,7 @@ pub mod balloon;
 pub mod clio;
 pub mod compat;
 pub mod cowbird;
+pub mod install;
 pub mod switch;
 
 use std::ffi::OsStr;

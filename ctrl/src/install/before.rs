@@ -26,14 +26,14 @@ pub struct Own {
 }
 
 impl Own {
-    /// That of a program. Where its text is not known, or no P4 and no JSON of BMv2, it has no entries.
+    /// That of a program. A text that is missing, or neither P4 nor BMv2's JSON, gives no entries.
     pub fn of(config: &ForwardingPipelineConfig, schema: &Schema) -> Own {
         let none = |schema| Own { schema, entries: BTreeMap::new() };
         let tables = &schema.info().tables;
-        let is_told = tables.iter().all(|table| {
+        let p4info_has_all = tables.iter().all(|table| {
             table.initial_default_action.is_some() && (table.is_const_table || !table.has_initial_entries)
         });
-        if is_told {
+        if p4info_has_all {
             return none(schema.clone());
         }
         let Some(compiled) = compile(config, schema.info()) else { return none(schema.clone()) };

@@ -10,10 +10,13 @@
 //! Entries that a program's text gives its tables belong to the program: the old ones go with it, unless a controller has
 //! changed them, and the new ones come with theirs.
 
+mod back;
 mod before;
 mod plan;
+mod unfinished;
 
 pub use crate::carry::Dropped;
+pub use unfinished::Unfinished;
 
 use crate::client::Client;
 use crate::desired::Desired;
@@ -22,7 +25,7 @@ use crate::readback::{Found, kind_of};
 use crate::reconcile::{Changes, changes};
 use before::{Before, Own};
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
-use p4rack_p4rt::p4::v1::{Entity, Update, update};
+use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, update};
 use plan::Plan;
 use std::time::{Duration, Instant};
 use tonic::Code;
@@ -81,24 +84,6 @@ pub struct Preview {
     pub changes: Changes,
 }
 
-/// What switches held before installations that were cut off: after the new program was there, and before its entities were.
-/// The next installation brings them.
-#[derive(Debug, Default)]
-pub struct Unfinished(Vec<Before>);
-
-impl Unfinished {
-    /// Whether nothing is missing.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// What a program holds of it, with what is asked for.
-    pub fn entities(&self, wanted: &Desired, rules: Rules<'_>) -> Vec<Entity> {
-        let own = Own::of(&wanted.config, &wanted.schema);
-        Plan::new(None, &self.0, (wanted, &own), rules).entities().to_vec()
-    }
-}
-
 /// What [`install`] would do. It needs no session.
 pub async fn preview(client: &mut Client, wanted: &Desired, rules: Rules<'_>) -> Result<Preview, CtrlError> {
     let before = Before::read(client).await?;
@@ -124,7 +109,7 @@ pub async fn install(
 ) -> Result<Installed, CtrlError> {
     let before = Before::read(client).await?;
     let own = Own::of(&wanted.config, &wanted.schema);
-    let mut plan = Plan::new(before.as_ref(), &unfinished.0, (wanted, &own), rules);
+    let mut plan = Plan::new(before.as_ref(), unfinished.all(), (wanted, &own), rules);
     let is_repeated = !unfinished.is_empty();
     let (how, declined, since) = match before.as_ref() {
         Some(_) if plan.is_same => (How::Same, None, None),
@@ -135,7 +120,7 @@ pub async fn install(
                     false => "the switch has its old program and entries".to_owned(),
                     true => {
                         let kept = plan.kept().len();
-                        before.into_iter().for_each(|before| unfinished.0.insert(0, before));
+                        before.into_iter().for_each(|before| unfinished.add(before));
                         format!(
                             "it is not known which program the switch has, nor if it has the {kept} entries"
                         )
@@ -151,9 +136,11 @@ pub async fn install(
     };
     match fill(client, wanted, (&mut plan, &own), before.as_ref(), (how, is_repeated)).await {
         Ok(changed) => {
-            unfinished.0.clear();
+            unfinished.clear();
+            let was_whole = !is_repeated || how == How::First;
             Ok(Installed {
-                how: if is_repeated && how == How::Same { How::Replaced } else { how },
+                // Entries of an earlier try were missing.
+                how: if was_whole { how } else { How::Replaced },
                 declined,
                 kept: plan.kept().len(),
                 dropped: plan.dropped,
@@ -166,7 +153,7 @@ pub async fn install(
                 gap: since.filter(|_| !is_repeated).map(|since| since.elapsed()),
             })
         }
-        Err(error) => Err(undone(client, before, (how, plan.kept().len()), error, unfinished).await),
+        Err(error) => Err(back::undone(client, before, (how, plan.kept().len()), error, unfinished).await),
     }
 }
 
@@ -179,18 +166,29 @@ async fn replace(
 ) -> Result<(How, Option<String>, Option<Instant>), CtrlError> {
     let declined = match is_whole {
         false => "the new program can't hold all entries as they are".to_owned(),
-        true => match client.set_pipeline_by(Action::ReconcileAndCommit, wanted.config.clone()).await {
-            Ok(()) => return Ok((How::Reconciled, None, None)),
-            Err(error) if error.is_cut_off() => return Err(error),
-            Err(CtrlError::Refused { status, .. }) if may_be_committed(status.code()) => {
-                format!("the switch declined RECONCILE_AND_COMMIT: {}", status.message())
-            }
-            Err(error) => return Err(error),
+        true => match reconcile(client, wanted.config.clone()).await? {
+            None => return Ok((How::Reconciled, None, None)),
+            Some(why) => format!("the switch declined RECONCILE_AND_COMMIT: {why}"),
         },
     };
     let since = Instant::now();
     client.set_pipeline(wanted.config.clone()).await?;
     Ok((How::Replaced, Some(declined), Some(since)))
+}
+
+/// Installs a program between two packets. Returns why the switch declined that, if VERIFY_AND_COMMIT may succeed.
+async fn reconcile(
+    client: &mut Client,
+    config: ForwardingPipelineConfig,
+) -> Result<Option<String>, CtrlError> {
+    match client.set_pipeline_by(Action::ReconcileAndCommit, config).await {
+        Ok(()) => Ok(None),
+        Err(error) if error.is_cut_off() => Err(error),
+        Err(CtrlError::Refused { status, .. }) if may_be_committed(status.code()) => {
+            Ok(Some(status.message().to_owned()))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether a program that was not reconciled for this reason may be committed.
@@ -248,56 +246,4 @@ fn count(plan: &Plan, changes: &Changes, is_fresh: bool) -> [usize; 3] {
     let counts = |update: &&Update| !is_fresh || plan.asks_for(update);
     [update::Type::Insert, update::Type::Modify, update::Type::Delete]
         .map(|kind| changes.iter().filter(counts).filter(|update| update.r#type() == kind).count())
-}
-
-/// Brings the old program and its entities back, or keeps them for the next try. Returns the error with what the switch runs
-/// then.
-async fn undone(
-    client: &mut Client,
-    before: Option<Before>,
-    (how, kept): (How, usize),
-    error: CtrlError,
-    unfinished: &mut Unfinished,
-) -> CtrlError {
-    let state = match before {
-        None => "the switch had no program before; it runs the new one now, without these entries".to_owned(),
-        Some(before) => match back(client, &before, how).await {
-            Ok(()) if how == How::Replaced => {
-                "the old program and its entries are back; its counters and registers start again".to_owned()
-            }
-            Ok(()) => "the switch has its old program and entries".to_owned(),
-            Err(second) => {
-                let state = match how {
-                    How::Replaced => format!("the switch runs the new program, without the {kept} entries"),
-                    How::Reconciled => "the switch runs the new program, with the old entries".to_owned(),
-                    How::Same | How::First => "the switch has some of these changes".to_owned(),
-                };
-                if how == How::Replaced {
-                    unfinished.0.insert(0, before);
-                }
-                format!("{state}, and could not be given the old ones again: {second}")
-            }
-        },
-    };
-    CtrlError::NotInstalled { error: Box::new(error), state }
-}
-
-async fn back(client: &mut Client, before: &Before, how: How) -> Result<(), CtrlError> {
-    if how != How::Same && before.config.p4_device_config.is_empty() {
-        return Err(CtrlError::Program("the switch does not return its programs".into()));
-    }
-    let again = before.config.clone();
-    match how {
-        How::Same => {}
-        How::Reconciled => {
-            if client.set_pipeline_by(Action::ReconcileAndCommit, again.clone()).await.is_err() {
-                client.set_pipeline(again).await?;
-            }
-        }
-        How::Replaced | How::First => client.set_pipeline(again).await?,
-    }
-    let found = before.text.read(client, &before.schema).await?;
-    let changes = changes(&before.all(), found.entities);
-    let phases: Vec<&[Update]> = changes.phases.iter().map(Vec::as_slice).collect();
-    client.write_together(&before.schema, &phases).await
 }

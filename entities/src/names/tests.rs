@@ -1,7 +1,7 @@
 //! Mappings of single types.
 
 use super::*;
-use p4rack_p4::ir::{DataTy, Ty};
+use p4rack_p4::ir::{ControllerValue, DataTy, Ty};
 
 fn kind(width: u32, sdn_width: Option<u32>, mappings: &[(&str, u32)], is_port: bool) -> Arc<Kind> {
     let value = |(name, number): &(&str, u32)| (ControllerValue::Text((*name).into()), (*number).into());

@@ -407,6 +407,16 @@ pub enum ControllerValue {
     Number(BigUint),
 }
 
+impl ControllerValue {
+    /// The value as P4Runtime carries it.
+    pub fn bytes(&self) -> Vec<u8> {
+        match self {
+            ControllerValue::Text(text) => text.clone().into_bytes(),
+            ControllerValue::Number(number) => number.to_bytes_be(),
+        }
+    }
+}
+
 /// `enum bit<W> E`
 #[derive(Clone, Debug)]
 pub struct SerEnum {

@@ -1,6 +1,6 @@
 //! The entries that a program's text gives its tables, in the form in which controllers read them.
 
-use super::Ids;
+use super::names::Names;
 use crate::Compiled;
 use crate::ir::{ActionCall, Entry, Key, MatchKind, Matcher, Table};
 use num_bigint::BigUint;
@@ -11,36 +11,42 @@ use p4rack_p4rt::p4::v1::{
     table_action,
 };
 use p4rack_p4rt::schema::id_of;
+use std::collections::{HashMap, HashSet};
 
 impl Compiled {
     /// The entries that the text gives its tables, constant or not, table by table. Of entries with equal keys, the first one
     /// counts.
     pub fn initial_entries(&self) -> Vec<TableEntry> {
+        let tables = self.p4info.tables.iter().map(|info| (id_of(info.preamble.as_ref()), info));
+        let tables: HashMap<u32, &pb::Table> = tables.collect();
+        let actions = self.p4info.actions.iter().map(|info| (id_of(info.preamble.as_ref()), info));
+        let view = View { compiled: self, actions: actions.collect(), names: Names::new(&self.program) };
         let mut all = Vec::new();
         for (table, id) in self.program.tables.iter().zip(&self.ids.tables) {
-            let info = self.p4info.tables.iter().find(|info| id_of(info.preamble.as_ref()) == *id);
-            let Some(info) = info else { continue };
-            let mut of_table: Vec<TableEntry> = Vec::with_capacity(table.entries.len());
-            for entry in &table.entries {
-                let message = self.entry(table, info, entry);
-                let same = |known: &TableEntry| {
-                    known.r#match == message.r#match && known.priority == message.priority
-                };
-                if !of_table.iter().any(same) {
-                    of_table.push(message);
-                }
-            }
-            all.extend(of_table);
+            let Some(info) = tables.get(id) else { continue };
+            let entries = table.entries.iter().map(|entry| view.entry(table, info, entry));
+            let mut known = HashSet::with_capacity(table.entries.len());
+            all.extend(entries.filter(|entry| known.insert((entry.r#match.clone(), entry.priority))));
         }
         all
     }
+}
 
+/// A program, with what each of its entries is looked up in.
+struct View<'c> {
+    compiled: &'c Compiled,
+    actions: HashMap<u32, &'c pb::Action>,
+    names: Names<'c>,
+}
+
+impl View<'_> {
     fn entry(&self, table: &Table, info: &pb::Table, entry: &Entry) -> TableEntry {
         // The selector picks a member of a group, not an entry.
         let keys: Vec<&Key> = table.keys.iter().filter(|key| key.kind != MatchKind::Selector).collect();
         let matches = keys.iter().zip(&info.match_fields).zip(&entry.keys);
         let matches = matches.filter_map(|((key, field), matcher)| {
-            let kind = field_match(key.kind, key.ty.width(), matcher, BigUint::to_bytes_be)?;
+            let whole = |value: &BigUint| self.names.shown(key.type_name.as_deref(), value);
+            let kind = field_match(key.kind, key.ty.width(), matcher, whole)?;
             Some(FieldMatch { field_id: field.id, field_match_type: Some(kind) })
         });
         let call = self.call(table, &entry.call);
@@ -67,12 +73,14 @@ impl Compiled {
     }
 
     fn call(&self, table: &Table, call: &ActionCall) -> Option<Action> {
-        let Ids { actions, .. } = &self.ids;
-        let action_id = *actions.get(table.actions.get(call.action as usize)?.action.0 as usize)?;
-        let info = self.p4info.actions.iter().find(|info| id_of(info.preamble.as_ref()) == action_id)?;
-        let params = info.params.iter().zip(&call.args);
-        let params =
-            params.map(|(param, value)| action::Param { param_id: param.id, value: value.to_bytes_be() });
+        let position = table.actions.get(call.action as usize)?.action.0 as usize;
+        let action_id = *self.compiled.ids.actions.get(position)?;
+        let params = &self.compiled.program.actions.get(position)?.params;
+        let params = self.actions.get(&action_id)?.params.iter().zip(params).zip(&call.args);
+        let params = params.map(|((info, param), value)| action::Param {
+            param_id: info.id,
+            value: self.names.shown(param.type_name.as_deref(), value),
+        });
         Some(Action { action_id, params: params.collect() })
     }
 }

@@ -2,6 +2,7 @@
 
 mod entries;
 mod ids;
+mod names;
 mod objects;
 mod types;
 

@@ -97,7 +97,7 @@ impl Other {
         let started = clock::now();
         while TcpStream::connect(self.addr).is_err() {
             if let Some(how) = running.ended() {
-                return Err(failed(format!("ended at once: {how}")));
+                return Err(failed(format!("ended immediately: {how}")));
             }
             if clock::now() - started > START {
                 return Err(failed(format!(

@@ -67,6 +67,8 @@ fn update(entity: EntityKind, own_default: &[u32], (old, new): (&Program, &Progr
         }
         // The new program's text has put one there already.
         EntityKind::TableEntry(entry) if new.initial.has_changeable(entry) => update::Type::Modify,
+        // The same one, which can't be changed.
+        EntityKind::TableEntry(entry) if new.initial.gives(entry) => return None,
         EntityKind::MeterEntry(entry) if entry.config.is_none() => return None,
         EntityKind::ValueSetEntry(entry) if entry.members.is_empty() => return None,
         EntityKind::ValueSetEntry(_) | EntityKind::MeterEntry(_) => update::Type::Modify,

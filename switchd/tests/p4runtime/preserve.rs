@@ -180,4 +180,13 @@ async fn entries_of_the_text_belong_to_the_program_until_they_are_changed() {
     let second = own("48w1: forward(2); 48w2: forward(1); 48w4: forward(4); 48w9: forward(1);", "size = 8;");
     client.set(Action::ReconcileAndCommit, Some(second)).await.unwrap();
     assert_eq!(entries(&mut client).await, pairs(&[(1, 2), (2, 4), (4, 4), (9, 3)]));
+    // 4, of both texts, and 9, which a controller has written, are constant now.
+    let third = own("48w1: forward(2); const 48w4: forward(4); const 48w9: forward(3);", "size = 8;");
+    client.set(Action::ReconcileAndCommit, Some(third)).await.unwrap();
+    assert_eq!(entries(&mut client).await, pairs(&[(1, 2), (2, 4), (4, 4), (9, 3)]));
+    // A constant that is another one than a controller has written does not take its place.
+    let fourth = own("const 48w2: forward(1);", "size = 8;");
+    let refused = client.set(Action::ReconcileAndCommit, Some(fourth)).await.unwrap_err();
+    assert!(refused.message().contains("can't be kept"), "{refused:?}");
+    assert_eq!(entries(&mut client).await, pairs(&[(1, 2), (2, 4), (4, 4), (9, 3)]));
 }

@@ -1,5 +1,6 @@
 //! `p4rack compat install`: small scripts that call this binary under other names.
 
+use p4rack_codegen::shell::quoted;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -44,10 +45,10 @@ fn look(path: &Path) -> io::Result<Found> {
     Ok(if ours { Found::Ours } else { Found::Foreign })
 }
 
-/// The script of a command. Single quotes keep any path as it is.
+/// The script of a command.
 fn script(binary: &Path, name: &str) -> String {
-    let quoted = binary.display().to_string().replace('\'', "'\\''");
-    format!("#!/bin/sh\n{MARK}\nexec '{quoted}' compat {name} \"$@\"\n")
+    let binary = quoted(&binary.display().to_string());
+    format!("#!/bin/sh\n{MARK}\nexec {binary} compat {name} \"$@\"\n")
 }
 
 fn in_file(path: &Path) -> impl Fn(io::Error) -> String {
@@ -96,8 +97,7 @@ fn install(dir: &Path) -> Result<String, String> {
         put(path, &script(&binary, name)).map_err(in_file(path))?;
         said += &format!("wrote {}\n", path.display());
     }
-    let quoted = dir.display().to_string().replace('\'', "'\\''");
-    said += &format!("export PATH='{quoted}':\"$PATH\"\n");
+    said += &format!("export PATH={}:\"$PATH\"\n", quoted(&dir.display().to_string()));
     Ok(said)
 }
 

@@ -36,11 +36,38 @@ struct State {
     lost: Lost,
 }
 
-/// Installs after each save, forever. `last` is what the switch has.
-pub async fn follow(job: Job, last: Option<Desired>, files: Files, events: Events) {
-    on(&job, State { last, ..State::default() }, files, events).await;
+/// What to install after saves on a switch that this process runs.
+pub struct Watched {
+    job: Job,
+    /// The files as they are before the switch reads them: a save in between counts.
+    files: Files,
+    /// What the switch gets by them.
+    last: Option<Desired>,
 }
 
+impl Watched {
+    /// Reads the files.
+    pub fn of(job: Job) -> Watched {
+        let files = Files::of(job.files());
+        // The switch itself says what is wrong with them.
+        let last = job.desired().ok();
+        Watched { job, files, last }
+    }
+
+    /// Installs after each save, as a controller of the switch, on a thread of its own.
+    pub fn follow(self) {
+        let Watched { job, files, last } = self;
+        let followed = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
+            let state = State { last, ..State::default() };
+            connect::block_on(on(&job, state, files, Events::new(false)));
+        });
+        if let Err(error) = followed {
+            eprintln!("warning: --watch: starting a thread: {error}");
+        }
+    }
+}
+
+/// Installs after each save, forever.
 async fn on(job: &Job, mut state: State, mut files: Files, events: Events) {
     loop {
         let saved = files.saved().await;
@@ -102,4 +129,40 @@ fn installed(job: &Job, done: &Done, (saved, is_restarted): (Option<SystemTime>,
     };
     let text = report::text(job, done) + restarted + &after;
     events.report("installed", fields, text.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_codegen::rack::Target;
+    use p4rack_ctrl::ConnectOptions;
+    use p4rack_p4::Options;
+
+    /// The switch reads the files after this: what is saved in between is neither missed nor taken for what it had.
+    #[tokio::test]
+    async fn a_save_while_the_switch_starts_is_seen_and_compared_with_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            folder.path().join(name)
+        };
+        let route = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pod/route.p4");
+        let program = write("route.p4", &std::fs::read_to_string(route).unwrap());
+        let line = |n| format!("routes dst=10.0.{n}.0/24 --action to next_hop=02:00:00:00:00:0{n} port=1\n");
+        let entries = write("t.entries", &format!("{}{}", line(1), line(2)));
+        let mut watched = Watched::of(Job {
+            program,
+            options: Options::default(),
+            p4info: None,
+            entries: Some(entries),
+            to: Some(Target::Embedded),
+            clear: false,
+            target: ConnectOptions::new("127.0.0.1:9559", 1),
+            target_words: Vec::new(),
+            takes_over: true,
+        });
+        write("t.entries", &line(1));
+        assert_eq!(watched.last.map(|last| last.entities.len()), Some(2));
+        tokio::time::timeout(Duration::from_secs(60), watched.files.saved()).await.expect("the save");
+    }
 }

@@ -3,6 +3,7 @@
 use super::lost::Lost;
 use p4rack_codegen::Arch;
 use p4rack_codegen::rack::Target;
+use p4rack_codegen::shell::quoted;
 use p4rack_codegen::topology::{Program, Reading, files};
 use p4rack_ctrl::connect::parse_election_id;
 use p4rack_ctrl::deploy::Desired;
@@ -34,6 +35,8 @@ pub struct Job {
     pub clear: bool,
     /// The switch.
     pub target: ConnectOptions,
+    /// Options of a command that reach it.
+    pub target_words: Vec<String>,
     /// Whether to be primary under any election id where there is no primary.
     pub takes_over: bool,
 }
@@ -84,6 +87,20 @@ impl Job {
     /// Name of the program's file, for messages.
     pub fn name(&self) -> String {
         self.program.display().to_string()
+    }
+
+    /// A command that installs the same with other entries, as a shell takes it.
+    pub fn command(&self, entries: &Path) -> String {
+        let file = |path: &Path| path.display().to_string();
+        let mut words = vec![self.name(), "--entries".to_owned(), file(entries)];
+        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        self.p4info.iter().for_each(|path| add("--p4info", file(path)));
+        self.to.iter().for_each(|to| add("--to", to.name().to_owned()));
+        self.options.include_dirs.iter().for_each(|folder| add("-I", file(folder)));
+        self.options.defines.iter().for_each(|(name, value)| add("-D", format!("{name}={value}")));
+        words.extend(self.clear.then(|| "--clear".to_owned()));
+        let words: Vec<String> = words.iter().chain(&self.target_words).map(|word| quoted(word)).collect();
+        format!("p4rack p4 install {}", words.join(" "))
     }
 
     /// What the embedded switch gets.
@@ -142,7 +159,7 @@ impl Job {
         let rules = self.rules(previous);
         let installed = match install(&mut session, &desired, rules, &mut lost.unfinished).await {
             Ok(installed) => installed,
-            Err(error) => return Err(lost.told(error, &self.program, (&desired, rules))),
+            Err(error) => return Err(lost.with_remedy(error, self, (&desired, rules))),
         };
         lost.restored();
         Ok(Done { desired, installed, warnings, compiled_in: took, installed_in: began.elapsed() })
@@ -156,5 +173,45 @@ impl Job {
             }
             connected => connected,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_reaches_the_same_switch_with_the_same_program() {
+        let mut job = Job {
+            program: "next try.p4".into(),
+            options: Options {
+                include_dirs: vec!["my includes".into()],
+                defines: vec![("N".into(), "1 + 1".into())],
+            },
+            p4info: Some("it's.txtpb".into()),
+            entries: Some("old.entries".into()),
+            to: Some(Target::Bmv2),
+            clear: true,
+            target: ConnectOptions::new("10.0.0.1:9559", 7),
+            target_words: ["--grpc-addr", "10.0.0.1:9559", "--device-id", "7"].map(str::to_owned).to_vec(),
+            takes_over: false,
+        };
+        assert_eq!(
+            job.command(Path::new("/tmp/x.txtpb")),
+            "p4rack p4 install 'next try.p4' --entries /tmp/x.txtpb --p4info 'it'\\''s.txtpb' --to bmv2 -I 'my includes' \
+             -D 'N=1 + 1' --clear --grpc-addr 10.0.0.1:9559 --device-id 7"
+        );
+        job = Job {
+            options: Options::default(),
+            p4info: None,
+            to: None,
+            clear: false,
+            target_words: Vec::new(),
+            ..job
+        };
+        assert_eq!(
+            job.command(Path::new("/tmp/x.txtpb")),
+            "p4rack p4 install 'next try.p4' --entries /tmp/x.txtpb"
+        );
     }
 }

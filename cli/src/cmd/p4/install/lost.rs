@@ -1,5 +1,6 @@
 //! A file for entries that are missing on a switch: the connection was lost between its new program and them.
 
+use super::job::Job;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::install::{Rules, Unfinished};
 use p4rack_ctrl::provision::{Desired, updates};
@@ -17,29 +18,35 @@ pub struct Lost {
 
 impl Lost {
     /// An installation's error. If entries are missing, they are in a file, and the error says how to bring them.
-    pub fn told(
+    pub fn with_remedy(
         &mut self,
         error: CtrlError,
-        program: &Path,
+        job: &Job,
         (wanted, rules): (&Desired, Rules<'_>),
     ) -> CtrlError {
         let CtrlError::NotInstalled { error, state } = error else { return error };
-        let entities = self.unfinished.entities(wanted, rules);
+        let (mut wanted, mut rules) = (wanted.clone(), rules);
+        if matches!(*error, CtrlError::Updates { .. }) {
+            // What is asked for has been refused, and would be again: only what the switch held is brought.
+            wanted.entities.clear();
+            rules = Rules::default();
+        }
+        let entities = self.unfinished.entities(&wanted, rules);
         if self.unfinished.is_empty() || entities.is_empty() {
             return CtrlError::NotInstalled { error, state };
         }
-        let (count, program) = (entities.len(), program.display());
-        let remedy = match self.write(&Desired { entities, ..wanted.clone() }) {
-            Ok(file) => format!(
-                "{count} entries are in {file}: `p4rack p4 install {program} --entries {file}` brings them"
-            ),
+        let count = entities.len();
+        let remedy = match self.write(&Desired { entities, ..wanted }) {
+            Ok(file) => {
+                format!("{count} entries are in {}: `{}` brings them", file.display(), job.command(file))
+            }
             Err(why) => format!("{count} entries could not be put into a file: {why}"),
         };
         CtrlError::NotInstalled { error, state: format!("{state}\n  {remedy}") }
     }
 
-    /// Writes the entries as a WriteRequest. Returns the file's name.
-    fn write(&mut self, missing: &Desired) -> Result<String, String> {
+    /// Writes the entries as a WriteRequest. Returns the file's path.
+    fn write(&mut self, missing: &Desired) -> Result<&Path, String> {
         let request = WriteRequest { updates: updates(missing), ..WriteRequest::default() };
         let path = match &self.file {
             Some(path) => path.clone(),
@@ -51,10 +58,9 @@ impl Lost {
                 kept.map_err(|error| fault(error.to_string()))?.1
             }
         };
-        let name = path.display().to_string();
-        std::fs::write(&path, text::print(&request)).map_err(|error| format!("{name}: {error}"))?;
-        self.file = Some(path);
-        Ok(name)
+        let written = std::fs::write(&path, text::print(&request));
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(self.file.insert(path).as_path())
     }
 
     /// Removes the file: the switch has its entries.

@@ -69,6 +69,7 @@ pub fn run(source: &Source, options: Options) -> ExitCode {
         to: options.to,
         clear: options.clear,
         target: options.switch.for_switch(None),
+        target_words: options.switch.words(),
         takes_over: false,
     };
     connect::block_on(async {

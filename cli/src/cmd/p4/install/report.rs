@@ -149,6 +149,7 @@ mod tests {
             to: None,
             clear: false,
             target: ConnectOptions::new("127.0.0.1:1", 1),
+            target_words: Vec::new(),
             takes_over: false,
         };
         let said = |gap| {
