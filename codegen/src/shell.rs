@@ -16,12 +16,12 @@ mod tests {
     #[test]
     fn a_shell_reads_each_word_as_it_was() {
         let words =
-            ["a", "", "two words", "it's", "$HOME `x` \"y\" \\n", "pl2.k=8", "ü/10.0.0.1:9559", "a;b\nc"];
+            ["a", "", "two words", "it's", "$HOME `x` \"y\" \\n", "rack.k=8", "ü/10.0.0.1:9559", "a;b\nc"];
         let line: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let script = format!("printf '%s\\0' {}", line.join(" "));
         let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("sh starts");
         let read = String::from_utf8(output.stdout).expect("UTF-8");
         assert_eq!(read.split_terminator('\0').collect::<Vec<_>>(), words);
-        assert_eq!((line[0].as_str(), line[5].as_str()), ("a", "pl2.k=8"), "no more quotes than needed");
+        assert_eq!((line[0].as_str(), line[5].as_str()), ("a", "rack.k=8"), "no more quotes than needed");
     }
 }

@@ -159,7 +159,7 @@ impl Job {
         let rules = self.rules(previous);
         let installed = match install(&mut session, &desired, rules, &mut lost.unfinished).await {
             Ok(installed) => installed,
-            Err(error) => return Err(lost.with_remedy(error, self, (&desired, rules))),
+            Err(error) => return Err(lost.with_remedy(error, |file| self.command(file), (&desired, rules))),
         };
         lost.restored();
         Ok(Done { desired, installed, warnings, compiled_in: took, installed_in: began.elapsed() })

@@ -1,6 +1,5 @@
 //! A file for entries that are missing on a switch: the connection was lost between its new program and them.
 
-use super::job::Job;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::install::{Rules, Unfinished};
 use p4rack_ctrl::provision::{Desired, updates};
@@ -17,11 +16,12 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// An installation's error. If entries are missing, they are in a file, and the error says how to bring them.
+    /// An installation's error. If entries are missing, they are in a file, and the error has the command that brings them:
+    /// `command` writes one for such a file.
     pub fn with_remedy(
         &mut self,
         error: CtrlError,
-        job: &Job,
+        command: impl Fn(&Path) -> String,
         (wanted, rules): (&Desired, Rules<'_>),
     ) -> CtrlError {
         let CtrlError::NotInstalled { error, state } = error else { return error };
@@ -38,7 +38,7 @@ impl Lost {
         let count = entities.len();
         let remedy = match self.write(&Desired { entities, ..wanted }) {
             Ok(file) => {
-                format!("{count} entries are in {}: `{}` brings them", file.display(), job.command(file))
+                format!("{count} entries are in {}: `{}` brings them", file.display(), command(file))
             }
             Err(why) => format!("{count} entries could not be put into a file: {why}"),
         };
