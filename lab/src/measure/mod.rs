@@ -210,11 +210,13 @@ pub(crate) fn fill_queue(
 }
 
 /// For each host at the other end than the one that all traffic shares: the sink of its traffic, and the address that this has there.
+type Arrivals<'a> = Vec<(&'a String, Option<&'a SinkReport>, String)>;
+
 fn arrivals<'a>(
     running: &Running<'_>,
     sinks: &'a [SinkReport],
     workload: &'a Workload,
-) -> Result<Vec<(&'a String, Option<&'a SinkReport>, String)>, LabError> {
+) -> Result<Arrivals<'a>, LabError> {
     let (one, many) = workload.ends();
     let each = many.iter().enumerate().map(|(nth, other)| {
         let (sink, sender) = match workload.kind {
