@@ -286,7 +286,7 @@ fn cells_groups_sessions_and_value_sets_are_changed() {
         ("counter_read I.seen 3", &["I.seen[3]= (500 bytes, 5 packets)"]),
         ("counter_reset seen", &[""]),
         ("counter_read seen 3", &["seen[3]= (0 bytes, 0 packets)"]),
-        ("counter_read seen 8", &["Invalid counter operation (INVALID_INDEX): ", "8"]),
+        ("counter_read seen 8", &["Invalid counter operation (INVALID_INDEX): ", "index 8"]),
         ("register_write last 2 77", &[""]),
         ("register_read last 2", &["last[2]= 77"]),
         ("register_read last", &["last= 0, 0, 77, 0"]),
