@@ -74,6 +74,8 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t stan
         if (hdr.ipv4.isValid()) {
             seen.count((bit<32>) standard.ingress_port);
             last.write(1, hdr.ipv4.src);
+            // In milliseconds, or so: 32 bits of microseconds are just over an hour.
+            last.write(2, (bit<32>) (standard.ingress_global_timestamp >> 10));
             routes.apply();
             spread.apply();
             acl.apply();

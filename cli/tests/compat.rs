@@ -143,7 +143,9 @@ fn a_script_for_bmv2_runs_unchanged() {
         ip neighbour add 10.0.2.2 lladdr 02:00:00:00:00:09 dev host1
         ping -c 3 -i 0.2 -W 1 10.0.2.2 || true
         echo 'counter_read seen 1
-        register_read last 1' | simple_switch_CLI --thrift-port 9099
+        register_read last 1
+        register_read last 2
+        get_time_elapsed' | simple_switch_CLI --thrift-port 9099
         kill $switch; wait $switch
         cat log
         ",
@@ -153,6 +155,11 @@ fn a_script_for_bmv2_runs_unchanged() {
     assert!(said.contains("Entry has been added with handle 0") && !said.contains("Error"), "{said}");
     assert!(said.contains("seen[1]= (294 bytes, 3 packets)"), "{said}");
     assert!(said.contains("last[1]= 167772417"), "{said}");
+    // Timestamps begin with the switch.
+    let times = said.split("last[2]= ").nth(1).unwrap_or_default();
+    let mut times = times.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<u64>().ok());
+    let (Some(arrived), Some(elapsed_us)) = (times.next(), times.next()) else { panic!("{said}") };
+    assert!(arrived > 0 && arrived <= elapsed_us / 1024, "{arrived} * 1024 us, {elapsed_us} us");
     assert!(said.contains("veth1") && said.contains("UP"), "{said}");
     // tc's rate is the port's.
     assert!(said.contains("rate_bps=10000000"), "{said}");

@@ -103,7 +103,7 @@ fn tables_are_filled_shown_and_emptied() {
         ("table_num_entries routes", &["0\n"]),
         ("table_add routes drop 10.0.1.1/32 =>", &["handle 0"]),
     ]);
-    let log = fs::read_to_string(cli.installed.path("log")).expect("the log");
+    let log = fs::read_to_string(cli.installed.path("log.txt")).expect("the log");
     for line in ["--nanolog has no effect", "--priority-queues has no effect", "ready"] {
         assert!(log.contains(line), "{log}");
     }
@@ -117,7 +117,7 @@ fn cells_groups_sessions_and_value_sets_are_changed() {
         ("counter_read I.seen 3", &["I.seen[3]= (500 bytes, 5 packets)"]),
         ("counter_reset seen", &[""]),
         ("counter_read seen 3", &["seen[3]= (0 bytes, 0 packets)"]),
-        ("counter_read seen 8", &["Invalid counter operation"]),
+        ("counter_read seen 8", &["Invalid counter operation (INVALID_INDEX): ", "index 8"]),
         ("counter_read hit 0", &["Invalid counter name (hit); did you mean I.hits?"]),
         ("register_write last 2 77", &[""]),
         ("register_read last 2", &["last[2]= 77"]),

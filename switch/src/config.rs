@@ -64,6 +64,8 @@ pub struct Config {
     pub drop_port: u16,
     /// Nanoseconds per unit of the timestamps that programs see.
     pub time_unit_ns: u64,
+    /// Time at which the clock that programs for v1model see is 0.
+    pub clock_zero: Nanos,
     /// Seed of `random` and of the random hash.
     pub seed: u64,
     /// Maximum length of a frame, in bytes without FCS.
@@ -104,6 +106,7 @@ impl Default for Config {
             cpu_queue_frames: 1024,
             drop_port: 511,
             time_unit_ns: 1,
+            clock_zero: Nanos::ZERO,
             seed: 1,
             max_frame_bytes: 9216,
             recirculation_limit: 64,

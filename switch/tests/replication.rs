@@ -322,7 +322,7 @@ fn timestamps_and_depths_are_in_metadata() {
         deparser: "pkt.emit(hdr.stamp);",
         ..Parts::default()
     }
-    .run_on(Config { time_unit_ns: 1000, ..config() });
+    .run_on(Config { time_unit_ns: 1000, clock_zero: Nanos(1_000_000), ..config() });
     for frame in 0..3u8 {
         bench.switch.handle_frame(2, &eth(7, 0, &[frame; 6]), Nanos(5_000_000 + u64::from(frame)));
     }
@@ -331,9 +331,9 @@ fn timestamps_and_depths_are_in_metadata() {
     assert_eq!(out.len(), 3);
     let number = |bytes: &[u8]| bytes.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     let stamp = &out[1].1[14..];
-    assert_eq!(number(&stamp[..6]), 5_000);
-    assert_eq!(number(&stamp[6..12]), 7_999);
-    assert_eq!(number(&stamp[12..16]), 5_000);
+    assert_eq!(number(&stamp[..6]), 4_000);
+    assert_eq!(number(&stamp[6..12]), 6_999);
+    assert_eq!(number(&stamp[12..16]), 4_000);
     assert_eq!(number(&stamp[16..20]), 2_999);
     assert_eq!((stamp[20], stamp[21]), (1, 1));
     assert_eq!(number(&stamp[22..26]), 20);

@@ -19,6 +19,7 @@ use p4rack_netdev::{clock, exporter, file};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_switch::{Config, PortConfig, Queueing, Switch};
+use p4rack_wire::Nanos;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -55,6 +56,8 @@ pub struct DaemonConfig {
     pub internal_pipes: Vec<usize>,
     /// Nanoseconds per unit of the timestamps in `standard_metadata`.
     pub time_unit_ns: u64,
+    /// Time at which these timestamps are 0.
+    pub clock_zero: Nanos,
     /// P4Runtime device id.
     pub device_id: u64,
     /// Address at which P4Runtime is served.
@@ -321,6 +324,7 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
         pipes: config.pipes,
         internal_pipes: config.internal_pipes.clone(),
         time_unit_ns: config.time_unit_ns,
+        clock_zero: config.clock_zero,
         seed: clock::wall_ns(),
         ..Config::default()
     })
@@ -367,6 +371,7 @@ mod tests {
             pipes: 1,
             internal_pipes: Vec::new(),
             time_unit_ns: 1,
+            clock_zero: Nanos::ZERO,
             device_id: 1,
             grpc_addr: grpc_addr.parse().unwrap(),
             bfrt_addr: None,

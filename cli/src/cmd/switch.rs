@@ -10,6 +10,7 @@ use p4rack_codegen::rack::units::{parse_bytes, parse_rate, parse_time};
 use p4rack_codegen::rack::{self, Target};
 use p4rack_ctrl::ConnectOptions;
 use p4rack_ctrl::provision::{Desired, updates};
+use p4rack_netdev::clock;
 use p4rack_p4::Options;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::Update;
@@ -269,6 +270,8 @@ pub fn run(args: Args) -> ExitCode {
         pipes: args.pipes.into(),
         internal_pipes: args.internal_pipes.iter().map(|pipe| usize::from(*pipe)).collect(),
         time_unit_ns: args.time_unit_ns.unwrap_or(like.time_unit_ns()),
+        // BMv2 counts from its start.
+        clock_zero: if like == Target::Bmv2 { clock::now() } else { Nanos::ZERO },
         device_id: args.device_id.unwrap_or(like.device_id()),
         grpc_addr: args.grpc_server_addr,
         bfrt_addr: args.bfrt_addr,

@@ -7,6 +7,7 @@ use clap::Parser;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::rack::limits::{self, Refusal};
 use p4rack_lab::process::on_path;
+use p4rack_netdev::clock;
 use p4rack_netdev::packet::Io;
 use p4rack_switch::{QUEUES, Queueing};
 use p4rack_switchd::daemon::{self, DaemonConfig};
@@ -49,7 +50,7 @@ pub struct Args {
     /// Log to standard output
     #[arg(long)]
     log_console: bool,
-    /// Log to this file
+    /// Log to FILE.txt
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
     /// Lowest level that is logged
@@ -206,6 +207,7 @@ fn start(args: Args, target: &TargetArgs, has_grpc: bool) -> Result<(), String> 
         pipes: 1,
         internal_pipes: Vec::new(),
         time_unit_ns: Target::Bmv2.time_unit_ns(),
+        clock_zero: clock::now(),
         device_id: args.device_id,
         grpc_addr,
         bfrt_addr: None,
@@ -264,10 +266,13 @@ fn rate_of(classes: &str) -> Option<u64> {
     classes.lines().filter_map(rate).filter(|rate_bps| *rate_bps > 0).min()
 }
 
-/// Opens a switch's log, at whose end it goes on.
+/// Opens a switch's log, at whose end it goes on. Its name gets BMv2's `.txt`.
 pub(super) fn log_file(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
+    let mut name = path.as_os_str().to_owned();
+    name.push(".txt");
+    let path = Path::new(&name);
     options.open(path).map_err(|error| format!("--log-file: {}: {error}", path.display()))
 }
 

@@ -5,6 +5,7 @@ use super::words::{at_least, exactly, find, number};
 use super::{Call, Done, Failure, mistake, refused};
 use p4rack_ctrl::items::{CounterItem, Counts, Item, MeterItem, Rates, RegisterItem};
 use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::errors::unpack;
 use p4rack_p4rt::p4::config::v1::Preamble;
 use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::{CounterData, DirectCounterEntry, DirectMeterEntry, MeterConfig, TableEntry};
@@ -316,7 +317,9 @@ fn direct_meter(entry: &TableEntry, Rates { cir, cburst, pir, pburst, .. }: Rate
 fn refused_read(kind: &'static str) -> impl FnOnce(p4rack_ctrl::CtrlError) -> Failure {
     move |error| match &error {
         p4rack_ctrl::CtrlError::Refused { status, .. } => {
-            Failure(format!("Invalid {kind} operation (INVALID_INDEX): {}", status.message()))
+            let first = unpack(status.details()).and_then(|all| all.into_iter().find_map(Result::err));
+            let why = first.map_or_else(|| status.message().to_owned(), |error| error.message);
+            Failure(format!("Invalid {kind} operation (INVALID_INDEX): {why}"))
         }
         _ => Failure::from(error),
     }

@@ -6,7 +6,7 @@
 //!                                     └─ else, or copies are asked for: a packet of the pool ─→ queues
 //! ```
 
-use super::pass::{Outcome, Pass, Verdict};
+use super::pass::{Clock, Outcome, Pass, Verdict};
 use super::queued;
 use crate::exec::{Cx, Exit};
 use crate::pool::{Meta, PacketId, Stage};
@@ -74,7 +74,7 @@ fn process<const THROUGH: bool, const GIVEN: bool>(
     out.clear();
     let mut cx = Cx::new((arrival.padded(), len, 0), out, requests, config.drop_port, now);
     cx.cleared = cleared;
-    let mut pass = Pass { pipeline, state, vars, unit_ns: config.time_unit_ns, cx };
+    let mut pass = Pass { pipeline, state, vars, clock: Clock::of(config), cx };
     let verdict = pass.ingress(&meta);
     let cursor = pass.cx.cursor;
     let early = code.late.is_early;

@@ -5,6 +5,7 @@ use crate::arch::v1model::{DEPARSER, EGRESS, INGRESS};
 use crate::code::ops::Vars;
 use crate::code::plans::Code;
 use crate::compile::Pipeline;
+use crate::config::Config;
 use crate::exec::{Cx, Exit, Requests};
 use crate::pool::{Meta, Packet, PacketId};
 use crate::state::State;
@@ -37,8 +38,7 @@ pub(super) struct Pass<'a, 'p> {
     pub pipeline: &'a Pipeline,
     pub state: &'a mut State,
     pub vars: &'a mut Vars,
-    /// Nanoseconds per unit of the program's times.
-    pub unit_ns: u64,
+    pub clock: Clock,
     pub cx: Cx<'p>,
 }
 
@@ -58,7 +58,7 @@ impl Pass<'_, '_> {
     #[inline(always)]
     pub fn ingress(&mut self, meta: &Meta) -> Verdict {
         let code = &self.pipeline.code;
-        set_ingress_fields(code, self.vars, meta, self.cx.len, self.unit_ns);
+        set_ingress_fields(code, self.vars, meta, self.cx.len, self.clock);
         let exit = self.pipeline.run(self.state, self.vars, &mut self.cx, INGRESS);
         let field = |role: Intrinsic| self.vars[code.intrinsics[role] as usize];
         Verdict {
@@ -82,7 +82,7 @@ impl Pass<'_, '_> {
     #[inline(always)]
     pub fn egress(&mut self, meta: &Meta, left: u64) -> Outcome {
         let code = &self.pipeline.code;
-        set_egress_fields(code, self.vars, meta, self.cx.len, left, self.cx.now, self.unit_ns);
+        set_egress_fields(code, self.vars, meta, self.cx.len, left, self.cx.now, self.clock);
         // Many programs have an empty egress.
         if code.late.is_empty {
             return Outcome { exit: Exit::Done, dropped: false, asked: false };
@@ -107,12 +107,12 @@ impl Pass<'_, '_> {
 
 /// Writes the intrinsic fields that ingress reads.
 #[inline(always)]
-fn set_ingress_fields(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, unit_ns: u64) {
+fn set_ingress_fields(code: &Code, vars: &mut Vars, meta: &Meta, len: usize, clock: Clock) {
     let mut set = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
     set(Intrinsic::IngressPort, meta.ingress_port.into());
     set(Intrinsic::PacketLength, len as u64);
     set(Intrinsic::Origin, meta.origin.into());
-    set(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
+    set(Intrinsic::IngressTime, clock.time(meta.arrived, 48));
 }
 
 /// Writes the intrinsic fields that egress reads; `left` packets wait in the packet's queue.
@@ -124,7 +124,7 @@ fn set_egress_fields(
     len: usize,
     left: u64,
     now: Nanos,
-    unit_ns: u64,
+    clock: Clock,
 ) {
     let mut set = |role: Intrinsic, value: u64| vars[code.intrinsics[role] as usize] = value;
     set(Intrinsic::Destination, 0);
@@ -136,20 +136,40 @@ fn set_egress_fields(
         set(Intrinsic::Replica, meta.rid.into());
     }
     if code.late.looks_at_times {
-        set(Intrinsic::EnqueueTime, units(meta.enqueued, unit_ns, 32));
+        set(Intrinsic::EnqueueTime, clock.time(meta.enqueued, 32));
         set(Intrinsic::EnqueueDepth, u64::from(meta.enqueued_depth) & 0x7_ffff);
-        set(Intrinsic::QueueingTime, units(now.saturating_sub(meta.enqueued), unit_ns, 32));
+        set(Intrinsic::QueueingTime, clock.units(now.saturating_sub(meta.enqueued), 32));
         set(Intrinsic::DequeueDepth, left & 0x7_ffff);
-        set(Intrinsic::IngressTime, units(meta.arrived, unit_ns, 48));
-        set(Intrinsic::EgressTime, units(now, unit_ns, 48));
+        set(Intrinsic::IngressTime, clock.time(meta.arrived, 48));
+        set(Intrinsic::EgressTime, clock.time(now, 48));
     }
 }
 
-/// A time in the program's unit, truncated to the width of a field.
-#[inline]
-fn units(time: Nanos, unit_ns: u64, width: u32) -> u64 {
-    let value = if unit_ns <= 1 { time.0 } else { time.0 / unit_ns };
-    value & ((1 << width) - 1)
+/// The clock that the program sees.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    zero: Nanos,
+    unit_ns: u64,
+}
+
+impl Clock {
+    #[inline]
+    pub fn of(config: &Config) -> Clock {
+        Clock { zero: config.clock_zero, unit_ns: config.time_unit_ns }
+    }
+
+    /// What it shows at a time, truncated to the width of a field.
+    #[inline]
+    fn time(self, at: Nanos, width: u32) -> u64 {
+        self.units(at.saturating_sub(self.zero), width)
+    }
+
+    /// A duration in its unit, truncated to the width of a field.
+    #[inline]
+    fn units(self, duration: Nanos, width: u32) -> u64 {
+        let value = if self.unit_ns <= 1 { duration.0 } else { duration.0 / self.unit_ns };
+        value & ((1 << width) - 1)
+    }
 }
 
 /// Prepares a packet for another pass. Returns false if it had too many passes and was dropped.
@@ -180,5 +200,5 @@ pub(super) fn pass<'s: 'o, 'o>(
     state.trace.packet = packet.meta.trace;
     let view = (packet.padded(), packet.len(), packet.meta.cursor);
     let cx = Cx::new(view, out, requests, config.drop_port, now);
-    Some((Pass { pipeline, state, vars, unit_ns: config.time_unit_ns, cx }, packet))
+    Some((Pass { pipeline, state, vars, clock: Clock::of(config), cx }, packet))
 }
