@@ -64,7 +64,7 @@ pub struct Config {
     pub drop_port: u16,
     /// Nanoseconds per unit of the timestamps that programs see.
     pub time_unit_ns: u64,
-    /// Time at which the clock that programs for v1model see is 0.
+    /// Time at which clocks of programs show 0, in architectures whose clock begins with the switch.
     pub clock_zero: Nanos,
     /// Seed of `random` and of the random hash.
     pub seed: u64,
