@@ -35,11 +35,11 @@ pub struct Args {
     thrift_ip: String,
     /// No effect: the switch has its program
     #[arg(long, value_name = "FILE")]
-    #[expect(dead_code, reason = "accepted for scripts that give it")]
+    #[allow(dead_code, reason = "accepted for scripts that give it")]
     json: Option<String>,
     /// No effect: simple_switch has one replication engine
     #[arg(long, value_name = "KIND")]
-    #[expect(dead_code, reason = "accepted for scripts that give it")]
+    #[allow(dead_code, reason = "accepted for scripts that give it")]
     pre: Option<String>,
 }
 

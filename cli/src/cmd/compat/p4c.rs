@@ -54,7 +54,7 @@ pub struct Args {
 /// Options that can have one value, or have no effect.
 #[derive(clap::Args, Debug)]
 #[group(id = "accepted-by-p4c")]
-#[expect(dead_code, reason = "the parser checks them; nothing depends on them")]
+#[allow(dead_code, reason = "the parser checks them; nothing depends on them")]
 struct Accepted {
     /// Target: bmv2
     #[arg(short = 'b', long = "target", visible_alias = "backend", value_name = "TARGET", value_parser = target)]

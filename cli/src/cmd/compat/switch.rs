@@ -58,7 +58,7 @@ pub struct Args {
     log_level: LevelFilter,
     /// No effect: every line is flushed
     #[arg(long)]
-    #[expect(dead_code, reason = "accepted for scripts that give it")]
+    #[allow(dead_code, reason = "accepted for scripts that give it")]
     log_flush: bool,
     /// No effect, and a warning: there is no nanomsg log
     #[arg(long, value_name = "ADDR")]
