@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commands that aren't run here, and where they are or why they need not be.
-const ELSEWHERE: [&str; 16] = [
+const ELSEWHERE: [&str; 17] = [
     "up",      // tests/up.rs
     "exec",    // becomes the command that it runs
     "down",    // tests/kept.rs
@@ -29,6 +29,7 @@ const ELSEWHERE: [&str; 16] = [
     "far",     // tests/far.rs
     "lab",     // tests/topologies.rs
     "mininet", // its output is Python's
+    "compat",  // tests/compat.rs
     "queue",   // tests/bfruntime.rs
     "help",
 ];
@@ -65,6 +66,7 @@ impl Inputs {
 /// Command lines that need nothing but files, all of which print something.
 fn alone(inputs: &Inputs) -> Vec<Vec<String>> {
     let rack = repo("examples/pl2-incast.toml").display().to_string();
+    let topology = repo("examples/leaf-spine/leaf-spine.toml").display().to_string();
     let program = repo("tests/stf/table_hit_miss.p4").display().to_string();
     let lpm = repo("tests/stf/table_lpm.p4").display().to_string();
     let at = |name: &str| inputs.path(name);
@@ -82,6 +84,7 @@ fn alone(inputs: &Inputs) -> Vec<Vec<String>> {
         line(&["rack", "schema"]),
         line(&["generate", &rack, "-o", &at("generated")]),
         line(&["generate", &rack, "-o", &at("generated"), "--json"]),
+        line(&["generate", &topology, "-o", &at("generated")]),
         line(&["p4", "check", &program]),
         line(&["p4", "check", &program, "--json"]),
         line(&["p4", "info", &program]),

@@ -362,7 +362,7 @@ fn a_workload_names_hosts_and_rates() {
     assert_eq!(udp_group.rate_bps, 5_000_000);
     assert_eq!((rpc.client, rpc.server, &rpc.value_bytes[..]), (1, 0, &[1_024, 4_096][..]));
     for (workload, said) in [
-        ("", "two.toml:41: workload: sends nothing"),
+        ("", "workload: sends nothing"),
         ("duration_s = 0\n", "workload.duration_s: 0 is out of range"),
         (&udp.replace("h1", "h3"), "there is no host `h3`; did you mean `h1`?"),
         (&udp.replace("[\"h1\"]", "[]"), "workload.udp[0].senders: is empty"),
