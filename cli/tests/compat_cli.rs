@@ -185,14 +185,19 @@ fn cells_groups_sessions_and_value_sets_are_changed() {
     assert_eq!(fs::read(json).expect("the JSON"), fs::read(again).expect("the JSON"));
     // A program that the switch refuses stays loaded.
     let text = fs::read_to_string(repo("cli/tests/compat.p4")).expect("the program");
-    let large = text.replace("register<bit<32>>(4) last", "register<bit<32>>(4000000000) last");
+    let large = text
+        .replace(
+            "register<bit<32>>(4) last",
+            "register<bit<128>>(16777216) large;\n    register<bit<32>>(4) last",
+        )
+        .replace("last.write(1, hdr.ipv4.src);", "last.write(1, hdr.ipv4.src); large.write(0, 1);");
     fs::write(cli.installed.path("large.p4"), large).expect("a file");
     let done = cli.installed.run("p4c", &["-b", "bmv2", "large.p4"]);
     assert!(done.status.success(), "{}", stderr(&done));
     cli.expect(&[
         ("load_new_config_file large.json", &["Loading new Json config"]),
-        ("swap_configs", &["4000000000", "make it smaller"]),
-        ("swap_configs", &["4000000000", "make it smaller"]),
+        ("swap_configs", &["33554432", "make it smaller"]),
+        ("swap_configs", &["33554432", "make it smaller"]),
         ("table_num_entries routes", &["0\n"]),
     ]);
 }
