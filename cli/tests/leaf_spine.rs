@@ -110,7 +110,7 @@ impl Spine {
             let arrived_percent = 100.0 * arrived / offered.max(1.0);
             Came { offered_mbps: mbps(offered), arrived_mbps: mbps(arrived), arrived_percent }
         });
-        (each.collect(), came["repeated"].as_u64().unwrap())
+        (each.collect(), came["repeated"].as_object().unwrap().values().filter_map(Value::as_u64).sum())
     }
 }
 
