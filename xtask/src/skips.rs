@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tofino-model", "Tofino's model has to be built with its SDE"),
     ("the Tofino SDE", "it has to be built, and its model is not public"),
     ("slots of 32-bit times", "Tofino's nature: tests that wait for slots need longer ones"),
+    ("cloudPhysicsIO", "its package lacks its repository's trace; others are compared"),
     ("EDM's traces", "data of another project, read in examples/paper/edm/traces or beside this one"),
     ("EDM's distributions", "data of another project, read where it lies beside this one"),
     ("github.com/rustsec", "a network may reach the package registries alone"),
