@@ -160,7 +160,9 @@ impl Call<'_> {
                 })
             }
         };
-        let Counts { packets, bytes } = counts.unwrap_or_default();
+        let Some(Counts { packets, bytes }) = counts else {
+            return mistake(format!("the switch has sent no counts of {name}[{index}]"));
+        };
         self.say(format!("{name}[{index}]= ({bytes} bytes, {packets} packets)"));
         Ok(())
     }
@@ -290,6 +292,9 @@ impl Call<'_> {
             _ => None,
         });
         let values: Vec<String> = values.collect();
+        if values.is_empty() {
+            return mistake(format!("the switch has sent no values of {name}"));
+        }
         match index {
             Some(index) => self.say(format!("{name}[{index}]= {}", values.join(", "))),
             None => self.say(format!("{name}= {}", values.join(", "))),
