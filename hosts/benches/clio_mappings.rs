@@ -144,7 +144,7 @@ fn main() {
             assert!(packet::parse(&out).is_ok_and(|answer| answer.data.len() == READ_BYTES as usize));
         }
         times_ns.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-        let at = |times: &[f64], share| of_sorted(times, share).unwrap_or_default();
+        let at = |times: &[f64], share| of_sorted(times, share).expect("there were rounds");
         let [ahead, not] = &times_ns;
         let first = *first.get_or_insert(at(ahead, 0.5));
         println!(

@@ -128,7 +128,14 @@ pub fn run(program: &str, io: Io, load: Load) -> Result<Forward, BenchError> {
             best = Some((*pace, switch, median(empty)));
         }
     }
-    let (pace, switch, empty_loop) = best.unwrap_or_default();
+    let forwards =
+        |(_, switch, empty): &(u64, Rate, Rate)| switch.frames_per_s > 0.0 && empty.frames_per_s > 0.0;
+    let (pace, switch, empty_loop) = best.filter(forwards).ok_or_else(|| {
+        BenchError::Other(
+            "no frame reached the far end: nothing was measured; measure for longer with --seconds"
+                .to_owned(),
+        )
+    })?;
     let ratio = switch.frames_per_s / empty_loop.frames_per_s.max(1.0);
     let cpu_ratio = empty_loop.cpu_ns_per_frame / switch.cpu_ns_per_frame.max(1.0);
     let (Load { hops, frame_bytes, .. }, seconds) = (load, load.span().as_secs_f64());
