@@ -16,7 +16,7 @@ use lanes::{Lane, Lanes};
 use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -140,13 +140,14 @@ fn main() -> ExitCode {
 /// Runs all steps.
 ///
 /// ```text
-///  lints ────────┬─ tests in time ─ Python, PTF
-///  environments ─┼─ other tests ─ fuzz targets run ─ libCacheSim
+///  lints ────────┬─ tests in time
+///  environments ─┼─ Python, PTF ─ tests in time that are left
+///                ├─ other tests ─ fuzz targets run ─ libCacheSim
 ///                └─ fuzz targets build
 /// ```
 ///
-/// The network's time is used beside the compiler's. Of the lanes behind the lints, only the first one has a claim to the
-/// processors: its tests wait for clocks and packets.
+/// The network's time is used beside the compiler's. Of the lanes behind the lints, only the first two have a claim to the
+/// processors: their tests wait for clocks and packets.
 fn test(report: &mut Report, whole: bool) {
     setup::debian(report);
     let lanes = Lanes::new();
@@ -173,12 +174,15 @@ fn test(report: &mut Report, whole: bool) {
     let fuzz_targets = whole.then(fuzz::build);
     let (in_time, beside) = suites::build(report);
     println!("── tests: {} programs in time, {} beside them", in_time.len(), beside.len());
+    let in_time = Arc::new(Mutex::new(in_time));
+    let left = Arc::clone(&in_time);
+    lanes.start(move |lane| suites::in_time(lane, &in_time));
     lanes.start(move |lane| {
-        suites::in_time(lane, &in_time);
         if let Some(environments) = environments {
             // A lane that has panicked has said why.
             setup::python(lane, &environments.join().unwrap_or_default());
         }
+        suites::in_time(lane, &left);
     });
     lanes.start(move |lane| {
         suites::beside(lane, &beside);

@@ -1,7 +1,7 @@
-//! The workspace's test programs, two at a time.
+//! The workspace's test programs, a few at a time.
 //!
 //! ```text
-//!  in time   programs whose tests wait for clocks: one after the other, as if they were alone
+//!  in time   programs whose tests wait for clocks, with a claim to the processors: as many beside each other as lanes take them
 //!  beside    all others, with the processors' time that those leave
 //! ```
 //!
@@ -12,6 +12,7 @@ use crate::report::Report;
 use crate::{cargo, settle};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Arguments of cargo for all tests.
 const WORKSPACE: [&str; 4] = ["test", "--workspace", "--profile", "verify"];
@@ -40,9 +41,10 @@ pub fn build(report: &mut Report) -> (Vec<Suite>, Vec<Suite>) {
     suites.into_iter().partition(Suite::is_in_time)
 }
 
-/// Runs test programs one after the other, as if they were alone.
-pub fn in_time(lane: &Lane, suites: &[Suite]) {
-    for suite in suites {
+/// Runs test programs one after the other, while any is left. Several lanes may take from the same.
+pub fn in_time(lane: &Lane, left: &Mutex<Vec<Suite>>) {
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    while let Some(suite) = next() {
         lane.run(&suite.title(), &mut suite.command());
     }
 }
