@@ -17,7 +17,7 @@ use p4rack_switch::{QueuePlan, Shaping, Switch};
 use std::sync::Arc;
 
 /// Queues of a port.
-const QUEUES: u16 = 8;
+const QUEUES: u16 = p4rack_switch::QUEUES as u16;
 /// Bits of a port's number within its pipe.
 const LOCAL_BITS: u32 = 7;
 /// The pool of the switch's only buffer.
