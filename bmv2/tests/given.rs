@@ -59,3 +59,40 @@ fn action(name: &str) -> Action {
     let preamble = Preamble { id: 0x0100_0055, name: name.to_owned(), ..Preamble::default() };
     Action { preamble: Some(preamble), params: vec![Param { id: 1, bitwidth: 9, ..Param::default() }] }
 }
+
+/// As p4c writes them: BMv2 has no other word for the keys.
+#[test]
+fn optional_keys_are_ternary_in_the_file_and_optional_with_the_p4info() {
+    let compiled = compiled("table_optional.p4");
+    let json = p4rack_bmv2::write(&compiled).unwrap_or_else(|error| panic!("{error}")).to_string();
+    assert!(json.contains("\"ternary\"") && !json.contains("\"optional\""), "{json}");
+    let again = p4rack_bmv2::read(&json, "t.json", Some(&compiled.p4info)).unwrap();
+    assert_eq!(again.p4info, compiled.p4info);
+    let without = p4rack_bmv2::read(&json, "t.json", None).unwrap();
+    assert_ne!(without.p4info, compiled.p4info, "the file alone does not say so");
+}
+
+/// BMv2 ends when it loads an assertion of a truth value.
+#[test]
+fn assertions_are_of_numbers() {
+    let compiled = compiled("assert_log.p4");
+    let json = p4rack_bmv2::write(&compiled).unwrap_or_else(|error| panic!("{error}"));
+    let found = asserted(&json);
+    assert!(!found.is_empty());
+    for cond in found {
+        let is_number = cond["type"] == "field" || cond.pointer("/value/op").is_some_and(|op| op == "b2d");
+        assert!(is_number, "{cond}");
+    }
+}
+
+/// What each `assert` of a file is given.
+fn asserted(json: &serde_json::Value) -> Vec<&serde_json::Value> {
+    match json {
+        serde_json::Value::Array(items) => items.iter().flat_map(asserted).collect(),
+        serde_json::Value::Object(fields) if fields.get("op").is_some_and(|op| op == "assert") => {
+            json.pointer("/parameters/0/value").into_iter().collect()
+        }
+        serde_json::Value::Object(fields) => fields.values().flat_map(asserted).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -2,7 +2,7 @@
 //! from and to the controller.
 
 use super::Reader;
-use p4rack_p4::ir::{ControllerHeader, DataTy, InstanceKind, Named, NewType, Ty, Unit};
+use p4rack_p4::ir::{ControllerHeader, DataTy, InstanceKind, MatchKind, Named, NewType, Ty, Unit};
 use p4rack_p4rt::p4::config::v1 as pb;
 use pb::action_ref::Scope;
 use pb::counter_spec::Unit as CounterUnit;
@@ -44,6 +44,10 @@ impl Reader<'_> {
                 key.named.id = Some(field.id);
                 key.named.name.clone_from(&field.name);
                 key.type_name = field.type_name.as_ref().map(|ty| ty.name.clone());
+                // The file's word for both is `ternary`.
+                if key.kind == MatchKind::Ternary && is_optional(field) {
+                    key.kind = MatchKind::Optional;
+                }
             }
         }
         for table in &mut self.program.tables {
@@ -160,6 +164,11 @@ impl Reader<'_> {
         }
         None
     }
+}
+
+fn is_optional(field: &pb::MatchField) -> bool {
+    use pb::match_field::{Match, MatchType};
+    field.r#match == Some(Match::MatchType(MatchType::Optional.into()))
 }
 
 fn name_of(preamble: Option<&pb::Preamble>) -> &str {

@@ -91,7 +91,8 @@ impl Writer {
             }
             ExternCall::Assert { cond, assume, span } => {
                 self.at = *span;
-                let cond = argument(self.truth(cond)?);
+                // BMv2 loads a condition only as a number.
+                let cond = argument(self.data(cond)?);
                 out.push(primitive(if *assume { "assume" } else { "assert" }, vec![cond]));
             }
             ExternCall::VerifyChecksum { .. } | ExternCall::UpdateChecksum { .. } => {

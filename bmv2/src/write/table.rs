@@ -138,9 +138,9 @@ fn match_type(kind: MatchKind) -> &'static str {
     match kind {
         MatchKind::Exact | MatchKind::Selector => "exact",
         MatchKind::Lpm => "lpm",
-        MatchKind::Ternary => "ternary",
+        // BMv2 has no other word for an optional key: the P4Info says that masks are all or nothing.
+        MatchKind::Ternary | MatchKind::Optional => "ternary",
         MatchKind::Range => "range",
-        MatchKind::Optional => "optional",
     }
 }
 

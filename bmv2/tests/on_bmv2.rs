@@ -1,4 +1,4 @@
-//! The cases of `tests/stf` on BMv2, where it is installed: it does what they expect, but for known differences.
+//! The cases of `tests/stf`, written as JSON, on BMv2, where it is installed: it does what they expect, but for known differences.
 
 #![expect(clippy::disallowed_methods, reason = "BMv2 says nowhere when it is ready")]
 
@@ -25,8 +25,8 @@ const AT_ONCE: usize = 8;
 const THRIFT_PORT: usize = 19_090;
 const GRPC_PORT: usize = 19_559;
 
-/// BMv2's compiler and switch.
-const PROGRAMS: [&str; 2] = ["p4c-bm2-ss", "simple_switch_grpc"];
+/// BMv2's switch.
+const SWITCH: &str = "simple_switch_grpc";
 /// Its command line, which cases with entries need.
 const COMMAND_LINE: &str = "simple_switch_CLI";
 
@@ -44,7 +44,7 @@ fn installed(program: &str) -> bool {
 
 /// Whether the switch was built with the feature of this argument.
 fn understands(argument: &str) -> bool {
-    let help = Command::new(PROGRAMS[1]).arg("--help").output();
+    let help = Command::new(SWITCH).arg("--help").output();
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains(argument))
 }
 
@@ -82,11 +82,11 @@ fn commands(text: &str) -> Option<Vec<String>> {
 fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<String>, String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let json = folder.join("program.json");
-    let compiled = Command::new(PROGRAMS[0]).arg("-o").arg(&json).arg(program).output();
-    let compiled = compiled.map_err(|error| failed(PROGRAMS[0], &error))?;
-    if !compiled.status.success() {
-        return Err(failed(PROGRAMS[0], &String::from_utf8_lossy(&compiled.stderr)));
-    }
+    let source = std::fs::read_to_string(program).map_err(|error| failed("program", &error))?;
+    let compiled = p4rack_p4::compile(&source, &program.to_string_lossy(), &p4rack_p4::Options::default());
+    let written = p4rack_bmv2::write(&compiled.map_err(|error| error.to_string())?);
+    let written = written.map_err(|error| error.to_string())?;
+    std::fs::write(&json, written.to_string()).map_err(|error| failed("program.json", &error))?;
     let statements = parse(text).map_err(|error| error.to_string())?;
     let mut inputs: BTreeMap<u16, Writer> = BTreeMap::new();
     let mut ports = BTreeSet::new();
@@ -101,7 +101,7 @@ fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<S
         }
     }
     let (thrift, grpc) = ((THRIFT_PORT + place).to_string(), format!("127.0.0.1:{}", GRPC_PORT + place));
-    let mut switch = Command::new(PROGRAMS[1]);
+    let mut switch = Command::new(SWITCH);
     switch.args(["--use-files", &START_SECS.to_string()]);
     if understands("--thrift-port") {
         switch.args(["--thrift-port", &thrift]);
@@ -117,7 +117,7 @@ fn case(folder: &Path, program: &Path, text: &str, place: usize) -> Result<Vec<S
     }
     switch.arg(&json).args(["--", "--grpc-server-addr", &grpc]).current_dir(folder);
     let switch = switch.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let _switch = Running(switch.map_err(|error| failed(PROGRAMS[1], &error))?);
+    let _switch = Running(switch.map_err(|error| failed(SWITCH, &error))?);
     std::thread::sleep(Duration::from_secs(1));
     let entries = commands(text).unwrap_or_default();
     if !entries.is_empty() {
@@ -178,11 +178,10 @@ fn surprise(name: &str, found: &[String]) -> Option<String> {
 #[test]
 fn cases_on_bmv2() {
     let mut out = std::io::stdout();
-    if let Some(missing) = PROGRAMS.into_iter().find(|program| !installed(program)) {
+    if !installed(SWITCH) {
         let _ = writeln!(
             out,
-            "skipped: needs p4c and simple_switch_grpc, get them by installing p4lang-p4c and p4lang-bmv2 \
-             (https://github.com/p4lang/p4c#readme); {missing} is not there"
+            "skipped: needs {SWITCH}, get it by building https://github.com/p4lang/behavioral-model with its target simple_switch_grpc"
         );
         return;
     }
