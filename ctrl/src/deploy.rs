@@ -21,6 +21,8 @@ pub enum Step {
     Connected,
     /// The switch had another program or none; the right one is installed now.
     Installed,
+    /// The switch has another program or none, and this only reports it.
+    Missing,
     /// The switch already had the program.
     Kept,
     /// The switch's contents were compared with the desired ones.
@@ -104,6 +106,7 @@ pub(crate) async fn bring_to(
     let schema = &desired.schema;
     let runs = client.runs(desired).await?;
     if !runs && extent == Extent::DryRun {
+        done(Step::Missing);
         done(Step::Compared { found: 0, changes: changes(&desired.entities, Vec::new()) });
         return bring_ports(client, desired, extent, done).await;
     }

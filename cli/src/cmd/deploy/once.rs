@@ -146,8 +146,13 @@ fn one(
             }
             report["ports"] = json!(lines);
         }
-        if let Step::Installed = step {
-            report["installed"] = true.into();
+        match step {
+            Step::Installed => report["installed"] = true.into(),
+            Step::Missing => {
+                differs = true;
+                report["would_install"] = true.into();
+            }
+            _ => {}
         }
         if !args.json {
             println!("✓ {prefix}{} ({ms} ms)", line(&step, &connected));

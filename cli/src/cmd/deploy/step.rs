@@ -8,6 +8,7 @@ pub fn line(step: &Step, connected: &str) -> String {
     match step {
         Step::Connected => connected.into(),
         Step::Installed => "installed the program".into(),
+        Step::Missing => "another program or none is installed: this one would be".into(),
         Step::Kept => "the program was already installed".into(),
         Step::Compared { found, changes } if changes.is_empty() => {
             format!("compared {found} entities on the switch: nothing to change")
