@@ -57,6 +57,9 @@ pub fn lab(args: LabArgs) -> ExitCode {
     if let Err(error) = args.pcap.as_deref().map_or(Ok(()), |folder| output::folder("--pcap", folder)) {
         return refused(error);
     }
+    if let Err(error) = of_an_exercise(&args) {
+        return refused(error);
+    }
     let exercise = Exercise { solution: args.solution, programs: args.program };
     let options = Options {
         path: args.topology,
@@ -72,6 +75,23 @@ pub fn lab(args: LabArgs) -> ExitCode {
     match options.run(&how) {
         Ok(outcome) => concluded(&outcome),
         Err(error) => refused(error),
+    }
+}
+
+/// Options that choose an exercise's programs are for its topology.json: TOML names the program of each switch itself.
+fn of_an_exercise(args: &LabArgs) -> Result<(), String> {
+    let option = match (args.solution, args.program.is_empty()) {
+        (true, _) => "--solution",
+        (_, false) => "--program",
+        _ => return Ok(()),
+    };
+    let text = std::fs::read_to_string(&args.topology).unwrap_or_default();
+    match Kind::of(&text) {
+        Some(Kind::Topology) => Err(format!(
+            "{}: {option} is for a topology.json of the P4 tutorials; change `program` of the switch in this file instead",
+            args.topology.display()
+        )),
+        _ => Ok(()),
     }
 }
 
