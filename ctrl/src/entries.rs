@@ -12,11 +12,17 @@
 
 use crate::error::CtrlError;
 use crate::items::{ActionItem, CloneItem, Item, MulticastItem, ReplicaItem, TableItem};
+use crate::reconcile::key_of;
 use crate::runtime_json;
-use p4rack_p4rt::p4::v1::{Entity, WriteRequest, update};
-use p4rack_p4rt::schema::Schema;
+use p4rack_p4rt::p4::config::v1::MatchField;
+use p4rack_p4rt::p4::config::v1::match_field::MatchType;
+use p4rack_p4rt::p4::v1::entity::Entity as Kind;
+use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
+use p4rack_p4rt::p4::v1::{Entity, TableEntry, WriteRequest, update};
+use p4rack_p4rt::schema::{Schema, match_type};
 use p4rack_p4rt::text;
-use std::collections::BTreeMap;
+use prost::Message as _;
+use std::collections::{BTreeMap, HashMap};
 
 /// The entities of a file, in its order. Errors name the line or the entry, the table and the field.
 pub fn read(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
@@ -30,7 +36,13 @@ pub fn read(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
     };
     if text.trim_start().starts_with('{') {
         let updates = runtime_json::updates(text, schema)?;
-        return Ok(updates.into_iter().filter_map(|update| update.entity).collect());
+        let entities: Vec<Entity> = updates.into_iter().filter_map(|update| update.entity).collect();
+        let mut seen = Seen::default();
+        for (n, entity) in entities.iter().enumerate() {
+            let place = format!("entry {}", n + 1);
+            seen.add(schema, entity, &place).map_err(|error| input(format!("{place}: {error}")))?;
+        }
+        return Ok(entities);
     }
     match text.lines().any(is_request) {
         true => of_request(text, schema),
@@ -40,7 +52,7 @@ pub fn read(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
 
 fn of_request(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
     let request: WriteRequest = text::parse(text).map_err(|error| CtrlError::Input(error.to_string()))?;
-    let mut entities = Vec::new();
+    let (mut entities, mut seen) = (Vec::new(), Seen::default());
     for (n, update) in request.updates.into_iter().enumerate() {
         let at = |error: CtrlError| CtrlError::Input(format!("updates[{n}]: {error}"));
         // A switch that has just got its program holds nothing to delete.
@@ -53,23 +65,80 @@ fn of_request(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
         let entity = update.entity.ok_or_else(|| at(CtrlError::Input("has no entity".into())))?;
         // A name for each id, and a value for each name: what fits the program.
         Item::of(schema, &entity).and_then(|item| item.entity(schema)).map_err(at)?;
+        seen.add(schema, &entity, &format!("updates[{n}]")).map_err(|error| at(input(error)))?;
         entities.push(entity);
     }
     Ok(entities)
 }
 
+/// Errors name all lines that have one.
 fn of_lines(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
-    let mut entities = Vec::new();
+    let (mut entities, mut errors, mut seen) = (Vec::new(), Vec::new(), Seen::default());
     for (n, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         if words.is_empty() {
             continue;
         }
-        let entity = item(&words).and_then(|item| item.entity(schema));
-        entities.push(entity.map_err(|error| CtrlError::Input(format!("line {}: {error}", n + 1)))?);
+        let place = format!("line {}", n + 1);
+        let entity = item(&words).and_then(|item| item.entity(schema)).and_then(|entity| {
+            seen.add(schema, &entity, &place).map_err(input)?;
+            Ok(entity)
+        });
+        match entity {
+            Ok(entity) => entities.push(entity),
+            Err(error) => errors.push(format!("{place}: {error}")),
+        }
     }
-    Ok(entities)
+    if errors.is_empty() { Ok(entities) } else { Err(input(errors.join("\n"))) }
+}
+
+/// The entities of a file so far, and where each stands.
+#[derive(Default)]
+struct Seen(HashMap<Vec<u8>, String>);
+
+impl Seen {
+    /// Checks what a single entity does not show, or what only a switch would refuse; continues a sentence about it.
+    fn add(&mut self, schema: &Schema, entity: &Entity, place: &str) -> Result<(), String> {
+        match &entity.entity {
+            Some(Kind::TableEntry(entry)) => priority(schema, entry)?,
+            Some(Kind::PacketReplicationEngineEntry(engine)) => match &engine.r#type {
+                Some(Replication::MulticastGroupEntry(group)) if group.multicast_group_id == 0 => {
+                    return Err("multicast group 0 is no group: number it from 1 on".into());
+                }
+                Some(Replication::CloneSessionEntry(session)) if session.session_id == 0 => {
+                    return Err("clone session 0 is no session: number it from 1 on".into());
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        match self.0.insert(key_of(entity).encode_to_vec(), place.to_owned()) {
+            Some(first) => Err(format!("{first} has the same key: leave one of them out")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether an entry has a priority where its table's keys need one, and only there (P4Runtime 1.5, section 9.1).
+fn priority(schema: &Schema, entry: &TableEntry) -> Result<(), String> {
+    let Ok(table) = schema.table_by_id(entry.table_id) else { return Ok(()) };
+    if entry.is_default_action {
+        return Ok(());
+    }
+    let overlaps = |field: &MatchField| {
+        matches!(match_type(field), MatchType::Ternary | MatchType::Range | MatchType::Optional)
+    };
+    let name = table.preamble.as_ref().map_or("", |preamble| preamble.name.as_str());
+    match (table.match_fields.iter().any(overlaps), entry.priority) {
+        (true, ..1) => Err(format!(
+            "entries of table {name} may overlap: give each a priority from 1 on; the highest that matches is taken"
+        )),
+        (false, 1.. | ..0) => Err(format!(
+            "table {name} has no ternary, range or optional key, so its entries have no priority: leave it out"
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn input(what: impl Into<String>) -> CtrlError {

@@ -18,7 +18,7 @@ pub enum CtrlError {
         "no {} server answers at {addr}: {reason}; start one with `p4rack switch run{}`, or give {}",
         .protocol.name(),
         if *.protocol == Protocol::BfRuntime { " --bfrt-addr" } else { "" },
-        if *.protocol == Protocol::BfRuntime { "--bfrt-addr" } else { "--grpc-addr" }
+        if *.protocol == Protocol::BfRuntime { "its address with --bfrt-addr" } else { "its address with --grpc-addr, or in the topology" }
     )]
     Connect {
         /// Protocol of the connection.

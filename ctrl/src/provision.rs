@@ -83,7 +83,12 @@ pub fn of_program(program: Program, entries: Option<&Path>) -> Result<Desired, C
 pub fn entries_of(file: &Path, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
     let in_file = |error: String| CtrlError::Input(format!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| in_file(error.to_string()))?;
-    entries::read(&text, schema).map_err(|error| in_file(error.to_string()))
+    let each_line = |error: CtrlError| {
+        let lines: Vec<String> =
+            error.to_string().lines().map(|line| format!("{}: {line}", file.display())).collect();
+        CtrlError::Input(lines.join("\n"))
+    };
+    entries::read(&text, schema).map_err(each_line)
 }
 
 /// Updates that bring a switch which has just got its program to what it should hold, in an order in which each is valid.

@@ -81,3 +81,23 @@ fn mistakes_are_named_by_line_table_and_field() {
         assert!(said.contains("line 1"), "{line}: {said}");
     }
 }
+
+/// What each line alone does not show, and what only a switch would refuse.
+#[test]
+fn what_a_switch_would_refuse_is_named_before_it_is_asked() {
+    let of = |text: &str| read(text, &schema()).unwrap_err().to_string();
+    let twice = "routes dst=10.0.1.0/24 --action send port=1\nacl kind=1&1 --priority 5 --action send port=1\n\
+        routes dst=10.0.1.0/24 --action send port=2\nroutes --default --action send port=1";
+    assert_eq!(of(twice), "line 3: line 1 has the same key: leave one of them out");
+    let said =
+        of("routes dst=10.0.1.0/24 --priority 5 --action send port=1\nacl kind=1&1 --action send port=1");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("line 1: table I.routes has no ternary"), "{said}");
+    assert!(lines[1].starts_with("line 2: entries of table I.acl may overlap"), "{said}");
+    assert!(of("--multicast 0 1").starts_with("line 1: multicast group 0"));
+    assert!(of("--clone 0 1").starts_with("line 1: clone session 0"));
+    let entry = r#"{"table": "I.routes", "match": {"dst": ["10.0.1.0", 24]}, "action_name": "I.send", "action_params": {"port": 1}}"#;
+    let said = of(&format!("{{\"table_entries\": [{entry}, {entry}]}}"));
+    assert_eq!(said, "entry 2: entry 1 has the same key: leave one of them out");
+    assert_ne!(read(&twice.replacen("10.0.1.0", "10.0.2.0", 1), &schema()).unwrap(), []);
+}
