@@ -197,7 +197,7 @@ fn switch_of(topology: &Topology, at: usize, switch: &Switch) -> Result<Value, S
     };
     if switch.target == Target::Tofino {
         return Err(format!(
-            "error: {}'s target is tofino, and Mininet's switches are embedded or bmv2",
+            "error: {}'s target is tofino, and Mininet's switches are embedded or bmv2: change `target`, or run the switch elsewhere and use `p4rack deploy`",
             switch.name
         ));
     }

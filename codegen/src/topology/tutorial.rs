@@ -189,7 +189,7 @@ fn read_switch(
 ) -> SwitchDraft {
     let field = format!("switches.{name}");
     if object.contains_key("cli_input") {
-        let help = "write the entries as a runtime_json: commands of simple_switch_CLI are not supported";
+        let help = "write the entries as a runtime_json, or run the commands once the switches run: p4rack compat simple_switch_CLI";
         sink.refuse(&[&format!("{field}.cli_input")], "is for BMv2's own command line".to_owned(), help);
     }
     let cpu_port = object.get("cpu_port").and_then(|value| {

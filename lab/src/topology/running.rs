@@ -32,7 +32,9 @@ pub(super) struct Running<'a> {
 pub(super) fn desired(topology: &Topology) -> Result<Vec<Option<Desired>>, LabError> {
     if let Some(switch) = topology.switches.iter().find(|switch| switch.target != Target::Embedded) {
         let Switch { name, target, .. } = switch;
-        let message = format!("{name}'s target is {target}, and topologies are built with embedded switches");
+        let message = format!(
+            "{name}'s target is {target}, and topologies are built with embedded switches: `p4rack mininet` takes bmv2, and `p4rack deploy` switches that run already"
+        );
         return Err(LabError::Unfit(message));
     }
     // All mistakes together, as those of the description.
