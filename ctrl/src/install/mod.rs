@@ -95,7 +95,7 @@ pub async fn preview(client: &mut Client, wanted: &Desired, rules: Rules<'_>) ->
         _ => [plan.kept(), &plan.own].concat(),
     };
     let changes = changes(&plan.wanted(), actual);
-    let kept = plan.kept().len();
+    let kept = plan.kept_count();
     Ok(Preview { is_same: plan.is_same, kept, dropped: plan.dropped, changes })
 }
 
@@ -119,7 +119,7 @@ pub async fn install(
                 let state = match error.is_cut_off() {
                     false => "the switch has its old program and entries".to_owned(),
                     true => {
-                        let kept = plan.kept().len();
+                        let kept = plan.kept_count();
                         before.into_iter().for_each(|before| unfinished.add(before));
                         format!(
                             "it is not known which program the switch has, nor if it has the {kept} entries"
@@ -142,7 +142,7 @@ pub async fn install(
                 // Entries of an earlier try were missing.
                 how: if was_whole { how } else { How::Replaced },
                 declined,
-                kept: plan.kept().len(),
+                kept: plan.kept_count(),
                 dropped: plan.dropped,
                 changed,
                 unreadable: match (&before, how) {
@@ -153,7 +153,7 @@ pub async fn install(
                 gap: since.filter(|_| !is_repeated).map(|since| since.elapsed()),
             })
         }
-        Err(error) => Err(back::undone(client, before, (how, plan.kept().len()), error, unfinished).await),
+        Err(error) => Err(back::undone(client, before, (how, plan.kept_count()), error, unfinished).await),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::before::{Before, Own};
 use super::{Dropped, Rules};
-use crate::carry::carry;
+use crate::carry::{carry, given};
 use crate::client;
 use crate::desired::Desired;
 use crate::error::UpdateFailure;
@@ -85,6 +85,8 @@ pub struct Plan {
     entities: Vec<Entity>,
     /// Number of the former, and their keys.
     first_kept: usize,
+    /// Number of entries of the old program that the new one's text gives as constant ones.
+    given: usize,
     asked: HashSet<Key>,
     /// Keys of both.
     there: HashSet<Key>,
@@ -106,11 +108,15 @@ impl Plan {
         rules: Rules<'_>,
     ) -> Plan {
         let asked = keys(&wanted.entities);
+        // What the text gives as constant is there.
+        let entities = wanted.entities.iter().filter(|entity| given(own.constants(), entity) != Some(true));
+        let entities: Vec<Entity> = entities.cloned().collect();
         let mut plan = Plan {
             is_same: now.is_some_and(|now| is_same(&now.config, wanted)),
             is_whole: true,
-            entities: wanted.entities.clone(),
-            first_kept: wanted.entities.len(),
+            first_kept: entities.len(),
+            entities,
+            given: 0,
             there: asked.clone(),
             asked,
             own: Vec::new(),
@@ -121,12 +127,13 @@ impl Plan {
         let left = now.filter(|_| plan.is_same && !rules.clear).map(|now| keys(&now.all()));
         let stays = |entity: &&Entity| left.as_ref().is_none_or(|left| left.contains(&key_of(entity)));
         plan.own = own.entries().filter(stays).cloned().collect();
-        let mut room = Room::of(&wanted.schema, plan.entities.iter().chain(&plan.own));
+        let there = plan.entities.iter().chain(&plan.own).chain(own.constants().values());
+        let mut room = Room::of(&wanted.schema, there);
         if let Some(now) = now {
-            plan.is_whole = plan.keep(now, wanted, rules, &mut room);
+            plan.is_whole = plan.keep(now, (wanted, own), rules, &mut room);
         }
         for before in earlier {
-            plan.keep(before, wanted, rules, &mut room);
+            plan.keep(before, (wanted, own), rules, &mut room);
         }
         if !earlier.is_empty() {
             let mut known = HashSet::new();
@@ -136,8 +143,14 @@ impl Plan {
     }
 
     /// Keeps entities of a program. Returns whether the new one can hold all of them as they are.
-    fn keep(&mut self, before: &Before, wanted: &Desired, rules: Rules<'_>, room: &mut Room) -> bool {
-        let carried = carry(&before.schema, &wanted.schema, &before.entities);
+    fn keep(
+        &mut self,
+        before: &Before,
+        (wanted, own): (&Desired, &Own),
+        rules: Rules<'_>,
+        room: &mut Room,
+    ) -> bool {
+        let carried = carry(&before.schema, &wanted.schema, &before.entities, own.constants());
         if rules.clear {
             return carried.is_whole;
         }
@@ -157,6 +170,9 @@ impl Plan {
                 Err(why) => self.dropped.push(Dropped { what: client::name(&wanted.schema, &entity), why }),
             }
         }
+        for (_, entity) in carried.given.iter().filter(|(at, _)| stays(*at)) {
+            self.given += usize::from(self.there.insert(key_of(entity)));
+        }
         let dropped = carried.dropped.into_iter().filter(|(at, _)| stays(*at));
         self.dropped.extend(dropped.map(|(_, dropped)| dropped));
         carried.is_whole
@@ -173,9 +189,14 @@ impl Plan {
         &self.entities
     }
 
-    /// What is kept.
+    /// What is kept by writing it, or by leaving it there.
     pub fn kept(&self) -> &[Entity] {
         &self.entities[self.first_kept..]
+    }
+
+    /// Number of entities of the old program that the new one holds, also as constant entries.
+    pub fn kept_count(&self) -> usize {
+        self.kept().len() + self.given
     }
 
     /// Whether an update is of an entity that is asked for.
