@@ -250,3 +250,34 @@ fn a_way_back_that_is_cut_off_between_two_packets_clears_nothing() {
     let counted = fine(&addr, &["counter", "read", "seen"]);
     assert!(counted.contains("4711"), "VERIFY_AND_COMMIT was not sent: {counted}");
 }
+
+/// What BMv2 does with RECONCILE_AND_COMMIT, in front of the embedded switch.
+#[test]
+fn a_switch_that_keeps_no_entries_between_two_packets_gets_them_again_and_that_is_said() {
+    let (files, addr) = (Files::new(), free_addr());
+    let _switch = switch(&addr, &[]);
+    let between = Between::before(&addr);
+    let program = files.path("t.p4");
+    report(&between.addr, &[&program, "--entries", &files.path("t.entries")]);
+    let why = [
+        (Fault::HalfWay, "Error when reconciling config"),
+        (Fault::Forgetful, "the switch lost 2 entries in RECONCILE_AND_COMMIT"),
+    ];
+    for (mark, (fault, why)) in (2..).zip(why) {
+        replace(&program, &PROGRAM.replace("mark = 1;", &format!("mark = {mark};")));
+        between.arm(fault);
+        let next = report(&between.addr, &[&program]);
+        assert_eq!((&next["installed"], &next["kept"]), (&"replaced".into(), &2.into()), "{next}");
+        assert_eq!((&next["inserted"], &next["dropped"]), (&0.into(), &Value::Array(vec![])), "{next}");
+        let declined = next["declined"].as_str().unwrap_or_default();
+        assert!(declined.contains(why) && next["gap_ms"].is_number(), "{next}");
+        assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
+    }
+    // The way back, too.
+    let twice = files.write("twice.entries", &format!("{ENTRIES}{ENTRIES}"));
+    replace(&program, &PROGRAM.replace("mark = 1;", "mark = 4;"));
+    between.arm(Fault::HalfWay);
+    let output = run(&between.addr, &["p4", "install", &program, "--entries", &twice]);
+    assert!(stderr(&output).contains("the old program and its entries are back"), "{}", stderr(&output));
+    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
+}

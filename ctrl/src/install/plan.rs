@@ -204,6 +204,14 @@ impl Plan {
         update.entity.as_ref().is_some_and(|entity| self.asked.contains(&key_of(entity)))
     }
 
+    /// Whether an update brings an entity that is kept.
+    pub fn keeps(&self, update: &Update) -> bool {
+        let has = |entity: &Entity| self.there.contains(&key_of(entity));
+        update.r#type() != update::Type::Delete
+            && update.entity.as_ref().is_some_and(has)
+            && !self.asks_for(update)
+    }
+
     /// Gives up entities that the switch refuses although they seem to fit. Returns whether that can help: nothing that is
     /// asked for was refused.
     pub fn give_up(&mut self, failures: &[UpdateFailure], updates: &[Update]) -> bool {
