@@ -64,6 +64,16 @@ impl Own {
         given(&self.entries, entity) == Some(true)
     }
 
+    /// Whether a switch with this program holds an entity before anything is written.
+    pub fn has(&self, entity: &Entity) -> bool {
+        let is_default =
+            matches!(&entity.entity, Some(EntityKind::TableEntry(entry)) if entry.is_default_action);
+        match is_default {
+            true => is_initial_default(&self.schema, entity) == Some(true),
+            false => given(&self.constants, entity) == Some(true),
+        }
+    }
+
     /// Everything that a switch with this program holds besides constant entries, default entries of the text, and cells of the
     /// data plane.
     pub async fn read(&self, client: &mut Client, schema: &Schema) -> Result<Found, CtrlError> {

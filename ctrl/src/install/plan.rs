@@ -2,7 +2,7 @@
 
 use super::before::{Before, Own};
 use super::{Dropped, Rules};
-use crate::carry::{carry, given};
+use crate::carry::carry;
 use crate::client;
 use crate::desired::Desired;
 use crate::error::UpdateFailure;
@@ -108,9 +108,8 @@ impl Plan {
         rules: Rules<'_>,
     ) -> Plan {
         let asked = keys(&wanted.entities);
-        // What the text gives as constant is there.
-        let entities = wanted.entities.iter().filter(|entity| given(own.constants(), entity) != Some(true));
-        let entities: Vec<Entity> = entities.cloned().collect();
+        let entities: Vec<Entity> =
+            wanted.entities.iter().filter(|entity| !own.has(entity)).cloned().collect();
         let mut plan = Plan {
             is_same: now.is_some_and(|now| is_same(&now.config, wanted)),
             is_whole: true,

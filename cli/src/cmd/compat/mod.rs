@@ -3,6 +3,7 @@
 //! ```text
 //!  p4c, p4c-bm2-ss ─ p4c ─────▶ p4 compile
 //!  simple_switch, _grpc ─ switch ─▶ the daemon ─ P4Runtime
+//!                           ├─ packets ─ the log
 //!                           └─ runtime ─ commands on the Thrift port ◀─ client ─ simple_switch_CLI
 //! ```
 
@@ -10,6 +11,7 @@ mod client;
 mod editor;
 mod install;
 mod p4c;
+mod packets;
 mod runtime;
 mod switch;
 
