@@ -62,7 +62,7 @@ impl Log<'_> {
     /// Where its lines go.
     pub fn writer(&self) -> Result<BoxMakeWriter, String> {
         Ok(match self.file {
-            Some(path) => BoxMakeWriter::new(Mutex::new(switch::log_file(path)?)),
+            Some(path) => BoxMakeWriter::new(Mutex::new(packets::log_file(path)?)),
             None => BoxMakeWriter::new(std::io::stdout),
         })
     }

@@ -4,15 +4,15 @@
 //!  the switch's trace ─▶ batches (bounded) ─▶ Lines ─▶ the log's file, or standard output
 //! ```
 
-use super::switch;
 use num_bigint::BigUint;
 use p4rack_netdev::clock;
 use p4rack_p4::ir::{MatchKind, Matcher};
 use p4rack_switch::{DropReason, TraceEvent, Traced, TracedKey};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use tokio::sync::mpsc::Receiver;
 use tracing_subscriber::filter::LevelFilter;
@@ -34,7 +34,7 @@ pub struct Settings {
 /// Writes what the switch sends, on a thread of its own.
 pub fn write(mut batches: Receiver<Vec<Traced>>, settings: Settings) -> Result<(), String> {
     let mut out: Box<dyn Write + Send> = match &settings.file {
-        Some(path) => Box::new(switch::log_file(path)?),
+        Some(path) => Box::new(log_file(path)?),
         None => Box::new(io::stdout()),
     };
     let mut lines = Lines::new(settings.level, settings.drop_port);
@@ -52,6 +52,16 @@ pub fn write(mut batches: Receiver<Vec<Traced>>, settings: Settings) -> Result<(
         }
     });
     writer.map(|_| ()).map_err(|error| format!("starting a thread for the log: {error}"))
+}
+
+/// Opens a switch's log, at whose end it goes on. Its name gets BMv2's `.txt`.
+pub(super) fn log_file(path: &Path) -> Result<File, String> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    let mut name = path.as_os_str().to_owned();
+    name.push(".txt");
+    let path = Path::new(&name);
+    options.open(path).map_err(|error| format!("--log-file: {}: {error}", path.display()))
 }
 
 /// The level of a line, as BMv2 abbreviates it.

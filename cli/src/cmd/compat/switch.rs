@@ -13,9 +13,8 @@ use p4rack_switch::{QUEUES, Queueing};
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
 use p4rack_wire::Nanos;
-use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -285,16 +284,6 @@ fn rate_of(classes: &str) -> Option<u64> {
         Some((digits.parse::<f64>().ok()? * scale) as u64)
     };
     classes.lines().filter_map(rate).filter(|rate_bps| *rate_bps > 0).min()
-}
-
-/// Opens a switch's log, at whose end it goes on. Its name gets BMv2's `.txt`.
-pub(super) fn log_file(path: &Path) -> Result<File, String> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    let mut name = path.as_os_str().to_owned();
-    name.push(".txt");
-    let path = Path::new(&name);
-    options.open(path).map_err(|error| format!("--log-file: {}: {error}", path.display()))
 }
 
 #[cfg(test)]
