@@ -2,9 +2,14 @@
 
 mod common;
 
+use common::install::{ENTRIES, Files, PROGRAM, replace, report};
 use common::switch::{Running, fine, free_addr, run};
 use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, skip, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::l2::L2_FORWARD;
+use p4rack_ctrl::{ConnectOptions, Session};
+use p4rack_lab::process::on_path;
+use p4rack_p4rt::bytes;
+use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,11 +18,11 @@ use std::time::Duration;
 
 /// How long it may take to start.
 const START: Duration = Duration::from_secs(20);
+/// The counter of the program.
+const COUNTER: &str = "counter(4, CounterType.packets) seen;";
 
 fn installed() -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    let both = there("simple_switch_grpc") && there("p4c-bm2-ss");
+    let both = on_path("simple_switch_grpc").is_some() && on_path("p4c-bm2-ss").is_some();
     if !both {
         skip(
             "simple_switch_grpc and p4c-bm2-ss",
@@ -111,6 +116,79 @@ fn a_rack_is_deployed_changed_and_kept_across_a_restart() {
     controller.until("the switch holds");
     drop(controller);
     assert_eq!(run(&addr, &["deploy", &described, "--dry-run"]).status.code(), Some(0));
+}
+
+#[test]
+fn programs_are_installed_on_it_and_entries_that_fit_stay() {
+    if on_path("simple_switch_grpc").is_none() {
+        return skip("simple_switch_grpc", "building p4lang's behavioral-model (`p4rack doctor`)");
+    }
+    let (addr, files) = (free_addr(), Files::new());
+    let _switch = bmv2(&addr, Path::new(&files.path("")));
+    let on = |words: &[&str]| fine(&addr, &[words, &["--device-id", "0"]].concat());
+    let install = |words: &[&str]| report(&addr, &[words, &["--device-id", "0"]].concat());
+    let entries = || on(&["table", "read", "--json"]).matches("\"table\"").count();
+    let route = repo("examples/pod/route.p4").display().to_string();
+    let first = install(&[&route, "--entries", &repo("examples/pod/s1.entries").display().to_string()]);
+    assert_eq!((&first["installed"], &first["inserted"]), (&"first program".into(), &6.into()), "{first}");
+    // What `p4 compile` writes is the same program.
+    let (json, info) = (files.path("route.json"), files.path("route.p4info.txtpb"));
+    let words = ["p4", "compile", &route, "-o", &json, "--p4info", &info];
+    assert!(p4rack().args(words).status().expect("p4rack starts").success());
+    let same = install(&[&json, "--p4info", &info]);
+    assert_eq!((&same["dropped"], &same["kept"]), (&serde_json::json!([]), &6.into()), "{same}");
+    assert_eq!(entries(), 6);
+
+    // One with counters, an action profile, groups and a default entry.
+    let program = files.path("t.p4");
+    let other = install(&[&program, "--entries", &files.path("t.entries")]);
+    assert_eq!((&other["inserted"], &other["kept"]), (&2.into(), &0.into()), "{other}");
+    on(&["table", "insert", "forward", "dst=02:00:00:00:00:03", "--action", "to", "port=3"]);
+    on(&["group", "insert", "--profile", "ways", "--member", "7", "--action", "to", "port=4"]);
+    on(&["table", "insert", "spread", "src=02:00:00:00:00:09", "--member", "7"]);
+    on(&["group", "insert", "--multicast", "5", "1", "2"]);
+    on(&["group", "insert", "--clone", "6", "3"]);
+    on(&["table", "modify", "forward", "--default", "--action", "to", "port=9"]);
+    let groups = on(&["group", "read"]);
+    for mark in [2, 3] {
+        let text = PROGRAM.replace("mark = 1;", &format!("mark = {mark};"));
+        // BMv2 keeps entries only where nothing counts.
+        let text = if mark == 2 { text } else { text.replace("seen.count(0);", "").replace(COUNTER, "") };
+        replace(&program, &text);
+        let next = install(&[&program]);
+        assert_eq!((&next["installed"], &next["kept"]), (&"replaced".into(), &8.into()), "{next}");
+        assert_eq!((entries(), on(&["group", "read"])), (4, groups.clone()), "{next}");
+        assert_eq!(answer(&addr), mark, "packets meet the new program");
+        assert_eq!(install(&[&program])["installed"], "same program");
+    }
+    let dry = run(&addr, &["p4", "install", &program, "--dry-run", "--device-id", "0"]);
+    assert_eq!(dry.status.code(), Some(0), "{}", stdout(&dry));
+
+    // Mistakes leave it as it is, and saves are followed.
+    let twice = files.write("twice.entries", &format!("{ENTRIES}{ENTRIES}"));
+    let words = ["p4", "install", &program, "--entries", &twice, "--device-id", "0"];
+    assert_eq!(run(&addr, &words).status.code(), Some(1));
+    assert_eq!((entries(), on(&["group", "read"])), (4, groups), "as before");
+    let words = ["p4", "install", &program, "--watch", "--device-id", "0", "--grpc-addr", &addr];
+    let mut watches = Running::start(p4rack().args(words));
+    watches.until("runs already");
+    replace(&program, &PROGRAM.replace("mark = 1;", "mark = 4;"));
+    watches.until("installed, 8 entries kept");
+    drop(watches);
+    assert_eq!((entries(), answer(&addr)), (4, 4));
+}
+
+/// The mark with which the program answers a packet of the controller.
+fn answer(addr: &str) -> u128 {
+    let target = ConnectOptions { election_id: 9, ..ConnectOptions::new(addr.to_owned(), 0) };
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+        let mut session = Session::connect(target).await.expect("primary");
+        let metadata = vec![PacketMetadata { metadata_id: 1, value: vec![7] }];
+        session.packet_out(PacketOut { payload: vec![0; 60], metadata }).await.expect("sent");
+        let until = tokio::time::Instant::now() + START;
+        let packet = session.packet_in(until).await.expect("a session").expect("an answer");
+        bytes::to_u128(&packet.metadata[0].value).expect("a number")
+    })
 }
 
 #[test]

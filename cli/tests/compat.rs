@@ -146,6 +146,10 @@ fn a_script_for_bmv2_runs_unchanged() {
         register_read last 1
         register_read last 2
         get_time_elapsed' | simple_switch_CLI --thrift-port 9099
+        ip route add 10.0.9.0/24 dev host1
+        ip neighbour add 10.0.9.9 lladdr 02:00:00:00:00:09 dev host1
+        ping -c 1 -W 1 10.0.9.9 || true
+        for n in $(seq 600); do if grep -q \"routes': miss\" log; then break; fi; sleep 0.1; done
         kill $switch; wait $switch
         cat log
         ",
@@ -165,4 +169,64 @@ fn a_script_for_bmv2_runs_unchanged() {
     assert!(said.contains("rate_bps=10000000"), "{said}");
     let captured = frames(&installed.path("pcaps/veth2_out.pcap"));
     assert_eq!(captured, 3 * (16 + 98), "three pings leave by port 2");
+    logged(
+        &said,
+        "Table 'I.routes': hit",
+        &[
+            "[D] Processing packet received on port 1",
+            "[D] Parser 'parser': start",
+            "[D] Parser 'parser' entering state 'ipv4'",
+            "[T] Bytes parsed: 34",
+            "[D] Parser 'parser': end",
+            "[D] Pipeline 'ingress': start",
+            "[T] Updated counter 'I.seen' at index 1",
+            "[T] Wrote register 'I.last' at index 1 with value 167772417",
+            "[T] Applying table 'I.routes'",
+            "[D] Looking up key:\n* hdr.ipv4.dst        : 0a000202\n\n",
+            "[D] Dumping entry\nMatch key:\n* hdr.ipv4.dst        : LPM       0a000200/24\n\
+             Action entry: I.to - 20000000002,2,\n\n",
+            "[D] Action entry is I.to - 20000000002,2,",
+            "[T] Action I.to",
+            "[D] Table 'I.acl': miss",
+            "[D] Pipeline 'ingress': end",
+            "[D] Egress port is 2",
+            "[D] Pipeline 'egress': start",
+            "[D] Pipeline 'egress': end",
+            "[D] Deparsing header 'ethernet'",
+            "[D] Deparsing header 'ipv4'",
+            "[D] Transmitting packet of size 98 out of port 2",
+        ],
+    );
+    logged(
+        &said,
+        "Table 'I.routes': miss",
+        &[
+            "[D] Looking up key:\n* hdr.ipv4.dst        : 0a000909\n\n",
+            "[D] Action entry is I.drop - \n",
+            "[T] Primitive mark_to_drop",
+            "[D] Pipeline 'ingress': end",
+            "[D] Egress port is 511",
+            "[D] Dropping packet at the end of ingress",
+        ],
+    );
+}
+
+/// The log of the first packet with a line says this, in this order.
+fn logged(log: &str, line: &str, expected: &[&str]) {
+    let at = log.lines().find(|found| found.ends_with(line)).unwrap_or_else(|| panic!("{line}: {log}"));
+    let number = at.split("] [").nth(4).unwrap_or_default();
+    // Every line of a packet begins with a time; those of others may be in between.
+    let parts = log.split("\n[").filter(|part| part.contains(&format!("[{number}] [cxt 0]")));
+    let said: String = parts
+        .map(|part| {
+            let sign = part.split("] [").nth(2).unwrap_or_default();
+            format!("[{sign}] {}\n", part.split_once("[cxt 0] ").map_or("", |(_, what)| what))
+        })
+        .collect();
+    let mut rest = said.as_str();
+    for wanted in expected {
+        let (_, after) =
+            rest.split_once(wanted).unwrap_or_else(|| panic!("`{wanted}` in this order: {said}"));
+        rest = after;
+    }
 }

@@ -50,6 +50,14 @@ fn entries_that_fit_survive_another_program_between_two_packets() {
     let cleared = report(&addr, &[&next, "--entries", &fewer, "--clear"]);
     assert_eq!((&cleared["kept"], &cleared["deleted"]), (&0.into(), &6.into()), "{cleared}");
     assert_eq!(entries(&addr).len(), 1);
+    // A default entry that the program has anyway, and one that it gets back.
+    let default = files.write("default.entries", "forward --default --action lost\n");
+    let same = report(&addr, &[&next, "--entries", &default]);
+    assert_eq!((&same["modified"], &same["kept"]), (&0.into(), &1.into()), "{same}");
+    fine(&addr, &["table", "modify", "forward", "--default", "--action", "to", "port=5"]);
+    let back = report(&addr, &[&next, "--entries", &default]);
+    assert_eq!((&back["modified"], &back["kept"]), (&1.into(), &1.into()), "{back}");
+    assert_eq!(report(&addr, &[&next, "--entries", &default])["modified"], 0);
 }
 
 #[test]

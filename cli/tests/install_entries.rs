@@ -7,7 +7,7 @@ mod common;
 use between::{Between, Fault};
 use common::install::{ENTRIES, Files, PROGRAM, entries, replace, report};
 use common::switch::{Running, fine, free_addr, run, switch};
-use common::{p4rack, stderr};
+use common::{p4rack, stderr, stdout};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -88,6 +88,48 @@ fn entries_of_the_text_come_and_go_with_the_program() {
     let found = fine(&addr, &["table", "read", "forward"]);
     assert!(found.contains("way=6") && !found.contains("way=2"), "{found}");
     assert_eq!(forwards(&addr).len(), 3, "{found}");
+}
+
+#[test]
+fn a_controllers_entry_that_becomes_constant_is_kept_or_dropped_with_the_reason() {
+    let (files, addr) = (Files::new(), free_addr());
+    let _switch = switch(&addr, &[]);
+    let program = files.path("t.p4");
+    let with = |entries: &str| {
+        let table = "default_action = lost(); size = 64; }";
+        let text = PROGRAM.replace(table, &table.replace('}', &format!("{entries} }}")));
+        files.write("t.p4", &text);
+    };
+    let entries_file = files.path("t.entries");
+    report(&addr, &[&program, "--entries", &entries_file]);
+    // The same one, among others that may change, and as the only one that there can be.
+    with("entries = { const 48w0x020000000001: to(1); 48w0x020000000051: to(5); }");
+    let dry = run(&addr, &["p4", "install", &program, "--dry-run"]);
+    assert!(stdout(&dry).contains("would be installed, 2 entries stay\n"), "{}", stdout(&dry));
+    let next = report(&addr, &[&program]);
+    assert_eq!((&next["installed"], &next["kept"]), (&"between two packets".into(), &2.into()), "{next}");
+    assert_eq!(next["dropped"], Value::Array(vec![]), "{next}");
+    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2"), ("51", "5")]));
+    // It is not the controller's any more, and a file may still have it.
+    let again = report(&addr, &[&program, "--entries", &entries_file]);
+    assert_eq!((&again["installed"], &again["inserted"]), (&"same program".into(), &0.into()), "{again}");
+    fine(&addr, &["table", "delete", "forward", "dst=02:00:00:00:00:51"]);
+    with("const entries = { 48w0x020000000002: to(2); }");
+    let last = report(&addr, &[&program]);
+    assert_eq!((&last["installed"], &last["kept"]), (&"between two packets".into(), &1.into()), "{last}");
+    assert_eq!(last["dropped"], Value::Array(vec![]), "{last}");
+    assert_eq!(forwards(&addr), pairs(&[("02", "2")]));
+    // Another one with the same key.
+    with("");
+    report(&addr, &[&program, "--entries", &entries_file]);
+    with("entries = { const 48w0x020000000001: to(7); }");
+    let other = fine(&addr, &["p4", "install", &program]);
+    let why = "key h.e.dst=02:00:00:00:00:01: the program has another, constant entry with this key now";
+    assert!(other.contains("1 entries kept, 1 dropped") && other.contains(why), "{other}");
+    assert_eq!(forwards(&addr), pairs(&[("01", "7"), ("02", "2")]));
+    with("const entries = { 48w0x020000000001: to(7); }");
+    let only = fine(&addr, &["p4", "install", &program]);
+    assert!(only.contains("key h.e.dst=02:00:00:00:00:02: the table's entries are constant now"), "{only}");
 }
 
 /// The text between two others.
@@ -207,4 +249,35 @@ fn a_way_back_that_is_cut_off_between_two_packets_clears_nothing() {
     assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
     let counted = fine(&addr, &["counter", "read", "seen"]);
     assert!(counted.contains("4711"), "VERIFY_AND_COMMIT was not sent: {counted}");
+}
+
+/// What BMv2 does with RECONCILE_AND_COMMIT, in front of the embedded switch.
+#[test]
+fn a_switch_that_keeps_no_entries_between_two_packets_gets_them_again_and_that_is_said() {
+    let (files, addr) = (Files::new(), free_addr());
+    let _switch = switch(&addr, &[]);
+    let between = Between::before(&addr);
+    let program = files.path("t.p4");
+    report(&between.addr, &[&program, "--entries", &files.path("t.entries")]);
+    let why = [
+        (Fault::HalfWay, "Error when reconciling config"),
+        (Fault::Forgetful, "the switch lost 2 entries in RECONCILE_AND_COMMIT"),
+    ];
+    for (mark, (fault, why)) in (2..).zip(why) {
+        replace(&program, &PROGRAM.replace("mark = 1;", &format!("mark = {mark};")));
+        between.arm(fault);
+        let next = report(&between.addr, &[&program]);
+        assert_eq!((&next["installed"], &next["kept"]), (&"replaced".into(), &2.into()), "{next}");
+        assert_eq!((&next["inserted"], &next["dropped"]), (&0.into(), &Value::Array(vec![])), "{next}");
+        let declined = next["declined"].as_str().unwrap_or_default();
+        assert!(declined.contains(why) && next["gap_ms"].is_number(), "{next}");
+        assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
+    }
+    // The way back, too.
+    let twice = files.write("twice.entries", &format!("{ENTRIES}{ENTRIES}"));
+    replace(&program, &PROGRAM.replace("mark = 1;", "mark = 4;"));
+    between.arm(Fault::HalfWay);
+    let output = run(&between.addr, &["p4", "install", &program, "--entries", &twice]);
+    assert!(stderr(&output).contains("the old program and its entries are back"), "{}", stderr(&output));
+    assert_eq!(forwards(&addr), pairs(&[("01", "1"), ("02", "2")]));
 }

@@ -4,14 +4,14 @@
 //! or group that doesn't fit does not fit, either.
 
 use crate::client;
-use crate::normal::normal;
+use crate::normal::{Key, key, normal};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::action_ref::Scope;
 use p4rack_p4rt::p4::config::v1::table::IdleTimeoutBehavior;
 use p4rack_p4rt::p4::config::v1::{MatchField, P4NamedType, Table};
 use p4rack_p4rt::p4::v1::{Action, Entity, FieldMatch, TableEntry, table_action};
 use p4rack_p4rt::schema::{Schema, id_of, match_type, name_of};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// An entity that the successor can't hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,18 +27,21 @@ pub struct Dropped {
 pub struct Carried {
     /// Those that fit, with the successor's ids, and their positions among the given ones.
     pub kept: Vec<(usize, Entity)>,
+    /// Entries that the successor's text gives as constant ones, the same way.
+    pub given: Vec<(usize, Entity)>,
     /// The others, with their positions.
     pub dropped: Vec<(usize, Dropped)>,
     /// Whether all fit as they are, with the ids that they have.
     pub is_whole: bool,
 }
 
-/// Maps entities, in an order in which they can be written, from the program `old` to `new`. Constant entries are the
-/// programs' own and left out.
-pub fn carry(old: &Schema, new: &Schema, entities: &[Entity]) -> Carried {
+/// Maps entities, in an order in which they can be written, from the program `old` to `new`, whose text gives the `constants`
+/// in normal form. Constant entries are the programs' own and left out.
+pub fn carry(old: &Schema, new: &Schema, entities: &[Entity], constants: &BTreeMap<Key, Entity>) -> Carried {
     let mut way = Way {
         old,
         new,
+        constants,
         tables: HashMap::new(),
         actions: HashMap::new(),
         there: HashSet::new(),
@@ -55,20 +58,31 @@ pub fn carry(old: &Schema, new: &Schema, entities: &[Entity]) -> Carried {
         if matches!(&entity.entity, Some(EntityKind::TableEntry(TableEntry { is_const: true, .. }))) {
             continue;
         }
-        match entity.entity.clone().map(|kind| way.entity(kind)) {
-            Some(Ok(kind)) => {
-                let new = Entity { entity: Some(kind) };
+        let Some(kind) = entity.entity.clone() else { continue };
+        let mapped = way.entity(kind).map(|kind| Entity { entity: Some(kind) });
+        match mapped.and_then(|new| Ok((way.place(&new)?, new))) {
+            Ok((is_given, new)) => {
                 carried.is_whole = carried.is_whole && normal(new.clone()) == normal(entity.clone());
-                carried.kept.push((at, new));
+                let list = if is_given { &mut carried.given } else { &mut carried.kept };
+                list.push((at, new));
             }
-            Some(Err(why)) => {
+            Err(why) => {
                 carried.is_whole = false;
                 carried.dropped.push((at, Dropped { what: client::name(old, entity), why }));
             }
-            None => {}
         }
     }
     carried
+}
+
+/// Whether an entry is the given one with its key; `None` if none is given.
+pub fn given(entries: &BTreeMap<Key, Entity>, entity: &Entity) -> Option<bool> {
+    // Most programs have none.
+    if entries.is_empty() {
+        return None;
+    }
+    let entity = normal(entity.clone());
+    entries.get(&key(&entity)).map(|given| *given == entity)
 }
 
 /// Ids by the old ones.
@@ -81,6 +95,7 @@ type Keyed = (u32, Result<Ids, String>);
 struct Way<'s> {
     old: &'s Schema,
     new: &'s Schema,
+    constants: &'s BTreeMap<Key, Entity>,
     tables: HashMap<u32, Result<Keyed, String>>,
     actions: HashMap<u32, Result<Call, String>>,
     /// Members and groups that were kept: new profile, whether it is a group, id.
@@ -212,15 +227,30 @@ impl<'s> Way<'s> {
             }
             _ => {}
         }
-        if !entry.is_default_action {
-            let size = self.sizes.entry(id).or_default();
-            if *size >= table.size {
-                return Err(format!("the table has room for {} entries now", table.size));
-            }
-            *size += 1;
-        }
         entry.table_id = id;
         Ok(())
+    }
+
+    /// Whether the new text gives a mapped entity. One that it does not give takes the room that it needs.
+    fn place(&mut self, entity: &Entity) -> Result<bool, String> {
+        let Some(EntityKind::TableEntry(TableEntry { table_id, is_default_action: false, .. })) =
+            &entity.entity
+        else {
+            return Ok(false);
+        };
+        let table = self.new.table_by_id(*table_id).map_err(|error| error.to_string())?;
+        match given(self.constants, entity) {
+            Some(true) => return Ok(true),
+            Some(false) => return Err("the program has another, constant entry with this key now".into()),
+            None if table.is_const_table => return Err("the table's entries are constant now".into()),
+            None => {}
+        }
+        let size = self.sizes.entry(*table_id).or_default();
+        if *size >= table.size {
+            return Err(format!("the table has room for {} entries now", table.size));
+        }
+        *size += 1;
+        Ok(false)
     }
 
     fn table(&mut self, id: u32) -> Result<Keyed, String> {
@@ -229,9 +259,6 @@ impl<'s> Way<'s> {
             let old = old.table_by_id(id).map_err(|error| error.to_string())?;
             let name = name_of(old.preamble.as_ref());
             let new = named(new.table(name).ok(), |table| name_of(table.preamble.as_ref()), name, "table")?;
-            if new.is_const_table {
-                return Err("the table's entries are constant now".into());
-            }
             Ok((id_of(new.preamble.as_ref()), fields(&old.match_fields, &new.match_fields)))
         };
         self.tables.entry(id).or_insert_with(find).clone()

@@ -42,7 +42,7 @@ fn entities() -> Vec<Entity> {
 fn carried(from: &str, to: &str) -> (Vec<String>, Vec<String>, bool) {
     assert!(PROGRAM.contains(from), "{from}");
     let new = schema(&PROGRAM.replace(from, to));
-    let carried = carry(&schema(PROGRAM), &new, &entities());
+    let carried = carry(&schema(PROGRAM), &new, &entities(), &BTreeMap::new());
     let kept = carried.kept.iter().map(|(_, entity)| Item::of(&new, entity).unwrap().to_string());
     let dropped = carried.dropped.iter().map(|(_, dropped)| format!("{}: {}", dropped.what, dropped.why));
     (kept.collect(), dropped.collect(), carried.is_whole)
@@ -103,7 +103,7 @@ fn what_does_not_fit_says_why() {
             false => PROGRAM.to_owned(),
         };
         let new = schema(&from_is.replace(from, to));
-        let carried = carry(&schema(PROGRAM), &new, &entities());
+        let carried = carry(&schema(PROGRAM), &new, &entities(), &BTreeMap::new());
         assert_eq!(carried.kept.len(), kept, "{to}: {:?}", carried.dropped);
         assert!(!carried.is_whole, "{to}");
         let said: Vec<&str> = carried.dropped.iter().map(|(_, dropped)| dropped.why.as_str()).collect();
@@ -127,10 +127,10 @@ fn what_refers_to_a_member_that_does_not_fit_goes_with_it() {
     let wrap = |kind| Entity { entity: Some(kind) };
     // In the other order, too.
     let all = [wrap(EntityKind::TableEntry(refers)), wrap(EntityKind::ActionProfileMember(member))];
-    assert!(carry(&old, &old, &all).is_whole);
+    assert!(carry(&old, &old, &all, &BTreeMap::new()).is_whole);
     let renamed =
         PROGRAM.replace("bit<8> class)", "bit<8> grade)").replace("m.class = class", "m.class = grade");
-    let carried = carry(&old, &schema(&renamed), &all);
+    let carried = carry(&old, &schema(&renamed), &all, &BTreeMap::new());
     let said: Vec<&str> = carried.dropped.iter().map(|(_, dropped)| dropped.why.as_str()).collect();
     assert_eq!(said, ["action I.to has a parameter grade now", "its member 7 does not fit"]);
 }
@@ -155,9 +155,31 @@ fn rates_of_an_entry_are_kept_only_where_its_meter_has_their_unit() {
     entry.meter_config =
         Some(p4rack_p4rt::p4::v1::MeterConfig { cir: 1, cburst: 2, pir: 3, pburst: 4, eburst: 0 });
     let all = [entity];
-    assert!(carry(&bytes, &bytes, &all).is_whole);
-    for (new, why) in [(&packets, "measures another unit now"), (&none, "has no direct meter now")] {
-        let carried = carry(&bytes, new, &all);
+    assert!(carry(&bytes, &bytes, &all, &BTreeMap::new()).is_whole);
+    for (new, why) in [(&packets, "measures another unit now"), (&BTreeMap::new(), "has no direct meter now")]
+    {
+        let carried = carry(&bytes, new, &all, &BTreeMap::new());
         assert!(carried.dropped[0].1.why.contains(why), "{:?}", carried.dropped);
     }
+}
+
+#[test]
+fn constant_entries_of_the_new_text_hold_the_same_ones_and_exclude_others() {
+    let new_text = PROGRAM.replace("lost(); size = 4;", "lost(); size = 1; ");
+    let new = schema(&new_text);
+    let constants = |entries: &str| -> BTreeMap<Key, Entity> {
+        let read = entries::read(entries, &new).unwrap().into_iter().map(normal);
+        read.map(|entity| (key(&entity), entity)).collect()
+    };
+    let first = "one dst=02:00:00:00:00:01 kind=0x800 --priority 1 --action to port=1 class=2";
+    let told = |constants: &BTreeMap<Key, Entity>| {
+        let carried = carry(&schema(PROGRAM), &new, &entities(), constants);
+        let why: Vec<String> = carried.dropped.into_iter().map(|(_, dropped)| dropped.why).collect();
+        (carried.given.len(), carried.kept.len(), why, carried.is_whole)
+    };
+    // The second entry has the room that the first, which the text gives, does not need.
+    assert_eq!(told(&constants(first)), (1, 4, vec![], true));
+    let other = first.replace("port=1", "port=2");
+    let why = "the program has another, constant entry with this key now".to_owned();
+    assert_eq!(told(&constants(&other)), (0, 4, vec![why], false));
 }

@@ -62,21 +62,30 @@ impl Client {
 
     /// Installs a program, which clears all state of the switch.
     pub async fn set_pipeline(&mut self, config: ForwardingPipelineConfig) -> Result<(), CtrlError> {
-        self.set_pipeline_by(Action::VerifyAndCommit, config).await
+        let refused = match self.set_pipeline_by(Action::VerifyAndCommit, Some(config.clone())).await {
+            Err(error) if error.is_unknown() => error,
+            done => return done,
+        };
+        // A RECONCILE_AND_COMMIT that has failed half-way leaves BMv2 with two programs. It takes no third one until COMMIT
+        // completes the second.
+        match self.set_pipeline_by(Action::Commit, None).await {
+            Ok(()) => self.set_pipeline_by(Action::VerifyAndCommit, Some(config)).await,
+            Err(_) => Err(refused),
+        }
     }
 
     /// Installs a program in this way.
     pub(crate) async fn set_pipeline_by(
         &mut self,
         action: Action,
-        config: ForwardingPipelineConfig,
+        config: Option<ForwardingPipelineConfig>,
     ) -> Result<(), CtrlError> {
         let request = SetForwardingPipelineConfigRequest {
             device_id: self.target.device_id,
             role: self.target.role.clone(),
             election_id: Some(self.target.election()),
             action: action as i32,
-            config: Some(config),
+            config,
             ..Default::default()
         };
         self.log("SetForwardingPipelineConfig", &request)?;

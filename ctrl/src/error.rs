@@ -176,6 +176,11 @@ impl CtrlError {
         }
     }
 
+    /// Whether the switch does not say what has failed, as BMv2 where it has failed half-way.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::Unknown)
+    }
+
     /// Whether the switch says that something does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::NotFound)

@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 const MAX_EVENTS: usize = 100_000;
 /// The same limit for a running switch, whose events are read many times per second.
 const MAX_LIVE_EVENTS: usize = 10_000;
+/// Events that wait when a trace of all frames leaves whole frames out: there is room for those of hundreds that are under way.
+const MANY_EVENTS: usize = MAX_LIVE_EVENTS / 2;
 
 /// Marks the absence of a packet number.
 const NONE: u32 = u32::MAX;
@@ -32,7 +34,8 @@ pub(crate) enum RawEvent {
     Table {
         table: u32,
         key: Vec<u64>,
-        hit: bool,
+        /// The entry, if one matched: row, and its number among all that were inserted.
+        entry: Option<(u32, u64)>,
         found: Option<(u32, Vec<u64>)>,
     },
     Extern(&'static str),
@@ -75,6 +78,10 @@ pub(crate) enum RawEvent {
     Lost {
         events: u64,
     },
+    /// Frames that were not traced because too many events waited.
+    Skipped {
+        frames: u64,
+    },
 }
 
 /// Events that wait for [`crate::Switch::poll_trace`].
@@ -89,6 +96,8 @@ pub(crate) struct Trace {
     pub packet: u32,
     events: VecDeque<(u32, Nanos, RawEvent)>,
     lost: u64,
+    /// Frames that were left out since the last one that was traced.
+    skipped: u64,
     /// Words of the watched fields when they were last recorded.
     before: Vec<u64>,
 }
@@ -96,7 +105,7 @@ pub(crate) struct Trace {
 impl Trace {
     pub fn new(on: bool) -> Trace {
         let (events, before) = (VecDeque::new(), Vec::new());
-        Trace { on, first: NONE, packet: 0, events, lost: 0, before }
+        Trace { on, first: NONE, packet: 0, events, lost: 0, skipped: 0, before }
     }
 
     /// Whether events are recorded now.
@@ -120,9 +129,27 @@ impl Trace {
     /// Removes the oldest event. Returns its packet and time as well.
     pub fn pop(&mut self) -> Option<(u32, Nanos, RawEvent)> {
         self.events.pop_front().or_else(|| {
-            let events = std::mem::take(&mut self.lost);
-            (events > 0).then_some((0, Nanos::ZERO, RawEvent::Lost { events }))
+            let event = match (self.lost, self.skipped) {
+                (0, 0) => return None,
+                (0, _) => RawEvent::Skipped { frames: std::mem::take(&mut self.skipped) },
+                _ => RawEvent::Lost { events: std::mem::take(&mut self.lost) },
+            };
+            Some((0, Nanos::ZERO, event))
         })
+    }
+
+    /// Leaves a frame out if too many events wait. Otherwise records how many were left out before it.
+    pub fn skips(&mut self, now: Nanos) -> bool {
+        let has_no_room = self.events.len() >= MANY_EVENTS;
+        match (has_no_room, self.skipped) {
+            (true, _) => self.skipped += 1,
+            (false, 0) => {}
+            (false, frames) => {
+                self.skipped = 0;
+                self.events.push_back((0, now, RawEvent::Skipped { frames }));
+            }
+        }
+        has_no_room
     }
 
     /// From now on, records events of packets with this number or a larger one, or of none. Discards earlier
@@ -131,7 +158,7 @@ impl Trace {
         self.first = first.unwrap_or(NONE);
         self.packet = 0;
         self.events.clear();
-        self.lost = 0;
+        (self.lost, self.skipped) = (0, 0);
     }
 
     /// Records the watched fields.

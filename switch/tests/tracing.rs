@@ -161,6 +161,53 @@ fn events_beyond_the_limit_are_dropped_and_counted() {
 }
 
 #[test]
+fn a_trace_of_all_frames_leaves_whole_ones_out_while_too_many_events_wait() {
+    let mut bench = busy();
+    bench.switch.trace_all(traced(&bench)).unwrap();
+    let pass = |bench: &mut Bench, count: u32| {
+        (0..count).for_each(|_| drop(bench.pass(1, &eth(mac(2), 1, b""))));
+    };
+    pass(&mut bench, 2_000);
+    let first = events(&mut bench.switch);
+    let count = |is: fn(&TraceEvent) -> bool| first.iter().filter(|traced| is(&traced.event)).count();
+    let whole = count(|event| matches!(event, TraceEvent::Sent { .. }));
+    assert_eq!(whole, count(|event| matches!(event, TraceEvent::Ingress { .. })));
+    let TraceEvent::Skipped { frames } = first.last().unwrap().event else { panic!("{:?}", first.last()) };
+    assert_eq!(whole as u64 + frames, 2_000);
+    assert!(whole > 100 && frames > 1_000, "{whole}, {frames}");
+    // The next one that is traced says how many were left out before it.
+    pass(&mut bench, 2_000);
+    (0..1_000).for_each(|_| drop(bench.switch.poll_traced()));
+    pass(&mut bench, 1);
+    let rest = events(&mut bench.switch);
+    let at = rest.iter().position(|traced| matches!(traced.event, TraceEvent::Skipped { .. })).unwrap();
+    assert!(matches!(rest[at + 1].event, TraceEvent::Ingress { .. }), "{:?}", rest[at + 1]);
+    assert_eq!(rest.iter().filter(|traced| matches!(traced.event, TraceEvent::Skipped { .. })).count(), 1);
+}
+
+#[test]
+fn a_table_shows_the_entry_that_matched_unless_another_has_its_place() {
+    let mut bench = busy();
+    bench.switch.trace_all(traced(&bench)).unwrap();
+    let matched = |switch: &mut Switch| {
+        let found = events(switch).into_iter().find_map(|traced| match traced.event {
+            TraceEvent::Table { keys, hit, .. } => Some((hit, keys[0].matched.clone())),
+            _ => None,
+        });
+        found.unwrap()
+    };
+    bench.pass(1, &eth(mac(2), 1, b""));
+    assert_eq!(matched(&mut bench.switch), (true, Some(exact(mac(2)))));
+    bench.send(1, &eth(mac(9), 1, b""));
+    assert_eq!(matched(&mut bench.switch), (false, None));
+    bench.pass(1, &eth(mac(2), 1, b""));
+    let table = bench.table("dmac");
+    bench.switch.delete(table, &[exact(mac(2))], 0).unwrap();
+    bench.add("dmac", vec![exact(mac(8))], 0, "forward", &[1]);
+    assert_eq!(matched(&mut bench.switch), (true, None));
+}
+
+#[test]
 fn a_filter_matches_ports_addresses_and_types_behind_tags() {
     let frame = eth(mac(3), 0x0800, b"hello");
     let mut tagged = frame.clone();

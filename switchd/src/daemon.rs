@@ -18,14 +18,14 @@ use p4rack_netdev::signal::Signals;
 use p4rack_netdev::{clock, exporter, file};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::Update;
-use p4rack_switch::{Config, PortConfig, Queueing, Switch};
+use p4rack_switch::{Config, PortConfig, Queueing, Switch, Traced};
 use p4rack_wire::Nanos;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// Configuration of the daemon.
 #[derive(Clone, Debug)]
@@ -76,6 +76,9 @@ pub struct DaemonConfig {
     pub include_dirs: Vec<PathBuf>,
     /// Macros to define in it, with their values.
     pub defines: Vec<(String, String)>,
+    /// Where what happens to all packets goes; `None`: nothing is traced. Packets that come faster than the receiver takes
+    /// them are left out and counted.
+    pub packet_log: Option<mpsc::Sender<Vec<Traced>>>,
     /// Folder for captures of all ports.
     pub captures: Option<PathBuf>,
     /// File to which statistics are written at the end and on SIGUSR1.
@@ -243,6 +246,7 @@ pub fn run_beside(config: DaemonConfig, ready: Box<dyn FnOnce(Started) + Send>) 
         cpu_port: config.cpu_port,
         program,
         entries,
+        packet_log: config.packet_log.clone(),
         tls: config.tls.clone(),
         ..ServerConfig::new(config.grpc_addr, config.device_id)
     };
@@ -381,6 +385,7 @@ mod tests {
             entries: None,
             include_dirs: Vec::new(),
             defines: Vec::new(),
+            packet_log: None,
             captures: None,
             stats_file: None,
             metrics_addr: None,

@@ -1,7 +1,8 @@
-//! The trace service, next to P4Runtime: shows the program's steps on single packets.
+//! The trace service, next to P4Runtime: shows the program's steps on single packets. A log may have them of all packets.
 //!
 //! ```text
 //!  switch ── events (bounded, the rest is counted) ─▶ polled every 50 ms ─▶ stream (bounded) ─▶ caller
+//!                                                                        └▶ channel (bounded) ─▶ log
 //! ```
 
 use crate::core::Handle;
@@ -22,6 +23,8 @@ const MAX_FRAMES: u32 = 1000;
 const INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum events taken from the switch per call, which takes no longer than a few packets.
 const EVENTS: usize = 256;
+/// The same interval while more events wait: a log gets up to 25 600 per second.
+const BUSY_INTERVAL: Duration = Duration::from_millis(10);
 /// Maximum responses that wait for a slow caller. Further events wait in the switch, which has its own limit.
 const RESPONSES: usize = 16;
 /// How long to wait, after the last frame, for events of frames in queues.
@@ -125,10 +128,27 @@ async fn pass_on(handle: &Handle, trace: u32, sender: &mpsc::Sender<Result<Watch
     }
 }
 
+/// Passes on what happens to all packets, until the receiver or the switch has gone. Events wait in the switch while the
+/// receiver has no room.
+pub(crate) async fn follow(handle: Handle, log: mpsc::Sender<Vec<Traced>>) {
+    while let Ok(room) = log.reserve().await {
+        let Ok(events) = handle.call(|switch, _| waiting(switch)).await else { return };
+        let pause = if events.len() < EVENTS { INTERVAL } else { BUSY_INTERVAL };
+        if !events.is_empty() {
+            room.send(events);
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+fn waiting(switch: &mut Switch) -> Vec<Traced> {
+    std::iter::from_fn(|| switch.poll_traced()).take(EVENTS).collect()
+}
+
 /// State of the trace and its waiting events; `None` once it has ended.
 fn take(switch: &mut Switch, trace: u32) -> Option<(TraceState, Vec<Traced>)> {
     let state = switch.trace_state(trace)?;
-    Some((state, std::iter::from_fn(|| switch.poll_traced()).take(EVENTS).collect()))
+    Some((state, waiting(switch)))
 }
 
 fn event(traced: Traced) -> Event {

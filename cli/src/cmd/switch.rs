@@ -281,6 +281,7 @@ pub fn run(args: Args) -> ExitCode {
         entries: args.entries.map(|path| EntriesFile { path, read: read_entries }),
         include_dirs: args.include,
         defines: args.define.iter().map(|text| definition(text)).collect(),
+        packet_log: None,
         captures: args.pcap,
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,

@@ -27,6 +27,10 @@ pub enum Fault {
     CutBack,
     /// Further programs are installed, and the answers lost.
     Mute,
+    /// As BMv2 with a program that has counters: RECONCILE_AND_COMMIT fails half-way, and no program is taken until COMMIT.
+    HalfWay,
+    /// As BMv2 with groups and sessions: RECONCILE_AND_COMMIT keeps none.
+    Forgetful,
 }
 
 #[derive(Default)]
@@ -35,6 +39,7 @@ struct State {
     /// Whether a program has come since.
     has_come: bool,
     is_cut: bool,
+    is_half_way: bool,
     thief: Option<Session>,
 }
 
@@ -113,9 +118,29 @@ impl P4Runtime for Service {
 
     async fn set_forwarding_pipeline_config(
         &self,
-        request: Request<SetForwardingPipelineConfigRequest>,
+        mut request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Answer<SetForwardingPipelineConfigResponse> {
         let is_reconcile = request.get_ref().action() == Action::ReconcileAndCommit;
+        {
+            let mut state = self.state.lock().expect("no panic");
+            match (state.armed, request.get_ref().action()) {
+                (Fault::HalfWay, Action::ReconcileAndCommit) => {
+                    state.is_half_way = true;
+                    return Err(Status::unknown("Error when reconciling config"));
+                }
+                (Fault::HalfWay, Action::Commit) if state.is_half_way => {
+                    state.is_half_way = false;
+                    return Ok(Response::new(SetForwardingPipelineConfigResponse::default()));
+                }
+                (Fault::HalfWay, _) if state.is_half_way => {
+                    return Err(Status::unknown("Error in first phase of device update"));
+                }
+                (Fault::Forgetful, Action::ReconcileAndCommit) => {
+                    request.get_mut().set_action(Action::VerifyAndCommit);
+                }
+                _ => {}
+            }
+        }
         let (armed, has_come) = {
             let state = self.state.lock().expect("no panic");
             (state.armed, state.has_come)
@@ -134,7 +159,7 @@ impl P4Runtime for Service {
         let mut state = self.state.lock().expect("no panic");
         let is_back = std::mem::replace(&mut state.has_come, true);
         match armed {
-            Fault::None => {}
+            Fault::None | Fault::HalfWay | Fault::Forgetful => {}
             Fault::Cut => state.is_cut = true,
             Fault::Stolen => (state.armed, state.thief) = (Fault::None, thief),
             Fault::CutBack => state.is_cut = is_back,

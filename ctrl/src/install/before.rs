@@ -1,5 +1,6 @@
 //! What a switch runs and holds before an installation, and which of that its program's text has given it.
 
+use crate::carry::given;
 use crate::client::Client;
 use crate::error::CtrlError;
 use crate::normal::{Key, key, normal};
@@ -23,42 +24,54 @@ pub struct Own {
     schema: Schema,
     /// Entries that controllers may change, in normal form.
     entries: BTreeMap<Key, Entity>,
+    /// Those that they may not.
+    constants: BTreeMap<Key, Entity>,
 }
 
 impl Own {
     /// That of a program. A text that is missing, or neither P4 nor BMv2's JSON, gives no entries.
     pub fn of(config: &ForwardingPipelineConfig, schema: &Schema) -> Own {
-        let none = |schema| Own { schema, entries: BTreeMap::new() };
+        let none = |schema| Own { schema, entries: BTreeMap::new(), constants: BTreeMap::new() };
         let tables = &schema.info().tables;
         let p4info_has_all = tables.iter().all(|table| {
-            table.initial_default_action.is_some() && (table.is_const_table || !table.has_initial_entries)
+            table.initial_default_action.is_some() && !table.is_const_table && !table.has_initial_entries
         });
         if p4info_has_all {
             return none(schema.clone());
         }
         let Some(compiled) = compile(config, schema.info()) else { return none(schema.clone()) };
-        let entries = compiled.initial_entries().into_iter().filter(|entry| !entry.is_const);
-        let entries = entries.map(|entry| {
+        let (mut entries, mut constants) = (BTreeMap::new(), BTreeMap::new());
+        for entry in compiled.initial_entries() {
+            let all = if entry.is_const { &mut constants } else { &mut entries };
             let entity = normal(Entity { entity: Some(EntityKind::TableEntry(entry)) });
-            (key(&entity), entity)
-        });
-        let entries = entries.collect();
-        Own { schema: Schema::new(compiled.p4info).unwrap_or_else(|_| schema.clone()), entries }
+            all.insert(key(&entity), entity);
+        }
+        Own { schema: Schema::new(compiled.p4info).unwrap_or_else(|_| schema.clone()), entries, constants }
     }
 
-    /// All entries.
+    /// All entries that controllers may change.
     pub fn entries(&self) -> impl Iterator<Item = &Entity> {
         self.entries.values()
     }
 
+    /// All others, by their keys.
+    pub fn constants(&self) -> &BTreeMap<Key, Entity> {
+        &self.constants
+    }
+
     /// Whether the text gives exactly this entry.
     fn gives(&self, entity: &Entity) -> bool {
-        // Most programs have none.
-        if self.entries.is_empty() {
-            return false;
+        given(&self.entries, entity) == Some(true)
+    }
+
+    /// Whether a switch with this program holds an entity before anything is written.
+    pub fn has(&self, entity: &Entity) -> bool {
+        let is_default =
+            matches!(&entity.entity, Some(EntityKind::TableEntry(entry)) if entry.is_default_action);
+        match is_default {
+            true => is_initial_default(&self.schema, entity) == Some(true),
+            false => given(&self.constants, entity) == Some(true),
         }
-        let entity = normal(entity.clone());
-        self.entries.get(&key(&entity)) == Some(&entity)
     }
 
     /// Everything that a switch with this program holds besides constant entries, default entries of the text, and cells of the
@@ -66,7 +79,9 @@ impl Own {
     pub async fn read(&self, client: &mut Client, schema: &Schema) -> Result<Found, CtrlError> {
         let mut found = readback::read_all(client, schema).await?;
         let is_default = |entity: &Entity| is_initial_default(&self.schema, entity) == Some(true);
-        found.entities.retain(|entity| is_written(entity) && !is_default(entity));
+        // Not every switch says which entries are constant.
+        let is_constant = |entity: &Entity| given(&self.constants, entity).is_some();
+        found.entities.retain(|entity| is_written(entity) && !is_default(entity) && !is_constant(entity));
         Ok(found)
     }
 }

@@ -95,7 +95,7 @@ pub async fn preview(client: &mut Client, wanted: &Desired, rules: Rules<'_>) ->
         _ => [plan.kept(), &plan.own].concat(),
     };
     let changes = changes(&plan.wanted(), actual);
-    let kept = plan.kept().len();
+    let kept = plan.kept_count();
     Ok(Preview { is_same: plan.is_same, kept, dropped: plan.dropped, changes })
 }
 
@@ -116,10 +116,10 @@ pub async fn install(
         Some(_) => match replace(client, wanted, plan.is_whole).await {
             Ok(replaced) => replaced,
             Err(error) => {
-                let state = match error.is_cut_off() {
+                let state = match error.is_cut_off() || error.is_unknown() {
                     false => "the switch has its old program and entries".to_owned(),
                     true => {
-                        let kept = plan.kept().len();
+                        let kept = plan.kept_count();
                         before.into_iter().for_each(|before| unfinished.add(before));
                         format!(
                             "it is not known which program the switch has, nor if it has the {kept} entries"
@@ -135,14 +135,17 @@ pub async fn install(
         }
     };
     match fill(client, wanted, (&mut plan, &own), before.as_ref(), (how, is_repeated)).await {
-        Ok(changed) => {
+        Ok(Filled { changed, rewritten }) => {
             unfinished.clear();
-            let was_whole = !is_repeated || how == How::First;
+            let has_lost = how == How::Reconciled && rewritten > 0 && !is_repeated;
+            let lost = || format!("the switch lost {rewritten} entries in RECONCILE_AND_COMMIT");
+            // Entries of an earlier try were missing.
+            let was_whole = !has_lost && (!is_repeated || how == How::First);
+            let how_done = if was_whole { how } else { How::Replaced };
             Ok(Installed {
-                // Entries of an earlier try were missing.
-                how: if was_whole { how } else { How::Replaced },
-                declined,
-                kept: plan.kept().len(),
+                how: how_done,
+                declined: declined.or_else(|| has_lost.then(lost)),
+                kept: plan.kept_count(),
                 dropped: plan.dropped,
                 changed,
                 unreadable: match (&before, how) {
@@ -150,24 +153,25 @@ pub async fn install(
                     _ => Vec::new(),
                 },
                 // Entries of an earlier try have been missing since then.
-                gap: since.filter(|_| !is_repeated).map(|since| since.elapsed()),
+                gap: since.filter(|_| !is_repeated && how_done == How::Replaced).map(|since| since.elapsed()),
             })
         }
-        Err(error) => Err(back::undone(client, before, (how, plan.kept().len()), error, unfinished).await),
+        Err(error) => Err(back::undone(client, before, (how, plan.kept_count()), error, unfinished).await),
     }
 }
 
-/// Installs the program instead of the running one, with the entities if possible. Otherwise returns why not, and since when
-/// the switch has been without them.
+/// Installs the program instead of the running one, with the entities if possible. Otherwise returns why not. Also returns
+/// since when the switch may have been without them.
 async fn replace(
     client: &mut Client,
     wanted: &Desired,
     is_whole: bool,
 ) -> Result<(How, Option<String>, Option<Instant>), CtrlError> {
+    let tried = Instant::now();
     let declined = match is_whole {
         false => "the new program can't hold all entries as they are".to_owned(),
         true => match reconcile(client, wanted.config.clone()).await? {
-            None => return Ok((How::Reconciled, None, None)),
+            None => return Ok((How::Reconciled, None, Some(tried))),
             Some(why) => format!("the switch declined RECONCILE_AND_COMMIT: {why}"),
         },
     };
@@ -181,7 +185,7 @@ async fn reconcile(
     client: &mut Client,
     config: ForwardingPipelineConfig,
 ) -> Result<Option<String>, CtrlError> {
-    match client.set_pipeline_by(Action::ReconcileAndCommit, config).await {
+    match client.set_pipeline_by(Action::ReconcileAndCommit, Some(config)).await {
         Ok(()) => Ok(None),
         Err(error) if error.is_cut_off() => Err(error),
         Err(CtrlError::Refused { status, .. }) if may_be_committed(status.code()) => {
@@ -203,14 +207,22 @@ fn may_be_committed(code: Code) -> bool {
     )
 }
 
-/// Writes what the switch lacks. Returns how many entities were inserted, modified and deleted, besides the kept ones.
+/// What it took to bring a switch with a new program to what it should hold.
+struct Filled {
+    /// Entities inserted, modified and deleted, besides the kept ones.
+    changed: [usize; 3],
+    /// Kept entities that the switch lacked.
+    rewritten: usize,
+}
+
+/// Writes what the switch lacks.
 async fn fill(
     client: &mut Client,
     wanted: &Desired,
     (plan, own): (&mut Plan, &Own),
     before: Option<&Before>,
     (how, is_repeated): (How, bool),
-) -> Result<[usize; 3], CtrlError> {
+) -> Result<Filled, CtrlError> {
     let is_fresh = matches!(how, How::First | How::Replaced);
     let cells = if how == How::Same { Vec::new() } else { wanted.initial_cells() };
     let mut known = match (how, before) {
@@ -235,15 +247,17 @@ async fn fill(
         let phases: Vec<&[Update]> =
             changes.phases.iter().map(Vec::as_slice).chain([cells.as_slice()]).collect();
         match client.write_together(&wanted.schema, &phases).await {
-            Ok(()) => return Ok(count(plan, &changes, is_fresh || is_repeated)),
+            Ok(()) => return Ok(filled(plan, &changes, is_fresh || is_repeated)),
             Err(CtrlError::Updates { failures }) if plan.give_up(&failures, &phases.concat()) => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-fn count(plan: &Plan, changes: &Changes, is_fresh: bool) -> [usize; 3] {
-    let counts = |update: &&Update| !is_fresh || plan.asks_for(update);
-    [update::Type::Insert, update::Type::Modify, update::Type::Delete]
-        .map(|kind| changes.iter().filter(counts).filter(|update| update.r#type() == kind).count())
+fn filled(plan: &Plan, changes: &Changes, is_fresh: bool) -> Filled {
+    let rewritten = changes.iter().filter(|update| plan.keeps(update)).count();
+    let counts = |update: &&Update| if is_fresh { plan.asks_for(update) } else { !plan.keeps(update) };
+    let changed = [update::Type::Insert, update::Type::Modify, update::Type::Delete]
+        .map(|kind| changes.iter().filter(counts).filter(|update| update.r#type() == kind).count());
+    Filled { changed, rewritten }
 }

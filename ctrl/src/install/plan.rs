@@ -85,6 +85,8 @@ pub struct Plan {
     entities: Vec<Entity>,
     /// Number of the former, and their keys.
     first_kept: usize,
+    /// Number of entries of the old program that the new one's text gives as constant ones.
+    given: usize,
     asked: HashSet<Key>,
     /// Keys of both.
     there: HashSet<Key>,
@@ -106,11 +108,14 @@ impl Plan {
         rules: Rules<'_>,
     ) -> Plan {
         let asked = keys(&wanted.entities);
+        let entities: Vec<Entity> =
+            wanted.entities.iter().filter(|entity| !own.has(entity)).cloned().collect();
         let mut plan = Plan {
             is_same: now.is_some_and(|now| is_same(&now.config, wanted)),
             is_whole: true,
-            entities: wanted.entities.clone(),
-            first_kept: wanted.entities.len(),
+            first_kept: entities.len(),
+            entities,
+            given: 0,
             there: asked.clone(),
             asked,
             own: Vec::new(),
@@ -121,12 +126,13 @@ impl Plan {
         let left = now.filter(|_| plan.is_same && !rules.clear).map(|now| keys(&now.all()));
         let stays = |entity: &&Entity| left.as_ref().is_none_or(|left| left.contains(&key_of(entity)));
         plan.own = own.entries().filter(stays).cloned().collect();
-        let mut room = Room::of(&wanted.schema, plan.entities.iter().chain(&plan.own));
+        let there = plan.entities.iter().chain(&plan.own).chain(own.constants().values());
+        let mut room = Room::of(&wanted.schema, there);
         if let Some(now) = now {
-            plan.is_whole = plan.keep(now, wanted, rules, &mut room);
+            plan.is_whole = plan.keep(now, (wanted, own), rules, &mut room);
         }
         for before in earlier {
-            plan.keep(before, wanted, rules, &mut room);
+            plan.keep(before, (wanted, own), rules, &mut room);
         }
         if !earlier.is_empty() {
             let mut known = HashSet::new();
@@ -136,8 +142,14 @@ impl Plan {
     }
 
     /// Keeps entities of a program. Returns whether the new one can hold all of them as they are.
-    fn keep(&mut self, before: &Before, wanted: &Desired, rules: Rules<'_>, room: &mut Room) -> bool {
-        let carried = carry(&before.schema, &wanted.schema, &before.entities);
+    fn keep(
+        &mut self,
+        before: &Before,
+        (wanted, own): (&Desired, &Own),
+        rules: Rules<'_>,
+        room: &mut Room,
+    ) -> bool {
+        let carried = carry(&before.schema, &wanted.schema, &before.entities, own.constants());
         if rules.clear {
             return carried.is_whole;
         }
@@ -157,6 +169,9 @@ impl Plan {
                 Err(why) => self.dropped.push(Dropped { what: client::name(&wanted.schema, &entity), why }),
             }
         }
+        for (_, entity) in carried.given.iter().filter(|(at, _)| stays(*at)) {
+            self.given += usize::from(self.there.insert(key_of(entity)));
+        }
         let dropped = carried.dropped.into_iter().filter(|(at, _)| stays(*at));
         self.dropped.extend(dropped.map(|(_, dropped)| dropped));
         carried.is_whole
@@ -173,14 +188,27 @@ impl Plan {
         &self.entities
     }
 
-    /// What is kept.
+    /// What is kept by writing it, or by leaving it there.
     pub fn kept(&self) -> &[Entity] {
         &self.entities[self.first_kept..]
+    }
+
+    /// Number of entities of the old program that the new one holds, also as constant entries.
+    pub fn kept_count(&self) -> usize {
+        self.kept().len() + self.given
     }
 
     /// Whether an update is of an entity that is asked for.
     pub fn asks_for(&self, update: &Update) -> bool {
         update.entity.as_ref().is_some_and(|entity| self.asked.contains(&key_of(entity)))
+    }
+
+    /// Whether an update brings an entity that is kept.
+    pub fn keeps(&self, update: &Update) -> bool {
+        let has = |entity: &Entity| self.there.contains(&key_of(entity));
+        update.r#type() != update::Type::Delete
+            && update.entity.as_ref().is_some_and(has)
+            && !self.asks_for(update)
     }
 
     /// Gives up entities that the switch refuses although they seem to fit. Returns whether that can help: nothing that is

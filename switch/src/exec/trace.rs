@@ -71,7 +71,7 @@ fn applied(state: &State, vars: &Vars, plan: &ApplyPlan) -> RawEvent {
     RawEvent::Table {
         table: plan.table,
         key: key.to_vec(),
-        hit: row.is_some(),
+        entry: row.map(|row| (row, table.age(row))),
         found: found.map(|(action, args)| (action, args.to_vec())),
     }
 }

@@ -424,7 +424,8 @@ impl Switch {
     /// The next trace event, if the program was compiled with [`crate::Pipeline::compile_traced`].
     pub fn poll_trace(&mut self) -> Option<TraceEvent> {
         let Running { pipeline, state } = self.running.as_mut()?;
-        state.trace.pop().map(|(_, _, raw)| event::named(raw, pipeline))
+        let (_, _, raw) = state.trace.pop()?;
+        Some(event::named(raw, pipeline, &state.pipe.tables))
     }
 
     pub(crate) fn running(&self) -> Result<&Running, ControlError> {

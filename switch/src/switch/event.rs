@@ -3,9 +3,11 @@
 use crate::code::plans::Mark;
 use crate::compile::Pipeline;
 use crate::stats::DropReason;
+use crate::table::TableState;
 use crate::trace::RawEvent;
 use crate::words::number;
 use num_bigint::BigUint;
+use p4rack_p4::ir::{MatchKind, Matcher};
 use std::fmt;
 
 /// How a packet got here: newly received, as a copy, or for another pass.
@@ -15,6 +17,21 @@ pub struct Origin {
     pub number: u32,
     /// Meaning of the number, in words.
     pub name: &'static str,
+}
+
+/// A key of a table that was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedKey {
+    /// Its name.
+    pub name: String,
+    /// How it is matched.
+    pub kind: MatchKind,
+    /// Its width in bits.
+    pub width: u32,
+    /// The packet's value.
+    pub value: BigUint,
+    /// What the entry that matched has. `None` on a miss, or if the entry has gone since.
+    pub matched: Option<Matcher>,
 }
 
 /// An event in the life of a packet.
@@ -47,8 +64,8 @@ pub enum TraceEvent {
     Table {
         /// Name of the table.
         table: String,
-        /// Keys, by name.
-        keys: Vec<(String, BigUint)>,
+        /// Its keys.
+        keys: Vec<TracedKey>,
         /// Whether an entry matched.
         hit: bool,
         /// The action. `None` if there is none, or if an action profile picks it.
@@ -133,9 +150,14 @@ pub enum TraceEvent {
         /// Number of dropped events.
         events: u64,
     },
+    /// Frames before this event were not traced.
+    Skipped {
+        /// Number of these frames.
+        frames: u64,
+    },
 }
 
-pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
+pub(super) fn named(event: RawEvent, pipeline: &Pipeline, tables: &[TableState]) -> TraceEvent {
     match event {
         RawEvent::Ingress { port, origin, bytes, clone } => {
             TraceEvent::Ingress { port, origin: named_origin(pipeline, origin), bytes, clone }
@@ -150,13 +172,25 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
             let error = pipeline.errors.get(error as usize).cloned();
             TraceEvent::Parsed { error: error.unwrap_or_default(), payload_at }
         }
-        RawEvent::Table { table, key, hit, found } => {
+        RawEvent::Table { table, key, entry, found } => {
             let Some(shape) = pipeline.tables.get(table as usize) else {
                 return TraceEvent::Lost { events: 1 };
             };
             let words = |offset: usize, limbs: usize| number(key.get(offset..offset + limbs).unwrap_or(&[]));
-            let keys =
-                shape.keys.iter().map(|key| (key.name.clone(), words(key.offset, key.limbs))).collect();
+            let hit = entry.is_some();
+            // Another entry may have the row now.
+            let state = tables.get(table as usize);
+            let matched = entry.zip(state).filter(|((row, age), state)| state.age(*row) == *age);
+            let matched = matched.and_then(|((row, _), state)| state.entry(shape, row));
+            let mut matchers = matched.map(|entry| entry.keys.into_iter());
+            let keys = shape.keys.iter().map(|key| TracedKey {
+                name: key.name.clone(),
+                kind: key.kind,
+                width: key.width,
+                value: words(key.offset, key.limbs),
+                matched: matchers.as_mut().and_then(Iterator::next),
+            });
+            let keys = keys.collect();
             let action = found.as_ref().and_then(|(action, _)| shape.actions.get(*action as usize));
             let mut args = Vec::new();
             if let (Some(action), Some((_, words))) = (action, &found) {
@@ -198,6 +232,7 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline) -> TraceEvent {
         }
         RawEvent::Headers(words) => TraceEvent::Headers { headers: headers(&words, pipeline) },
         RawEvent::Lost { events } => TraceEvent::Lost { events },
+        RawEvent::Skipped { frames } => TraceEvent::Skipped { frames },
         RawEvent::Sent { port, bytes } => TraceEvent::Sent { port, bytes },
         RawEvent::Drop { reason, port } => TraceEvent::Dropped { reason, port },
     }
@@ -257,7 +292,9 @@ impl fmt::Display for TraceEvent {
                 let action = action
                     .as_deref()
                     .map_or("no action of its own".into(), |action| format!("{action}({})", pairs(args)));
-                write!(f, "table     {table} [{}] {hit} -> {action}", pairs(keys))
+                let keys: Vec<String> =
+                    keys.iter().map(|key| format!("{}={:#x}", key.name, key.value)).collect();
+                write!(f, "table     {table} [{}] {hit} -> {action}", keys.join(", "))
             }
             TraceEvent::Extern { name } => write!(f, "extern    {name}"),
             TraceEvent::Register { register, index, value, write } => {
@@ -293,6 +330,7 @@ impl fmt::Display for TraceEvent {
             TraceEvent::Sent { port: Some(port), bytes } => write!(f, "sent      port {port}, {bytes} bytes"),
             TraceEvent::Sent { port: None, bytes } => write!(f, "sent      the controller, {bytes} bytes"),
             TraceEvent::Lost { events } => write!(f, "… and {events} more events"),
+            TraceEvent::Skipped { frames } => write!(f, "… after {frames} frames that were not traced"),
         }
     }
 }

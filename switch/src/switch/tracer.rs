@@ -66,8 +66,8 @@ fn has_ether_type(frame: &[u8], wanted: u16) -> bool {
 pub(crate) struct Tracer {
     pub pipeline: Pipeline,
     filter: TraceFilter,
-    /// Frames that may still be traced.
-    left: u32,
+    /// Frames that may still be traced; `None`: all for whose events there is room.
+    left: Option<u32>,
     /// Number of the first packet and of the next one. Later traces of the switch use larger numbers.
     first: u32,
     next: u32,
@@ -103,6 +103,21 @@ impl Switch {
         filter: TraceFilter,
         frames: u32,
     ) -> Result<u32, ControlError> {
+        self.begin_trace(pipeline, filter, Some(frames))
+    }
+
+    /// Traces all frames from now on, like [`Switch::trace_start`]. A frame that arrives while too many events wait is left
+    /// out and counted.
+    pub fn trace_all(&mut self, pipeline: Pipeline) -> Result<u32, ControlError> {
+        self.begin_trace(pipeline, TraceFilter::default(), None)
+    }
+
+    fn begin_trace(
+        &mut self,
+        pipeline: Pipeline,
+        filter: TraceFilter,
+        left: Option<u32>,
+    ) -> Result<u32, ControlError> {
         if self.tracer.is_some() {
             return Err(ControlError::InUse(
                 "another trace is active, and a switch runs one at a time; wait until it has ended".into(),
@@ -114,7 +129,7 @@ impl Switch {
             return Err(ControlError::Invalid("the program was replaced in the meantime; try again".into()));
         }
         running.state.trace.tell_from(Some(first));
-        self.tracer = Some(Box::new(Tracer { pipeline, filter, left: frames, first, next: first }));
+        self.tracer = Some(Box::new(Tracer { pipeline, filter, left, first, next: first }));
         Ok(first)
     }
 
@@ -128,7 +143,7 @@ impl Switch {
     /// Progress of the trace with this number; `None` once it has ended.
     pub fn trace_state(&self, id: u32) -> Option<TraceState> {
         let tracer = self.tracer.as_ref().filter(|tracer| tracer.first == id)?;
-        Some(TraceState { traced: tracer.next - tracer.first, left: tracer.left })
+        Some(TraceState { traced: tracer.next - tracer.first, left: tracer.left.unwrap_or(u32::MAX) })
     }
 
     /// The oldest waiting event of the trace.
@@ -136,7 +151,7 @@ impl Switch {
         let tracer = self.tracer.as_ref()?;
         let running = self.running.as_mut()?;
         let (packet, time, raw) = running.state.trace.pop()?;
-        let event = event::named(raw, &tracer.pipeline);
+        let event = event::named(raw, &tracer.pipeline, &running.state.pipe.tables);
         Some(Traced { packet: (packet + 1).saturating_sub(tracer.first), time, event })
     }
 
@@ -152,11 +167,15 @@ impl Switch {
     #[inline(never)]
     pub(crate) fn trace_arrival(&mut self, port: u16, now: Nanos) -> bool {
         let Some(tracer) = &mut self.tracer else { return false };
-        if tracer.left == 0 || !tracer.filter.matches(port, self.arrival.frame()) {
+        if tracer.left == Some(0) || !tracer.filter.matches(port, self.arrival.frame()) {
+            return false;
+        }
+        let trace = self.running.as_mut().map(|running| &mut running.state.trace);
+        if tracer.left.is_none() && trace.is_some_and(|trace| trace.skips(now)) {
             return false;
         }
         let number = tracer.next;
-        (tracer.left, tracer.next) = (tracer.left - 1, tracer.next.saturating_add(1));
+        (tracer.left, tracer.next) = (tracer.left.map(|left| left - 1), number.saturating_add(1));
         self.next_trace = tracer.next;
         let meta = Meta { ingress_port: port, arrived: now, trace: number, ..Meta::default() };
         let id = self.pool.adopt(&mut self.arrival, meta);

@@ -42,6 +42,11 @@ impl TableState {
         self.extras.get(&row)?.indirect.as_ref()
     }
 
+    /// Number of a row's entry among all that were inserted, from 0.
+    pub fn age(&self, row: u32) -> u64 {
+        self.ages[row as usize]
+    }
+
     /// Rows in use from `from` on, in no particular order.
     pub fn rows_from(&self, from: u32) -> impl Iterator<Item = u32> {
         (from..self.ages.len() as u32).filter(|&row| self.ages[row as usize] != NEVER)

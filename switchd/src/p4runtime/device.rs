@@ -142,6 +142,11 @@ impl Device {
         }
     }
 
+    /// Traces all packets, for a log, of this program and all after it.
+    pub async fn log_packets(&self) {
+        self.programs.write().await.is_logged = true;
+    }
+
     /// Installs a program without a controller asking for it.
     pub async fn install(&self, candidate: Candidate) -> Result<(), Gone> {
         self.programs.write().await.commit(&self.handle, candidate).await
@@ -188,6 +193,10 @@ impl Device {
                 "no program is installed, so there is nothing to trace; install one first",
             )
         })?;
+        if self.programs.read().await.is_logged {
+            let why = "the switch traces all packets, for its log: look there, or start it without that log";
+            return Err(status(Code::FailedPrecondition, why));
+        }
         // Taken before the program is compiled, which takes long.
         let only = self.tracing.clone().try_acquire_owned().map_err(|_| {
             status(Code::FailedPrecondition, "another trace is active; try again when it has ended")

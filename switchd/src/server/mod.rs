@@ -19,7 +19,7 @@ use crate::core::{Events, Gone, Handle};
 use crate::generator::GeneratorService;
 use crate::p4runtime::{CALLS_A_CONNECTION, Device, Front, Limits, Service};
 use crate::telemetry::TelemetryService;
-use crate::trace::TraceService;
+use crate::trace::{self, TraceService};
 use forward::forward;
 use p4rack_entities::Candidate;
 use p4rack_p4rt::p4::v1::Update;
@@ -28,12 +28,13 @@ use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
 use p4rack_p4rt::p4rack::trace::v1::trace_server::TraceServer;
 use p4rack_p4rt::transport::Entrance;
 use p4rack_p4rt::transport::tls::TlsError;
+use p4rack_switch::Traced;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tonic::service::Routes;
 
 /// HTTP/2's flow control window: bytes that a client may send before the server has processed them. Some batches of a
@@ -59,6 +60,8 @@ pub struct ServerConfig {
     pub program: Option<Candidate>,
     /// What to write into it before anything is served; all of it, or the server does not start.
     pub entries: Vec<Update>,
+    /// Where what happens to all packets goes; `None`: nothing is traced.
+    pub packet_log: Option<mpsc::Sender<Vec<Traced>>>,
     /// TLS; `None` is plain text.
     pub tls: Option<ServerTls>,
     /// Interval between HTTP/2 pings to a silent client, and time limit for the answer.
@@ -75,6 +78,7 @@ impl ServerConfig {
             cpu_port: None,
             program: None,
             entries,
+            packet_log: None,
             tls: None,
             keepalive: KEEPALIVE,
         }
@@ -143,6 +147,10 @@ pub async fn serve_both(
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
     let device = Arc::new(Device::new(handle.clone(), config.device_id, config.cpu_port));
+    if let Some(log) = config.packet_log {
+        device.log_packets().await;
+        tokio::spawn(trace::follow(handle.clone(), log));
+    }
     if let Some(program) = config.program {
         device.install(program).await?;
         device.fill(config.entries).await?.map_err(ServeError::Entry)?;

@@ -3,6 +3,7 @@
 //! ```text
 //!  p4c, p4c-bm2-ss ─ p4c ─────▶ p4 compile
 //!  simple_switch, _grpc ─ switch ─▶ the daemon ─ P4Runtime
+//!                           ├─ packets ─ the log
 //!                           └─ runtime ─ commands on the Thrift port ◀─ client ─ simple_switch_CLI
 //! ```
 
@@ -10,6 +11,7 @@ mod client;
 mod editor;
 mod install;
 mod p4c;
+mod packets;
 mod runtime;
 mod switch;
 
@@ -60,7 +62,7 @@ impl Log<'_> {
     /// Where its lines go.
     pub fn writer(&self) -> Result<BoxMakeWriter, String> {
         Ok(match self.file {
-            Some(path) => BoxMakeWriter::new(Mutex::new(switch::log_file(path)?)),
+            Some(path) => BoxMakeWriter::new(Mutex::new(packets::log_file(path)?)),
             None => BoxMakeWriter::new(std::io::stdout),
         })
     }

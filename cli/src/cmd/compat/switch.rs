@@ -1,6 +1,6 @@
 //! `simple_switch` and `simple_switch_grpc`: the embedded switch, started with BMv2's options.
 
-use super::{Log, runtime};
+use super::{Log, packets, runtime};
 use crate::cmd::refused;
 use crate::output;
 use clap::Parser;
@@ -12,14 +12,18 @@ use p4rack_netdev::packet::Io;
 use p4rack_switch::{QUEUES, Queueing};
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
-use std::fs::{File, OpenOptions};
+use p4rack_wire::Nanos;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+use tokio::sync::mpsc;
 use tracing_subscriber::filter::LevelFilter;
 
 /// The port at which BMv2 takes commands by default.
 pub(super) const THRIFT_PORT: u16 = 9090;
+/// Batches of events of packets that wait for the log. Further ones wait in the switch, which has its own limit.
+const BATCHES: usize = 4;
 /// Shared by the queues of all ports.
 const BUFFER_BYTES: u64 = 256 << 10;
 
@@ -47,15 +51,15 @@ pub struct Args {
     /// P4Runtime device id
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::number::<u64>)]
     device_id: u64,
-    /// Log to standard output
+    /// Log to standard output, also what happens to each packet
     #[arg(long)]
     log_console: bool,
-    /// Log to FILE.txt
+    /// Log to FILE.txt, also what happens to each packet
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
-    /// Lowest level that is logged
-    #[arg(short = 'L', long, value_name = "LEVEL", default_value = "info", value_parser = level)]
-    log_level: LevelFilter,
+    /// Lowest level that is logged; packets are at trace and debug [default: trace for packets, info for the rest]
+    #[arg(short = 'L', long, value_name = "LEVEL", value_parser = level)]
+    log_level: Option<LevelFilter>,
     /// No effect: every line is flushed
     #[arg(long)]
     #[allow(dead_code, reason = "accepted for scripts that give it")]
@@ -66,7 +70,7 @@ pub struct Args {
     /// No effect, and a warning: there are no nanomsg notifications
     #[arg(long, value_name = "ADDR")]
     notifications_addr: Option<String>,
-    /// No effect: `p4rack switch trace` shows packets
+    /// No effect, and a warning: the log shows fields, not bytes
     #[arg(long, value_name = "BYTES")]
     dump_packet_data: Option<u64>,
     /// Options of the target, after `--`
@@ -96,12 +100,23 @@ impl Args {
     /// Where the log goes, if an option says so.
     pub fn log(&self) -> Option<Log<'_>> {
         let wanted = self.log_console || self.log_file.is_some();
-        wanted.then_some(Log { file: self.log_file.as_deref(), level: self.log_level })
+        let level = self.log_level.unwrap_or(LevelFilter::INFO);
+        wanted.then_some(Log { file: self.log_file.as_deref(), level })
+    }
+
+    /// The log of packets, if the options ask for it.
+    fn packets(&self, drop_port: u16) -> Option<packets::Settings> {
+        let level = self.log_level.unwrap_or(LevelFilter::TRACE);
+        let wanted = self.log().is_some() && level >= LevelFilter::DEBUG;
+        wanted.then(|| packets::Settings { file: self.log_file.clone(), level, drop_port })
     }
 }
 
 /// Runs the switch; `has_grpc` says whether P4Runtime has an address that others know.
 pub fn run(args: Args, has_grpc: bool) -> ExitCode {
+    // What the program reads counts from here on, as near to the start of the process as can be: scripts add it to their own
+    // time of that start.
+    let began = (clock::now(), Instant::now());
     let target = match TargetArgs::try_parse_from(&args.target) {
         Ok(target) => target,
         Err(error) => return output::usage(&error),
@@ -125,14 +140,14 @@ pub fn run(args: Args, has_grpc: bool) -> ExitCode {
         (
             "--nanolog",
             args.nanolog.is_some(),
-            "there is no nanomsg; --log-console and `p4rack switch trace` show what is there",
+            "there is no nanomsg; --log-console and --log-file show what happens to packets",
         ),
         (
             "--notifications-addr",
             args.notifications_addr.is_some(),
             "there is no nanomsg; P4Runtime has notifications",
         ),
-        ("--dump-packet-data", args.dump_packet_data.is_some(), "`p4rack switch trace` shows packets"),
+        ("--dump-packet-data", args.dump_packet_data.is_some(), "--pcap writes packets"),
         (
             "--priority-queues",
             target.priority_queues.is_some_and(|queues| queues != QUEUES),
@@ -143,7 +158,7 @@ pub fn run(args: Args, has_grpc: bool) -> ExitCode {
             tracing::warn!("{option} has no effect: {instead}");
         }
     }
-    match start(args, &target, has_grpc) {
+    match start(args, &target, has_grpc, began) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refused(error),
     }
@@ -169,7 +184,8 @@ fn commands(asked: Option<u16>) -> Result<Option<TcpListener>, String> {
     }
 }
 
-fn start(args: Args, target: &TargetArgs, has_grpc: bool) -> Result<(), String> {
+fn start(args: Args, target: &TargetArgs, has_grpc: bool, began: (Nanos, Instant)) -> Result<(), String> {
+    let (clock_zero, started) = began;
     if let Some(folder) = args.pcap.as_deref() {
         output::folder("--pcap", folder)?;
     }
@@ -187,11 +203,9 @@ fn start(args: Args, target: &TargetArgs, has_grpc: bool) -> Result<(), String> 
             "tc shapes this port's interface, so its frames wait in the switch's queues"
         );
     }
-    let facts = runtime::Facts {
-        ports: args.interfaces.clone(),
-        device_id: args.device_id,
-        started: std::time::Instant::now(),
-    };
+    let logged = args.packets(target.drop_port).map(|settings| (settings, mpsc::channel(BATCHES)));
+    let packet_log = logged.as_ref().map(|(_, (sender, _))| sender.clone());
+    let facts = runtime::Facts { ports: args.interfaces.clone(), device_id: args.device_id, started };
     let config = DaemonConfig {
         ports: args.interfaces,
         // Rings take 9 MB for each port.
@@ -207,7 +221,7 @@ fn start(args: Args, target: &TargetArgs, has_grpc: bool) -> Result<(), String> 
         pipes: 1,
         internal_pipes: Vec::new(),
         time_unit_ns: Target::Bmv2.time_unit_ns(),
-        clock_zero: clock::now(),
+        clock_zero,
         device_id: args.device_id,
         grpc_addr,
         bfrt_addr: None,
@@ -218,11 +232,17 @@ fn start(args: Args, target: &TargetArgs, has_grpc: bool) -> Result<(), String> 
         entries: None,
         include_dirs: Vec::new(),
         defines: Vec::new(),
+        packet_log,
         captures: args.pcap,
         stats_file: None,
         metrics_addr: None,
     };
     let ready = move |started: daemon::Started| {
+        if let Some((settings, (_, batches))) = logged
+            && let Err(error) = packets::write(batches, settings)
+        {
+            tracing::error!(%error, "the log says nothing about packets");
+        }
         output::announce(&format!("ready device {} P4Runtime {}", facts.device_id, started.grpc_addr));
         tracing::info!(grpc = %started.grpc_addr, ports = facts.ports.len(), "ready");
         if let Some(listener) = commands
@@ -264,16 +284,6 @@ fn rate_of(classes: &str) -> Option<u64> {
         Some((digits.parse::<f64>().ok()? * scale) as u64)
     };
     classes.lines().filter_map(rate).filter(|rate_bps| *rate_bps > 0).min()
-}
-
-/// Opens a switch's log, at whose end it goes on. Its name gets BMv2's `.txt`.
-pub(super) fn log_file(path: &Path) -> Result<File, String> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    let mut name = path.as_os_str().to_owned();
-    name.push(".txt");
-    let path = Path::new(&name);
-    options.open(path).map_err(|error| format!("--log-file: {}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::output::{self, OutputFile};
 use p4rack_entities::{self as entities, Candidate};
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_stf::{Fate, Player};
-use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TraceEvent};
+use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TraceEvent, TracedKey};
 use p4rack_wire::Nanos;
 use p4rack_wire::pcap::{Reader, Writer};
 use std::collections::BTreeMap;
@@ -194,6 +194,7 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
         let value = |(name, value): &(String, num_bigint::BigUint)| serde_json::json!({ "name": name, "value": format!("{value:#x}") });
         values.iter().map(value).collect()
     };
+    let key = |key: &TracedKey| serde_json::json!({ "name": key.name, "value": format!("{:#x}", key.value) });
     let event = |event: &TraceEvent| match event {
         TraceEvent::Ingress { port, origin, bytes, clone } => serde_json::json!({
             "event": "ingress", "port": port, "instance_type": origin.number, "bytes": bytes, "parse_only": clone,
@@ -203,7 +204,7 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
             serde_json::json!({ "event": "parsed", "error": error, "payload_at": payload_at })
         }
         TraceEvent::Table { table, keys, hit, action, args } => serde_json::json!({
-            "event": "table", "table": table, "keys": values(keys), "hit": hit, "action": action, "args": values(args),
+            "event": "table", "table": table, "keys": keys.iter().map(key).collect::<Vec<_>>(), "hit": hit, "action": action, "args": values(args),
         }),
         TraceEvent::Extern { name } => serde_json::json!({ "event": "extern", "name": name }),
         TraceEvent::Egress { port, origin, rid } => {
@@ -238,6 +239,7 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
             serde_json::json!({ "event": "sent", "port": port, "bytes": bytes })
         }
         TraceEvent::Lost { events } => serde_json::json!({ "event": "lost", "events": events }),
+        TraceEvent::Skipped { frames } => serde_json::json!({ "event": "skipped", "frames": frames }),
     };
     let sent = |sent: &p4rack_stf::Sent| {
         let frame: String = sent.frame.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -8,6 +8,7 @@ use p4rack_entities::{Candidate, Program};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::SetForwardingPipelineConfigRequest;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
+use p4rack_switch::Pipeline;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tonic::Status;
 
@@ -26,6 +27,8 @@ pub struct Programs {
     pub running: Option<Arc<Program>>,
     /// The program that VERIFY_AND_SAVE saved.
     pub saved: Option<Candidate>,
+    /// Whether all packets are traced, for a log.
+    pub is_logged: bool,
     /// Programs whose switch has state that P4Runtime does not show, so that no other program can take it over.
     apart: Mutex<Vec<Weak<Program>>>,
 }
@@ -35,8 +38,7 @@ impl Programs {
     pub async fn commit(&mut self, handle: &Handle, candidate: Candidate) -> Result<(), Gone> {
         let Candidate { program, pipeline } = candidate;
         handle.call(move |switch, _| switch.load(pipeline)).await?;
-        self.runs(Arc::new(program));
-        Ok(())
+        self.runs(handle, Arc::new(program)).await
     }
 
     /// Notes that a client has written state to a program's switch that P4Runtime does not show.
@@ -55,11 +57,28 @@ impl Programs {
     }
 
     /// The switch has another program.
-    pub(super) fn runs(&mut self, program: Arc<Program>) {
+    pub(super) async fn runs(&mut self, handle: &Handle, program: Arc<Program>) -> Result<(), Gone> {
+        if self.is_logged {
+            let ir = program.clone();
+            // The first packet after the answer is in the log.
+            let traced = tokio::task::spawn_blocking(move || Pipeline::compile_traced(&ir.ir)).await;
+            let begun = match traced.map_err(|error| error.to_string()) {
+                Ok(Ok(traced)) => handle
+                    .call(|switch, _| switch.trace_all(traced))
+                    .await?
+                    .map_err(|error| error.to_string()),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = begun {
+                tracing::warn!(error, "the log will not say what happens to packets");
+            }
+        }
         let old = self.running.replace(program.clone());
         if let Some(watch) = &self.watch {
             watch.replaced(old.as_ref(), &program);
         }
+        Ok(())
     }
 
     /// Carries out an action of SetForwardingPipelineConfig with a verified program.
@@ -84,7 +103,7 @@ impl Programs {
                 let program = preserve::replace(handle, &running, candidate).await?;
                 let program = program.map_err(|error| status(error.code, error.message))?;
                 self.saved = None;
-                self.runs(program);
+                self.runs(handle, program).await?;
             }
             _ => {}
         }

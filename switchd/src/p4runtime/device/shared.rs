@@ -93,7 +93,7 @@ impl Device {
         let work = async move {
             programs.saved = None;
             handle.call(move |switch, _| switch.adopt(other, keep)).await?;
-            programs.runs(program);
+            programs.runs(&handle, program).await?;
             Ok(())
         };
         to_its_end(charge, work).await.map(|()| true)
