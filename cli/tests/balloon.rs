@@ -42,6 +42,15 @@ fn extents_are_lent_listed_and_come_back() {
     assert!(shown.contains(&one) && shown.contains("4 MiB"), "{shown}");
     let shown = stdout(&pool.run(&["list"]));
     assert!(shown.contains("lent") && shown.contains("0x0"), "{shown}");
+    assert!(stdout(&pool.run(&["offline", "1"])).contains("memory node 1 lends nothing more"));
+    assert_eq!(pool.json("show")["nodes"][1]["leaves"], true);
+    assert!(stdout(&pool.run(&["show"])).contains("memory node 1 goes offline"));
+    let refused = stderr(&pool.run(&["reserve", "4 MiB", "--holder", "3"]));
+    assert!(refused.contains("no memory node has a free range"), "{refused}");
+    killed.until("leaves");
+    assert!(stdout(&pool.run(&["offline", "1", "--end"])).contains("lends again"));
+    let refused = stderr(&pool.run(&["offline", "7"]));
+    assert!(refused.contains("memory node 7; the last one is 1"), "{refused}");
     // 4 of the 6 MiB that are left are kept for compute node 9, which may have no more.
     let refused = stderr(&pool.run(&["reserve", "4 MiB", "--holder", "3"]));
     assert!(refused.contains("no memory node has a free range"), "{refused}");

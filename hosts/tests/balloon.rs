@@ -8,20 +8,24 @@ mod board;
 use board::{key, with_board};
 use p4rack_fabric::balloon::{Config, Epoch, Extent, Lent, Place};
 use p4rack_hosts::balloon::service::{Service, ServiceError, serve};
-use p4rack_hosts::balloon::{Key, LeaseError, Listed, Phase, Tenancy, list, release};
+use p4rack_hosts::balloon::{Key, LeaseError, Listed, Phase, Tenancy, leave, list, release};
 use p4rack_hosts::clio::{AskError, Patience, Session};
+use p4rack_hosts::region::{RegionConfig, RemoteRegion};
+use p4rack_hosts::remote::{Movable, Place as At};
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::balloon::v1::balloon_server::{Balloon as Rpc, BalloonServer};
 use p4rack_p4rt::p4rack::balloon::v1::node_client::NodeClient;
 use p4rack_p4rt::p4rack::balloon::v1::{
-    AskRequest, AskResponse, Command, Join, ListRequest, ListResponse, Term, command,
+    AskRequest, AskResponse, Command, Join, LeaveRequest, LeaveResponse, ListRequest, ListResponse, Term,
+    command,
 };
-use p4rack_wire::Nanos;
+use p4rack_wire::{Nanos, SplitMix};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -167,6 +171,105 @@ fn an_extent_is_fenced_and_zeroed_before_another_gets_it() {
         assert_eq!(rig.runtime.block_on(release(&rig.server, 2)).unwrap(), 2);
         assert!(matches!(rig.runtime.block_on(other.renew()), Err(LeaseError::Ended(_))));
         rig.until_free(2 * EXTENT);
+    });
+}
+
+/// A thread's random accesses to every third word of a region, until `is_over`. Returns its words.
+fn uses(region: &RemoteRegion, thread: u64, steps: &AtomicU64, is_over: &AtomicBool) -> Vec<u64> {
+    let mut random = SplitMix(thread);
+    let mut words = vec![0u64; (EXTENT / 8 / 3) as usize];
+    while !is_over.load(Ordering::Relaxed) {
+        let own = random.between(0, words.len() as u64 - 1);
+        let (at, last) = ((own * 3 + thread) * 8, &mut words[own as usize]);
+        if random.next().is_multiple_of(2) {
+            *last = random.next();
+            region.write(at, &last.to_be_bytes()).unwrap();
+        } else {
+            let mut read = [0; 8];
+            region.read(at, &mut read).unwrap();
+            assert_eq!(u64::from_be_bytes(read), *last, "thread {thread}, word {own}");
+        }
+        steps.fetch_add(1, Ordering::Relaxed);
+    }
+    words
+}
+
+#[test]
+fn an_extent_moves_from_a_memory_node_that_goes_offline_while_threads_use_it() {
+    with_board(EXTENT, |first| {
+        with_board(EXTENT, |second| {
+            let nodes = [first, second].map(|place| place.memory.clone().unwrap());
+            let rig = Rig::new(nodes.to_vec(), Nanos::from_secs(60));
+            let mut tenancy = rig.open(1);
+            let place = first.clone();
+            let open = move |lent: &Lent, addr: String| {
+                let memory = Some(Server { addr, tls: None });
+                Tenancy::open_extent(lent, At { memory, ..place.clone() })
+            };
+            let (lent, addr) = rig.runtime.block_on(tenancy.reserve(EXTENT)).unwrap();
+            assert_eq!((lent.extent.place.node, lent.leaves), (0, false));
+            let (remote, held) = open(&lent, addr).unwrap();
+            let (movable, mover) = Movable::new(remote);
+            let region = RemoteRegion::new(Box::new(movable), &RegionConfig::new(256 << 10)).unwrap();
+            let (steps, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+            let go_on = |more: u64| {
+                let (from, end) =
+                    (steps.load(Ordering::Relaxed), clock::now() + Nanos(LIMIT.as_nanos() as u64));
+                while steps.load(Ordering::Relaxed) < from + more {
+                    assert!(clock::now() < end, "threads make no progress");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            };
+            let words: Vec<Vec<u64>> = std::thread::scope(|scope| {
+                let start = |thread| {
+                    let (region, steps, is_over) = (&region, &steps, &is_over);
+                    scope.spawn(move || uses(region, thread, steps, is_over))
+                };
+                let threads: Vec<_> = (0..3).map(start).collect();
+                go_on(300);
+                rig.runtime.block_on(leave(&rig.server, 0, true)).unwrap();
+                let said = rig.runtime.block_on(leave(&rig.server, 2, true)).unwrap_err().to_string();
+                assert!(said.contains("memory node 2; the last one is 1"), "{said}");
+                let renewed = rig.runtime.block_on(tenancy.renew()).unwrap();
+                assert!(
+                    matches!(&renewed[..], [(renewed, _)] if renewed.leaves && renewed.extent == lent.extent)
+                );
+                let (told, keeps) = mpsc::channel();
+                let carry = move |new: Lent, addr: String| {
+                    let (remote, held) = open(&new, addr)?;
+                    mover.move_to(remote)?;
+                    told.send(held).unwrap();
+                    Ok(())
+                };
+                let moved = rig.runtime.block_on(tenancy.move_away(&lent, carry)).unwrap();
+                drop(held);
+                let held = keeps.recv().unwrap();
+                assert_eq!((moved.extent.place.node, moved.leaves), (1, false));
+                go_on(300);
+                rig.until(|listed| {
+                    let extents = listed.extents.iter().map(|facts| facts.extent).collect::<Vec<_>>();
+                    listed.nodes[0].facts.leaves
+                        && listed.nodes[0].facts.memory.is_some_and(|memory| memory.free_bytes == EXTENT)
+                        && extents == [moved.extent]
+                });
+                is_over.store(true, Ordering::Relaxed);
+                let words = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+                region.flush().unwrap();
+                let mut bytes = vec![0; EXTENT as usize];
+                region.read(0, &mut bytes).unwrap();
+                for (at, word) in bytes.chunks_exact(8).enumerate().take((EXTENT / 8 / 3 * 3) as usize) {
+                    let words: &Vec<Vec<u64>> = &words;
+                    assert_eq!(
+                        u64::from_be_bytes(word.try_into().unwrap()),
+                        words[at % 3][at / 3],
+                        "word {at}"
+                    );
+                }
+                drop(held);
+                words
+            });
+            assert_eq!(words.len(), 3);
+        });
     });
 }
 
@@ -348,6 +451,10 @@ impl Rpc for Told {
 
     async fn list(&self, _: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
         Err(Status::unimplemented("no list is expected"))
+    }
+
+    async fn leave(&self, _: Request<LeaveRequest>) -> Result<Response<LeaveResponse>, Status> {
+        Err(Status::unimplemented("no memory node goes offline"))
     }
 }
 

@@ -22,6 +22,8 @@ use std::time::Duration;
 const BYTES: u64 = 4 << 20;
 /// Names the role of a process of these tests.
 const ROLE: &str = "P4RACK_MAPPING_ROLE";
+/// Names what such a process does to its range.
+const CALL: &str = "P4RACK_MAPPING_CALL";
 
 /// Memory that is lost at some time.
 struct Dying {
@@ -211,6 +213,147 @@ fn files_in_place_of_closed_descriptors_are_left_alone_in_the_end() {
         let output = process(test, role).output().unwrap();
         assert!(output.status.success(), "{role}: {output:?}");
     }
+}
+
+/// Runs a test of this file again for each kind of faults and each of these calls, in processes of their own.
+fn processes(test: &str, calls: &[&str], check: impl Fn(&str, Output)) {
+    for (role, call) in roles().flat_map(|role| calls.iter().map(move |call| (role, call))) {
+        let output = process(test, role).env(CALL, call).output().unwrap();
+        check(call, output);
+    }
+}
+
+/// Pages of the range that the calls are about, and where they begin.
+const PART: u64 = 256 << 12;
+
+fn part(range: Range) -> *mut libc::c_void {
+    range.bytes_mut()[PART as usize..].as_mut_ptr().cast()
+}
+
+/// The error of a flush, once the mapping has learnt that it is lost.
+fn loss(mapping: &Mapping) -> String {
+    loop {
+        match mapping.flush() {
+            Ok(()) => std::thread::sleep(Duration::from_millis(1)),
+            Err(error) => return error.to_string(),
+        }
+    }
+}
+
+#[test]
+fn a_part_that_the_program_unmaps_or_moves_ends_the_mapping_and_is_the_programs() {
+    let test = "a_part_that_the_program_unmaps_or_moves_ends_the_mapping_and_is_the_programs";
+    let (anonymous, access) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+    if let Some(faults) = role() {
+        // SAFETY: it takes no pointers. A call that never returns is a failure.
+        unsafe { libc::alarm(300) };
+        let (mapping, _) = map(faults);
+        let range = Range::of(&mapping);
+        let pages = BYTES / 4_096;
+        (0..pages).for_each(|page| range.write(page * 512, page + 1));
+        let (start, bytes) = (part(range), PART as usize);
+        let call = std::env::var(CALL).unwrap();
+        // SAFETY: the calls change the mapping's range, which the test is about; nothing refers to its bytes.
+        let moved = unsafe {
+            match call.as_str() {
+                "mremap" => libc::mremap(start, bytes, 2 * bytes, libc::MREMAP_MAYMOVE),
+                "mmap" => libc::mmap(start, bytes, access, anonymous | libc::MAP_FIXED, -1, 0),
+                _ => {
+                    assert_eq!(libc::munmap(start, bytes), 0);
+                    libc::mmap(start, bytes, access, anonymous | libc::MAP_FIXED_NOREPLACE, -1, 0)
+                }
+            }
+        };
+        assert_ne!(moved, libc::MAP_FAILED);
+        eprintln!("{}", loss(&mapping));
+        if call == "rest" {
+            // Those in place are what they were; the first absent one ends the process.
+            for page in (0..pages).filter(|page| !(256..512).contains(page)) {
+                assert_eq!(range.read(page * 512), page + 1);
+            }
+        } else if call == "mremap" {
+            // SAFETY: a signal ends the process here.
+            unsafe { moved.cast::<u64>().add(512).read_volatile() };
+        } else {
+            let word = moved.cast::<u64>();
+            // SAFETY: the program's own memory, in bounds.
+            unsafe {
+                assert_eq!(word.read_volatile(), 0);
+                word.write_volatile(5);
+                drop(mapping);
+                assert_eq!(word.read_volatile(), 5);
+            }
+        }
+        return;
+    }
+    processes(test, &["munmap", "mmap", "mremap", "rest"], |call, output| {
+        let signal = match call {
+            "mremap" => Some(libc::SIGSEGV),
+            "rest" => Some(libc::SIGBUS),
+            _ => None,
+        };
+        assert_eq!(output.status.signal(), signal, "{call}: {output:?}");
+        assert!(signal.is_some() || output.status.success(), "{call}: {output:?}");
+        let (said, what) = (said(&output), if call == "mremap" { "moved" } else { "unmapped" });
+        let why = format!("p4rack: a mapping of remote memory is lost: the program has {what} ");
+        assert_eq!(said.matches(&why).count(), 1, "{call}: {said}");
+    });
+}
+
+#[test]
+fn pages_in_place_that_the_program_drops_end_the_mapping() {
+    let test = "pages_in_place_that_the_program_drops_end_the_mapping";
+    if let Some(faults) = role() {
+        // SAFETY: it takes no pointers. An access that never ends is a failure.
+        unsafe { libc::alarm(300) };
+        let (mapping, _) = map(faults);
+        let range = Range::of(&mapping);
+        let pages = BYTES / 4_096;
+        (0..pages).for_each(|page| range.write(page * 512, page + 1));
+        let call = std::env::var(CALL).unwrap();
+        if call == "clean" {
+            mapping.flush().unwrap();
+        }
+        let (start, bytes) = (range.bytes_mut().as_mut_ptr().cast(), BYTES as usize);
+        // SAFETY: the pages are the mapping's, and the test is about their loss.
+        assert_eq!(unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) }, 0);
+        eprintln!("dropped");
+        match call.as_str() {
+            "flush" => eprintln!("{}", mapping.flush().unwrap_err()),
+            // The newest page was in place.
+            "write" => range.write((pages - 1) * 512, 1),
+            "read" | "clean" => drop(range.read((pages - 1) * 512)),
+            // Absent pages come, and those in place have to leave for them.
+            _ => (0..pages / 2).for_each(|page| assert_eq!(range.read(page * 512), page + 1)),
+        }
+        return;
+    }
+    processes(test, &["read", "write", "clean", "leave", "flush"], |call, output| {
+        // A flush says it with its error, unless a page leaves just then.
+        let is_said = call == "flush" && output.status.success();
+        assert!(is_said || output.status.signal() == Some(libc::SIGBUS), "{call}: {output:?}");
+        let said = said(&output);
+        assert!(said.contains("dropped") && !said.contains("panicked"), "{call}: {said}");
+        let why = "the program has dropped pages of it itself (by madvise)";
+        // A handler that copies a page can't say why the copy ended it.
+        assert!(said.contains(why) || call == "leave", "{call}: {said}");
+    });
+}
+
+#[test]
+fn an_access_behind_the_range_ends_in_a_signal() {
+    let test = "an_access_behind_the_range_ends_in_a_signal";
+    if let Some(faults) = role() {
+        // SAFETY: it takes no pointers. An access that never ends is a failure.
+        unsafe { libc::alarm(300) };
+        let (mapping, _) = map(faults);
+        // SAFETY: a signal ends the process here.
+        unsafe { mapping.start().add(BYTES as usize).read_volatile() };
+        return;
+    }
+    processes(test, &["read"], |call, output| {
+        assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{call}: {output:?}");
+    });
 }
 
 #[test]

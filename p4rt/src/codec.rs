@@ -69,6 +69,8 @@ carried! {
     balloon::AskRequest,
     balloon::AskResponse,
     balloon::Command,
+    balloon::LeaveRequest,
+    balloon::LeaveResponse,
     balloon::ListRequest,
     balloon::ListResponse,
     clio::AttachRequest,

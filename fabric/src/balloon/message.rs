@@ -72,6 +72,8 @@ pub struct Lent {
     pub number: u64,
     /// Whether it is in use.
     pub is_online: bool,
+    /// Whether its memory node is to go offline: its holder should move it away.
+    pub leaves: bool,
     /// How to reach it.
     pub access: Access,
 }

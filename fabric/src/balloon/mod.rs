@@ -28,6 +28,8 @@
 //! - **A memory node that restarts** is another instance. Its extents are lost, and their holders learn so when they
 //!   renew.
 //! - **A memory node has one number** in a term. Joined under a second one, it refuses: its bytes would be lent twice.
+//! - **A memory node that is to go offline** lends nothing more. Holders learn it when they renew, reserve another extent, copy their
+//!   bytes, and return the old one, which is fenced and zeroed as any. Their limits don't count what is to move.
 //! - **Requests may be repeated.** A Reserve has a number, and the same number gives the same extent.
 
 /// Whether a test has planted this bug; never outside of tests.

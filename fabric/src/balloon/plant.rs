@@ -19,4 +19,6 @@ pub(super) enum Plant {
     SameIdentity,
     /// Renewals of a session that has ended count for the next one.
     DeadRenews,
+    /// A memory node that is to go offline lends on.
+    LeavingLends,
 }

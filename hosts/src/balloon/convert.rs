@@ -124,6 +124,7 @@ pub(super) fn response(
         number: lent.number,
         is_online: lent.is_online,
         access: lent.access.bytes().to_vec(),
+        leaves: lent.leaves,
     };
     match reply {
         Reply::Opened(lease) => Ok(v1::AskResponse { lease_ns: lease.0, lent: Vec::new() }),
@@ -265,7 +266,10 @@ pub(super) fn lent_of(lent: v1::Lent) -> Result<(Lent, String), Wrong> {
     let access = access_of("lent.access", &lent.access)?;
     match lent.addr.is_empty() {
         true => Err("lent.addr is missing".to_owned()),
-        false => Ok((Lent { extent, number: lent.number, is_online: lent.is_online, access }, lent.addr)),
+        false => {
+            let v1::Lent { number, is_online, leaves, .. } = lent;
+            Ok((Lent { extent, number, is_online, leaves, access }, lent.addr))
+        }
     }
 }
 
@@ -382,7 +386,7 @@ mod tests {
         }
         assert_eq!(lease_of(&v1::AskResponse::default()), Err("lease_ns is missing".to_owned()));
         let access = Access::new(&[7]).expect("it is short");
-        let lent = Lent { extent: some(), number: 1, is_online: false, access };
+        let lent = Lent { extent: some(), number: 1, is_online: false, leaves: true, access };
         let response = response(Reply::Reserved(lent), |_| String::new()).expect("it is no refusal");
         let lent = response.lent.into_iter().next().expect("it has the extent");
         assert_eq!(lent_of(lent), Err("lent.addr is missing".to_owned()));

@@ -9,7 +9,7 @@ use crate::roce::setup::Server;
 use p4rack_fabric::balloon::{self, Ask, Extent, Lent, Refusal, Request, Session};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::balloon::v1::balloon_client::BalloonClient;
-use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, ListResponse};
+use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, LeaveRequest, ListResponse};
 use p4rack_wire::Nanos;
 use std::time::Duration;
 use tonic::transport::Channel;
@@ -34,6 +34,9 @@ pub enum LeaseError {
     /// The pool has no such extent now, or this compute node holds as many as it may: one may come later.
     #[error(transparent)]
     Full(SetupError),
+    /// The content of an extent did not move: the extent is held on.
+    #[error("moving an extent's content: {0}")]
+    Carry(RemoteError),
     /// The session has ended, as the service says: another session may have the extents.
     #[error("all that was held is lost: {0}")]
     Ended(String),
@@ -282,6 +285,35 @@ impl Tenancy {
         self.ask(Ask::Return(extent)).await.map(drop)
     }
 
+    /// Moves an extent away from its memory node: reserves another one, has `carry` copy the content there, and returns the old one.
+    /// `carry` gets the new extent and the set-up service of its memory node; it may block, and the lease is renewed until it returns.
+    /// No write may reach the old extent once it has returned: [`Movable`](crate::remote::Movable) does that for remote memory in use.
+    ///
+    /// Errors: there is no other extent, or `carry` has failed: the old one is held on, with its content. Or the session has ended.
+    pub async fn move_away(
+        &mut self,
+        old: &Lent,
+        carry: impl FnOnce(Lent, String) -> Result<(), RemoteError> + Send + 'static,
+    ) -> Result<Lent, LeaseError> {
+        let (new, addr) = self.reserve(old.extent.bytes).await?;
+        self.online(new.extent).await?;
+        let place = new.clone();
+        let mut carried = tokio::task::spawn_blocking(move || carry(place, addr));
+        let third = Duration::from_nanos(self.lease.0 / 3);
+        let carried = loop {
+            tokio::select! {
+                carried = &mut carried => break carried,
+                () = tokio::time::sleep(third) => drop(self.renew().await?),
+            }
+        };
+        let carried = carried.unwrap_or_else(|error| Err(RemoteError::Broken(error.to_string())));
+        let gone = if carried.is_ok() { old } else { &new };
+        self.offline(gone.extent).await?;
+        self.give_back(gone.extent).await?;
+        carried.map_err(LeaseError::Carry)?;
+        Ok(new)
+    }
+
     /// Ends the session: everything is taken back. A service that can't be reached is asked for 10 s; the session then ends with its
     /// lease.
     pub async fn close(mut self) -> Result<(), LeaseError> {
@@ -355,6 +387,14 @@ async fn page(
 ) -> Result<ListResponse, SetupError> {
     let listed = client.list(listing::request(after)).await;
     listed.map(tonic::Response::into_inner).map_err(|status| server.refused(&status))
+}
+
+/// Has a memory node go offline, or come back: it lends nothing more, and holders of its extents learn with their renewals that they should
+/// [move away](Tenancy::move_away). Errors: the service can't be reached, or has no such memory node.
+pub async fn leave(server: &Server, node: u16, leaves: bool) -> Result<(), SetupError> {
+    let request = LeaveRequest { node: node.into(), leaves };
+    let left = BalloonClient::new(server.channel().await?).leave(request).await;
+    left.map(drop).map_err(|status| server.refused(&status))
 }
 
 /// Ends the session of a compute node for its operator: its extents are fenced. Returns how many extents it held.

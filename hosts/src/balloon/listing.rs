@@ -100,6 +100,7 @@ fn node_message(facts: &NodeFacts, driven: &Driven<'_>) -> v1::NodeFacts {
         memory: facts.memory.map(memory_message),
         same_as: facts.same_as.map(u32::from),
         failure: of(driven.failures),
+        leaves: facts.leaves,
     }
 }
 
@@ -197,6 +198,7 @@ fn node(of: v1::NodeFacts) -> Result<ListedNode, Wrong> {
         number: node_of("nodes.number", of.number)?,
         is_there: of.is_there,
         same_as: of.same_as.map(|other| node_of("nodes.same_as", other)).transpose()?,
+        leaves: of.leaves,
         memory: of.memory.map(memory).transpose()?,
     };
     match of.addr.is_empty() {

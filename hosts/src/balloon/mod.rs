@@ -24,7 +24,7 @@ mod pool;
 pub mod service;
 
 pub use convert::granted;
-pub use holder::{LeaseError, Tenancy, list, release};
+pub use holder::{LeaseError, Tenancy, leave, list, release};
 pub use key::{Key, KeyError};
 pub use lender::{serve_board, serve_pool};
 pub use listing::{Listed, ListedNode, Phase};

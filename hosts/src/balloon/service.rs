@@ -11,7 +11,9 @@ use p4rack_fabric::common::ConfigError;
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::balloon::v1::balloon_server::{Balloon as Rpc, BalloonServer};
 use p4rack_p4rt::p4rack::balloon::v1::node_client::NodeClient;
-use p4rack_p4rt::p4rack::balloon::v1::{AskRequest, AskResponse, ListRequest, ListResponse};
+use p4rack_p4rt::p4rack::balloon::v1::{
+    AskRequest, AskResponse, LeaveRequest, LeaveResponse, ListRequest, ListResponse,
+};
 use p4rack_p4rt::transport::tls::ServerTls;
 use p4rack_p4rt::transport::{Caller, Visitor};
 use p4rack_wire::Nanos;
@@ -63,6 +65,8 @@ enum Input {
     /// Why a memory node has not answered, and how many commands are lost with that.
     Failed(u16, String, u64),
     List(Option<Place>, oneshot::Sender<ListResponse>),
+    /// A memory node goes offline, or comes back. The result is whether there is one with this number.
+    Leave(u16, bool, oneshot::Sender<bool>),
 }
 
 /// The service's gRPC side.
@@ -236,6 +240,7 @@ impl Driver {
             }
             // A dropped receiver discards the result.
             Input::List(after, told) => drop(told.send(self.listed(after))),
+            Input::Leave(node, leaves, told) => drop(told.send(self.machine.set_leaving(node, leaves))),
         }
     }
 
@@ -286,6 +291,9 @@ impl Driver {
     }
 }
 
+/// Name of an operator in a certificate.
+const OPERATOR: &str = "operator";
+
 /// Name of a compute node in its certificate.
 fn name_of(holder: u32) -> String {
     format!("holder-{holder}")
@@ -323,6 +331,27 @@ impl Rpc for Service {
             self.put(|told| Input::List(after, told)).await
         };
         self.desk.note(listed.await).map(Response::new)
+    }
+
+    async fn leave(&self, request: Request<LeaveRequest>) -> Result<Response<LeaveResponse>, Status> {
+        let left = async {
+            let visitor = Visitor::of(&request)?;
+            if visitor.caller().is_named(OPERATOR) == Some(false) {
+                return Err(Status::permission_denied(format!(
+                    "the caller's certificate is not an operator's: it needs the subjectAltName DNS:{OPERATOR}"
+                )));
+            }
+            let LeaveRequest { node, leaves } = request.into_inner();
+            let number = convert::node_of("node", node).map_err(Status::invalid_argument)?;
+            match self.put(|told| Input::Leave(number, leaves, told)).await? {
+                true => Ok(LeaveResponse {}),
+                false => Err(Status::not_found(format!(
+                    "memory node {node}; the last one is {}",
+                    self.addrs.len().saturating_sub(1)
+                ))),
+            }
+        };
+        self.desk.note(left.await).map(Response::new)
     }
 }
 

@@ -227,6 +227,10 @@ impl Inner {
         }
         #[cfg(test)]
         self.pause();
+        if dropped.count > 0 {
+            let mut locked = self.lock();
+            batch.iter().flatten().for_each(|work| locked.pages.dropping(work));
+        }
         let protect = |(first, count)| self.memory.protect(first, count);
         protected.runs().try_for_each(protect).map_err(failed("protecting pages"))?;
         self.memory.drop_pages(dropped.as_slice()).map_err(failed("dropping pages"))
@@ -261,6 +265,9 @@ impl Inner {
                 filled.map_err(failed("filling a page"))?;
             }
             Op::WriteBack { now, twin } => {
+                if now == Bytes::Place {
+                    self.memory.confirm(page).map_err(failed("copying a page"))?;
+                }
                 let (now, twin) = (self.bytes(work, now), self.bytes(work, twin));
                 let changed = twin::changed(now, twin, self.block_bytes);
                 for block in twin::blocks(changed.pieces, self.block_bytes) {
@@ -310,6 +317,8 @@ impl Inner {
     /// Remote memory is lost, or the kernel refuses a necessary operation. Says so once. If faults can't be answered
     /// either, the whole range becomes inaccessible: accesses would wait without end.
     pub fn lose(&self, locked: &mut Locked, why: &str) {
+        // The first reason is the cause of others.
+        let why = self.memory.uffd().changed().unwrap_or(why);
         match self.memory.check() {
             Ok(()) => self.note_loss(locked, why, "Accesses to its absent pages end in SIGBUS"),
             Err(error) => self.lose_all(locked, &format!("{why}, {error}")),
@@ -341,15 +350,24 @@ impl Inner {
         MappingError::Lost(locked.lost.clone().unwrap_or_default())
     }
 
-    /// Serves a fault. Returns whether nothing had to be done: then a thread that waits for the page may have to be woken. Errors: the
+    /// Serves a fault on a page that was absent or protected. Returns whether nothing had to be done: then a thread that waits for the page may have to be woken. Errors: the
     /// mapping is lost.
-    pub fn serve(&self, page: Page, writes: bool) -> Result<bool, MappingError> {
+    pub fn serve(&self, page: Page, writes: bool, is_absent: bool) -> Result<bool, MappingError> {
         let mut locked = self.lock();
         match writes {
             true => locked.pages.counters.write_faults += 1,
             false => locked.pages.counters.read_faults += 1,
         }
         loop {
+            // Most often the fault is late, and another one has brought the page. It can't leave while the lock is held.
+            if is_absent
+                && locked.pages.is_in_place(page)
+                && let Err(error) = self.memory.confirm(page)
+            {
+                locked.pages.stick(page);
+                self.lose(&mut locked, &error.to_string());
+                return Err(self.lost(&locked));
+            }
             match locked.pages.fault(page, writes) {
                 Step::Ready => return Ok(true),
                 Step::Wait => {

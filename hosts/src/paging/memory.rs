@@ -3,7 +3,7 @@
 //! **Safety.** The range is the program's. This module touches its pages only as operations of a work do, which [`Pages`](super::pages)
 //! hands to one thread at a time for each page: it reads a page in place only while the page is protected, so that nothing writes it,
 //! and it moves bytes into place by the kernel alone. A page in place stays until its work drops it. So a read here never faults, unless
-//! the program itself drops pages of the range, which [`Mapping`](super::Mapping) forbids.
+//! the program itself drops pages of the range, which [`Mapping`](super::Mapping) forbids: such a read ends in SIGBUS.
 //!
 //! A buffer is used by the thread whose work names it: `Pages` has it in one work, twin, shelved page, or list of free buffers at a time.
 
@@ -57,6 +57,13 @@ impl Fresh {
         }
     }
 
+    /// Leaves the first `bytes` to the program.
+    fn leave(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        // SAFETY: in bounds, or just behind the last byte.
+        (self.start, self.bytes) = (unsafe { self.start.add(bytes) }, self.bytes - bytes);
+    }
+
     fn page(&self, number: usize) -> NonNull<PageBytes> {
         let at = number * PAGE_BYTES;
         assert!(at < self.bytes, "within");
@@ -89,6 +96,10 @@ pub struct Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         self.end_watch();
+        if self.uffd.changed().is_some() {
+            // The program may have memory of its own there.
+            self.fresh.leave(self.range_bytes() + PAGE_BYTES);
+        }
     }
 }
 
@@ -173,6 +184,8 @@ impl Memory {
 
     /// Takes pages out of their places.
     pub fn drop_pages(&self, pages: &[Page]) -> io::Result<()> {
+        // The program may have memory of its own there.
+        self.uffd.changed().map_or(Ok(()), |changed| Err(io::Error::other(changed)))?;
         match (pages, &self.process) {
             ([_, _, ..], Some(_)) => pages.chunks(BATCH).try_for_each(|some| self.drop_together(some)),
             _ => pages.iter().try_for_each(|page| {
@@ -240,6 +253,29 @@ impl Memory {
     /// Gives back the memory of a buffer that is not in use.
     pub fn release(&self, buffer: Buffer) -> io::Result<()> {
         self.fresh.advise(self.place(buffer) * PAGE_BYTES, PAGE_BYTES, libc::MADV_DONTNEED)
+    }
+
+    /// Errors: a page that was put in place is not there, because the program has dropped it. It does not come back; an access to it ends
+    /// in SIGBUS (before Linux 6.6, it reads as zeros).
+    pub fn confirm(&self, page: Page) -> io::Result<()> {
+        let put = match self.uffd.can_poison() {
+            true => self.uffd.poison(self.address(page), PAGE),
+            false => self.fill(page, &ZEROS, true),
+        };
+        match put {
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => Err(io::Error::other("the program has dropped pages of it itself (by madvise)")),
+        }
+    }
+
+    /// Answers a fault beside the range: on the page behind it, or on pages that the program has moved, which are inaccessible soon.
+    pub fn refuse(&self, address: u64) -> io::Result<()> {
+        let page = address & !(PAGE - 1);
+        match page == self.address(self.pages) {
+            true => self.deny(self.pages),
+            false => self.uffd.wake(page, PAGE),
+        }
     }
 
     /// Makes accesses to a page that is absent end in a signal, as nothing can answer them. One that is in place becomes writable.

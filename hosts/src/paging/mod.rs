@@ -20,9 +20,11 @@
 //! - **A loss** of the region ends the mapping. Pages in place stay, and may be written; the first access to an absent page ends in SIGBUS
 //!   (before Linux 6.6 with threads, every access in SIGSEGV), after a message on standard error. There is no other answer to a load.
 //!
-//! What a program must not do with the range: map, protect, lock or advise it ([`Mapping::discard`] is for dropping); have the kernel
-//! use its pages behind the page table (O_DIRECT, io_uring, RDMA); keep thread stacks or its allocator's own data there; share it with
-//! a child, which does not have it.
+//! - **The program's own calls.** `munmap`, `mremap` and mappings at addresses of the range end the mapping as a loss does, and so does
+//!   the next use of a page in place that the program has dropped by `madvise`.
+//!
+//! What else a program must not do with the range: protect or lock it; have the kernel use its pages behind the page table (O_DIRECT,
+//! io_uring, RDMA); keep thread stacks or its allocator's own data there; share it with a child, which does not have it.
 
 mod blocked;
 mod config;
@@ -151,9 +153,10 @@ impl Mapping {
         self.threads.push(reclaimer.spawn(move || inner.reclaim()).map_err(failed)?);
         if config.faults == Faults::InThread {
             self.served = Some(signal::Served::new(&self.inner)?);
-            return Ok(());
         }
-        for _ in 0..config.threads {
+        // One thread has to learn of changes in any case.
+        let threads = if config.faults == Faults::InThread { 1 } else { config.threads };
+        for _ in 0..threads {
             let inner = Arc::clone(&self.inner);
             // All descriptors of a mapping are open when it is.
             let idle = Idle::new(self.inner.memory.uffd(), end).map_err(failed)?;

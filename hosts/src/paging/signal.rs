@@ -85,7 +85,8 @@ unsafe extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, con
         for place in SERVED.iter().filter(|_| is_fault) {
             let Some(inner) = place.load(Ordering::Acquire).as_ref() else { continue };
             let Some(page) = inner.memory.page_at(address) else { continue };
-            if inner.serve(page, writes(context)).is_ok() {
+            let (writes, is_absent) = kind(context);
+            if inner.serve(page, writes, is_absent).is_ok() {
                 *libc::__errno_location() = errno;
                 return;
             }
@@ -95,22 +96,24 @@ unsafe extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, con
     }
 }
 
-/// Whether the access that faulted writes.
+/// Whether the access that faulted writes, and whether its page is absent.
 ///
 /// # Safety
 /// The context is a handler's.
 #[cfg(target_arch = "x86_64")]
-unsafe fn writes(context: *mut libc::c_void) -> bool {
+unsafe fn kind(context: *mut libc::c_void) -> (bool, bool) {
+    const PRESENT: i64 = 1;
     const WRITES: i64 = 1 << 1;
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: by the caller's promise.
-    unsafe { (*context).uc_mcontext.gregs[libc::REG_ERR as usize] & WRITES != 0 }
+    let error = unsafe { (*context).uc_mcontext.gregs[libc::REG_ERR as usize] };
+    (error & WRITES != 0, error & PRESENT == 0)
 }
 
 /// The same elsewhere: nothing installs the handler there.
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn writes(_: *mut libc::c_void) -> bool {
-    true
+unsafe fn kind(_: *mut libc::c_void) -> (bool, bool) {
+    (true, false)
 }
 
 /// Runs the former action of SIGBUS.

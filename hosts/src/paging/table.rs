@@ -18,6 +18,8 @@ pub enum State {
     /// A thread works on it.
     #[default]
     Moving,
+    /// A thread works on it, which may copy it: it is in place, and protected or about to be.
+    Copied,
     /// In place, protected, with the region's content.
     Clean,
     /// In place, writable, with a twin.

@@ -121,6 +121,10 @@ impl World {
         } else {
             self.act(number, random, begins)?;
         }
+        let page = random.between(0, u64::from(PAGES) - 1) as u32;
+        if self.pages.is_in_place(page) && self.places[page as usize].is_none() {
+            return Err(format!("page {page} is absent and should be in place"));
+        }
         let backed = self.buffers.iter().flatten().count();
         let in_memory = (self.places.iter().flatten().count() + backed) as u32;
         match in_memory <= self.capacity && self.pages.in_memory().1 <= self.capacity {
@@ -262,7 +266,10 @@ impl World {
         match (op, *read) {
             (Op::Protect, _) => self.places[page].as_mut().ok_or_else(absent)?.1 = true,
             (Op::Unprotect, _) => self.places[page].as_mut().ok_or_else(absent)?.1 = false,
-            (Op::Drop, _) => drop(self.places[page].take().ok_or_else(absent)?),
+            (Op::Drop, _) => {
+                self.pages.dropping(work);
+                drop(self.places[page].take().ok_or_else(absent)?);
+            }
             (Op::Save(buffer), _) => {
                 self.buffers[buffer as usize] = Some(self.places[page].ok_or_else(absent)?.0);
             }

@@ -9,6 +9,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 const DEVICE: &str = "/dev/userfaultfd";
 const SYSCTL: &str = "/proc/sys/vm/unprivileged_userfaultfd";
@@ -30,23 +31,44 @@ const COPY_PROTECTED: u64 = 1 << 1;
 const USER_MODE_ONLY: libc::c_int = 1;
 
 const FEATURE_WRITEPROTECT: u64 = 1;
+const FEATURE_MOVED: u64 = 1 << 2;
+const FEATURE_UNMAPPED: u64 = 1 << 6;
 const FEATURE_SIGBUS: u64 = 1 << 7;
 const FEATURE_POISON: u64 = 1 << 14;
 
 const EVENT_FAULT: u8 = 0x12;
+const EVENT_MOVED: u8 = 0x14;
+const EVENT_UNMAPPED: u8 = 0x16;
 const FAULT_WRITES: u64 = 1;
+const FAULT_PROTECTED: u64 = 1 << 1;
 
 /// A fault that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub address: u64,
     pub writes: bool,
+    /// Whether the page is absent; otherwise it is protected.
+    pub is_absent: bool,
+}
+
+/// News of the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    Fault(Fault),
+    /// The program has changed the range: [`Uffd::changed`] says how.
+    Changed,
 }
 
 /// A descriptor of userfaultfd.
 pub struct Uffd {
     fd: Kept,
     can_poison: bool,
+    /// Start and bytes of the registered range.
+    range: OnceLock<(u64, u64)>,
+    /// What the program has done to it.
+    changed: OnceLock<String>,
+    /// Held while a message is read and noted: the program's thread may go on in between.
+    reading: RwLock<()>,
 }
 
 /// Ends a registration by any number of its descriptor, and closes that. Threads that wait go on.
@@ -130,18 +152,30 @@ impl Uffd {
         };
         // A descriptor has one handshake. This one asks for the available features; enabling them needs another
         // descriptor.
-        let asked = Uffd { fd: open()?, can_poison: false };
+        let asked = Uffd::of(open()?, false);
         let mut api = [API, 0, 0];
         asked.call(HANDSHAKE, &mut api).map_err(|error| unsupported(error.to_string()))?;
-        let wanted = FEATURE_WRITEPROTECT | if by_signal { FEATURE_SIGBUS } else { 0 };
+        let wanted = FEATURE_WRITEPROTECT
+            | FEATURE_MOVED
+            | FEATURE_UNMAPPED
+            | if by_signal { FEATURE_SIGBUS } else { 0 };
         if api[1] & wanted != wanted {
             return Err(unsupported(format!("it has the features {:#x}, without {wanted:#x}", api[1])));
         }
         let poison = api[1] & FEATURE_POISON;
-        let uffd = Uffd { fd: open()?, can_poison: poison != 0 };
+        let uffd = Uffd::of(open()?, poison != 0);
         let mut api = [API, wanted | poison, 0];
         uffd.call(HANDSHAKE, &mut api).map_err(|error| unsupported(error.to_string()))?;
         Ok(uffd)
+    }
+
+    fn of(fd: Kept, can_poison: bool) -> Uffd {
+        Uffd { fd, can_poison, range: OnceLock::new(), changed: OnceLock::new(), reading: RwLock::new(()) }
+    }
+
+    /// What the program has done to the range by itself: unmapped or moved a part of it.
+    pub fn changed(&self) -> Option<&str> {
+        self.changed.get().map(String::as_str)
     }
 
     /// Whether [`Uffd::poison`] may be called.
@@ -149,23 +183,51 @@ impl Uffd {
         self.can_poison
     }
 
-    /// An ioctl that takes a struct of 64-bit words; repeated while the address space changes.
+    /// An ioctl that takes a struct of 64-bit words.
+    fn ioctl<const N: usize>(&self, request: libc::Ioctl, words: &mut [u64; N]) -> io::Result<()> {
+        // SAFETY: all requests of this module take a struct of as many words as their constants say, which the type of `words`
+        // repeats. Their effect on the process's memory is the caller's concern, and only `copy` writes any.
+        match unsafe { libc::ioctl(self.fd.as_raw_fd(), request, words.as_mut_ptr()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The same, repeated while the address space changes. Errors: the kernel's; what the program has done to the range, if the pages are
+    /// not there for that.
     fn call<const N: usize>(&self, request: libc::Ioctl, words: &mut [u64; N]) -> io::Result<()> {
         loop {
-            // SAFETY: all requests of this module take a struct of as many words as their constants say, which the type of `words`
-            // repeats. Their effect on the process's memory is the caller's concern, and only `copy` writes any.
-            if unsafe { libc::ioctl(self.fd.as_raw_fd(), request, words.as_mut_ptr()) } == 0 {
-                return Ok(());
+            let Err(error) = self.ioctl(request, words) else { return Ok(()) };
+            match error.raw_os_error() {
+                Some(libc::EAGAIN) => self.take_changes(),
+                Some(libc::ENOENT) => return Err(self.check_changed().err().unwrap_or(error)),
+                _ => return Err(error),
             }
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::EAGAIN) {
-                return Err(error);
-            }
+        }
+    }
+
+    /// Errors: the program has changed the range.
+    pub fn check_changed(&self) -> io::Result<()> {
+        // What another thread has read is noted then.
+        drop(self.reading.write().unwrap_or_else(PoisonError::into_inner));
+        self.changed().map_or(Ok(()), |changed| Err(io::Error::other(changed)))
+    }
+
+    /// The kernel refuses all operations until its news of the change is read, and all threads that read may be here.
+    fn take_changes(&self) {
+        let mut has_read = false;
+        while let Ok(Some(_)) = self.message() {
+            has_read = true;
+        }
+        // Faults that were read here come again.
+        if let Some((start, bytes)) = self.range.get().filter(|_| has_read) {
+            let _ = self.wake(*start, *bytes);
         }
     }
 
     /// Absent pages of a range fault from now on, and protected ones when they are written.
     pub fn register(&self, start: u64, bytes: u64) -> io::Result<()> {
+        let _ = self.range.set((start, bytes));
         self.call(REGISTER, &mut [start, bytes, MODE_MISSING | MODE_WRITEPROTECT, 0])
     }
 
@@ -190,8 +252,9 @@ impl Uffd {
         self.call(POISON, &mut [start, bytes, 0, 0])
     }
 
-    /// The next fault that has arrived.
-    pub fn fault(&self) -> io::Result<Option<Fault>> {
+    /// The next message that has arrived. The program's thread that has changed the range goes on once the message is read.
+    pub fn message(&self) -> io::Result<Option<Message>> {
+        let _reading = self.reading.read().unwrap_or_else(PoisonError::into_inner);
         let mut message = [0u64; 4];
         // SAFETY: pointer and length describe `message`.
         let read =
@@ -203,9 +266,35 @@ impl Uffd {
                 _ => Err(error),
             };
         }
-        let [event, flags, address, _] = message;
-        let is_fault = event.to_ne_bytes()[0] == EVENT_FAULT;
-        Ok(is_fault.then_some(Fault { address, writes: flags & FAULT_WRITES != 0 }))
+        let [event, one, two, three] = message;
+        Ok(match event.to_ne_bytes()[0] {
+            EVENT_FAULT => Some(Message::Fault(Fault {
+                address: two,
+                writes: one & FAULT_WRITES != 0,
+                is_absent: one & FAULT_PROTECTED == 0,
+            })),
+            EVENT_UNMAPPED => {
+                self.note(format!("the program has unmapped {one:#x} to {two:#x}, a part of it"));
+                Some(Message::Changed)
+            }
+            EVENT_MOVED => {
+                self.deny_moved(two, three);
+                self.note(format!("the program has moved {three} bytes of it from {one:#x} to {two:#x}"));
+                Some(Message::Changed)
+            }
+            _ => None,
+        })
+    }
+
+    fn note(&self, changed: String) {
+        let _ = self.changed.set(changed);
+    }
+
+    /// Faults on pages that were moved come here too, and have no answer. Accesses end in a signal instead, those that wait as well.
+    fn deny_moved(&self, start: u64, bytes: u64) {
+        // SAFETY: the pages were the mapping's, and the program has been told that it may not move them.
+        unsafe { libc::mprotect(start as *mut libc::c_void, bytes as usize, libc::PROT_NONE) };
+        let _ = self.ioctl(WAKE, &mut [start, bytes]);
     }
 }
 

@@ -11,7 +11,8 @@
 //!
 //! Programs use [`Remote`]: they submit operations under tags of their own and poll for outcomes. [`open`] opens a way by name.
 //! A new way is a module here with a line in [`OPENERS`], and a line in `p4rack_fabric::remote`, the list of names. A wrapper,
-//! such as [`Certain`], is a [`Remote`] around another: [`Part`] has a part of one, [`Joined`] puts several together. [`open`] puts
+//! such as [`Certain`], is a [`Remote`] around another: [`Part`] has a part of one, [`Joined`] puts several together, and what
+//! [`Movable`] has moves to another one while it is in use. [`open`] puts
 //! [`Pieces`] around each way that can't gather and scatter.
 //!
 //! **Order.** [`Abilities::order`] defines which operations take effect in the order of submission. In any case, an operation that
@@ -36,6 +37,7 @@ mod granted;
 pub mod hash;
 mod joined;
 mod local;
+mod movable;
 mod operation;
 mod own;
 mod pair;
@@ -55,6 +57,7 @@ pub use error::RemoteError;
 pub use granted::Granted;
 pub use joined::Joined;
 pub use local::Local;
+pub use movable::{Movable, Mover};
 pub use operation::{
     Abilities, Operation, Order, Outcome, Piece, Shape, Status, UnderWay, WordOrder, Written,
 };

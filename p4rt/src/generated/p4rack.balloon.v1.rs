@@ -54,6 +54,9 @@ pub struct Lent {
     /// the set-up service of its memory node, HOST:PORT
     #[prost(string, tag = "5")]
     pub addr: ::prost::alloc::string::String,
+    /// the memory node is to go offline: its holder should move it away
+    #[prost(bool, tag = "6")]
+    pub leaves: bool,
 }
 /// Rights to an extent, of the kind that its memory node has.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -329,6 +332,17 @@ pub struct Place {
     pub start: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaveRequest {
+    /// number of the memory node
+    #[prost(uint32, tag = "1")]
+    pub node: u32,
+    /// false: it comes back
+    #[prost(bool, tag = "2")]
+    pub leaves: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaveResponse {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRequest {
     /// extents behind this place are listed; missing: from the first one, with memory nodes, holders and counters
     #[prost(message, optional, tag = "1")]
@@ -373,6 +387,9 @@ pub struct NodeFacts {
     /// none: it has not joined yet
     #[prost(message, optional, tag = "13")]
     pub memory: ::core::option::Option<MemoryFacts>,
+    /// it is to go offline
+    #[prost(bool, tag = "14")]
+    pub leaves: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HolderFacts {
@@ -667,6 +684,28 @@ pub mod balloon_client {
                 .insert(GrpcMethod::new("p4rack.balloon.v1.Balloon", "List"));
             self.inner.unary(req, path, codec).await
         }
+        /// An operator has a memory node go offline, or come back.
+        pub async fn leave(
+            &mut self,
+            request: impl tonic::IntoRequest<super::LeaveRequest>,
+        ) -> std::result::Result<tonic::Response<super::LeaveResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::StubCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/p4rack.balloon.v1.Balloon/Leave",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("p4rack.balloon.v1.Balloon", "Leave"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -693,6 +732,11 @@ pub mod balloon_server {
             &self,
             request: tonic::Request<super::ListRequest>,
         ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status>;
+        /// An operator has a memory node go offline, or come back.
+        async fn leave(
+            &self,
+            request: tonic::Request<super::LeaveRequest>,
+        ) -> std::result::Result<tonic::Response<super::LeaveResponse>, tonic::Status>;
     }
     /// Served by the service that lends.
     #[derive(Debug)]
@@ -842,6 +886,49 @@ pub mod balloon_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListSvc(inner);
+                        let codec = crate::codec::StubCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/p4rack.balloon.v1.Balloon/Leave" => {
+                    #[allow(non_camel_case_types)]
+                    struct LeaveSvc<T: Balloon>(pub Arc<T>);
+                    impl<T: Balloon> tonic::server::UnaryService<super::LeaveRequest>
+                    for LeaveSvc<T> {
+                        type Response = super::LeaveResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::LeaveRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Balloon>::leave(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LeaveSvc(inner);
                         let codec = crate::codec::StubCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -5,10 +5,11 @@ use crate::cmd::adapter::runtime;
 use crate::cmd::values::in_hex;
 use crate::output::{Events, plain};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
-use p4rack_fabric::balloon::Lent;
+use p4rack_fabric::balloon::{Lent, Place};
 use p4rack_hosts::balloon::{Tenancy, granted};
 use p4rack_hosts::remote::Granted;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
@@ -49,10 +50,16 @@ async fn hold(tenancy: &mut Tenancy, args: &Args, events: Events) -> Result<(), 
         tell(events, &lent, &addr)?;
     }
     let third = Duration::from_nanos(tenancy.lease().0 / 3);
-    let mut held = args.count as usize;
+    let (mut held, mut leaving) = (args.count as usize, BTreeSet::new());
     loop {
         tokio::time::sleep(third).await;
-        let left = tenancy.renew().await.map_err(Service::said)?.len();
+        let all = tenancy.renew().await.map_err(Service::said)?;
+        let left = all.len();
+        for (lent, _) in all.iter().filter(|(lent, _)| lent.leaves) {
+            if leaving.insert(lent.extent) {
+                tell_of_leaving(events, lent.extent.place);
+            }
+        }
         if left < held {
             let lost = held - left;
             events.report(
@@ -63,6 +70,16 @@ async fn hold(tenancy: &mut Tenancy, args: &Args, events: Events) -> Result<(), 
             held = left;
         }
     }
+}
+
+/// The bytes are the programs' that have the rights: only they can move them.
+fn tell_of_leaving(events: Events, place: Place) {
+    let Place { node, start } = place;
+    events.report(
+        "leaves",
+        json!({ "node": node, "start": start }),
+        format_args!("memory node {node} goes offline: move the extent at {start:#x} away and return it"),
+    );
 }
 
 /// Prints the reserved extent, and how to reach it. The rights are for programs alone: a terminal keeps what it shows.

@@ -64,6 +64,9 @@ pub(super) fn show(args: &Args) -> Result<(), String> {
         if let Some(problem) = problem(node) {
             println!("memory node {}: {}", node.facts.number, plain(&problem));
         }
+        if node.facts.leaves {
+            println!("memory node {} goes offline: it lends nothing more", node.facts.number);
+        }
     }
     let mut rows = Rows::new(&["holder", "extents", "held", "kept", "limit", "lease ends in"]);
     for facts in &listed.holders {
@@ -92,6 +95,7 @@ fn pool(listed: &Listed) -> Value {
             "board": node.addr,
             "answers": facts.is_there,
             "problem": problem(node),
+            "leaves": facts.leaves,
             "bytes": of(|memory| memory.bytes),
             "free_bytes": of(|memory| memory.free_bytes),
             "longest_free_bytes": of(|memory| memory.longest_bytes),

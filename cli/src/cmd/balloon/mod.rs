@@ -6,7 +6,7 @@ mod serve;
 
 use super::adapter::{Tls, runtime};
 use crate::output::plain;
-use p4rack_hosts::balloon::release;
+use p4rack_hosts::balloon::{leave, release};
 use p4rack_hosts::roce::setup::Server;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -42,6 +42,24 @@ enum Command {
     Reserve(hold::Args),
     /// End the session of a compute node: its extents are fenced, zeroed and freed
     Release(ReleaseArgs),
+    /// Have a memory node go offline: it lends nothing more, and holders move its extents to others
+    ///
+    /// The holders learn it when they renew. The node may be stopped when `p4rack balloon show` lists nothing lent, fenced or zeroing
+    /// there. A service that starts anew does not know of it. With --grpc-server-cacert at the service, the caller's
+    /// certificate needs the subjectAltName DNS:operator.
+    Offline(OfflineArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct OfflineArgs {
+    /// Number of the memory node
+    #[arg(value_parser = crate::numbers::number::<u16>)]
+    node: u16,
+    /// Have it come back
+    #[arg(long)]
+    end: bool,
+    #[command(flatten)]
+    service: Service,
 }
 
 #[derive(clap::Args, Debug)]
@@ -92,6 +110,17 @@ fn run_release(args: &ReleaseArgs) -> Result<(), String> {
     Ok(())
 }
 
+fn run_offline(args: &OfflineArgs) -> Result<(), String> {
+    let OfflineArgs { node, end, .. } = *args;
+    runtime()?.block_on(leave(&args.service.server(), node, !end)).map_err(Service::said)?;
+    match args.service.json {
+        true => println!("{:#}", json!({ "node": node, "leaves": !end })),
+        false if end => println!("memory node {node} lends again"),
+        false => println!("memory node {node} lends nothing more, and holders of its extents move away"),
+    }
+    Ok(())
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
@@ -100,6 +129,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::List(args) => list::list(&args),
         Command::Reserve(args) => hold::run(args),
         Command::Release(args) => run_release(&args),
+        Command::Offline(args) => run_offline(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

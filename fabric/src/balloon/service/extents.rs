@@ -80,9 +80,11 @@ impl Record {
         Some(Wanted { session: session?, number, bytes, caller, moves: moves.saturating_add(1) })
     }
 
-    pub fn lent(&self, place: Place) -> Option<Lent> {
+    /// `leaves`: of its node.
+    fn lent(&self, place: Place, leaves: bool) -> Option<Lent> {
         let access = self.access.clone().filter(|_| self.state == State::Lent)?;
-        Some(Lent { extent: self.extent(place), number: self.number, is_online: self.is_online, access })
+        let (extent, number, is_online) = (self.extent(place), self.number, self.is_online);
+        Some(Lent { extent, number, is_online, leaves, access })
     }
 }
 
@@ -116,6 +118,11 @@ impl Balloon {
         if let Some(due) = self.records.get_mut(&place).and_then(|record| record.due.take()) {
             self.due.remove(&(due, place));
         }
+    }
+
+    /// An extent as its holder learns of it. `None`: it is not lent.
+    pub(super) fn lent(&self, place: Place) -> Option<Lent> {
+        self.records.get(&place)?.lent(place, self.leaves(place.node))
     }
 
     /// Takes the first free range of `bytes` bytes of a node that answers.
@@ -159,16 +166,17 @@ impl Balloon {
         let Some(record) = self.records.get_mut(&place) else { return };
         (record.state, record.access) = (State::Lent, Some(access));
         self.counters.lent += 1;
-        if let (Some(caller), Some(lent)) = (record.caller.take(), record.lent(place)) {
+        let caller = record.caller.take();
+        if let (Some(caller), Some(lent)) = (caller, self.lent(place)) {
             self.reply(caller, Reply::Reserved(lent));
         }
     }
 
     /// Grants the same extent under another epoch: the last one came too late.
     pub(super) fn grant_again(&mut self, place: Place) {
-        let (epoch, moves_max) = (self.next_epoch(), self.config.moves_max);
+        let (epoch, moves_max, leaves) = (self.next_epoch(), self.config.moves_max, self.leaves(place.node));
         let Some(record) = self.records.get_mut(&place) else { return };
-        if record.moves >= moves_max {
+        if record.moves >= moves_max || leaves {
             return self.regrant(place);
         }
         record.moves += 1;

@@ -15,6 +15,8 @@ pub struct NodeFacts {
     /// The number under which the node has already joined, if it is another one. The node is then
     /// left out under this number.
     pub same_as: Option<u16>,
+    /// Whether it is to go offline.
+    pub leaves: bool,
     /// Its memory; `None`: it has not joined yet.
     pub memory: Option<MemoryFacts>,
 }
@@ -75,6 +77,7 @@ impl Balloon {
             number: number as u16,
             is_there: node.instance.is_some() && node.unanswered <= self.config.silent_probes,
             same_as: node.same_as,
+            leaves: node.leaves,
             memory: node.joined.map(|_| MemoryFacts {
                 bytes: node.bytes,
                 free_bytes: node.free.bytes(),

@@ -180,7 +180,7 @@ impl Balloon {
 
     fn renewed(&self, session: Session) -> Reply {
         let places = self.holders.get(&session.holder).into_iter().flat_map(|entry| &entry.places);
-        let lent = places.filter_map(|place| self.records.get(place)?.lent(*place)).collect();
+        let lent = places.filter_map(|place| self.lent(*place)).collect();
         Reply::Renewed(self.config.lease, lent)
     }
 
@@ -209,7 +209,8 @@ impl Balloon {
     /// not.
     pub(super) fn check_room(&self, holder: u32, bytes: u64) -> Result<(), Refusal> {
         let entry = self.holders.get(&holder).ok_or(Refusal::NoSession)?;
-        if entry.held_bytes.saturating_add(bytes) > self.quota(holder).limit_bytes {
+        let staying = entry.held_bytes.saturating_sub(self.leaving_bytes(entry));
+        if staying.saturating_add(bytes) > self.quota(holder).limit_bytes {
             return Err(Refusal::Quota);
         }
         if self.records.len() >= self.config.extents_max || entry.places.len() >= self.config.held_max {
@@ -222,16 +223,26 @@ impl Balloon {
         }
     }
 
+    /// Bytes of a compute node's extents that are to move away.
+    fn leaving_bytes(&self, entry: &Holder) -> u64 {
+        if !self.nodes.iter().any(|node| node.leaves) {
+            return 0;
+        }
+        let leaving = entry.places.iter().filter(|place| self.leaves(place.node));
+        leaving.filter_map(|place| Some(self.records.get(place)?.bytes)).sum()
+    }
+
     /// A copy of a Reserve, which gets the same extent.
     fn reserve_again(&mut self, caller: u64, place: Place, bytes: u64) -> Result<Option<Reply>, Refusal> {
-        let record = self.records.get_mut(&place).ok_or(Refusal::Number)?;
+        let record = self.records.get(&place).ok_or(Refusal::Number)?;
         if record.bytes != bytes {
             return Err(Refusal::Number);
         }
         self.counters.repeated += 1;
-        if let Some(lent) = record.lent(place) {
+        if let Some(lent) = self.lent(place) {
             return Ok(Some(Reply::Reserved(lent)));
         }
+        let record = self.records.get_mut(&place).ok_or(Refusal::Number)?;
         if let Some(before) = record.caller.replace(caller) {
             self.refuse(before, Refusal::Repeated);
         }

@@ -154,6 +154,12 @@ impl Balloon {
         self.nodes[usize::from(node)].joined
     }
 
+    /// Of the last epoch.
+    #[cfg(test)]
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Free ranges of a node: start and bytes.
     #[cfg(test)]
     pub(super) fn free_of(&self, node: u16) -> Vec<(u64, u64)> {

@@ -30,12 +30,17 @@ pub(super) struct MemoryNode {
     pub unanswered: u32,
     /// It has given up a grant: nothing is taken from it until then.
     closed_until: Nanos,
+    /// It is to go offline: nothing is taken from it, and holders move away.
+    pub leaves: bool,
 }
 
 impl MemoryNode {
     /// Whether extents are taken from it.
     pub fn is_usable(&self, now: Nanos, silent_probes: u32) -> bool {
-        self.instance.is_some() && self.unanswered <= silent_probes && self.closed_until <= now
+        self.instance.is_some()
+            && self.unanswered <= silent_probes
+            && self.closed_until <= now
+            && !self.leaves
     }
 }
 
@@ -57,6 +62,17 @@ impl Balloon {
     pub(super) fn usable_bytes(&self) -> u64 {
         let usable = self.nodes.iter().filter(|node| node.is_usable(self.now, self.config.silent_probes));
         usable.map(|node| node.free.bytes()).sum()
+    }
+
+    /// Has a node go offline, or come back. One that goes offline lends nothing more, and holders of its extents learn with their
+    /// renewals that they should move them away. A later service does not know of it. Returns whether there is such a node.
+    pub fn set_leaving(&mut self, number: u16, leaves: bool) -> bool {
+        let node = self.nodes.get_mut(usize::from(number));
+        node.map(|node| node.leaves = leaves && !planted!(self, LeavingLends)).is_some()
+    }
+
+    pub(super) fn leaves(&self, number: u16) -> bool {
+        self.nodes.get(usize::from(number)).is_some_and(|node| node.leaves)
     }
 
     /// Takes nothing from a node for a time.
@@ -127,7 +143,7 @@ impl Balloon {
         drop(self.lose(number));
         let node = &mut self.nodes[usize::from(number)];
         // Answers to earlier questions are late.
-        *node = MemoryNode { nonce: node.nonce + 1, ..MemoryNode::default() };
+        *node = MemoryNode { nonce: node.nonce + 1, leaves: node.leaves, ..MemoryNode::default() };
         self.call_now(number);
     }
 

@@ -9,13 +9,32 @@ use super::world::{Faults, Seen, World};
 use p4rack_wire::Nanos;
 
 /// Everything goes wrong.
-const ALL: Faults =
-    Faults { lost: 100, copied: 150, late: 150, node_crashes: 5, holder_crashes: 6, service_crashes: 4 };
+const ALL: Faults = Faults {
+    lost: 100,
+    copied: 150,
+    late: 150,
+    node_crashes: 5,
+    holder_crashes: 6,
+    service_crashes: 4,
+    leaves: 0,
+};
 /// Only copies and delays: nothing may disappear.
-const CALM: Faults =
-    Faults { lost: 0, copied: 400, late: 400, node_crashes: 0, holder_crashes: 0, service_crashes: 0 };
+const CALM: Faults = Faults {
+    lost: 0,
+    copied: 400,
+    late: 400,
+    node_crashes: 0,
+    holder_crashes: 0,
+    service_crashes: 0,
+    leaves: 0,
+};
 /// Without crashes of the service, compute nodes die and come back.
 const DEATHS: Faults = Faults { lost: 50, node_crashes: 0, service_crashes: 0, holder_crashes: 12, ..ALL };
+
+/// Everything goes wrong while memory nodes go offline and come back.
+const LEAVES: Faults = Faults { leaves: 40, ..ALL };
+/// The same without crashes and losses.
+const CALM_LEAVES: Faults = Faults { leaves: 40, ..CALM };
 
 fn variable(name: &str) -> Option<u64> {
     let text = std::env::var_os(name)?;
@@ -53,6 +72,7 @@ fn all<S: Store>(faults: Faults) -> Option<Seen> {
         sum.late += seen.late;
         sum.refused_writes += seen.refused_writes;
         sum.superseded += seen.superseded;
+        sum.moved += seen.moved;
     }
     variable("P4RACK_BALLOON_SEED").is_none().then_some(sum)
 }
@@ -89,6 +109,25 @@ fn extents_of_dead_compute_nodes_come_back() {
     }
 }
 
+#[test]
+fn extents_move_away_from_memory_nodes_that_go_offline() {
+    for seen in [LEAVES, CALM_LEAVES].into_iter().filter_map(all::<Dram>) {
+        assert!(seen.moved > 0 && seen.fenced > 0, "{seen:?}");
+    }
+    if let Some(seen) = all::<Pool>(LEAVES) {
+        assert!(seen.moved > 0, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_memory_node_that_goes_offline_becomes_empty() {
+    for seed in seeds::<Dram>() {
+        let mut world = World::<Dram>::new(seed, CALM_LEAVES, None);
+        let emptied = world.run(Nanos::from_millis(200)).and_then(|()| world.empty((seed % 3) as u16));
+        emptied.unwrap_or_else(|problem| panic!("P4RACK_BALLOON_SEED={seed} repeats it: {problem}"));
+    }
+}
+
 fn mistakes_are_found<S: Store>() {
     for (plant, faults, found) in [
         (Plant::FreeBeforeFence, DEATHS, "has a key"),
@@ -99,6 +138,7 @@ fn mistakes_are_found<S: Store>() {
         (Plant::KeyForgotten, CALM, "although it has a key"),
         (Plant::MergeInUse, CALM, "has a key"),
         (Plant::DeadRenews, DEATHS, "words of a dead session"),
+        (Plant::LeavingLends, CALM_LEAVES, "its node leaves"),
     ] {
         let problem = (0..400).find_map(|seed| world::<S>(seed, faults, Some(plant)).err());
         let problem = problem.unwrap_or_else(|| panic!("{plant:?} was not found"));

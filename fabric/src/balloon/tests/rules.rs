@@ -49,6 +49,31 @@ fn quotas_limit_and_keep() {
 }
 
 #[test]
+fn a_memory_node_that_goes_offline_lends_nothing_more_and_holders_move_away() {
+    let quotas = [(1, Quota { reserved_bytes: 0, limit_bytes: 4 * UNIT })].into();
+    let mut rig = open(Config { quotas, ..Config::new(2) }, &[8, 8]);
+    let lent = rig.reserve(A, 1, 4);
+    assert_eq!((lent.extent.place.node, lent.leaves), (0, false));
+    assert!(rig.service.set_leaving(0, true) && !rig.service.set_leaving(2, true));
+    let leaving: Vec<bool> = rig.service.nodes().iter().map(|node| node.leaves).collect();
+    assert_eq!(leaving, [true, false]);
+    let Reply::Renewed(_, all) = rig.ask(A, Ask::Renew) else { panic!("it is renewed") };
+    assert_eq!(all, [Lent { leaves: true, ..lent.clone() }]);
+    // What is to move does not count.
+    let next = rig.reserve(A, 2, 4);
+    assert_eq!((next.extent.place.node, next.leaves), (1, false));
+    assert_eq!(refused(&mut rig, A, reserve(3, 1)), Refusal::Quota);
+    assert_eq!(rig.reserve(B, 1, 4).extent.place.node, 1);
+    assert_eq!(refused(&mut rig, B, reserve(2, 1)), Refusal::NoRoom, "only the other node has room");
+    assert!(rig.nodes[0].1.write(&lent.access, 0, 7), "the key stays valid until then");
+    assert_eq!(rig.ask(A, Ask::Return(lent.extent)), Reply::Done);
+    assert!(!rig.nodes[0].1.write(&lent.access, 0, 8));
+    assert_eq!((rig.memory(0).lent_bytes, rig.memory(0).free_bytes), (0, 8 * UNIT));
+    assert!(rig.service.set_leaving(0, false));
+    assert_eq!(rig.reserve(B, 3, 8).extent.place.node, 0);
+}
+
+#[test]
 fn a_session_ends_with_its_lease_and_everything_comes_back() {
     let mut rig = open(config(), &[8]);
     let lent = rig.reserve(A, 1, 4);

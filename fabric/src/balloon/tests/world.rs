@@ -25,6 +25,8 @@ pub struct Faults {
     pub node_crashes: u64,
     pub holder_crashes: u64,
     pub service_crashes: u64,
+    /// Memory nodes that are to go offline, and those that come back.
+    pub leaves: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +55,8 @@ struct Holder {
     lent: BTreeMap<Extent, (Lent, Nanos)>,
     number: u64,
     under_way: Option<(Ask, Nanos)>,
+    /// The extent that is to move to the next one that is reserved.
+    moves: Option<Extent>,
     renew_at: Nanos,
     /// The newest renewal: its number, and when it was sent.
     renewal: (u64, Nanos),
@@ -71,6 +75,7 @@ pub struct Seen {
     pub leases_ended: u64,
     pub late: u64,
     pub superseded: u64,
+    pub moved: u64,
 }
 
 /// `S` is the memory of all nodes.
@@ -85,6 +90,8 @@ pub struct World<S> {
     service_back_at: Option<Nanos>,
     nodes: Vec<MemoryNode<S>>,
     holders: Vec<Holder>,
+    /// By service and node: the last epoch's number when the node began to leave.
+    leaving: BTreeMap<(u64, u16), u64>,
     callers: BTreeMap<u64, (usize, Session, Ask)>,
     caller: u64,
     mail: BTreeMap<(Nanos, u64), Mail>,
@@ -137,6 +144,7 @@ impl<S: Store> World<S> {
             lent: BTreeMap::new(),
             number: 0,
             under_way: None,
+            moves: None,
             renew_at: Nanos::ZERO,
             renewal: (0, Nanos::ZERO),
             replies: BTreeMap::new(),
@@ -151,6 +159,7 @@ impl<S: Store> World<S> {
             service_back_at: None,
             nodes,
             holders: (0..3).map(holder).collect(),
+            leaving: BTreeMap::new(),
             callers: BTreeMap::new(),
             caller: 0,
             mail: BTreeMap::new(),
@@ -229,6 +238,7 @@ impl<S: Store> World<S> {
             }
             self.turn();
             self.look();
+            self.look_for_grants();
             if let Some(problem) = self.problem.take() {
                 return Err(format!("at {}: {problem}", self.now));
             }
@@ -327,6 +337,14 @@ impl<S: Store> World<S> {
                     let (node, access) = (lent.extent.place.node, lent.access.clone());
                     let stamp = stamp(&lent.extent);
                     holder.lent.insert(lent.extent, (lent, now));
+                    // Its data is in the new one, and the old one goes back.
+                    if let Some(old) = holder.moves.take()
+                        && holder.lent.remove(&old).is_some()
+                    {
+                        holder.under_way = Some((Ask::Return(old), now));
+                        self.seen.moved += 1;
+                        self.send(nth, Ask::Offline(old));
+                    }
                     self.post(Mail::Look { node, access, stamp });
                 }
             }
@@ -335,6 +353,11 @@ impl<S: Store> World<S> {
                 let held: BTreeSet<Extent> = list.iter().map(|lent| lent.extent).collect();
                 let before = holder.lent.len();
                 holder.lent.retain(|extent, (_, since)| held.contains(extent) || *since >= sent_at);
+                for lent in list.iter() {
+                    if let Some((known, _)) = holder.lent.get_mut(&lent.extent) {
+                        known.leaves = lent.leaves;
+                    }
+                }
                 if is_calm && holder.lent.len() < before {
                     self.problem = Some("an extent is gone that was not returned".to_owned());
                 }
@@ -358,7 +381,7 @@ impl<S: Store> World<S> {
                     self.send(nth, Ask::Offline(extent));
                 }
             }
-            Reply::Refused(_) if is_awaited => holder.under_way = None,
+            Reply::Refused(_) if is_awaited => (holder.under_way, holder.moves) = (None, None),
             _ => {}
         }
     }
@@ -370,6 +393,7 @@ impl<S: Store> World<S> {
         holder.is_open = false;
         holder.lent.clear();
         holder.under_way = None;
+        holder.moves = None;
         holder.number = 0;
         holder.replies.clear();
         holder.renew_at = Nanos::ZERO;
@@ -379,6 +403,7 @@ impl<S: Store> World<S> {
         self.posted += 1;
         self.mail.insert((self.now + TICK, self.posted), Mail::Tick);
         self.crash();
+        self.leave();
         for nth in 0..self.holders.len() {
             if self.holders[nth].is_alive {
                 self.act(nth);
@@ -465,6 +490,15 @@ impl<S: Store> World<S> {
         let count = self.holders[nth].lent.len() as u64;
         let at = self.below(count.max(1)) as usize;
         let holder = &mut self.holders[nth];
+        if let Some((extent, _)) = holder.lent.iter().find(|(_, (lent, _))| lent.leaves)
+            && dice < 7
+        {
+            holder.moves = Some(*extent);
+            holder.number += 1;
+            let ask = Ask::Reserve { number: holder.number, bytes: extent.bytes };
+            holder.under_way = Some((ask, self.now));
+            return;
+        }
         let some = holder.lent.keys().nth(at).copied();
         let ask = match (dice, some) {
             (0..4, _) => {
@@ -482,6 +516,56 @@ impl<S: Store> World<S> {
             _ => return,
         };
         self.holders[nth].under_way = Some((ask, self.now));
+    }
+
+    /// Sometimes an operator has a memory node go offline, or come back.
+    fn leave(&mut self) {
+        if self.faults.leaves == 0 || !self.chance(self.faults.leaves) {
+            return;
+        }
+        let (node, leaves) = (self.below(self.nodes.len() as u64) as u16, self.below(2) == 0);
+        let Some((id, service)) = self.services.last_mut() else { return };
+        service.set_leaving(node, leaves);
+        if leaves {
+            self.leaving.entry((*id, node)).or_insert(service.number());
+        } else {
+            self.leaving.remove(&(*id, node));
+        }
+    }
+
+    /// Memory nodes that leave lend nothing new.
+    fn look_for_grants(&mut self) {
+        for (id, service) in self.services.iter().filter(|(_, service)| service.end().is_none()) {
+            let is_new = |facts: &ExtentFacts| {
+                let Epoch { term, number } = facts.extent.epoch;
+                let since = self.leaving.get(&(*id, facts.extent.place.node));
+                matches!(facts.state, State::Granting | State::Lent)
+                    && term == service.term()
+                    && since.is_some_and(|since| number > *since)
+            };
+            if let Some(facts) = service.extents().find(is_new) {
+                self.problem = Some(format!("{facts:?} is new, and its node leaves"));
+            }
+        }
+    }
+
+    /// All extents of a memory node go elsewhere while it leaves.
+    pub fn empty(&mut self, node: u16) -> Result<(), String> {
+        self.faults = Faults { leaves: 0, ..self.faults };
+        for (_, service) in &mut self.services {
+            for other in 0..3 {
+                service.set_leaving(other, other == node);
+            }
+        }
+        self.leaving.clear();
+        for _ in 0..100 {
+            self.run(Nanos::from_millis(20))?;
+            let service = self.services.last().map(|(_, service)| service);
+            if service.is_some_and(|service| service.extents().all(|facts| facts.extent.place.node != node)) {
+                return Ok(());
+            }
+        }
+        Err(format!("node {node} does not become empty"))
     }
 
     /// Looks for keys that a service does not know of, at the nodes that follow it and whose reports it has.

@@ -47,7 +47,7 @@ impl Pages {
             _ if self.lost => Step::Lost,
             _ if !self.table.is_used(entry) => Step::Ready,
             State::Stuck => Step::Lost,
-            State::Moving => Step::Wait,
+            State::Moving | State::Copied => Step::Wait,
             State::Clean => Step::Ready,
             State::Shelved if place.twin == Twin::None => Step::Ready,
             State::Shelved => {
@@ -74,7 +74,7 @@ impl Pages {
         };
         match self.table.place(entry).state {
             State::Stuck => Step::Lost,
-            State::Moving => Step::Wait,
+            State::Moving | State::Copied => Step::Wait,
             State::Shelved => {
                 self.table.unlink(&mut self.shelf, entry);
                 self.forget(entry);

@@ -133,7 +133,7 @@ impl Pages {
         let Some(entry) = self.table.find(page) else { return self.fill(page, writes) };
         match self.table.place(entry).state {
             State::Moving if planted!(self, TwoFetches) => self.fill(page, writes),
-            State::Moving => Step::Wait,
+            State::Moving | State::Copied => Step::Wait,
             State::Dirty => Step::Ready,
             State::Clean if !writes => Step::Ready,
             State::Clean if self.lost => self.free_for_writes(entry),
@@ -230,6 +230,25 @@ impl Pages {
         self.work(entry, ops, End::InPlace)
     }
 
+    /// Whether a page is in place until its work drops it. Unless it is there, the program has dropped it.
+    pub fn is_in_place(&self, page: Page) -> bool {
+        let state = self.table.find(page).map(|entry| self.table.place(entry).state);
+        matches!(state, Some(State::Copied | State::Clean | State::Dirty))
+    }
+
+    /// A page in place is not there, which ends the mapping.
+    pub fn stick(&mut self, page: Page) {
+        self.lost = true;
+        if let Some(entry) = self.table.find(page) {
+            self.table.place_mut(entry).state = State::Stuck;
+        }
+    }
+
+    /// A work drops its page next.
+    pub fn dropping(&mut self, work: &Work) {
+        self.table.place_mut(work.entry).state = State::Moving;
+    }
+
     /// The memory of a buffer was given back.
     pub fn released(&mut self, buffer: Buffer) {
         self.backed -= 1;
@@ -296,8 +315,9 @@ impl Pages {
     }
 
     fn start(&mut self, entry: Entry, ops: [Option<Op>; 3], end: End) -> Work {
+        let copies = |op: &Op| matches!(op, Op::Save(_) | Op::WriteBack { now: Bytes::Place, .. });
         let place = self.table.place_mut(entry);
-        place.state = State::Moving;
+        place.state = if ops.iter().flatten().any(copies) { State::Copied } else { State::Moving };
         let page = place.page;
         Work { page, content: self.table.content(page), ops, entry, end }
     }
