@@ -111,12 +111,17 @@ impl Arrivals {
 
     /// A packet of this host was lost.
     fn refuse(&mut self, queue: u16, peer: &Peer) {
-        if self.refused.len() == SOURCES_MAX || self.refused.iter().any(|one| one.queue == queue) {
+        let until = self.turns.len_of(queue) / 2;
+        if let Some(one) = self.refused.iter_mut().find(|one| one.queue == queue) {
+            one.until = one.until.min(until);
+            return;
+        }
+        if self.refused.len() == SOURCES_MAX {
             return;
         }
         let port = if peer.addr.ip().is_loopback() { peer.addr.port() } else { 0 };
         let addr = SocketAddr::new(peer.addr.ip(), port);
-        self.refused.push(Refused { queue, addr, until: self.turns.len_of(queue) / 2 });
+        self.refused.push(Refused { queue, addr, until });
         self.is_changed = true;
         self.refusals += 1;
     }
