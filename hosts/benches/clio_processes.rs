@@ -89,6 +89,8 @@ impl Asked {
             timeout: Nanos::from_millis(200),
             timeout_max: Nanos::from_millis(200),
             memory: Nanos::from_secs(10),
+            // As on hosts, where wake-ups look like queues: else the window shrinks to a pause.
+            queueing: Nanos::from_millis(20),
             ..lib::Config::default()
         };
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
