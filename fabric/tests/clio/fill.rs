@@ -104,6 +104,18 @@ fn with_a_hash_retries_begin_late_and_are_as_many_as_in_the_artifact() {
     assert!((26..=40).contains(&first), "the first retry comes at {first} % of the slots");
 }
 
+/// With the authors' hash, the retries are theirs, where ranges have the same places: `artifact.rs` says what differs for long ones.
+#[test]
+fn with_the_artifacts_hash_retries_are_the_artifacts() {
+    for (pages, artifact) in [(1, [21, 40, 37, 43, 47]), (2, [21, 41, 37, 41, 50])] {
+        let (_, retries) = Fill::new(FRAMES, Index::Lookup3, 16, 100, 1).up_to(100, pages);
+        println!("lookup3, K = 16, 2 slots per frame, {pages} pages: {:?}", &retries[45..50]);
+        for (here, there) in retries[45..50].iter().zip(artifact) {
+            assert!(here.abs_diff(there) * 20 <= there, "{pages} pages: {here} for {there}");
+        }
+    }
+}
+
 #[test]
 fn with_a_salt_no_allocation_meets_a_full_bucket() {
     for bucket_slots in [8, 16] {

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocation;
+mod artifact;
 mod client;
 mod fill;

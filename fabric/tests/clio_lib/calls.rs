@@ -198,8 +198,8 @@ fn a_refused_write_ends_when_nothing_of_it_is_on_its_way() {
     assert!(refused > 100, "{refused}");
 }
 
-/// The packet that `client` sends next, with its board.
-fn sent(client: &mut Client, now: Nanos) -> Option<(u16, Header)> {
+/// The packet that `client` sends next, with its seat.
+pub fn sent(client: &mut Client, now: Nanos) -> Option<(u16, Header)> {
     let mut out = Vec::new();
     let board = client.poll_link(now, &mut out)?;
     Some((board, packet::parse_intact(&out).unwrap().header))

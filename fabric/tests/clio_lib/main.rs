@@ -7,6 +7,7 @@ mod calls;
 mod faults;
 mod plants;
 mod real;
+mod seats;
 mod silence;
 mod windows;
 mod work;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Taking a packet off the port costs less than sending it, so the excess of one host waits, and is lost, in its own queue: the port's
-//! has room for the others. Turns are as long as the board's [work](super::costs) for a request: a host that asks for long answers has
+//! has room for the others. The port [refuses](Arrivals::refused) the packets of such a host until half of what it had there is done, so
+//! that the board needn't take them off the port only to lose them. Turns are as long as the board's [work](super::costs) for a request: a host that asks for long answers has
 //! fewer of them, and it pays for packets that are lost, too. A host has one queue for all its ports; on loopback each socket has one.
 //! Hosts whose addresses fall into one of the queues share it; a secret seed decides which ones do. Tokens are verified later, so a host
 //! with many addresses, or with others', has more than one queue.
@@ -14,10 +15,14 @@
 use super::costs::{Asks, Costs, RECEIVED, REQUEST};
 use super::port::Peer;
 use p4rack_fabric::common::Turns;
+use p4rack_netdev::sources::SOURCES_MAX;
 use p4rack_wire::SplitMix;
 use p4rack_wire::clio::Header;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+/// Work of a turn: sixteen small requests. What a host sends at a time is then done at a time, and needn't wait for one of another host's
+/// between each two.
+const TURN: u64 = 16 * REQUEST;
 /// Queues, and packets of all.
 const QUEUES: usize = 256;
 const PACKETS: u16 = 1_024;
@@ -31,6 +36,16 @@ struct Waiting {
     asks: Asks,
 }
 
+/// A host whose packets the port refuses.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    queue: u16,
+    /// Its port is 0 if that is for all of its ports.
+    addr: SocketAddr,
+    /// Packets in its queue from which on they are taken again.
+    until: usize,
+}
+
 /// Packets that wait.
 #[derive(Debug)]
 pub(super) struct Arrivals {
@@ -42,6 +57,10 @@ pub(super) struct Arrivals {
     seed: u64,
     dropped: u64,
     too_long: u64,
+    refused: Vec<Refused>,
+    /// Whether the port refuses others than `refused`.
+    is_changed: bool,
+    refusals: u64,
 }
 
 impl Arrivals {
@@ -49,13 +68,16 @@ impl Arrivals {
     pub fn new(costs: Costs, seed: u64) -> Arrivals {
         let packet_bytes = Header::BYTES + costs.data_bytes_max as usize;
         Arrivals {
-            turns: Turns::new(REQUEST),
+            turns: Turns::new(TURN),
             costs,
             buffers: (0..PACKETS).map(|_| vec![0; packet_bytes].into_boxed_slice()).collect(),
             free: (0..PACKETS).rev().collect(),
             seed,
             dropped: 0,
             too_long: 0,
+            refused: Vec::with_capacity(SOURCES_MAX),
+            is_changed: false,
+            refusals: 0,
         }
     }
 
@@ -72,6 +94,36 @@ impl Arrivals {
     /// Packets that were longer than any of Clio's.
     pub fn too_long(&self) -> u64 {
         self.too_long
+    }
+
+    /// How often the port began to refuse a host's packets.
+    pub fn refusals(&self) -> u64 {
+        self.refusals
+    }
+
+    /// Hosts whose packets the port has to refuse from now on, with port 0 those of all ports. `None`: the same as before.
+    pub fn refused(&mut self) -> Option<Vec<SocketAddr>> {
+        let (before, turns) = (self.refused.len(), &self.turns);
+        self.refused.retain(|one| turns.len_of(one.queue) > one.until);
+        let is_changed = std::mem::take(&mut self.is_changed) || self.refused.len() < before;
+        is_changed.then(|| self.refused.iter().map(|one| one.addr).collect())
+    }
+
+    /// A packet of this host was lost.
+    fn refuse(&mut self, queue: u16, peer: &Peer) {
+        let until = self.turns.len_of(queue) / 2;
+        if let Some(one) = self.refused.iter_mut().find(|one| one.queue == queue) {
+            one.until = one.until.min(until);
+            return;
+        }
+        if self.refused.len() == SOURCES_MAX {
+            return;
+        }
+        let port = if peer.addr.ip().is_loopback() { peer.addr.port() } else { 0 };
+        let addr = SocketAddr::new(peer.addr.ip(), port);
+        self.refused.push(Refused { queue, addr, until });
+        self.is_changed = true;
+        self.refusals += 1;
     }
 
     fn queue_of(&self, peer: &Peer) -> u16 {
@@ -99,7 +151,9 @@ impl Arrivals {
             let longest = longest.filter(|longest| self.turns.len_of(queue) < self.turns.len_of(*longest));
             // The board has taken it off the port.
             self.turns.charge(longest.unwrap_or(queue), RECEIVED);
-            let Some(last) = longest.and_then(|longest| self.turns.pop_last_of(longest)) else { return };
+            let last = longest.and_then(|longest| self.turns.pop_last_of(longest));
+            self.refuse(longest.unwrap_or(queue), &last.map_or(from, |last| last.from));
+            let Some(last) = last else { return };
             self.free.push(last.buffer);
         }
         let Some(buffer) = self.free.pop() else { return };
@@ -154,6 +208,30 @@ mod tests {
         let kept = 0..u32::from(PACKETS) - 3;
         assert!(of(1).map(|one| one.1.clone()).eq(kept.map(|nth| nth.to_be_bytes().to_vec())));
         assert!(arrivals.is_empty() && arrivals.free.len() == usize::from(PACKETS));
+    }
+
+    #[test]
+    fn a_host_that_loses_packets_is_refused_until_half_of_its_others_are_done() {
+        let addr = |host: u32, port| SocketAddr::from((Ipv4Addr::from_bits(host), port));
+        let local = u32::from_be_bytes([127, 0, 0, 1]);
+        let mut arrivals = Arrivals::new(COSTS, 5);
+        (0..PACKETS).for_each(|_| arrivals.add(peer(1, 9), &[0; 8]));
+        assert_eq!(arrivals.refused(), None, "none is lost");
+        // Another host's packet takes the place of one.
+        arrivals.add(peer(local, 7), &[0; 8]);
+        assert_eq!(arrivals.refused(), Some(vec![addr(1, 0)]));
+        assert_eq!(arrivals.refused(), None);
+        (0..PACKETS).for_each(|_| arrivals.add(peer(local, 7), &[0; 8]));
+        assert_eq!(arrivals.refused(), Some(vec![addr(1, 0), addr(local, 7)]), "on loopback, a socket");
+        let mut opened = Vec::new();
+        while arrivals.next(|_| true).is_some() {
+            opened.extend(arrivals.refused().map(|refused| (refused.len(), arrivals.turns.len())));
+        }
+        // Both have about half of the buffers, and do a quarter of all before they are taken again.
+        let half = usize::from(PACKETS) / 2;
+        assert_eq!(opened.iter().map(|one| one.0).collect::<Vec<_>>(), [1, 0]);
+        assert!(opened.iter().all(|one| one.1.abs_diff(half) < half / 4), "{opened:?}");
+        assert_eq!(arrivals.refusals(), 2);
     }
 
     #[test]

@@ -53,12 +53,13 @@ impl Link {
         }
         // What one board has forgotten is not asked for again.
         let memory = attached.iter().map(|attached| attached.memory).min().unwrap_or_default();
-        let seat = |attached: &Attached| Seat {
+        let seat = |(board, attached): (u16, &Attached)| Seat {
+            board,
             credentials: attached.credentials,
             number: attached.client,
             first_thread: thread.unwrap_or(attached.thread),
         };
-        let seats: Vec<Seat> = attached.iter().map(seat).collect();
+        let seats: Vec<Seat> = (0..).zip(attached).map(seat).collect();
         let client = Client::seated(client_config(patience, memory, mtu_bytes), &seats);
         Ok(Link { client, sockets, poller, out: Vec::new(), input: vec![0; PACKET_BYTES].into_boxed_slice() })
     }
@@ -92,7 +93,7 @@ impl Link {
             self.client.handle_timeout(clock::now());
             self.send()?;
             let mut any = false;
-            while let Some((board, tag, outcome)) = self.client.poll_completion_of_board() {
+            while let Some((board, tag, outcome)) = self.client.poll_completion_of_seat() {
                 any = true;
                 ended(board, tag, outcome);
             }

@@ -15,6 +15,7 @@ use crate::frames::{FrameSocket, Vanished};
 use p4rack_netdev::Links;
 use p4rack_netdev::datagrams::{self, Datagrams};
 use p4rack_netdev::packet::{self, Frames, Options};
+use p4rack_netdev::sources;
 use p4rack_wire::MacAddr;
 use p4rack_wire::clio::Header;
 use p4rack_wire::ipv4::{Ipv4, Udp};
@@ -110,6 +111,15 @@ impl Port {
             // An earlier answer found nothing at the client's port.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(true),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses the packets of these hosts from now on, with port 0 those of all ports, and takes those of all others. A ring of frames
+    /// has no room for others to protect, and takes all.
+    pub fn refuse(&self, hosts: &[SocketAddr]) {
+        if let Port::Udp { socket, .. } = self {
+            // Packets that are taken all the same are lost in their host's queue.
+            _ = sources::refuse(socket, hosts);
         }
     }
 

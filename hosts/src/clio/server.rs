@@ -255,6 +255,7 @@ impl Server {
         let own = [
             ("unsent", self.host.unsent),
             ("over_share", self.host.arrivals.dropped()),
+            ("hosts_refused", self.host.arrivals.refusals()),
             ("too_long", self.host.arrivals.too_long()),
             ("lost_in", lost_in),
             ("lost_out", lost_out),

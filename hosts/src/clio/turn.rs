@@ -63,6 +63,9 @@ impl Host {
                 break;
             }
         }
+        if let Some(hosts) = arrivals.refused() {
+            port.refuse(&hosts);
+        }
         let now = clock::now();
         for _ in 0..BATCH {
             let next = arrivals.next(|asks| asks.may_come(board.answers_of(asks.pid)));

@@ -1,6 +1,7 @@
 //! Selects the frames of an interface that a socket receives, and whether other programs may have them too.
 
 use crate::error::Context;
+use crate::filter::{BYTE, HALF, IF_ANY, IF_EQUAL, RETURN, WORD, step};
 use crate::{Error, sys};
 use p4rack_wire::EtherType;
 use std::io;
@@ -56,18 +57,6 @@ fn unread(to: SocketAddrV4) -> io::Result<OwnedFd> {
     let socket = UdpSocket::bind(to)?;
     sys::attach_filter(socket.as_fd(), &[step(RETURN, 0, 0)])?;
     Ok(OwnedFd::from(socket))
-}
-
-const WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-const HALF: u32 = libc::BPF_LD | libc::BPF_H | libc::BPF_ABS;
-const BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
-const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-const IF_ANY: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
-const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-
-/// An instruction. A condition that does not hold leaves out `unless` of the next ones.
-const fn step(code: u32, unless: u8, k: u32) -> libc::sock_filter {
-    libc::sock_filter { code: code as u16, jt: 0, jf: unless, k }
 }
 
 /// A filter that drops frames with an EtherType. The kernel removes a tag before it runs the filter.

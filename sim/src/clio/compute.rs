@@ -1,13 +1,13 @@
-//! Compute nodes: processes with the library they use, and threads that ask for one operation after the other.
+//! Compute nodes: the library with the processes that use it, and threads that ask for one operation after the other.
 
 use super::experiment::ClioExperiment;
 use super::modelled::{Ask, ModelClient};
 use super::setup::{self, At};
-use super::spec::{ClioScheme, Load, Order, Walk};
+use super::spec::{ClioScheme, ClioSpec, Load, Order, Walk};
 use crate::kernel::Due;
 use crate::random::Random;
 use crate::ycsb::{Zipf, place};
-use p4rack_fabric::clio::lib::{Client, Config, Credentials, Granule, Operation, Outcome};
+use p4rack_fabric::clio::lib::{Client, Config, Granule, Operation, Outcome, Seat};
 use p4rack_offload::KvFunction;
 use p4rack_wire::clio::{Header, PageSize, Rights};
 use p4rack_wire::{Nanos, SplitMix};
@@ -18,22 +18,22 @@ const OVERHEAD_BYTES: u32 = (super::rack::HEADERS + Header::BYTES + 24) as u32;
 /// Maximum bytes of all operations of a process under way.
 const BUFFER_BYTES: u64 = 1 << 34;
 
-/// How a process reaches memory: Clio's library, or a model.
+/// How processes reach memory: by Clio's library, or by a model.
 #[derive(Debug)]
-// One per process, used for every packet.
+// A few per node, used for every packet.
 #[allow(clippy::large_enum_variant)]
 pub(super) enum Library {
     Clio(Client),
     Modelled(ModelClient),
 }
 
-/// A process.
+/// A library, and the processes that use it: all of a node, or one.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct Stack {
     pub library: Library,
-    /// Address of its pages, by board.
+    /// Address of each process's pages, by board: the seats of the library, process by process.
     pub addresses: Vec<u64>,
-    /// Its PID, by board.
+    /// Their PIDs.
     pids: Vec<u32>,
     pub due: Due,
     /// Whether it waits for the adapter.
@@ -55,9 +55,11 @@ pub(super) struct UnderWay {
 /// A thread.
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
-    /// Its process, of all nodes'.
-    pub process: u32,
-    /// Its number within the process.
+    /// The library that it uses, of all nodes'.
+    pub stack: u32,
+    /// The first seat of its process.
+    seat: u16,
+    /// Its number within the library.
     nth: u16,
     /// When its core is free.
     pub free_ps: u64,
@@ -130,7 +132,7 @@ impl Work {
     pub fn ask(
         &mut self,
         thread: &mut Thread,
-        process: &mut Process,
+        stack: &mut Stack,
         number: u32,
         begun_ps: u64,
         now: Nanos,
@@ -145,10 +147,11 @@ impl Work {
         };
         let room = self.page_size.bytes().saturating_sub(self.bytes) / 8;
         let offset = if room > 0 { 8 * thread.random.below(room.min(1 << 16)) } else { 0 };
-        let address = process.addresses[usize::from(board)] + page * self.page_size.bytes() + offset;
+        let seat = thread.seat + board;
+        let address = stack.addresses[usize::from(seat)] + page * self.page_size.bytes() + offset;
         let key = self.keys.as_ref().map_or(0, |zipf| zipf.sample(&mut thread.random));
-        let pid = process.pids[usize::from(board)];
-        let accepted = match &mut process.library {
+        let pid = stack.pids[usize::from(seat)];
+        let accepted = match &mut stack.library {
             Library::Modelled(client) => {
                 let page = match self.load {
                     Load::Kv => place(key, self.store_pages) as u64,
@@ -182,7 +185,7 @@ impl Work {
                         }
                     }
                 };
-                client.submit(thread.nth, board, tag, operation, now).is_ok()
+                client.submit(thread.nth, seat, tag, operation, now).is_ok()
             }
         };
         if !accepted {
@@ -230,33 +233,40 @@ impl Work {
     }
 }
 
-impl Process {
-    /// A process of a node, with its allocation at each board.
-    pub fn new(experiment: &ClioExperiment, number: u32, at: &[At]) -> Process {
-        let spec = &experiment.spec;
-        let library = match spec.scheme {
+impl Stack {
+    /// A library for processes from `number` on, with the allocations of each at all boards.
+    pub fn new(experiment: &ClioExperiment, number: u32, processes: &[Vec<At>]) -> Stack {
+        let boards = usize::from(experiment.spec.boards);
+        let library = match experiment.spec.scheme {
             ClioScheme::Clio => {
-                let credentials: Vec<Credentials> = at.iter().map(|at| at.credentials).collect();
-                Library::Clio(Client::new(config(experiment), &credentials, number))
+                let seat = |(nth, at): (u32, &At)| Seat {
+                    board: (nth % boards as u32) as u16,
+                    credentials: at.credentials,
+                    number: number + nth / boards as u32,
+                    first_thread: 0,
+                };
+                let seats: Vec<Seat> = (0..).zip(processes.iter().flatten()).map(seat).collect();
+                Library::Clio(Client::seated(config(experiment), &seats))
             }
             _ => Library::Modelled(ModelClient::default()),
         };
-        let boards = usize::from(spec.boards);
-        let mut addresses: Vec<u64> = at.iter().map(|at| at.address).collect();
-        let mut pids: Vec<u32> = at.iter().map(|at| at.credentials.pid).collect();
-        addresses.resize(boards, 0);
-        pids.resize(boards, 0);
-        Process { library, addresses, pids, due: Due::default(), waits: false }
+        let mut addresses: Vec<u64> = processes.iter().flatten().map(|at| at.address).collect();
+        let mut pids: Vec<u32> = processes.iter().flatten().map(|at| at.credentials.pid).collect();
+        // A model has none.
+        addresses.resize(processes.len() * boards, 0);
+        pids.resize(processes.len() * boards, 0);
+        Stack { library, addresses, pids, due: Due::default(), waits: false }
     }
 }
 
 /// Parameters of the client library.
 fn config(experiment: &ClioExperiment) -> Config {
     let (spec, clib) = (&experiment.spec, &experiment.spec.clib);
-    let requests = spec.threads * spec.window;
+    let threads = spec.threads * experiment.processes_together();
+    let requests = threads * spec.window;
     let us = |us: u32| Nanos::from_micros(us.into());
     Config {
-        threads: spec.threads,
+        threads,
         requests_max: requests,
         thread_requests_max: spec.window,
         buffer_bytes_max: BUFFER_BYTES,
@@ -277,11 +287,16 @@ fn config(experiment: &ClioExperiment) -> Config {
 }
 
 impl Thread {
-    /// A thread of a process, which has `window` operations under way.
-    pub fn new(process: u32, nth: u16, window: u16, random: Random) -> Thread {
+    /// The thread with this number of all nodes', which has `window` operations under way.
+    pub fn new(experiment: &ClioExperiment, number: u32, random: Random) -> Thread {
+        let ClioSpec { threads, boards, window, .. } = experiment.spec;
+        let together = u32::from(experiment.processes_together());
+        let process = number / u32::from(threads);
+        let member = (process % together) as u16;
         Thread {
-            process,
-            nth,
+            stack: process / together,
+            seat: member * boards,
+            nth: member * threads + (number % u32::from(threads)) as u16,
             free_ps: 0,
             calls: false,
             in_flight: 0,
@@ -312,7 +327,7 @@ pub(super) struct ComputeNode {
     pub crossing: u32,
     /// When the last frame has crossed the adapter: frames keep their order.
     pub crossed_ps: u64,
-    /// Processes that wait for the adapter.
+    /// Libraries that wait for the adapter.
     pub waiting: VecDeque<u32>,
     /// Threads, by their numbers of all nodes': a range.
     pub threads: (u32, u32),

@@ -14,6 +14,8 @@ const HOSTS_MAX: u64 = 64;
 const THREADS_MAX: u64 = 1 << 16;
 /// Maximum operations under way in a process.
 const WINDOW_MAX: u64 = 1 << 12;
+/// Maximum processes of a node that share a library, times boards.
+const SEATS_MAX: u64 = 1 << 15;
 /// Most frames of a memory.
 const FRAMES_MAX: u64 = 1 << 24;
 /// Bytes of a key of the store.
@@ -96,7 +98,7 @@ impl ClioExperiment {
             0
         });
         let page_size = named(&mut check, "page_size", &spec.table.page_size, &PageSize::ALL);
-        let index = named(&mut check, "index", &spec.table.index, &Index::ALL);
+        let index = named(&mut check, "index", &spec.table.index, &Index::WITH_ARTIFACT);
         let replacement = named(&mut check, "replacement", &spec.table.replacement, &Replacement::ALL);
         let profile = spec.profile;
         let experiment = ClioExperiment {
@@ -190,6 +192,15 @@ impl ClioExperiment {
         if !(0.0..1.0).contains(&spec.zipf) {
             check.problem("", 0, "zipf", format!("{} is out of range; write 0 to 0.999", spec.zipf));
         }
+        // A library has this many requests, and as many seats.
+        let together = u64::from(self.processes_together());
+        let requests = together * u64::from(spec.threads) * u64::from(spec.window);
+        if together > 1 && (requests > WINDOW_MAX || together * boards > SEATS_MAX) {
+            let message = format!(
+                "has a node's {together} processes share a library of {WINDOW_MAX} requests and {SEATS_MAX} processes × boards: have                  fewer, or write shared = false"
+            );
+            check.problem("clib", 0, "shared", message);
+        }
         if spec.order != Order::Together && spec.window > 1 {
             check.problem("", 0, "order", "lets one operation of a node be under way: leave window out");
         }
@@ -249,6 +260,14 @@ impl ClioExperiment {
         match host.checked_sub(self.spec.compute_nodes.into()) {
             None => format!("c{}", host + 1),
             Some(board) => format!("m{}", board + 1),
+        }
+    }
+
+    /// Processes that use one library, and so have its windows together.
+    pub(super) fn processes_together(&self) -> u16 {
+        match self.spec.scheme {
+            ClioScheme::Clio if self.spec.clib.shared => self.spec.processes,
+            _ => 1,
         }
     }
 
@@ -313,6 +332,10 @@ mod tests {
             ("threads = 4097", "threads: 4097 is out of range; write 1 to 4096"),
             ("threads = 64\nwindow = 65", "window: 65 is out of range; write 1 to 64"),
             ("compute_nodes = 63\nprocesses = 16384", "processes: 16384 is out of range; write 1 to 1040"),
+            (
+                "processes = 1024\nwindow = 5",
+                "[clib] shared: has a node's 1024 processes share a library of 4096 requests and 32768 processes × boards: have fewer",
+            ),
             (
                 "order = \"turns\"\nwindow = 2",
                 "order: lets one operation of a node be under way: leave window out",

@@ -246,8 +246,8 @@ fn collect(outcome: &mut ClioOutcome, experiment: &ClioExperiment, world: &mut C
             }
         }
     }
-    for process in &world.processes {
-        if let Library::Clio(client) = &process.library {
+    for stack in &world.stacks {
+        if let Library::Clio(client) = &stack.library {
             outcome.retries += client.counters().retries;
             add(&mut outcome.clib, client.counters().iter());
         }

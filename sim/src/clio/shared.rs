@@ -17,15 +17,16 @@ impl ClioWorld<'_> {
         let Some(outside) = &mut self.outside else { return false };
         let Some(one) = outside.asked[number as usize].pop_front() else { return true };
         let thread = &mut self.threads[number as usize];
-        let nth = thread.process;
-        let process = &mut self.processes[nth as usize];
-        let address = process.addresses[0] + one.address;
+        // A node has one process.
+        let nth = thread.stack;
+        let stack = &mut self.stacks[nth as usize];
+        let address = stack.addresses[0] + one.address;
         let operation = match one.read {
             0 => Operation::Write { address, bytes: &one.written },
             bytes => Operation::Read { address, bytes },
         };
         let tag = self.work.begin(thread, number, now_ps);
-        let is_accepted = match (&mut process.library, tag) {
+        let is_accepted = match (&mut stack.library, tag) {
             (Library::Clio(client), Some(tag)) => {
                 outside.tags.insert(tag, one.tag);
                 client.submit(0, 0, tag, operation, CLOCK.nanos(now_ps)).is_ok()

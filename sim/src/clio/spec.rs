@@ -279,6 +279,8 @@ pub struct ClibSpec {
     pub incast: bool,
     /// Whether operations depend on each other by bytes instead of by pages.
     pub by_bytes: bool,
+    /// Whether the processes of a node share its windows (paper §4.4: a window for each node and board); otherwise each has its own.
+    pub shared: bool,
 }
 
 impl Default for ClibSpec {
@@ -293,6 +295,7 @@ impl Default for ClibSpec {
             cwnd_max: 4_096,
             incast: true,
             by_bytes: false,
+            shared: true,
         }
     }
 }

@@ -41,6 +41,7 @@ mod fast;
 mod fences;
 mod grant;
 mod locks;
+mod lookup3;
 mod memory;
 mod meter;
 mod pages;
@@ -159,10 +160,11 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         })
     }
 
-    /// Takes the memory for results of executed operations now: otherwise it grows with each operation until the list is full. To be
-    /// called before the first packet.
+    /// Takes the memory for results of executed operations and for processes now: otherwise it grows with each of them until both lists
+    /// are full. To be called before the first packet.
     pub fn prefault(&mut self) {
         self.retries.prefault();
+        self.vm.processes.prefault();
     }
 
     /// Memory of tables that each request reads at another place: the page table, and the results of executed operations. Translations

@@ -41,6 +41,14 @@ impl Processes {
         Processes { list: Vec::new(), free: VecDeque::new(), max, secret, slots, slots_promised: 0 }
     }
 
+    /// Takes the memory of all processes now: otherwise it grows with each one.
+    pub fn prefault(&mut self) {
+        // The system gives memory when it is first written.
+        let count = self.list.len();
+        self.list.resize_with(self.max as usize, || Process::new(0, 0, 0, Quotas::default()));
+        self.list.truncate(count);
+    }
+
     /// Counts pages as a process's. Errors: it has ended ([`NoSuchProcess`](Status::NoSuchProcess)), the slots that are left are promised
     /// to others ([`NoAddressSpace`](Status::NoAddressSpace)), or its quota permits no more ([`NoMemory`](Status::NoMemory)).
     pub fn add(&mut self, space: Space, size: PageSize, pages: u32, source: Source) -> Result<(), Status> {

@@ -14,11 +14,33 @@ pub(super) enum Kind {
     Conflict,
 }
 
+/// Where a range ends, and its kind in the two lowest bits: each process with memory has a node of such ends, which has room for eleven.
+#[derive(Clone, Copy, Debug)]
+struct End(u64);
+
+impl End {
+    fn new(end: u64, kind: Kind) -> End {
+        End(end << 2 | kind as u64)
+    }
+
+    fn page(self) -> u64 {
+        self.0 >> 2
+    }
+
+    fn kind(self) -> Kind {
+        match self.0 & 3 {
+            0 => Kind::Taken,
+            1 => Kind::Held,
+            _ => Kind::Conflict,
+        }
+    }
+}
+
 /// Ranges that don't overlap. Gaps between them are free.
 #[derive(Clone, Debug)]
 pub(super) struct Ranges {
-    /// End and kind by start. Neighbours that are taken are one range.
-    map: BTreeMap<u64, (u64, Kind)>,
+    /// By start. Neighbours that are taken are one range.
+    map: BTreeMap<u64, End>,
     /// No page below is free.
     lowest: u64,
     conflicts: usize,
@@ -43,18 +65,19 @@ impl Ranges {
 
     /// Allocated ranges, in order.
     pub fn taken(&self) -> impl Iterator<Item = Range<u64>> {
-        self.map.iter().filter(|(_, (_, kind))| *kind == Kind::Taken).map(|(start, (end, _))| *start..*end)
+        let taken = self.map.iter().filter(|(_, end)| end.kind() == Kind::Taken);
+        taken.map(|(start, end)| *start..end.page())
     }
 
     /// The range that holds a page.
     pub fn holding(&self, page: u64) -> Option<(Range<u64>, Kind)> {
-        let (start, (end, kind)) = self.map.range(..=page).next_back()?;
-        (page < *end).then_some((*start..*end, *kind))
+        let (start, end) = self.map.range(..=page).next_back()?;
+        (page < end.page()).then_some((*start..end.page(), end.kind()))
     }
 
     /// The first range that starts at a page or behind it.
     pub fn next(&self, page: u64) -> Option<(Range<u64>, Kind)> {
-        self.map.range(page..).next().map(|(start, (end, kind))| (*start..*end, *kind))
+        self.map.range(page..).next().map(|(start, end)| (*start..end.page(), end.kind()))
     }
 
     /// State of a range: [`Taken`](Kind::Taken) if all its pages are allocated, [`Held`](Kind::Held) if calls work on
@@ -82,13 +105,13 @@ impl Ranges {
                 self.map.remove(&before.start);
                 start = before.start;
             }
-            if let Some((behind, Kind::Taken)) = self.map.get(&end).copied() {
+            if let Some(behind) = self.map.get(&end).copied().filter(|behind| behind.kind() == Kind::Taken) {
                 self.map.remove(&end);
-                end = behind;
+                end = behind.page();
             }
         }
         if let Some(kind) = kind {
-            self.map.insert(start, (end, kind));
+            self.map.insert(start, End::new(end, kind));
         }
         self.conflicts += usize::from(kind == Some(Kind::Conflict));
         match kind {
@@ -108,7 +131,7 @@ impl Ranges {
             self.conflicts -= usize::from(kind == Kind::Conflict);
             for rest in [other.start..range.start, range.end..other.end] {
                 if rest.start < rest.end {
-                    self.map.insert(rest.start, (rest.end, kind));
+                    self.map.insert(rest.start, End::new(rest.end, kind));
                     self.conflicts += usize::from(kind == Kind::Conflict);
                 }
             }
@@ -147,7 +170,7 @@ impl Ranges {
     /// Forgets all conflicts.
     pub fn forget_conflicts(&mut self) {
         if self.conflicts > 0 {
-            self.map.retain(|_, (_, kind)| *kind != Kind::Conflict);
+            self.map.retain(|_, end| end.kind() != Kind::Conflict);
             self.conflicts = 0;
         }
     }
@@ -203,7 +226,7 @@ mod tests {
                     false => None,
                 };
                 prop_assert_eq!(ranges.kind_of(&range), kind);
-                let conflicts = ranges.map.values().filter(|(_, kind)| *kind == Kind::Conflict).count();
+                let conflicts = ranges.map.values().filter(|end| end.kind() == Kind::Conflict).count();
                 prop_assert_eq!(ranges.conflicts(), conflicts);
                 prop_assert!((1..ranges.lowest).all(|page| array[page as usize].is_some()));
             }

@@ -9,6 +9,7 @@
 //! asks for [room](Table::reserve) before it gives an address away, and chooses another address if a bucket is full.
 
 use super::entry::{Entry, Page};
+use super::lookup3;
 use p4rack_wire::SplitMix;
 use std::ops::Range;
 
@@ -22,11 +23,17 @@ pub enum Index {
     /// full buckets as a whole or not at all.
     #[default]
     Salted,
+    /// The authors' for their measurement of conflicts: Jenkins' lookup3 of the page number alone. Pages of the same number share a bucket
+    /// whatever their process is, and without a secret anyone can compute it: for comparison only.
+    Lookup3,
 }
 
 impl Index {
-    /// All, with their names.
+    /// Those for use, with their names.
     pub const ALL: [(Index, &'static str); 2] = [(Index::Mixed, "mixed"), (Index::Salted, "salted")];
+    /// All, with their names.
+    pub const WITH_ARTIFACT: [(Index, &'static str); 3] =
+        [Index::ALL[0], Index::ALL[1], (Index::Lookup3, "lookup3")];
 }
 
 /// Number of a slot in the table.
@@ -108,6 +115,7 @@ impl Table {
                 ((u128::from(hash) * u128::from(self.buckets)) >> 64) as u32
             }
             // Half of the salt: the sum does not overflow.
+            Index::Lookup3 => (u64::from(lookup3::hash(page.number.into())) % self.buckets) as u32,
             Index::Salted => (((salt >> 32) + u64::from(page.number)) % self.buckets) as u32,
         }
     }

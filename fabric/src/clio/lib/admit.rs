@@ -8,18 +8,18 @@ use p4rack_wire::Nanos;
 use p4rack_wire::clio::{AllocBody, Atomic, FreeBody, PageSize, ShareBody, WORD_BYTES};
 
 impl Client {
-    /// Accepts an operation of a thread on a board's memory. Its outcome comes with `tag`; outcomes come as operations end.
+    /// Accepts an operation of a thread by a [seat](super::Seat), on the memory of its process. Its outcome comes with `tag`; outcomes come as operations end.
     pub fn submit(
         &mut self,
         thread: u16,
-        board: u16,
+        seat: u16,
         tag: u64,
         operation: Operation<'_>,
         now: Nanos,
     ) -> Result<(), Refused> {
         self.now = self.now.max(now);
         self.reclaim();
-        match self.admit((thread, board), tag, operation) {
+        match self.admit((thread, seat), tag, operation) {
             Ok(()) => {
                 self.counters.requests += 1;
                 Ok(())
@@ -33,8 +33,8 @@ impl Client {
 
     fn admit(&mut self, ends: (u16, u16), tag: u64, operation: Operation<'_>) -> Result<(), Refused> {
         let order = self.orders.get_mut(usize::from(ends.0)).ok_or(Refused::NoSuchEnd)?;
-        let board = self.boards.get(usize::from(ends.1)).ok_or(Refused::NoSuchEnd)?;
-        let thread = board.first_thread.wrapping_add(ends.0);
+        let seat = self.seats.get(usize::from(ends.1)).ok_or(Refused::NoSuchEnd)?;
+        let thread = seat.first_thread.wrapping_add(ends.0);
         let (what, bytes) = checked(&operation, thread, self.config.request_bytes_max)?;
         let results_bytes = match operation {
             Operation::Call { results_bytes_max, .. }

@@ -67,10 +67,12 @@ pub struct Credentials {
     pub token: u64,
 }
 
-/// A client as one of its boards knows it.
+/// A process of a client's node at a board. Operations name one by its place in the client's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {
-    /// Its process there.
+    /// Number of the board: the seats of several processes at one board share its congestion window.
+    pub board: u16,
+    /// The process there.
     pub credentials: Credentials,
     /// Its number there, of 28 bits, which differs from those of all other clients of the process, earlier ones too: ids of operations
     /// begin with it.
@@ -82,16 +84,22 @@ pub struct Seat {
 /// What a client keeps of a board.
 #[derive(Clone, Debug)]
 pub(super) struct Board {
+    pub window: Congestion,
+    pub silence: Silence,
+}
+
+/// What a client keeps of a seat.
+#[derive(Clone, Debug)]
+pub(super) struct Seated {
+    pub board: usize,
     pub credentials: Credentials,
     number: u32,
     pub first_thread: u16,
-    pub window: Congestion,
-    pub silence: Silence,
     /// Requests with packets to send. They take turns, a packet each.
     pub ready: VecDeque<u16>,
 }
 
-/// The client library of a process on a compute node.
+/// The client library of a compute node: of one process, or of several.
 ///
 /// ```text
 ///   threads ── submit ─▶ ┌────────┐ ── poll_link ──▶ requests, to boards
@@ -99,12 +107,13 @@ pub(super) struct Board {
 ///               clock ◀─ └────────┘ ◀─ handle_timeout, at next_timeout
 /// ```
 ///
-/// Operations of a thread keep its order; congestion windows are per board, the incast window is the node's. In a steady state
-/// nothing is allocated.
+/// Operations of a thread keep its order; congestion windows are per board, the incast window is the node's, and so all processes of the
+/// client share them, seat by seat in turn. In a steady state nothing is allocated.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(super) config: Config,
     pub(super) boards: Vec<Board>,
+    pub(super) seats: Vec<Seated>,
     pub(super) orders: Vec<Order>,
     pub(super) requests: Vec<Request>,
     pub(super) free: Vec<u16>,
@@ -116,9 +125,9 @@ pub struct Client {
     /// Requests that may start. Empty between calls.
     pub(super) starting: VecDeque<u16>,
     pub(super) buffered_bytes: u64,
-    /// The board whose turn it is.
+    /// The seat whose turn it is.
     pub(super) turn: usize,
-    /// Boards with requests to send.
+    /// Seats with requests to send.
     pub(super) turns: Turns,
     pub(super) random: SplitMix,
     pub(super) counters: Counters,
@@ -129,26 +138,34 @@ impl Client {
     /// A client that has the same number at all of its boards, and threads from [`Config::first_thread`] on.
     pub fn new(config: Config, boards: &[Credentials], number: u32) -> Client {
         let first_thread = config.first_thread;
-        let seat = |credentials: &Credentials| Seat { credentials: *credentials, number, first_thread };
-        Client::seated(config, &boards.iter().map(seat).collect::<Vec<_>>())
+        let seat = |(board, credentials): (u16, &Credentials)| Seat {
+            board,
+            credentials: *credentials,
+            number,
+            first_thread,
+        };
+        Client::seated(config, &(0..).zip(boards).map(seat).collect::<Vec<_>>())
     }
 
-    /// A client of boards that each give it a number of their own. [`Config::first_thread`] means nothing here.
-    pub fn seated(config: Config, boards: &[Seat]) -> Client {
+    /// A client of boards that each give it a number of their own, or of several processes on each. Boards are numbered from 0 on.
+    /// [`Config::first_thread`] means nothing here.
+    pub fn seated(config: Config, seats: &[Seat]) -> Client {
         let config = config.clamped();
         let slots = usize::from(config.requests_max);
-        let board = |seat: &Seat| Board {
+        let boards = seats.iter().map(|seat| usize::from(seat.board) + 1).max().unwrap_or(0);
+        let board = Board { window: Congestion::new(&config), silence: Silence::default() };
+        let seated = |seat: &Seat| Seated {
+            board: seat.board.into(),
             credentials: seat.credentials,
             number: seat.number & ((1 << NUMBER_BITS) - 1),
             first_thread: seat.first_thread,
-            window: Congestion::new(&config),
-            silence: Silence::default(),
             ready: VecDeque::with_capacity(slots),
         };
         // Clones would have no room.
         let order = |_| Order::new(config.thread_requests_max.into());
         Client {
-            boards: boards.iter().map(board).collect(),
+            boards: vec![board; boards],
+            seats: seats.iter().map(seated).collect(),
             orders: (0..config.threads).map(order).collect(),
             requests: vec![Request::new(); slots],
             free: (0..config.requests_max).rev().collect(),
@@ -159,8 +176,8 @@ impl Client {
             starting: VecDeque::with_capacity(slots),
             buffered_bytes: 0,
             turn: 0,
-            turns: Turns::new(boards.len()),
-            random: SplitMix(boards.first().map_or(0, |seat| seat.number.into())),
+            turns: Turns::new(seats.len()),
+            random: SplitMix(seats.first().map_or(0, |seat| seat.number.into())),
             counters: Counters::default(),
             now: Nanos::ZERO,
             config,
@@ -177,9 +194,9 @@ impl Client {
         &self.config
     }
 
-    /// Number of the first thread in a board's words of locks. `None`: there is no such board.
-    pub fn first_thread(&self, board: u16) -> Option<u16> {
-        Some(self.boards.get(usize::from(board))?.first_thread)
+    /// Number of the first thread in words of locks of a seat's board. `None`: there is no such seat.
+    pub fn first_thread(&self, seat: u16) -> Option<u16> {
+        Some(self.seats.get(usize::from(seat))?.first_thread)
     }
 
     /// The delay to a board, and its congestion window in packets. `None`: there is no such board.
@@ -198,13 +215,19 @@ impl Client {
         self.orders.get(usize::from(thread)).map_or(0, Order::len)
     }
 
+    /// The board of a slot's request.
+    pub(super) fn board_of(&self, slot: u16) -> usize {
+        self.seats[usize::from(self.requests[usize::from(slot)].seat)].board
+    }
+
     /// Starts requests whose turn has come. A release has no packets, so it ends, and others may start; so does what has waited for others
     /// while its board was found silent.
     pub(super) fn start(&mut self) {
         while let Some(slot) = self.starting.pop_front() {
             let request = &mut self.requests[usize::from(slot)];
             request.state = State::Active;
-            let is_given_up = self.boards[usize::from(request.board)].silence.includes(request.admitted);
+            let is_given_up =
+                self.boards[self.seats[usize::from(request.seat)].board].silence.includes(request.admitted);
             match request.what.act {
                 Act::Release => self.close(slot, Ending::Done),
                 _ if is_given_up => self.give_up(slot),
@@ -213,28 +236,28 @@ impl Client {
         }
     }
 
-    /// Puts a request with packets to send into its board's queue; first, if its operation may have been executed, or if the board may be
+    /// Puts a request with packets to send into its seat's queue; first, if its operation may have been executed, or if the board may be
     /// dead and it was sent before.
     pub(super) fn queue(&mut self, slot: u16) {
         let request = &mut self.requests[usize::from(slot)];
         let Some(nth) = request.next_part().filter(|_| !request.is_queued) else { return };
         request.is_queued = true;
-        self.turns.set(request.board.into(), true);
-        let Board { ready, silence, .. } = &mut self.boards[usize::from(request.board)];
-        let is_probe = silence.is_suspected() && request.attempt(nth) > 0;
+        self.turns.set(request.seat.into(), true);
+        let Seated { board, ready, .. } = &mut self.seats[usize::from(request.seat)];
+        let is_probe = self.boards[*board].silence.is_suspected() && request.attempt(nth) > 0;
         match is_probe || request.unsure_since(nth).is_some() {
             true => ready.push_front(slot),
             false => ready.push_back(slot),
         }
     }
 
-    /// Removes a request from its board's queue. Most have left the queue before they end.
+    /// Removes a request from its seat's queue. Most have left the queue before they end.
     pub(super) fn unqueue(&mut self, slot: u16) {
         let request = &mut self.requests[usize::from(slot)];
         if std::mem::take(&mut request.is_queued) {
-            let ready = &mut self.boards[usize::from(request.board)].ready;
+            let ready = &mut self.seats[usize::from(request.seat)].ready;
             ready.retain(|queued| *queued != slot);
-            self.turns.set(request.board.into(), !ready.is_empty());
+            self.turns.set(request.seat.into(), !ready.is_empty());
         }
     }
 
@@ -271,7 +294,7 @@ impl Client {
     /// Removes a request's packets in flight from the windows.
     pub(super) fn settle(&mut self, slot: u16) {
         let request = &mut self.requests[usize::from(slot)];
-        self.boards[usize::from(request.board)].window.left(request.give_up());
+        self.boards[self.seats[usize::from(request.seat)].board].window.left(request.give_up());
         self.incast.settle(std::mem::take(&mut request.expected_bytes));
     }
 
@@ -282,7 +305,7 @@ impl Client {
     /// ```
     pub(super) fn id(&self, slot: u16) -> u64 {
         let request = &self.requests[usize::from(slot)];
-        let number = u64::from(self.boards[usize::from(request.board)].number);
+        let number = u64::from(self.seats[usize::from(request.seat)].number);
         let generation = u64::from(request.generation) & ((1 << GENERATION_BITS) - 1);
         number << (GENERATION_BITS + SLOT_BITS) | generation << SLOT_BITS | u64::from(slot)
     }
@@ -296,11 +319,11 @@ impl Client {
 
     /// The next outcome, with the tag of its operation. Its bytes are valid until the next call.
     pub fn poll_completion(&mut self) -> Option<(u64, Outcome<'_>)> {
-        self.poll_completion_of_board().map(|(_, tag, outcome)| (tag, outcome))
+        self.poll_completion_of_seat().map(|(_, tag, outcome)| (tag, outcome))
     }
 
-    /// The same with the board of the operation.
-    pub fn poll_completion_of_board(&mut self) -> Option<(u16, u64, Outcome<'_>)> {
+    /// The same with the seat of the operation.
+    pub fn poll_completion_of_seat(&mut self) -> Option<(u16, u64, Outcome<'_>)> {
         self.reclaim();
         let slot = self.ended.pop_front()?;
         self.lent = Some(slot);
@@ -317,7 +340,7 @@ impl Client {
             Ending::Refused(status) => Outcome::Refused(status),
             Ending::Unknown => Outcome::Unknown,
         };
-        Some((request.board, request.tag, outcome))
+        Some((request.seat, request.tag, outcome))
     }
 
     /// Frees the slot whose outcome has been seen.

@@ -1,6 +1,6 @@
 //! Packets of a client: chooses the next one, and handles answers.
 
-use super::client::{Board, Client};
+use super::client::{Client, Seated};
 use super::gather::Gathered;
 use super::operation::Ending;
 use super::request::{Act, Expected, Request, Why};
@@ -9,7 +9,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::clio::packet::{self, Packet};
 use p4rack_wire::clio::{Atomic, Kind, Status, lock_word};
 
-/// The next packet of a board.
+/// The next packet of a seat.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Next {
     pub slot: u16,
@@ -34,10 +34,10 @@ impl Client {
         }
     }
 
-    /// The next packet of a board. `None`: it has none, or no window has room.
-    fn next_packet(&self, board: usize, room: u32) -> Option<Next> {
-        let board = &self.boards[board];
-        let slot = *board.ready.front()?;
+    /// The next packet of a seat. `None`: it has none, or no window has room.
+    fn next_packet(&self, seat: usize, room: u32) -> Option<Next> {
+        let seat = &self.seats[seat];
+        let (slot, board) = (*seat.ready.front()?, &self.boards[seat.board]);
         let request = &self.requests[usize::from(slot)];
         let nth = request.next_part()?;
         let (base, mut answer_bytes) = (board.window.base(), self.answer_bytes(request, nth));
@@ -71,8 +71,9 @@ impl Client {
     }
 
     /// Writes a packet over `out`, and notes that it has left.
-    fn send(&mut self, board: usize, next: Next, out: &mut Vec<u8>) {
+    fn send(&mut self, seat: usize, next: Next, out: &mut Vec<u8>) {
         let Next { slot, nth, count, answer_bytes } = next;
+        let board = self.seats[seat].board;
         self.compose(slot, nth, count, out);
         self.counters.packets_out += 1;
         self.boards[board].window.sent(count, self.now);
@@ -90,9 +91,9 @@ impl Client {
         request.expected_bytes += answer_bytes;
         request.sent(nth, count, self.now);
         request.is_queued = false;
-        let ready = &mut self.boards[board].ready;
+        let ready = &mut self.seats[seat].ready;
         ready.pop_front();
-        self.turns.set(board, !ready.is_empty());
+        self.turns.set(seat, !ready.is_empty());
         self.queue(slot);
         // The timer is that of the oldest part in flight.
         if !was_in_flight {
@@ -101,17 +102,17 @@ impl Client {
     }
 
     /// Handles an answer or a NACK. `None`: it is malformed.
-    fn handle_packet(&mut self, board: u16, packet: &Packet<'_>, is_intact: bool) -> Option<()> {
+    fn handle_packet(&mut self, seat: u16, packet: &Packet<'_>, is_intact: bool) -> Option<()> {
         let header = &packet.header;
         if packet.kind.is_request() {
             return None;
         }
-        let Board { credentials, silence, .. } = &mut self.boards[usize::from(board)];
+        let Seated { board, credentials, .. } = &self.seats[usize::from(seat)];
         let is_of_board = (header.pid, header.token) == (credentials.pid, credentials.token);
         if is_of_board {
-            silence.heard();
+            self.boards[*board].silence.heard();
         }
-        let is_own = |slot: &u16| is_of_board && self.requests[usize::from(*slot)].board == board;
+        let is_own = |slot: &u16| is_of_board && self.requests[usize::from(*slot)].seat == seat;
         let Some(slot) = self.find(header.id).filter(is_own) else {
             self.counters.unasked += 1;
             return Some(());
@@ -176,7 +177,7 @@ impl Client {
                 Ending::Done
             }
             Act::Atomic(Atomic::Lock, _) => {
-                let Board { credentials, first_thread, .. } = &self.boards[usize::from(request.board)];
+                let Seated { credentials, first_thread, .. } = &self.seats[usize::from(request.seat)];
                 let thread = first_thread.wrapping_add(request.thread);
                 match word()? {
                     0 => Ending::Done,
@@ -196,7 +197,7 @@ impl Client {
         let request = &mut self.requests[usize::from(slot)];
         let is_sample = attempt == request.attempt(nth) && !request.what.is_slow();
         let sent = request.complete(nth);
-        let board = usize::from(request.board);
+        let board = self.seats[usize::from(request.seat)].board;
         if request.next_part().is_none() {
             self.unqueue(slot);
         }
@@ -237,7 +238,7 @@ impl Client {
         let request = &self.requests[usize::from(slot)];
         let bytes = (nth..nth + count).map(|nth| self.answer_bytes(request, nth)).sum::<u64>();
         let bytes = bytes.min(request.expected_bytes);
-        self.boards[usize::from(request.board)].window.left(count);
+        self.boards[self.seats[usize::from(request.seat)].board].window.left(count);
         self.incast.settle(bytes);
         self.requests[usize::from(slot)].expected_bytes -= bytes;
     }
@@ -248,11 +249,11 @@ impl Machine for Client {
     type Sent = u16;
     type Buffer = Vec<u8>;
 
-    /// Accepts a packet of a board, from Clio's header on. Delays are measured to `received_at`, or to the last call if that is later.
-    fn handle_link(&mut self, (board, bytes): (u16, &[u8]), received_at: Nanos, _now: Nanos) {
+    /// Accepts a packet for a seat, from Clio's header on. Delays are measured to `received_at`, or to the last call if that is later.
+    fn handle_link(&mut self, (seat, bytes): (u16, &[u8]), received_at: Nanos, _now: Nanos) {
         self.now = self.now.max(received_at);
-        let parsed = packet::parse(bytes).ok().filter(|_| usize::from(board) < self.boards.len());
-        let handled = parsed.and_then(|parsed| self.handle_packet(board, &parsed, packet::is_intact(bytes)));
+        let parsed = packet::parse(bytes).ok().filter(|_| usize::from(seat) < self.seats.len());
+        let handled = parsed.and_then(|parsed| self.handle_packet(seat, &parsed, packet::is_intact(bytes)));
         if handled.is_none() {
             self.counters.malformed += 1;
         }
@@ -266,42 +267,42 @@ impl Machine for Client {
         }
     }
 
-    /// Writes the next packet over `out`. Returns the board that it is for. Boards take turns.
+    /// Writes the next packet over `out`. Returns the seat that it is of. Seats take turns.
     fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         self.now = self.now.max(now);
-        let count = self.boards.len();
-        // Whether an earlier board's packet waits for room for its answer: others must not take it, but retries need none.
+        let count = self.seats.len();
+        // Whether an earlier seat's packet waits for room for its answer: others must not take it, but retries need none.
         let mut is_held = false;
         let (start, mut passed) = (self.turn, 0);
         while let Some(nth) = self.turns.next(start, passed) {
             passed = nth + 1;
-            let board = (start + nth) % count;
-            let room = if is_held { 0 } else { self.boards[board].room(self.now) };
-            while let Some(next) = self.next_packet(board, room) {
+            let seat = (start + nth) % count;
+            let room = if is_held { 0 } else { self.boards[self.seats[seat].board].room(self.now) };
+            while let Some(next) = self.next_packet(seat, room) {
                 if self.is_too_late(next) {
                     self.counters.too_late += 1;
                     self.end_unknown(next.slot);
                     continue;
                 }
                 if !is_held {
-                    self.turn = (board + 1) % count;
+                    self.turn = (seat + 1) % count;
                 }
-                self.send(board, next, out);
-                return Some(board as u16);
+                self.send(seat, next, out);
+                return Some(seat as u16);
             }
-            is_held |= room > 0 && !self.boards[board].ready.is_empty();
+            is_held |= room > 0 && !self.seats[seat].ready.is_empty();
         }
         None
     }
 
     fn next_link(&self) -> Option<Nanos> {
-        let count = self.boards.len();
+        let count = self.seats.len();
         let (mut first, mut is_held): (Option<Nanos>, _) = (None, false);
         let mut passed = 0;
         while let Some(nth) = self.turns.next(self.turn, passed) {
             passed = nth + 1;
             let nth = (self.turn + nth) % count;
-            let board = &self.boards[nth];
+            let board = &self.boards[self.seats[nth].board];
             // A retry needs no room.
             let at = match self.next_packet(nth, 0) {
                 Some(_) => Nanos::ZERO,

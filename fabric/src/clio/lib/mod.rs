@@ -2,7 +2,7 @@
 //! nothing per client, so all of this is here.
 //!
 //! ```text
-//!   submit ─▶ order of the thread ─▶ queue of the board ─▶ windows ─▶ packets
+//!   submit ─▶ order of the thread ─▶ queue of the seat  ─▶ windows ─▶ packets
 //!                    ▲                      ▲                             │
 //!                    │ end                  └── retry: NACK, busy, TIMEOUT ┤
 //!   outcome ◀────────┴──────────────── all chunks answered ◀──────────────┘
@@ -16,7 +16,7 @@
 //! | `part`, `request` | a request's attempts, and which of its packets are done |
 //! | `gather` | a call's results, put together |
 //! | `silence` | boards that answer nothing |
-//! | `turns` | which board with something to send comes next, of many that rest |
+//! | `turns` | which seat, a process at a board, with something to send comes next, of many that rest |
 //! | `client`, `admit`, `flow`, `retry`, `packets` | the machine: operations, which are accepted, which packet leaves next and what answers do, which ones are sent again, packets as bytes |
 //!
 //! The paper leaves open what follows; p4rack decides:
@@ -28,7 +28,7 @@
 //! - A board that is busy, or has no page yet, has executed nothing. The request pauses and is sent again, which is no loss.
 //! - Locks, unlocks and fences are barriers in their thread's order. So what a thread does under a lock ends before the lock is
 //!   released.
-//! - Packets of requests to a board take turns, so a long write does not hold short requests back.
+//! - Packets of requests of a seat take turns, so a long write does not hold short requests back.
 
 mod admit;
 mod client;

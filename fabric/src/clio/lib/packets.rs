@@ -9,7 +9,7 @@ impl Client {
     /// Writes the packet of parts from `nth` on over `out`. Only a READ asks for several.
     pub(super) fn compose(&self, slot: u16, nth: u32, count: u32, out: &mut Vec<u8>) {
         let request = &self.requests[usize::from(slot)];
-        let credentials = self.boards[usize::from(request.board)].credentials;
+        let credentials = self.seats[usize::from(request.seat)].credentials;
         let What { act, address, .. } = request.what;
         let chunk = request.split.nth(nth);
         let mut header = Header {

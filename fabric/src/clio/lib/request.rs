@@ -71,8 +71,8 @@ pub(super) struct What {
 
 impl What {
     /// Its place in the order of the thread. Synchronous operations of the paper (§3.1) are barriers.
-    pub fn access(&self, board: u16, granule: Granule) -> Access {
-        let range = |kind, granule| Access::of(kind, (board, self.address), self.range_bytes, granule);
+    pub fn access(&self, seat: u16, granule: Granule) -> Access {
+        let range = |kind, granule| Access::of(kind, (seat, self.address), self.range_bytes, granule);
         match self.act {
             Act::Alloc(_) | Act::Call { is_ordered: false, .. } => Access::nothing(),
             Act::Read => range(Kind::Read, granule),
@@ -134,7 +134,8 @@ pub(super) struct Request {
     pub state: State,
     pub tag: u64,
     pub thread: u16,
-    pub board: u16,
+    /// Place of its process in the client's list.
+    pub seat: u16,
     pub what: What,
     pub split: Split,
     /// Bytes of a write, of a call's arguments, or of a read's answers.
@@ -153,7 +154,7 @@ pub(super) struct Request {
     pub paused: Option<Nanos>,
     /// Why the board refused a part. No further part is sent, but those in flight may still be executed.
     pub refused: Option<Status>,
-    /// Whether it is in its board's queue.
+    /// Whether it is in its seat's queue.
     pub is_queued: bool,
     /// Bytes of answers that the incast window counts.
     pub expected_bytes: u64,
@@ -175,7 +176,7 @@ impl Request {
             state: State::Free,
             tag: 0,
             thread: 0,
-            board: 0,
+            seat: 0,
             what: What { act: Act::Release, address: 0, range_bytes: 0 },
             split: Split::one(0),
             data: Vec::new(),
@@ -199,8 +200,8 @@ impl Request {
     }
 
     /// Places a request of `split` in the slot. Its data is set by the caller.
-    pub fn place(&mut self, tag: u64, (thread, board): (u16, u16), what: What, split: Split) {
-        (self.tag, self.thread, self.board, self.what, self.split) = (tag, thread, board, what, split);
+    pub fn place(&mut self, tag: u64, (thread, seat): (u16, u16), what: What, split: Split) {
+        (self.tag, self.thread, self.seat, self.what, self.split) = (tag, thread, seat, what, split);
         (self.state, self.pauses, self.paused, self.refused) = (State::Waiting, 0, None, None);
         (self.cursor, self.low, self.in_flight, self.back) = (0, 0, 0, 0);
         self.left = split.count() as u32;

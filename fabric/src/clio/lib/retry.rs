@@ -17,7 +17,7 @@ impl Client {
         if request.what.is_slow() {
             return self.config.slow_timeout;
         }
-        let mean = self.boards[usize::from(request.board)].window.delay().mean();
+        let mean = self.boards[self.seats[usize::from(request.seat)].board].window.delay().mean();
         Nanos(mean.0.saturating_mul(DELAYS)).clamp(self.config.timeout, self.config.timeout_max)
     }
 
@@ -74,7 +74,7 @@ impl Client {
         if let Some(at) = deadline.into_iter().chain(request.paused).min() {
             self.timers.set(slot, at);
         }
-        let board = usize::from(request.board);
+        let board = self.seats[usize::from(request.seat)].board;
         if expired.lost > 0 {
             let overhead = u64::from(expired.lost) * u64::from(self.config.overhead_bytes);
             let bytes = match request.what.act {

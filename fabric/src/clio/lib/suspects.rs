@@ -2,7 +2,7 @@
 
 use super::client::{Board, Client};
 use super::operation::Ending;
-use super::request::State;
+use super::request::{Request, State};
 use p4rack_wire::Nanos;
 
 impl Board {
@@ -32,23 +32,23 @@ impl Client {
         }
         silence.is_suspected = true;
         let requests = self.requests.iter_mut();
-        for request in requests.filter(|one| one.state == State::Active && usize::from(one.board) == board) {
+        let is_of_board = |one: &&mut Request| self.seats[usize::from(one.seat)].board == board;
+        for request in requests.filter(|one| one.state == State::Active).filter(is_of_board) {
             self.incast.settle(std::mem::take(&mut request.expected_bytes));
         }
     }
 
     /// An operation has no attempts left. If nothing has come from its board for long enough, that holds for all of the board's.
     pub(super) fn end_unknown(&mut self, slot: u16) {
-        let board = self.requests[usize::from(slot)].board;
-        let silence = &mut self.boards[usize::from(board)].silence;
+        let board = self.board_of(slot);
+        let silence = &mut self.boards[board].silence;
         if silence.lasts(self.now) < self.config.silence {
             return self.end(slot, Ending::Unknown);
         }
         silence.found = Some(self.now);
         self.close(slot, Ending::Unknown);
         for other in 0..self.config.requests_max {
-            let request = &self.requests[usize::from(other)];
-            if request.state == State::Active && request.board == board {
+            if self.requests[usize::from(other)].state == State::Active && self.board_of(other) == board {
                 self.give_up(other);
             }
         }

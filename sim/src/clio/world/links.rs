@@ -69,7 +69,7 @@ impl ClioWorld<'_> {
                 return;
             }
             self.computes[host].waiting.pop_front();
-            self.processes[nth as usize].waits = false;
+            self.stacks[nth as usize].waits = false;
             self.pump(nth, now_ps);
         }
     }

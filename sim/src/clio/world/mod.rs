@@ -12,7 +12,7 @@ mod threads;
 
 use crate::check::Digest;
 use crate::clio::board::{BoardNode, Finished, StageSums, Translations};
-use crate::clio::compute::{self, ComputeNode, Library, Process, Thread, Work};
+use crate::clio::compute::{self, ComputeNode, Library, Stack, Thread, Work};
 use crate::clio::experiment::ClioExperiment;
 use crate::clio::modelled::{ModelNode, Shape};
 use crate::clio::outside::Outside;
@@ -69,8 +69,8 @@ pub(in crate::clio) enum Event {
     Arrived(u16, Frame),
     /// A packet is at its library.
     Delivered(Parcel),
-    /// A process looks at its timers.
-    Process(u32),
+    /// A library looks at its timers.
+    Library(u32),
     /// A packet has left a board's parser.
     Entered(u16, Parcel),
     /// A call of an offload is finished.
@@ -123,7 +123,7 @@ pub(in crate::clio) struct ClioWorld<'a> {
     due: Vec<Due>,
     pub wires: Wires,
     computes: Vec<ComputeNode>,
-    pub processes: Vec<Process>,
+    pub stacks: Vec<Stack>,
     pub threads: Vec<Thread>,
     pub nodes: Vec<Node>,
     /// Frames of boards between their machines and their links.
@@ -169,15 +169,16 @@ impl<'a> ClioWorld<'a> {
             }
         }
         let count = usize::from(spec.compute_nodes) * per_node;
-        let process = |number: usize| {
-            let at: Vec<setup::At> = at.iter().map(|at| at[number]).collect();
-            Process::new(experiment, number as u32, &at)
+        let process = |number: usize| at.iter().map(|at| at[number]).collect::<Vec<setup::At>>();
+        let together = usize::from(experiment.processes_together());
+        let stack = |first: usize| {
+            let processes: Vec<_> = (first..first + together).map(process).collect();
+            Stack::new(experiment, first as u32, &processes)
         };
-        let processes: Vec<Process> = (0..count).map(process).collect();
+        let stacks: Vec<Stack> = (0..count).step_by(together).map(stack).collect();
         let thread = |number: usize| {
-            let (process, nth) = (number / usize::from(spec.threads), number % usize::from(spec.threads));
             let random = Random::stream(spec.seed, 0xc100_0000 + number as u64);
-            Thread::new(process as u32, nth as u16, spec.window, random)
+            Thread::new(experiment, number as u32, random)
         };
         let threads: Vec<Thread> = (0..count * usize::from(spec.threads)).map(thread).collect();
         let names: Vec<String> = (0..hosts).map(|host| experiment.name_of(host)).collect();
@@ -200,7 +201,7 @@ impl<'a> ClioWorld<'a> {
             links,
             wires,
             computes: (0..spec.compute_nodes).map(|nth| ComputeNode::new(experiment, nth)).collect(),
-            processes,
+            stacks,
             threads,
             crossing: vec![0; nodes.len()],
             nodes,
@@ -317,10 +318,10 @@ impl<'a> ClioWorld<'a> {
             }
             Event::Arrived(host, frame) => self.arrived(host, frame, now_ps),
             Event::Delivered(parcel) => self.delivered(parcel, now_ps),
-            Event::Process(nth) => {
-                let process = &mut self.processes[nth as usize];
-                if process.due.is_now(now_ps) {
-                    if let Library::Clio(client) = &mut process.library {
+            Event::Library(nth) => {
+                let stack = &mut self.stacks[nth as usize];
+                if stack.due.is_now(now_ps) {
+                    if let Library::Clio(client) = &mut stack.library {
                         client.handle_timeout(CLOCK.nanos(now_ps));
                     }
                     self.complete(nth, now_ps);

@@ -11,7 +11,7 @@ impl ClioWorld<'_> {
     /// Plans a thread's next call, if it may make one.
     pub(super) fn go_on(&mut self, number: u32, now_ps: u64) {
         let experiment = self.experiment;
-        let node = usize::from(self.node_of(self.threads[number as usize].process));
+        let node = usize::from(self.node_of(self.threads[number as usize].stack));
         let thread = &mut self.threads[number as usize];
         if self.outside.is_some() || !self.computes[node].acts(number) || !self.work.may_ask(thread) {
             return;
@@ -25,8 +25,10 @@ impl ClioWorld<'_> {
         self.agenda.add(thread.free_ps, Event::Call(number));
     }
 
-    pub(super) fn node_of(&self, process: u32) -> u16 {
-        (process / u32::from(self.experiment.spec.processes)) as u16
+    /// The compute node of a library.
+    pub(super) fn node_of(&self, stack: u32) -> u16 {
+        let together = u32::from(self.experiment.processes_together());
+        (stack * together / u32::from(self.experiment.spec.processes)) as u16
     }
 
     pub(super) fn call(&mut self, number: u32, now_ps: u64) {
@@ -36,9 +38,9 @@ impl ClioWorld<'_> {
         let experiment = self.experiment;
         let thread = &mut self.threads[number as usize];
         thread.calls = false;
-        let nth = thread.process;
-        let process = &mut self.processes[nth as usize];
-        let is_model = matches!(process.library, Library::Modelled(_));
+        let nth = thread.stack;
+        let stack = &mut self.stacks[nth as usize];
+        let is_model = matches!(stack.library, Library::Modelled(_));
         let send_ns = if is_model { experiment.rdma.post_ns } else { experiment.compute.send_ns };
         let begun_ps = now_ps - send_ns * 1_000;
         if is_model && experiment.spec.load == Load::Allocations {
@@ -49,7 +51,7 @@ impl ClioWorld<'_> {
             }
             return;
         }
-        let asked = self.work.ask(thread, process, number, begun_ps, CLOCK.nanos(now_ps));
+        let asked = self.work.ask(thread, stack, number, begun_ps, CLOCK.nanos(now_ps));
         if asked == Asked::Full {
             return;
         }
@@ -57,30 +59,33 @@ impl ClioWorld<'_> {
         self.go_on(number, now_ps);
     }
 
-    /// Sends a process's packets as far as its adapter has room, and plans its timers.
+    /// Sends a library's packets as far as its adapter has room, and plans its timers.
     pub(in crate::clio) fn pump(&mut self, nth: u32, now_ps: u64) {
         let experiment = self.experiment;
         let (node, now) = (self.node_of(nth), CLOCK.nanos(now_ps));
-        let from = End { host: node, port: PORTS + (nth % u32::from(experiment.spec.processes)) as u16 };
+        // The first process that uses it, of the node's.
+        let first = nth * u32::from(experiment.processes_together()) % u32::from(experiment.spec.processes);
         loop {
             let compute = &mut self.computes[usize::from(node)];
             let backlog = self.links.get(usize::from(node)).map_or(0, |link| link.backlog_frames()) as u32;
-            let process = &mut self.processes[nth as usize];
+            let stack = &mut self.stacks[nth as usize];
             if compute.crossing + backlog >= AHEAD {
-                if !std::mem::replace(&mut process.waits, true) {
+                if !std::mem::replace(&mut stack.waits, true) {
                     compute.waiting.push_back(nth);
                 }
                 break;
             }
-            let polled = match &mut process.library {
-                Library::Clio(client) => client.poll_link(now, &mut self.out).map(|board| (board, None)),
+            let polled = match &mut stack.library {
+                Library::Clio(client) => client.poll_link(now, &mut self.out).map(|seat| (seat, None)),
                 Library::Modelled(client) => client.poll(&mut self.out).map(|one| (one.to, Some(one))),
             };
-            let Some((board, posted)) = polled else { break };
+            let Some((seat, posted)) = polled else { break };
+            let (process, board) = (seat / experiment.spec.boards, seat % experiment.spec.boards);
             let mut frame = self.frames.take(self.out.len() < 200);
             frame.clear();
             frame.resize(HEADERS, 0);
             frame.extend_from_slice(&self.out);
+            let from = End { host: node, port: PORTS + first as u16 + process };
             let to = End { host: experiment.spec.compute_nodes + board, port: BOARD_PORT };
             rack::address(&mut frame, from, to);
             let nic_ps = self.nic_out_ps(frame.len() as u64, posted);
@@ -90,20 +95,19 @@ impl ClioWorld<'_> {
             self.tally.nic_ps += nic_ps;
             self.agenda.add(compute.crossed_ps, Event::Handed(node, frame));
         }
-        let process = &mut self.processes[nth as usize];
-        if let Library::Clio(client) = &process.library {
-            let link = if process.waits { None } else { client.next_link() };
+        let stack = &mut self.stacks[nth as usize];
+        if let Library::Clio(client) = &stack.library {
+            let link = if stack.waits { None } else { client.next_link() };
             let link = link.map(|at| CLOCK.ticks(at).max(now_ps + 1_000));
             let timer = client.next_timeout().map(|at| CLOCK.ticks(at));
-            if let Some(at_ps) =
-                link.into_iter().chain(timer).min().and_then(|at| process.due.plan(at, now_ps))
+            if let Some(at_ps) = link.into_iter().chain(timer).min().and_then(|at| stack.due.plan(at, now_ps))
             {
-                self.agenda.add(at_ps, Event::Process(nth));
+                self.agenda.add(at_ps, Event::Library(nth));
             }
         }
     }
 
-    /// Time of a frame from a process's library to the machine of the link.
+    /// Time of a frame from a library to the machine of the link.
     pub(super) fn nic_out_ps(&self, frame_bytes: u64, posted: Option<Posted>) -> u64 {
         let (compute, rdma) = (&self.experiment.compute, &self.experiment.rdma);
         let (ns, bytes) = match posted {
@@ -121,12 +125,17 @@ impl ClioWorld<'_> {
         let spec = &self.experiment.spec;
         let (now, packet) = (CLOCK.nanos(now_ps), parcel.packet());
         let board = parcel.from.host.wrapping_sub(spec.compute_nodes);
-        let nth = parcel.process;
-        let Some(process) = self.processes.get_mut(nth as usize) else {
+        let together = u32::from(self.experiment.processes_together());
+        let (nth, member) = (parcel.process / together, (parcel.process % together) as u16);
+        let Some(stack) = self.stacks.get_mut(nth as usize) else {
             return self.frames.release(parcel.frame);
         };
-        match &mut process.library {
-            Library::Clio(client) => client.handle_link((board, packet), now, now),
+        match &mut stack.library {
+            // From no board, it has no seat.
+            Library::Clio(client) if board < spec.boards => {
+                client.handle_link((member * spec.boards + board, packet), now, now);
+            }
+            Library::Clio(_) => {}
             Library::Modelled(client) => {
                 let ended = client.handle(spec.scheme, packet);
                 if let Some(tag) = ended {
@@ -139,10 +148,10 @@ impl ClioWorld<'_> {
         self.pump(nth, now_ps);
     }
 
-    /// Takes the outcomes of a process's operations.
+    /// Takes the outcomes of a library's operations.
     pub(super) fn complete(&mut self, nth: u32, now_ps: u64) {
         loop {
-            let Library::Clio(client) = &mut self.processes[nth as usize].library else { return };
+            let Library::Clio(client) = &mut self.stacks[nth as usize].library else { return };
             let Some((tag, outcome)) = client.poll_completion() else { return };
             if ClioWorld::ended_outside(&mut self.outside, (nth, tag), &outcome, now_ps) {
                 self.threads[(tag >> 16) as usize].end(tag as u16);
@@ -161,7 +170,7 @@ impl ClioWorld<'_> {
         let one = thread.under_way(slot);
         thread.end(slot);
         thread.free_ps = thread.free_ps.max(now_ps);
-        let (process, tally) = (thread.process, &mut self.tally);
+        let (stack, tally) = (thread.stack, &mut self.tally);
         match end {
             Ending::Done => {}
             Ending::Wrong => tally.wrong += 1,
@@ -183,7 +192,7 @@ impl ClioWorld<'_> {
                 tally.latency_ps += u128::from(now_ps - one.begun_ps);
             }
         }
-        let node = usize::from(self.node_of(process));
+        let node = usize::from(self.node_of(stack));
         let next = self.computes[node].next(number, &mut self.threads);
         self.go_on(next, now_ps);
         if next != number {
