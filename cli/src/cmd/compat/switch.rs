@@ -221,6 +221,7 @@ fn start(args: Args, target: &TargetArgs, has_grpc: bool) -> Result<(), String> 
         captures: args.pcap,
         stats_file: None,
         metrics_addr: None,
+        give_back: crate::allocator::give_back,
     };
     let ready = move |started: daemon::Started| {
         output::announce(&format!("ready device {} P4Runtime {}", facts.device_id, started.grpc_addr));
