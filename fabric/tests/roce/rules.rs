@@ -244,6 +244,17 @@ fn a_gap_is_reported_once_and_a_copy_is_acknowledged_again() {
     assert_eq!((counters.writes, counters.copies, counters.gaps), (2, 1, 3));
 }
 
+/// A requester whose NAK was lost gets it again, and a flood of requests gets few.
+#[test]
+fn a_refusal_is_repeated_ever_less_often() {
+    let mut network = network(Config::default());
+    let reth = Reth { address: START, key: !KEY, bytes: 8 };
+    let extension = Extension::Rdma(reth, None);
+    let request = forge(Opcode::ReadRequest, connection(0).send_psn, &extension, &[]);
+    let answered: Vec<usize> = (0..=1_000).filter(|_| !answers(&mut network, &request).is_empty()).collect();
+    assert_eq!(answered, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
+}
+
 #[test]
 fn packets_that_do_not_belong_together_are_refused() {
     let reth = |bytes| Extension::Rdma(Reth { address: START, key: KEY, bytes }, None);
