@@ -147,6 +147,13 @@ fn a_repeated_read_gets_no_more_than_was_executed() {
         let counters = network.adapters[1].responder(QPN).unwrap().counters();
         assert_eq!((counters.copies_unknown, counters.reads), (nth as u64 + 1, 1), "{what}");
     }
+    let longest = frame(first + 2, READ_ONLY, READ_ONLY_START, 4_096);
+    let answered = answers(&mut network, &longest);
+    assert_eq!(
+        (answered.len(), answers(&mut network, &longest)),
+        (4, answered.clone()),
+        "the longest message"
+    );
 }
 
 #[test]
