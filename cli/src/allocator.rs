@@ -11,6 +11,25 @@ const LARGE: usize = 4 << 20;
 /// mimalloc, and the system's allocator for large objects.
 pub struct Allocator;
 
+unsafe extern "C" {
+    /// mimalloc's own: gives the calling thread's free memory back to the system.
+    fn mi_collect(force: bool);
+}
+
+/// Lets the system take back each large object when it is freed. By itself it keeps larger ones the more it has seen.
+pub fn start() {
+    p4rack_netdev::process::map_objects_from(LARGE);
+}
+
+/// Gives free memory back to the system. For a thread that ends after long work: mimalloc would keep its memory for other threads,
+/// and these may never need as much.
+pub fn give_back() {
+    // SAFETY: any thread may call it at any time.
+    if !p4rack_netdev::sched::while_unlocked(|| unsafe { mi_collect(true) }) {
+        tracing::warn!("the process's memory is no longer locked, and may be evicted");
+    }
+}
+
 const fn is_large(bytes: usize) -> bool {
     bytes >= LARGE
 }

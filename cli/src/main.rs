@@ -117,6 +117,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::start();
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
     let Cli { log_format, command } = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -120,6 +120,35 @@ fn memory_of_many_small_updates_and_of_a_long_program_is_given_back() {
 }
 
 #[test]
+fn memory_of_refused_programs_is_given_back() {
+    let (addr, constants) = (free_addr(), 50_000);
+    let switch = switch(&addr, &[]);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let mut session = runtime.block_on(Session::connect(ConnectOptions::new(&addr, 1))).expect("it answers");
+    let before = resident_kb(switch.0.id());
+    let forward = std::fs::read_to_string(repo("examples/forward.p4")).expect("an example");
+    let named = |text: fn(usize) -> String| (0..constants).map(text).collect::<String>();
+    let own = named(|nth| format!("const bit<128> C{nth} = {};", 7 * nth + 1));
+    let sum = named(|nth| format!("sum = sum + C{nth};"));
+    let uses = format!("hosts.apply(); bit<128> sum = 0; {sum} sm.egress_spec = sum[8:0];");
+    let text = forward.replace("parser P", &format!("{own} parser P")).replace("hosts.apply();", &uses);
+    let info =
+        p4rack_p4::compile(&forward, "forward.p4", &Options::default()).expect("it is accepted").p4info;
+    // Each one takes 100 MB, most of which would stay; code and the tables of what ran stay in any case.
+    for _ in 0..3 {
+        let config = ForwardingPipelineConfig {
+            p4info: Some(info.clone()),
+            p4_device_config: text.clone().into_bytes(),
+            ..Default::default()
+        };
+        let refused =
+            runtime.block_on(session.set_pipeline(config)).expect_err("it is too large").to_string();
+        assert!(refused.contains("words of variables, temporaries and constants"), "{refused}");
+    }
+    until_given_back(&switch, before, 40 << 10, "three refused programs of 50,000 constants");
+}
+
+#[test]
 fn reservations_are_shown_and_taken_back_beside_a_controller_that_watches() {
     let (addr, rack) = (free_addr(), rack());
     let _switch = switch(&addr, &[]);

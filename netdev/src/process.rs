@@ -32,6 +32,16 @@ pub fn resident_bytes(pid: u32) -> Result<u64> {
     resident_of(&std::fs::read_to_string(&path)?).ok_or_else(missing)
 }
 
+/// From now on the C library maps each new object of `bytes` or more, and unmaps it when it is freed. Otherwise it raises its limit to
+/// the largest object that was freed, up to 32 MiB, and keeps memory of objects below for the next ones.
+pub fn map_objects_from(bytes: usize) {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call changes a setting of the allocator, which locks it. An impossible one is ignored.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, bytes.try_into().unwrap_or(i32::MAX));
+    }
+}
+
 /// Resident memory in a process's `status`, in bytes.
 fn resident_of(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -3,12 +3,16 @@
 use crate::sys;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 /// Real-time priority of a switch's data plane: above that of hosts, which wait for its answers, and below the kernel's own
 /// threads. With the same priority, a host beside the switch would keep the processor until it waits for something.
 pub const SWITCH_PRIORITY: i32 = 30;
 /// Real-time priority of a host's threads at its link: agents, nodes, adapters.
 pub const HOST_PRIORITY: i32 = 20;
+
+/// Whether this process has locked its memory.
+static LOCKED: Mutex<bool> = Mutex::new(false);
 
 /// Scheduling that the kernel granted to the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +59,26 @@ fn lock_memory() -> bool {
     if !(root || known && limit.rlim_cur == libc::RLIM_INFINITY) {
         return false;
     }
+    let mut locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
+    *locked |= lock_all();
+    *locked
+}
+
+fn lock_all() -> bool {
     // MCL_ONFAULT: thread stacks and the allocator's arenas are mapped far larger than they are used.
     // SAFETY: takes no pointers.
     unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) == 0 }
+}
+
+/// Does what gives memory back to the kernel, which takes none that is locked (`madvise` fails with EINVAL). Locked memory is
+/// unlocked for some milliseconds, in which the kernel might evict a page. Returns whether all is locked that was locked before.
+pub fn while_unlocked(give_back: impl FnOnce()) -> bool {
+    // Of two threads, one would lock the other's memory again too early.
+    let locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *locked {
+        // SAFETY: takes no pointers.
+        unsafe { libc::munlockall() };
+    }
+    give_back();
+    !*locked || lock_all()
 }

@@ -10,10 +10,14 @@ const MODES: [&str; 4] = ["edm-timed-dst", "edm-timed", "edm-calendar", "edm-mat
 const SLOW: &str = "100 Mb/s";
 const FAST: &str = "100 Gb/s";
 
-fn others(scheme: &str, rate: &str, edm: &str, attack: &str) -> OthersOutcome {
+/// Nodes that always have operations waiting, and nodes that wait for each answer before they ask again.
+const BUSY: &str = "in_flight = 24\nread_percent = 50";
+const ONE_READ: &str = "in_flight = 1\nread_percent = 100";
+
+fn others(scheme: &str, rate: &str, edm: &str, workload: &str, attack: &str) -> OthersOutcome {
     let text = format!(
         "name = \"test\"\nkind = \"memory\"\nscheme = \"{scheme}\"\nnodes = 4\nrate = \"{rate}\"\n[edm]\nchunk = 1024\nheadroom_percent = 10\n{edm}\n\
-         [workload]\ncompute_nodes = 3\nin_flight = 24\nsize = 1024\nread_percent = 50\nmessages = 900\n\
+         [workload]\ncompute_nodes = 3\n{workload}\nsize = 1024\nmessages = 900\n\
          [[hostile]]\nnode = 2\nattack = \"{attack}\"\nvictim = 3\n"
     );
     let experiment = MemoryExperiment::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
@@ -22,11 +26,15 @@ fn others(scheme: &str, rate: &str, edm: &str, attack: &str) -> OthersOutcome {
 
 /// The promises that these attacks break.
 fn broken(scheme: &str, rate: &str, edm: &str, attacks: &[Attack]) -> Vec<String> {
-    let honest = others(scheme, rate, edm, NO_ATTACK);
+    broken_under(BUSY, scheme, rate, edm, attacks)
+}
+
+fn broken_under(workload: &str, scheme: &str, rate: &str, edm: &str, attacks: &[Attack]) -> Vec<String> {
+    let honest = others(scheme, rate, edm, workload, NO_ATTACK);
     // Nothing was asked for again: all that honest nodes asked for was granted.
     assert_eq!((honest.goodput_gbps.len(), honest.frames_lost), (2, 0), "{honest:?}");
     let of = |attack: &Attack| {
-        let fared = honest.compare(&others(scheme, rate, edm, attack.name()));
+        let fared = honest.compare(&others(scheme, rate, edm, workload, attack.name()));
         let broken = fared.broken();
         (!broken.is_empty()).then(|| format!("{scheme}, {rate}, {attack}: {}", broken.join(", ")))
     };
@@ -70,6 +78,19 @@ fn beside_long_reads_hosts_that_are_not_prompt_need_more_lanes() {
             assert_eq!(broken(scheme, SLOW, &late(12, more), &reads), [] as [String; 0]);
         }
         assert_eq!(broken(scheme, SLOW, &late(3, ""), &reads).len(), reads.len(), "{scheme}");
+    }
+}
+
+/// Where requesters take turns at the memory node, a node with one read at a time has its share beside long reads, however many of
+/// them are under way. Clocks of memory nodes grant in the order of demands, and there it waits for all of them.
+#[test]
+fn one_read_at_a_time_has_its_share_where_requesters_take_turns() {
+    for (scheme, breaks) in MODES.iter().zip([0, 1, 1, 0]) {
+        for demands in [3, 12] {
+            let edm = format!("x = {demands}");
+            let found = broken_under(ONE_READ, scheme, SLOW, &edm, &[Attack::BulkRead]);
+            assert_eq!(found.len(), breaks, "{demands}: {found:?}");
+        }
     }
 }
 

@@ -24,8 +24,12 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
+
+/// How long a thread for long work waits for more of it before it ends.
+const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 /// Configuration of the daemon.
 #[derive(Clone, Debug)]
@@ -85,6 +89,8 @@ pub struct DaemonConfig {
     pub stats_file: Option<PathBuf>,
     /// Address at which to serve metrics for Prometheus.
     pub metrics_addr: Option<SocketAddr>,
+    /// Gives free memory back to the system. Threads call it when they end, after work as long as compiling a program.
+    pub give_back: fn(),
 }
 
 /// A file with entries of a program, and how to read it: its formats are controllers'.
@@ -197,6 +203,8 @@ pub fn run_beside(config: DaemonConfig, ready: Box<dyn FnOnce(Started) + Send>) 
         // A single thread hands no calls to another. Several only pay off if they have processors besides the
         // data plane's.
         .worker_threads(std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).clamp(1, 4)))
+        .thread_keep_alive(THREAD_KEEP_ALIVE)
+        .on_thread_stop(config.give_back)
         .enable_all()
         .build()
         .map_err(system("starting the servers' threads"))?;
@@ -389,6 +397,7 @@ mod tests {
             captures: None,
             stats_file: None,
             metrics_addr: None,
+            give_back: || (),
         }
     }
 

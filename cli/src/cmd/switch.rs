@@ -285,6 +285,7 @@ pub fn run(args: Args) -> ExitCode {
         captures: args.pcap,
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,
+        give_back: crate::allocator::give_back,
     };
     if args.watch && config.grpc_addr.port() == 0 {
         eprintln!(

@@ -9,7 +9,8 @@ const DEBT_TURNS: u64 = 64;
 #[derive(Clone, Debug)]
 pub struct Turns<K, T> {
     queues: BTreeMap<K, Queue<T>>,
-    /// Those with entries to send, in the order of their turns.
+    /// The order of turns. A party that has sent its last entry keeps its place until that comes: one that has a single entry at a time
+    /// would otherwise wait behind all others with each.
     order: VecDeque<K>,
     /// Whether the turn of the first one has begun.
     begun: bool,
@@ -23,6 +24,12 @@ struct Queue<T> {
     entries: VecDeque<(u64, T)>,
     /// Bytes that it may still send; below 0, it has been charged for more.
     credit: i64,
+    /// Whether it has a place in the order.
+    placed: bool,
+}
+
+impl<T> Queue<T> {
+    const EMPTY: Queue<T> = Queue { entries: VecDeque::new(), credit: 0, placed: false };
 }
 
 impl<K: Copy + Ord, T> Turns<K, T> {
@@ -33,10 +40,12 @@ impl<K: Copy + Ord, T> Turns<K, T> {
 
     /// Adds an entry of `party` that costs `bytes`. One that costs more than a turn's bytes waits for several turns.
     pub fn push(&mut self, party: K, bytes: u64, what: T) {
-        let queue = self.queues.entry(party).or_insert_with(|| Queue { entries: VecDeque::new(), credit: 0 });
+        let queue = self.queues.entry(party).or_insert(Queue::EMPTY);
         if queue.entries.is_empty() {
             // Turns without anything to send are not saved up.
             queue.credit = 0;
+        }
+        if !std::mem::replace(&mut queue.placed, true) {
             self.order.push_back(party);
         }
         queue.entries.push_back((bytes, what));
@@ -53,7 +62,11 @@ impl<K: Copy + Ord, T> Turns<K, T> {
         let mut passed = 0;
         while passed < self.order.len() {
             let queue = self.queues.get_mut(self.order.front()?)?;
-            let (bytes, first) = queue.entries.front()?;
+            let Some((bytes, first)) = queue.entries.front() else {
+                queue.placed = false;
+                self.order.pop_front();
+                continue;
+            };
             let (bytes, may_leave) = (*bytes, may(first));
             if may_leave && !std::mem::replace(&mut self.begun, true) {
                 queue.credit = queue.credit.saturating_add_unsigned(self.turn_bytes);
@@ -69,7 +82,7 @@ impl<K: Copy + Ord, T> Turns<K, T> {
             self.len -= 1;
             if queue.entries.is_empty() {
                 self.begun = false;
-                self.order.pop_front();
+                self.order.rotate_left(1);
             }
             return Some(what);
         }
@@ -100,11 +113,15 @@ impl<K: Copy + Ord, T> Turns<K, T> {
     fn leave(&mut self, party: K) {
         self.begun &= self.order.front() != Some(&party);
         self.order.retain(|other| *other != party);
+        if let Some(queue) = self.queues.get_mut(&party) {
+            queue.placed = false;
+        }
     }
 
     /// The first entry of the one whose turn it is.
     pub fn first(&self) -> Option<&T> {
-        self.queues.get(self.order.front()?)?.entries.front().map(|(_, what)| what)
+        let first = |party| self.queues.get(party)?.entries.front();
+        self.order.iter().find_map(first).map(|(_, what)| what)
     }
 
     /// Entries of all parties.
@@ -119,7 +136,8 @@ impl<K: Copy + Ord, T> Turns<K, T> {
 
     /// The party with most entries.
     pub fn longest(&self) -> Option<K> {
-        self.order.iter().copied().max_by_key(|party| self.len_of(*party))
+        let busy = self.order.iter().copied().filter(|party| self.len_of(*party) > 0);
+        busy.max_by_key(|party| self.len_of(*party))
     }
 
     /// How many entries `party` has.
@@ -146,6 +164,7 @@ impl<K: Copy + Ord, T> Turns<K, T> {
     /// Removes `party` with all its entries.
     pub fn forget(&mut self, party: K) {
         self.retain_of(party, |_| false);
+        self.leave(party);
         self.queues.remove(&party);
     }
 }
@@ -219,6 +238,39 @@ mod tests {
         // Three turns for each entry of the first one, as if there had been none before.
         let first = std::iter::from_fn(|| turns.pop()).position(|one| one.0 == 1);
         assert!((2..=3).contains(&first.unwrap()), "{first:?}");
+    }
+
+    /// One party always has entries; two others have one at a time, each two turns after the previous one.
+    #[test]
+    fn a_party_with_one_entry_at_a_time_has_a_turn_of_each_round() {
+        let (mut turns, mut due, mut of) = (Turns::new(100), [0, 0], [0u32; 3]);
+        for now in 0..300 {
+            turns.push(2, 100, 2);
+            for party in [0, 1] {
+                if due[party] <= now && turns.len_of(party) == 0 {
+                    turns.push(party, 100, party);
+                }
+            }
+            let sent = turns.pop().unwrap();
+            of[sent] += 1;
+            if sent < 2 {
+                // It returns after the next turn has begun.
+                due[sent] = now + 3;
+            }
+        }
+        assert!(of.iter().all(|turns| turns.abs_diff(100) <= 2), "{of:?}");
+    }
+
+    #[test]
+    fn a_party_that_is_forgotten_has_no_place() {
+        let mut turns = Turns::new(100);
+        (0..3).for_each(|_| turns.push(1, 100, 1));
+        turns.push(2, 100, 2);
+        assert_eq!([turns.pop(), turns.pop()], [Some(1), Some(2)]);
+        // It has sent its last entry, and its place has not come again.
+        turns.forget(2);
+        assert_eq!(std::iter::from_fn(|| turns.pop()).collect::<Vec<i32>>(), [1; 2]);
+        assert_eq!((turns.first(), turns.longest(), turns.is_empty()), (None, None, true));
     }
 
     #[test]

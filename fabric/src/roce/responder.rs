@@ -177,9 +177,13 @@ impl Responder {
             return self.repeat(packet, memory);
         }
         if let Some(nak) = self.refused {
-            // The first NAK may be lost: a requester that continues gets it again.
+            // The first NAK may be lost, so a requester that continues gets it again, but ever less often: a flood would
+            // otherwise have as many answers.
             self.counters.after_refusal += 1;
-            return self.acknowledge(self.expected, Syndrome::Nak(nak));
+            if self.counters.after_refusal.is_power_of_two() {
+                self.acknowledge(self.expected, Syndrome::Nak(nak));
+            }
+            return;
         }
         if at != self.expected {
             self.counters.gaps += 1;

@@ -147,6 +147,13 @@ fn a_repeated_read_gets_no_more_than_was_executed() {
         let counters = network.adapters[1].responder(QPN).unwrap().counters();
         assert_eq!((counters.copies_unknown, counters.reads), (nth as u64 + 1, 1), "{what}");
     }
+    let longest = frame(first + 2, READ_ONLY, READ_ONLY_START, 4_096);
+    let answered = answers(&mut network, &longest);
+    assert_eq!(
+        (answered.len(), answers(&mut network, &longest)),
+        (4, answered.clone()),
+        "the longest message"
+    );
 }
 
 #[test]
@@ -242,6 +249,17 @@ fn a_gap_is_reported_once_and_a_copy_is_acknowledged_again() {
     );
     let counters = network.adapters[1].responder(QPN).unwrap().counters();
     assert_eq!((counters.writes, counters.copies, counters.gaps), (2, 1, 3));
+}
+
+/// A requester whose NAK was lost gets it again, and a flood of requests gets few.
+#[test]
+fn a_refusal_is_repeated_ever_less_often() {
+    let mut network = network(Config::default());
+    let reth = Reth { address: START, key: !KEY, bytes: 8 };
+    let extension = Extension::Rdma(reth, None);
+    let request = forge(Opcode::ReadRequest, connection(0).send_psn, &extension, &[]);
+    let answered: Vec<usize> = (0..=1_000).filter(|_| !answers(&mut network, &request).is_empty()).collect();
+    assert_eq!(answered, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
 }
 
 #[test]

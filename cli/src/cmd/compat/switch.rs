@@ -236,6 +236,7 @@ fn start(args: Args, target: &TargetArgs, has_grpc: bool, began: (Nanos, Instant
         captures: args.pcap,
         stats_file: None,
         metrics_addr: None,
+        give_back: crate::allocator::give_back,
     };
     let ready = move |started: daemon::Started| {
         if let Some((settings, (_, batches))) = logged
