@@ -6,7 +6,7 @@
 use crate::random::{Distribution, Random};
 use p4rack_wire::SplitMix;
 
-/// Cells begin at multiples of this.
+/// Cells, and parts of a host's memory, begin at multiples of this.
 pub(super) const ALIGNED: u64 = 64;
 
 /// A place that an operation reads or writes as a whole.

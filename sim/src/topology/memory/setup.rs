@@ -1,6 +1,7 @@
 //! The memory of a network before a run: nodes and boards with its first contents, and each flow's client.
 
 use super::board::{BoardNode, Library};
+use super::cells::ALIGNED;
 use super::client::{Client, Reach};
 use super::machines::Machines;
 use super::node::EdmNode;
@@ -19,14 +20,13 @@ use p4rack_fabric::edm::host::{compute, memory};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::PAGE_SIZES;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 /// The key of all memory.
 const KEY: u32 = 1;
 /// Bytes of a host's memory at most, as a board's in other racks.
 const BYTES_MAX: u64 = KEPT_BYTES;
-/// Parts begin at multiples of this.
-const ALIGNED: u64 = 64;
 
 /// A flow that uses another host's memory.
 #[derive(Clone, Debug)]
@@ -98,22 +98,21 @@ impl Setup {
             }
             let reach = match offer {
                 Offer::Node(edm) => {
-                    let draft = |host| {
-                        let _known: &mut Draft<'_> =
-                            nodes.entry(host).or_insert(Draft { rack, edm, bytes: Vec::new() });
-                    };
-                    [from, to].into_iter().for_each(draft);
-                    let bytes = nodes.get_mut(&to).map(|draft| &mut draft.bytes);
-                    let node = position(topology, to).map_err(in_traffic)?;
-                    let address = bytes.map_or(Ok(0), |bytes| add(bytes, &part)).map_err(in_traffic)?;
-                    Reach::Node { node: node as u16, key: KEY, address }
+                    let draft = || Draft { rack, edm, bytes: Vec::new() };
+                    nodes.entry(from).or_insert_with(draft);
+                    let bytes = &mut nodes.entry(to).or_insert_with(draft).bytes;
+                    let address = add(bytes, &part).map_err(in_traffic)?;
+                    let node = position(topology, to).map_err(in_traffic)? as u16;
+                    Reach::Node { node, key: KEY, address }
                 }
                 Offer::Board(clio) => {
-                    let draft = match boards.remove(&to) {
-                        Some(draft) => draft,
-                        None => BoardDraft::new(clio, seed.wrapping_add(to as u64)).map_err(in_traffic)?,
+                    let draft = match boards.entry(to) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(place) => {
+                            let made = BoardDraft::new(clio, seed.wrapping_add(to as u64));
+                            place.insert(made.map_err(in_traffic)?)
+                        }
                     };
-                    let draft = boards.entry(to).or_insert(draft);
                     Reach::Board(Box::new(draft.process(flow, &part).map_err(in_traffic)?))
                 }
             };
