@@ -108,10 +108,10 @@ fn remote_memory_is_used_in_racks_and_across_the_spine() {
         assert!(text.contains(shown), "{shown}: {text}");
     }
     let folder = tempfile::tempdir().expect("a scratch folder");
-    let sweep = format!(
-        "name = \"shares\"\nbase = \"{}\"\n[vary]\n\"traffic.0.read_percent\" = [0, 100]\n",
-        repo("examples/leaf-spine/memory.toml").display()
-    );
+    for file in fs::read_dir(repo("examples/leaf-spine")).expect("the example").flatten() {
+        fs::copy(file.path(), folder.path().join(file.file_name())).expect("a copy");
+    }
+    let sweep = "name = \"shares\"\nbase = \"memory.toml\"\n[vary]\n\"traffic.0.read_percent\" = [0, 100]\n";
     fs::write(folder.path().join("shares.toml"), sweep).expect("our folder");
     let swept =
         sim(&["sweep", "shares.toml", "--out-dir", "out", "--set", "duration_us=40000"], folder.path());
