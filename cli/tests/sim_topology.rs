@@ -89,6 +89,44 @@ fn racks_keep_their_promises_beside_frames_of_other_racks() {
     assert!(tcp["traffic"][0]["goodput_gbps"].as_f64() > Some(0.05), "{}", tcp["traffic"]);
 }
 
+/// EDM within a rack and Clio across the spine, beside other frames.
+#[test]
+fn remote_memory_is_used_in_racks_and_across_the_spine() {
+    let words = ["run", "examples/leaf-spine/memory.toml", "--json", "--twice"];
+    let output = sim(&words, &repo(""));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let one = json(&output);
+    let operations = one["operations"].as_array().expect("a list");
+    assert_eq!(operations.len(), 4);
+    for of in operations {
+        assert!(of["done"].as_u64() > Some(1_000) && of["wrong_bytes"] == 0 && of["unknown"] == 0, "{of:#}");
+        assert_eq!(of["latency_ns"]["cdf"].as_array().map(Vec::len), Some(19));
+    }
+    assert_eq!(json(&sim(&[&words[..], &["--threads", "2"]].concat(), &repo(""))), one);
+    let text = stdout(&sim(&words[..2], &repo("")));
+    for shown in ["edm, reads", "clio, writes", "bytes checked", "checks: all passed"] {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for file in fs::read_dir(repo("examples/leaf-spine")).expect("the example").flatten() {
+        fs::copy(file.path(), folder.path().join(file.file_name())).expect("a copy");
+    }
+    let sweep = "name = \"shares\"\nbase = \"memory.toml\"\n[vary]\n\"traffic.0.read_percent\" = [0, 100]\n";
+    fs::write(folder.path().join("shares.toml"), sweep).expect("our folder");
+    let swept =
+        sim(&["sweep", "shares.toml", "--out-dir", "out", "--set", "duration_us=40000"], folder.path());
+    assert_eq!(swept.status.code(), Some(0), "{}{}", stdout(&swept), stderr(&swept));
+    assert_eq!(sim(&["report", "out"], folder.path()).status.code(), Some(0));
+    let page = fs::read_to_string(folder.path().join("out/report.html")).expect("a page");
+    for shown in ["Operations on remote memory", "edm, writes", "written again"] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    let refused = sim(&["run", "examples/leaf-spine/memory.toml", "--set", "traffic.0.way=clio"], &repo(""));
+    assert_eq!(refused.status.code(), Some(2));
+    let says = "receivers: h1's rack memory-1 has no clio; add [clio]";
+    assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
+}
+
 #[test]
 fn a_sweep_of_a_topology_makes_a_table_and_a_page() {
     let folder = pod(&[]);

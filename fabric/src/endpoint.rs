@@ -1,6 +1,6 @@
 //! A machine of any scheme, without dynamic dispatch.
 
-use crate::common::{AppFrame, ConfigError, Delay, Station, Stats};
+use crate::common::{AppFrame, ConfigError, Delay, Ledger, Station, Stats};
 use crate::machine::{Event, HostMachine, Machine};
 use crate::{ethernet, pl2};
 use p4rack_wire::{MacAddr, Nanos};
@@ -90,6 +90,11 @@ macro_rules! each {
 }
 
 impl Endpoint {
+    /// Where its frames have gone.
+    pub fn ledger(&self) -> Ledger {
+        each!(self, machine => machine.ledger())
+    }
+
     /// Whether there is room for a frame to a host, whatever its flow.
     #[inline]
     pub(crate) fn has_room(&self, to: MacAddr) -> bool {

@@ -2,8 +2,8 @@
 //! the same queues, limits and pacing, but no reservations.
 
 use crate::common::{
-    AppFrame, ConfigError, Delay, Directory, Frames, Item, MTU_MAX, Reason, Station, Stats, check_app,
-    check_link, clean_peers,
+    AppFrame, ConfigError, Delay, Directory, Frames, Item, Ledger, MTU_MAX, Reason, Station, Stats,
+    check_app, check_link, clean_peers,
 };
 use crate::machine::{HostMachine, Machine};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
@@ -66,6 +66,11 @@ impl Endpoint {
         }
         self.frames.push_best_effort(id, destination, now);
         Ok(())
+    }
+
+    /// Where its frames have gone.
+    pub fn ledger(&self) -> Ledger {
+        self.frames.ledger()
     }
 
     /// Whether there is room for a frame to a host.

@@ -16,7 +16,7 @@ pub use p4rack_hosts::remote::Granted;
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::edm::Edm;
-use p4rack_fabric::edm::host::{compute, memory};
+use p4rack_fabric::edm::host::memory;
 use p4rack_hosts::memory::{ClientConfig, NodeAddress, PortConfig};
 use p4rack_wire::Nanos;
 
@@ -104,31 +104,12 @@ pub fn interfaces(rack: &Rack, named: &str) -> Result<Vec<String>, String> {
 /// Configuration of a compute node on a host.
 pub fn client(rack: &Rack, host: &Host, interface: &str) -> Result<ClientConfig, NoMemory> {
     let edm = edm(rack)?;
-    // The switch must forget a demand before the node repeats it.
-    let timeout = TIMEOUT_MIN.max(Nanos(edm.expiry(rack).0.saturating_mul(2)));
-    let node = compute::Config {
-        active_per_pair: edm.demands.try_into().unwrap_or(compute::ACTIVE_MAX),
-        chunk_bytes: edm.chunk_bytes,
-        window: edm.window,
-        wait_unit: Nanos(rack.switch.time_unit_ns),
-        message_bytes_max: edm.message_bytes_max,
-        timeout,
-        confirm: Some(timeout),
-        ..compute::Config::default()
-    };
+    let node = edm.compute_node(rack, TIMEOUT_MIN.max(edm.patience(rack)));
     Ok(ClientConfig { port: port(rack, host, interface)?, node })
 }
 
 /// Link and configuration of a memory node on a host. Error: the host has no memory.
 pub fn server(rack: &Rack, host: &Host, interface: &str) -> Result<(PortConfig, memory::Config), NoMemory> {
     memory_node(rack, &host.name)?;
-    let edm = edm(rack)?;
-    let node = memory::Config {
-        chunk_bytes: edm.chunk_bytes.try_into().unwrap_or(u16::MAX),
-        window: edm.window,
-        wait_unit: Nanos(rack.switch.time_unit_ns),
-        message_bytes_max: edm.message_bytes_max,
-        ..memory::Config::default()
-    };
-    Ok((port(rack, host, interface)?, node))
+    Ok((port(rack, host, interface)?, edm(rack)?.memory_node(rack)))
 }

@@ -177,12 +177,7 @@ pub(crate) fn boards(rack: &Rack, access: &Access<'_>) -> Result<Vec<Server>, No
 
 /// How long clients of the rack's boards wait, as described or by default.
 pub fn patience(rack: &Rack) -> Patience {
-    let described = rack.protocol::<Clio>().map(|clio| Patience {
-        timeout: clio.timeout,
-        retries: clio.retries as u8,
-        target_delay: clio.target_delay,
-    });
-    described.unwrap_or_default()
+    rack.protocol::<Clio>().map(Clio::patience).unwrap_or_default()
 }
 
 /// Opens another host's memory, from the calling thread's network namespace. `rack` is under the scheme that runs.

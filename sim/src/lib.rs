@@ -84,8 +84,8 @@ pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use sweep::{Ratio, Sweep, Task, TaskResult, base_of};
 pub use switch::SwitchError;
 pub use topology::{
-    Balance, Capture, DelaySpec, FlowOutcome, HostCapture, LinkOutcome, LoadTime, Network, Programs,
-    SendKind, SenderSpec, SentTraffic, SwitchNodeOutcome, SwitchProgram, Took, TopologyExperiment,
+    Balance, Capture, DelaySpec, FlowOutcome, HostCapture, LinkOutcome, LoadTime, Network, OperationsOutcome,
+    Programs, SendKind, SenderSpec, SentTraffic, SwitchNodeOutcome, SwitchProgram, Took, TopologyExperiment,
     TopologyOutcome, TopologyRun, TopologySpec, read_capture,
 };
 pub use trace::{Entry, Trace};

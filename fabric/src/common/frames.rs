@@ -1,5 +1,6 @@
 //! A host's frames between application and link: bounded queues, and the NIC.
 
+use super::ledger::Ledger;
 use super::nic::{BestEffort, Nic};
 use super::pool::{FrameId, Pool};
 use super::station::Station;
@@ -164,6 +165,24 @@ impl<C, S, N: Default> Frames<C, S, N> {
         }
         let (addresses, ether_type, rest) = app.parts(frame);
         self.app_queue.push_back(self.pool.store(&[addresses, &ether_type, rest]));
+    }
+
+    /// Where its frames have gone, without those of the scheme: scheduled and control frames.
+    pub fn ledger(&self) -> Ledger {
+        let counters = &self.stats.counters;
+        Ledger {
+            app_in: counters.app_in,
+            sent: counters.best_effort_out,
+            app_dropped: self.stats.app_frames_dropped(),
+            waiting: self.waiting as u64,
+            data_out: counters.best_effort_out,
+            control_out: 0,
+            link_in: counters.link_in,
+            app_out: counters.app_out,
+            unfetched: self.app_queue.len() as u64,
+            control_in: 0,
+            link_dropped: self.stats.received_frames_dropped(),
+        }
     }
 
     /// Writes the next frame for the application over `out`, if there is one.

@@ -5,6 +5,7 @@ mod dedup;
 mod delay;
 mod directory;
 mod frames;
+mod ledger;
 mod nic;
 mod pool;
 mod station;
@@ -13,6 +14,7 @@ mod turns;
 
 pub use delay::Delay;
 pub use frames::AppFrame;
+pub use ledger::Ledger;
 pub use p4rack_wire::SplitMix;
 pub use station::{ConfigError, Station};
 pub use stats::{Counters, Reason, Stats};

@@ -156,6 +156,11 @@ impl Stats {
         self.drops[..Reason::AppQueueFull as usize].iter().sum()
     }
 
+    /// Frames from the link that this host dropped because its applications fetch none, or because they were not what it takes.
+    pub(crate) fn received_frames_dropped(&self) -> u64 {
+        self.dropped(Reason::AppQueueFull) + self.link_frames_dropped()
+    }
+
     /// Frames from the link that were not what this host takes.
     pub(crate) fn link_frames_dropped(&self) -> u64 {
         self.drops[Reason::LinkTooShort as usize..].iter().sum()

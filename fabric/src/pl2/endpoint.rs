@@ -11,7 +11,7 @@ use super::lanes::Lanes;
 use super::sender::Destination;
 use super::{Config, Mode, Peer, Stats};
 use crate::common::{
-    self, AppFrame, Delay, Directory, FrameId, Frames, MTU_MAX, Reason, SplitMix, Station, Window,
+    self, AppFrame, Delay, Directory, FrameId, Frames, Ledger, MTU_MAX, Reason, SplitMix, Station, Window,
     clean_peers,
 };
 use crate::machine::{Event, HostMachine, Machine};
@@ -207,6 +207,18 @@ impl Endpoint {
     /// The configuration in use.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Where its frames have gone.
+    pub fn ledger(&self) -> Ledger {
+        let (common, own) = (self.frames.ledger(), &self.stats.counters);
+        Ledger {
+            sent: common.sent + own.scheduled_out + self.stats.unsolicited_done,
+            data_out: common.data_out + own.scheduled_out + own.unsolicited_out,
+            control_out: own.rsv_out + own.rsv_bare,
+            control_in: own.grt_used + own.grt_surplus + own.grt_not_now + own.grt_bare + own.notify_in,
+            ..common
+        }
     }
 
     /// PL2's own counters and delays, besides [`HostMachine::stats`].

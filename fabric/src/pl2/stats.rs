@@ -40,6 +40,8 @@ counters! {
 pub struct Stats {
     /// Events.
     pub counters: Counters,
+    /// Frames that count as sent because they went unsolicited and need no slots.
+    pub unsolicited_done: u64,
     /// Time from sending an RSV to the arrival of its grant.
     pub rsv_grt: Delay,
     /// How late granted bursts started to leave.
@@ -50,6 +52,7 @@ impl Stats {
     pub(super) fn new(delay_window: Nanos) -> Self {
         Stats {
             counters: Counters::default(),
+            unsolicited_done: 0,
             rsv_grt: Delay::new(delay_window),
             lateness: Delay::new(delay_window),
         }

@@ -105,6 +105,8 @@ impl Rig for Frames {
     fn collect(&mut self, now: Nanos) {
         while self.0.poll_app(&mut Vec::new()) {}
         while self.0.poll_event(now).is_some() {}
+        let ledger = self.0.ledger();
+        assert_eq!(ledger.unaccounted(), 0, "{ledger:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The client library on UDP sockets, one for each board.
 
-use super::{Attached, ClioError, Patience, client_config};
+use super::{Attached, ClioError, Patience};
 use crate::roce::setup::Server;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::lib::{Client, Config, Operation, Outcome, Refused, Seat};
@@ -60,7 +60,7 @@ impl Link {
             first_thread: thread.unwrap_or(attached.thread),
         };
         let seats: Vec<Seat> = (0..).zip(attached).map(seat).collect();
-        let client = Client::seated(client_config(patience, memory, mtu_bytes), &seats);
+        let client = Client::seated(Config::on_host(patience, memory, mtu_bytes), &seats);
         Ok(Link { client, sockets, poller, out: Vec::new(), input: vec![0; PACKET_BYTES].into_boxed_slice() })
     }
 

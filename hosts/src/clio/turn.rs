@@ -9,10 +9,9 @@
 
 use super::port::Peer;
 use super::server::{BoardError, CALLS, Host};
-use super::{Patience, client_config};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::clio::board::Space;
-use p4rack_fabric::clio::lib::{Client, Credentials, Operation, Outcome};
+use p4rack_fabric::clio::lib::{Client, Config, Credentials, Operation, Outcome, Patience};
 use p4rack_netdev::clock;
 use p4rack_netdev::pages::prefetch;
 use p4rack_offload::{Kv, Progress};
@@ -130,7 +129,7 @@ impl Host {
 
     /// Allocates a range, as a client would. Others are served in the time that this takes.
     pub(super) fn allocate(&mut self, credentials: Credentials, bytes: u64) -> Result<u64, String> {
-        let config = client_config(Patience::default(), self.board.config().retry_keep, DATA_BYTES_MAX);
+        let config = Config::on_host(Patience::default(), self.board.config().retry_keep, DATA_BYTES_MAX);
         let mut client = Client::new(config, &[credentials], OWN_NUMBER);
         let alloc = Operation::Alloc { bytes, page_size: self.page, rights: Rights::ALL };
         client.submit(0, 0, 0, alloc, clock::now()).map_err(|refused| refused.to_string())?;

@@ -21,7 +21,7 @@ const ATTEMPTS_MAX: u32 = 1 << 24;
 
 /// Why a request was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failed {
+pub(crate) enum Failed {
     /// The board refused it.
     Refused(Status),
     /// The board did not answer.
@@ -41,7 +41,7 @@ impl std::fmt::Display for Failed {
 
 /// A client of one board at a time.
 #[derive(Debug)]
-pub(super) struct Direct {
+pub(crate) struct Direct {
     pub now: Nanos,
     ids: u64,
     out: Vec<u8>,
@@ -53,7 +53,7 @@ impl Direct {
     }
 
     /// Sends a request and waits for its answer, whose address it returns. A busy board is asked again.
-    pub fn ask(
+    pub(super) fn ask(
         &mut self,
         (board, mut store): (&mut Board<SimMemory, End>, Option<&mut Store>),
         grant: &Grant,
@@ -121,6 +121,22 @@ impl Direct {
         let bytes = pages * size.bytes();
         AllocBody { bytes, page_size: size as u8, rights: Rights::ALL.code(), reserved: 0 }.emit(&mut body);
         self.ask((board, None), grant, (Kind::Manage, Manage::Alloc as u8), (0, body.len() as u32), &body)
+    }
+
+    /// Writes bytes from an address on.
+    pub fn write(
+        &mut self,
+        board: &mut Board<SimMemory, End>,
+        grant: &Grant,
+        address: u64,
+        bytes: &[u8],
+    ) -> Result<(), Failed> {
+        let most = board.config().data_bytes_max as usize;
+        for (nth, packet) in bytes.chunks(most).enumerate() {
+            let at = address + (nth * most) as u64;
+            self.ask((board, None), grant, (Kind::Write, 0), (at, packet.len() as u32), packet)?;
+        }
+        Ok(())
     }
 
     /// Frees pages.

@@ -4,7 +4,7 @@ use p4rack_fabric::clio::board::Memory;
 use std::ops::Range;
 
 /// Memories up to this size keep written bytes.
-pub(super) const KEPT_BYTES: u64 = 1 << 29;
+pub(crate) const KEPT_BYTES: u64 = 1 << 29;
 /// Bytes onto which a larger memory folds all its addresses: a multiple of all page sizes but the largest.
 const FOLDED_BYTES: u64 = 1 << 26;
 /// Longest range.
@@ -13,7 +13,7 @@ const RANGE_BYTES: u64 = 1 << 16;
 /// Memory of a size. One that is too large to be kept is folded, as the paper maps 4 TB onto 2 GB (§7.1): addresses share few
 /// bytes, and contents mean nothing.
 #[derive(Clone, Debug)]
-pub(super) struct SimMemory {
+pub(crate) struct SimMemory {
     bytes: u64,
     contents: Vec<u8>,
 }

@@ -33,11 +33,15 @@ pub use board::Translations;
 pub use costs::{
     BoardCosts, BoardSpec, ComputeCosts, ComputeSpec, Profile, RdmaCosts, RdmaSpec, SlowCosts, SlowSpec,
 };
+pub(crate) use direct::Direct;
 pub use experiment::ClioExperiment;
 pub use faults::{ClioPlant, run_clio_faults};
 pub use fill::FillOutcome;
+pub(crate) use memory::{KEPT_BYTES, SimMemory};
 pub use outcome::{ClioOutcome, TableCost, run_clio};
 pub use programs::{StoreBoard, StoreOutcome, StoreRack};
+pub(crate) use rack::{End, datagram};
+pub(crate) use setup::secret;
 pub(crate) use shared::ClioPrograms;
 pub use spec::{
     ClibSpec, ClioScheme, ClioSpec, FillSpec, KIND, Load, NetworkScheme, NetworkSpec, Order, TableSpec, Walk,

@@ -28,7 +28,7 @@ fn ip_of(host: usize) -> Ipv4Addr {
 
 /// Where a packet comes from or goes to: a host, and a process of a compute node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
+pub(crate) struct End {
     pub host: u16,
     /// UDP port. A client's is its number at the node.
     pub port: u16,
@@ -81,7 +81,7 @@ pub(super) fn headers(frame: &mut [u8], (from, to): (Place, Place), ports: (u16,
 
 /// Parses the part behind a frame's EtherType: the sender's address, the ports, and the packet. `None`: it is cut
 /// short.
-pub(super) fn datagram(rest: &[u8]) -> Option<(Ipv4Addr, (u16, u16), &[u8])> {
+pub(crate) fn datagram(rest: &[u8]) -> Option<(Ipv4Addr, (u16, u16), &[u8])> {
     let ip = Ipv4::parse(rest).ok()?;
     let udp = Udp::parse(rest.get(Ipv4::BYTES..)?).ok()?;
     let end = Ipv4::BYTES + usize::from(udp.length);

@@ -82,7 +82,7 @@ pub(super) fn config(experiment: &ClioExperiment) -> Config {
 }
 
 /// The token's secret: the hash of the page table depends on it.
-pub(super) fn secret(seed: u64) -> Secret {
+pub(crate) fn secret(seed: u64) -> Secret {
     let mut random = SplitMix(seed);
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&random.next().to_le_bytes());

@@ -44,6 +44,12 @@ impl Uplink {
         self.due.plan(at, now)
     }
 
+    /// When a driver that plans its host's turns itself asks the machine next.
+    #[inline]
+    pub fn next_call(&self, machine: &impl Machine) -> Option<Nanos> {
+        machine.next_call(self.clock.nanos(self.free))
+    }
+
     /// Whether this is the time at which its host was to be asked.
     #[inline]
     pub fn is_due(&mut self, now: u64) -> bool {

@@ -7,7 +7,7 @@ use p4rack_wire::edm::{Control, Kind};
 
 /// A host. Its memory node's messages go first.
 #[derive(Debug)]
-pub(super) struct EdmHost {
+pub(crate) struct EdmHost {
     pub compute: compute::Node,
     /// If it has memory.
     pub memory: Option<memory::Node>,

@@ -30,6 +30,7 @@ mod workload;
 
 pub use experiment::{KIND, MemoryExperiment};
 pub use faults::{FaultsOutcome, FaultsRack, Plant};
+pub(crate) use host::EdmHost;
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
 pub(crate) use pipeline::EdmPrograms;

@@ -4,9 +4,10 @@ use super::agent::Agent;
 use super::experiment::TopologyExperiment;
 use super::group::{Group, Node};
 use super::host::HostNode;
+use super::memory::{Pace, Setup, Wanted, region_bytes};
 use super::network::Network;
 use super::plan::{Plan, Planted};
-use super::spec::{DelaySpec, TopologySpec};
+use super::spec::{DelaySpec, SendKind, TopologySpec};
 use super::switch::SwitchNode;
 use super::wires::{Flight, Outbox, Outlet, Place, Wires};
 use super::world::{GROUPS_EACH, World};
@@ -153,6 +154,38 @@ impl Wiring {
     }
 }
 
+/// The memory that flows use.
+fn memory(topology: &Topology, plan: &Plan, seed: u64) -> Result<Setup, String> {
+    let mut wanted = Vec::new();
+    for (id, flow) in plan.flows.iter().enumerate() {
+        let traffic = &plan.traffic[usize::from(flow.traffic)];
+        let spec = &traffic.spec;
+        if spec.send != SendKind::Memory {
+            continue;
+        }
+        let pace = Pace {
+            reads: spec.read_percent.unwrap_or(50.0) / 100.0,
+            under_way: spec.under_way,
+            most: spec.messages.unwrap_or(u64::MAX),
+            start: traffic.start,
+            stop: traffic.stop,
+            think: Nanos::from_micros(spec.think_us),
+        };
+        wanted.push(Wanted {
+            flow: id as u16,
+            traffic: spec.name.clone(),
+            way: spec.way.clone().unwrap_or_default(),
+            from: flow.from.into(),
+            to: flow.to.into(),
+            part_bytes: region_bytes(spec)?,
+            sizes: traffic.sizes.clone(),
+            pace,
+            random: Random::stream(seed, (0x666c << 32) + 2 * id as u64),
+        });
+    }
+    Setup::new(topology, wanted, seed, Planted::Damaged.is(plan.planted))
+}
+
 /// Builds the world of an experiment for this many workers; `captured` are positions of hosts whose links are captured.
 pub(super) fn build(
     experiment: &TopologyExperiment,
@@ -164,6 +197,7 @@ pub(super) fn build(
     let topology = &network.topology;
     let switches = topology.switches.len();
     let plan = Arc::new(Plan::new(experiment, topology, planted)?);
+    let mut setup = memory(topology, &plan, experiment.spec.seed)?;
     let ends = ends(topology);
     let count = if workers < 2 { 1 } else { (workers * GROUPS_EACH).min(switches) };
     let group_of = groups(topology, &ends, count);
@@ -212,11 +246,11 @@ pub(super) fn build(
                 let end =
                     own.first().ok_or_else(|| format!("{}: has no link", topology.hosts[index].name))?;
                 let outlet = outlet(node, end);
-                let agent = Agent::of(topology, index, experiment.spec.seed ^ (index as u64) << 32)?;
-                let mut made =
-                    HostNode::new((index, agent), outlet, &plan, &experiment.captures, experiment.spec.seed);
+                let agent = Agent::of(topology, index, experiment.spec.seed ^ (index as u64) << 32, planted)?;
+                let (captures, seed) = (&experiment.captures, experiment.spec.seed);
+                let mut made = HostNode::new((index, agent), outlet, &plan, captures, &mut setup, seed)?;
                 made.captured = captured.contains(&index).then(Vec::new);
-                let components = 1 + made.agent_component();
+                let components = 1 + made.memory_component();
                 (Node::Host(Box::new(made)), components)
             }
         };

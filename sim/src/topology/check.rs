@@ -2,6 +2,7 @@
 
 use super::KIND;
 use super::frame::DATAGRAM_MAX;
+use super::memory;
 use super::spec::{DelaySpec, SendKind, SenderSpec, TopologySpec};
 use crate::experiment::{Check, Pattern, SizeSpec};
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
@@ -174,7 +175,7 @@ fn sender(found: &mut Check<'_>, spec: &TopologySpec, nth: usize, traffic: &Send
     match send {
         SendKind::Constant | SendKind::Poisson => timing(true, true, ""),
         SendKind::Pcap => timing(false, false, "is given by the capture; take it out"),
-        SendKind::RequestResponse => {
+        SendKind::RequestResponse | SendKind::Memory => {
             timing(false, false, "follows from under_way and think_us; take it out");
         }
         SendKind::Tcp | SendKind::Cubic | SendKind::Dctcp => timing(false, true, ""),
@@ -182,6 +183,20 @@ fn sender(found: &mut Check<'_>, spec: &TopologySpec, nth: usize, traffic: &Send
     if (send == SendKind::Pcap) != traffic.file.is_some() {
         let message = "names the capture of send = \"pcap\"; give both or none";
         found.problem("traffic", nth, "file", message);
+    }
+    match send {
+        SendKind::Memory => memory::check(found, nth, traffic),
+        _ => {
+            for (key, is_given) in [
+                ("way", traffic.way.is_some()),
+                ("read_percent", traffic.read_percent.is_some()),
+                ("region", traffic.region.is_some()),
+            ] {
+                if is_given {
+                    found.problem("traffic", nth, key, "is for send = \"memory\"; take it out");
+                }
+            }
+        }
     }
 }
 
@@ -225,6 +240,9 @@ pub(super) fn check_hosts(found: &mut Check<'_>, spec: &TopologySpec, topology: 
                 let mut known = topology.hosts.iter().map(|host| host.name.as_str());
                 found.problem("traffic", nth, key, unknown(name, &mut known, "host"));
             }
+        }
+        if traffic.send == SendKind::Memory {
+            memory::check_hosts(found, nth, traffic, topology);
         }
     }
 }

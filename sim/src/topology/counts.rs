@@ -1,6 +1,8 @@
 //! Counters of hosts. Sums only, so it does not matter which of a group's hosts counted.
 
+use super::memory::Operated;
 use super::plan::Plan;
+use super::spec::SendKind;
 use p4rack_wire::Histogram;
 
 /// Counters of a traffic.
@@ -18,6 +20,8 @@ pub(super) struct TrafficCounts {
     pub twice: u64,
     pub reordered: u64,
     pub damaged: u64,
+    /// Operations on remote memory. Then `sent` counts operations, and their frames count in none of the others.
+    pub operations: Option<Box<Operated>>,
 }
 
 /// Counters of the hosts of a group.
@@ -34,6 +38,8 @@ pub(super) struct Counts {
     pub others: u64,
     /// Frames that hosts' agents have kept.
     pub agents: u64,
+    /// Frames of remote memory.
+    pub memory: u64,
 }
 
 impl Counts {
@@ -46,15 +52,21 @@ impl Counts {
             twice: 0,
             reordered: 0,
             damaged: 0,
+            operations: None,
+        };
+        let of = |send: SendKind| TrafficCounts {
+            operations: (send == SendKind::Memory).then(|| Box::new(Operated::new())),
+            ..one.clone()
         };
         Counts {
-            traffic: plan.traffic.iter().map(|_| one.clone()).collect(),
+            traffic: plan.traffic.iter().map(|traffic| of(traffic.spec.send)).collect(),
             sent: 0,
             queue_full: 0,
             arrived: 0,
             elsewhere: 0,
             others: 0,
             agents: 0,
+            memory: 0,
         }
     }
 
@@ -68,6 +80,9 @@ impl Counts {
             own.twice += other.twice;
             own.reordered += other.reordered;
             own.damaged += other.damaged;
+            if let (Some(own), Some(other)) = (&mut own.operations, &other.operations) {
+                own.add(other);
+            }
         }
         self.sent += other.sent;
         self.queue_full += other.queue_full;
@@ -75,5 +90,6 @@ impl Counts {
         self.elsewhere += other.elsewhere;
         self.others += other.others;
         self.agents += other.agents;
+        self.memory += other.memory;
     }
 }

@@ -15,12 +15,12 @@
 use crate::transport::tcp::MSS;
 use crate::transport::wire::{RANGES, Range};
 use p4rack_wire::ethernet::Ethernet;
-use p4rack_wire::ipv4::{DONT_FRAGMENT, Ipv4, UDP, fold, sum};
+use p4rack_wire::ipv4::{DONT_FRAGMENT, Ipv4, UDP, Udp, fold, sum};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::net::Ipv4Addr;
 
 /// Bytes in front of a datagram's payload.
-pub(super) const UDP_HEADERS: usize = NETWORK + 8;
+pub(super) const UDP_HEADERS: usize = NETWORK + Udp::BYTES;
 /// Bytes of a tag, and of the shortest payload.
 pub(super) const TAG_BYTES: usize = 18;
 /// Payload bytes of a datagram at most.
@@ -158,6 +158,12 @@ impl Headers {
         Headers { network, ip_sum, pseudo_sum, ports, salt }
     }
 
+    /// UDP's or TCP's ports.
+    #[inline]
+    pub fn ports(&self) -> (u16, u16) {
+        self.ports
+    }
+
     /// The next hop.
     pub fn destination(&self) -> MacAddr {
         let mut to = [0; 6];
@@ -181,14 +187,28 @@ impl Headers {
     #[inline]
     pub fn datagram(&self, tag: &Tag, bytes: usize, frame: &mut Vec<u8>) {
         let bytes = bytes.clamp(TAG_BYTES, DATAGRAM_MAX);
-        self.begin(Ipv4::BYTES + 8 + bytes, 0, frame);
-        let mut udp = [0; 8 + TAG_BYTES];
+        self.udp(bytes, frame);
+        let mut tagged = [0; TAG_BYTES];
+        tag.emit(&self.salt, &mut tagged);
+        frame.extend_from_slice(&tagged);
+        frame.extend_from_slice(&PATTERN[..bytes - TAG_BYTES]);
+    }
+
+    /// Writes a datagram with this payload, without a tag.
+    pub fn packet(&self, payload: &[u8], frame: &mut Vec<u8>) {
+        self.udp(payload.len(), frame);
+        frame.extend_from_slice(payload);
+    }
+
+    /// Begins a datagram with this many bytes of payload.
+    #[inline]
+    fn udp(&self, bytes: usize, frame: &mut Vec<u8>) {
+        self.begin(Ipv4::BYTES + Udp::BYTES + bytes, 0, frame);
+        let mut udp = [0; Udp::BYTES];
         udp[0..2].copy_from_slice(&self.ports.0.to_be_bytes());
         udp[2..4].copy_from_slice(&self.ports.1.to_be_bytes());
-        udp[4..6].copy_from_slice(&(8 + bytes as u16).to_be_bytes());
-        tag.emit(&self.salt, &mut udp[8..]);
+        udp[4..6].copy_from_slice(&((Udp::BYTES + bytes) as u16).to_be_bytes());
         frame.extend_from_slice(&udp);
-        frame.extend_from_slice(&PATTERN[..bytes - TAG_BYTES]);
     }
 
     /// Writes a segment; `markable`: switches may mark it.

@@ -42,6 +42,9 @@ impl Group {
                     if host.agent.is_some() {
                         dues.set(host.agent_component(), Nanos::ZERO);
                     }
+                    if host.machines.is_some() {
+                        dues.set(host.memory_component(), Nanos::ZERO);
+                    }
                 }
                 Node::Switch(switch) => {
                     let due = switch.switch.next_timeout().unwrap_or(Nanos::MAX);

@@ -1,14 +1,16 @@
 //! A host: scripted senders, and receivers that check what arrives.
 //!
 //! ```text
-//!  OutFlow: Timed, Replay, Requests, TCP's sender ─▶ agent, if its rack has them ─▶ queue of the link ─▶
+//!  OutFlow: Timed, Replay, Requests, TCP's sender, memory's client ─▶ agent, if its rack has them ─▶ queue of the link ─▶
 //!  ◀─ InFlow: numbers, latencies; a server's answers; TCP's receiver ◀─ find ◀─ agent ◀─
+//!     Machines: memory for others, and frames beside the agent
 //! ```
 
 use super::agent::Agent;
 use super::counts::Counts;
 use super::experiment::Capture;
 use super::frame::{Headers, Tag};
+use super::memory::{Client, Machines, Setup};
 use super::plan::{Flow, Plan};
 use super::sender::{Arrived, Replay, Requests, Server, Timed, parts};
 use super::spec::SendKind;
@@ -30,6 +32,7 @@ pub(super) enum Sender {
     Replay(Replay),
     Requests(Requests),
     Stream(Box<Stream>),
+    Memory(Box<Client>),
 }
 
 /// A flow that begins here.
@@ -39,9 +42,9 @@ pub(super) struct OutFlow {
     pub sender: Sender,
     /// Number of the next frame.
     number: u32,
-    /// Frames sent.
+    /// Frames sent; with `memory` operations.
     pub sent: u64,
-    /// With `request-response`: answers that have arrived, and their payload bytes in the measured time.
+    /// With `request-response` and `memory`: answers that have arrived, and their payload bytes in the measured time.
     pub answers: u64,
     pub answer_bytes: u64,
     pub latency: Option<Box<Histogram>>,
@@ -53,6 +56,8 @@ pub(super) enum Receiver {
     Sink,
     Server(Server),
     Stream(Box<StreamEnd>),
+    /// What is done counts at the sender.
+    Memory,
 }
 
 /// A flow that ends here.
@@ -76,6 +81,8 @@ pub(super) struct HostNode {
     pub index: usize,
     /// The agent of its rack's protocol.
     pub agent: Option<Box<Agent>>,
+    /// Its machines for remote memory.
+    pub machines: Option<Box<Machines>>,
     pub outlet: Outlet,
     /// How long frames may wait for the link.
     queue: Nanos,
@@ -91,14 +98,15 @@ pub(super) struct HostNode {
 }
 
 impl HostNode {
-    /// A host with the flows of `plan` that begin or end at it.
+    /// A host with the flows of `plan` that begin or end at it. Errors: one has no memory in `setup`.
     pub fn new(
         (index, agent): (usize, Option<Box<Agent>>),
         outlet: Outlet,
         plan: &Plan,
         captures: &[Option<Capture>],
+        setup: &mut Setup,
         seed: u64,
-    ) -> HostNode {
+    ) -> Result<HostNode, String> {
         let (mut out, mut into) = (Vec::new(), Vec::new());
         let coarse = || plan.by_flow.then(|| Box::new(Histogram::coarse()));
         for (id, flow) in plan.flows.iter().enumerate() {
@@ -118,6 +126,7 @@ impl HostNode {
                     SendKind::Tcp | SendKind::Cubic | SendKind::Dctcp => {
                         Sender::Stream(Box::new(Stream::new(traffic, plan.tcp, random(0))))
                     }
+                    SendKind::Memory => Sender::Memory(Box::new(setup.client(id as u16)?)),
                 };
                 let latency = coarse();
                 out.push(OutFlow {
@@ -133,6 +142,7 @@ impl HostNode {
             if usize::from(flow.to) == index {
                 let receiver = match send {
                     SendKind::RequestResponse => Receiver::Server(Server::new(traffic, random(1))),
+                    SendKind::Memory => Receiver::Memory,
                     _ if send.is_tcp() => Receiver::Stream(Box::default()),
                     _ => Receiver::Sink,
                 };
@@ -140,9 +150,10 @@ impl HostNode {
                 into.push(InFlow { receiver, arrived: Arrived::default(), received: 0, bytes: 0, latency });
             }
         }
-        HostNode {
+        Ok(HostNode {
             index,
             agent,
+            machines: setup.machines(index).map(Box::new),
             // Without a rate nothing waits.
             queue: Nanos::on_wire(plan.host_queue_bytes, outlet.link.rate_bps()),
             outlet,
@@ -153,7 +164,7 @@ impl HostNode {
             queue_full: 0,
             captured: None,
             uncaptured: 0,
-        }
+        })
     }
 
     /// When a flow's sender has something to do.
@@ -164,12 +175,18 @@ impl HostNode {
             Sender::Replay(replay) => replay.due(),
             Sender::Requests(requests) => requests.due(),
             Sender::Stream(stream) => stream.due,
+            Sender::Memory(client) => client.due(),
         }
     }
 
     /// The component of its dues for the agent; those before it are the link and senders.
     pub fn agent_component(&self) -> usize {
         self.out.len() + 1
+    }
+
+    /// That for machines of remote memory, the last one.
+    pub fn memory_component(&self) -> usize {
+        self.out.len() + 2
     }
 
     /// Does what is due first: component 0 is the link, then come senders, then the agent.
@@ -199,6 +216,7 @@ impl HostNode {
                 }
                 None
             }
+            _ if component == self.memory_component() => None,
             _ => {
                 self.work(component - 1, plan, wires, counts);
                 Some(component - 1)
@@ -207,6 +225,9 @@ impl HostNode {
         if let Some(out) = changed {
             let due = self.due_of(out);
             wires.inlets[at].dues.set(out + 1, due);
+        }
+        if self.machines.is_some() {
+            self.serve(at, plan, wires, counts);
         }
         if self.agent.is_some() {
             self.drain(at, wires, counts);
@@ -244,6 +265,7 @@ impl HostNode {
             }
             Sender::Requests(_) => self.ask(out, flow, plan, wires, counts),
             Sender::Stream(_) => self.drive(out, plan, wires, counts),
+            Sender::Memory(_) => self.operate(out, plan, wires, counts),
         }
     }
 
@@ -301,7 +323,7 @@ impl HostNode {
 
     /// Puts a frame into the queue of the link.
     #[inline]
-    fn put(&mut self, frame: Frame, wires: &mut Wires, counts: &mut Counts) {
+    pub(super) fn put(&mut self, frame: Frame, wires: &mut Wires, counts: &mut Counts) {
         counts.sent += 1;
         if self.outlet.link.backlog(self.now) > self.queue {
             counts.queue_full += 1;

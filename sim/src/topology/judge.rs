@@ -1,8 +1,8 @@
-//! The checks at the end of a run: every frame that was sent or copied has arrived, was dropped for a reason, or is on its way.
+//! The checks at the end of a run: every frame that was sent or copied has arrived, was dropped for a reason, or is on its way, in
+//! the network and in the agents of its hosts; and remote memory has given back what was written.
 
 use super::counts::Counts;
 use super::world::World;
-use p4rack_fabric::HostMachine as _;
 use p4rack_switch::Stats;
 use serde::Serialize;
 
@@ -23,11 +23,19 @@ pub struct Balance {
     pub elsewhere: u64,
     /// Of these: frames of no flow, such as those of captures.
     pub others: u64,
-    /// Of these: kept by hosts' agents, such as grants.
+    /// Of these: kept by hosts' agents.
     pub agents: u64,
-    /// Frames of senders that agents have dropped. They are not among those sent.
+    /// Of these: for the agents themselves, such as grants. They have dropped the others.
+    pub agents_control: u64,
+    /// Of those received: of remote memory, for the machines of its hosts.
+    pub memory: u64,
+    /// Frames that senders gave to agents.
+    pub agents_given: u64,
+    /// Of these: sent, each counted once, however many copies of it have left.
+    pub agents_sent: u64,
+    /// Of these: dropped by agents. They are not among those sent.
     pub agents_dropped: u64,
-    /// Frames of senders that wait in agents at the end. They are not among those sent.
+    /// Of these: waiting in agents at the end. They are not among those sent.
     pub agents_waiting: u64,
     /// Dropped by hosts because their queues were full.
     pub queue_full: u64,
@@ -55,13 +63,14 @@ pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance
         elsewhere: counts.elsewhere,
         others: counts.others,
         agents: counts.agents,
+        memory: counts.memory,
         queue_full: counts.queue_full,
         ..Balance::default()
     };
     let (mut unaccounted, mut problems) = (0, Vec::new());
     // Each host: what it was given is at its link or dropped, what arrived is of a known sort.
     let (entered, arrived) = world.delivered();
-    let mut given = 0;
+    let (mut given, mut kept) = (0, 0);
     for host in world.hosts() {
         let (link, in_flight) = world.link(&host.outlet);
         given += link.sent + host.outlet.full;
@@ -70,10 +79,17 @@ pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance
         balance.in_flight += in_flight;
         unaccounted += link.sent.abs_diff(link.delivered + link.lost + in_flight);
         if let Some(agent) = &host.agent {
-            balance.agents_dropped += agent.machine.stats().app_frames_dropped();
-            balance.agents_waiting += agent.machine.backlog_frames() as u64;
+            let ledger = agent.machine.ledger();
+            balance.agents_given += agent.passed.given;
+            balance.agents_sent += ledger.sent;
+            balance.agents_dropped += ledger.app_dropped;
+            balance.agents_waiting += ledger.waiting;
+            balance.agents_control += ledger.control_in;
+            kept += ledger.control_in + ledger.link_dropped;
+            unaccounted += agent.unaccounted();
         }
     }
+    unaccounted += counts.agents.abs_diff(kept);
     unaccounted += counts.sent.abs_diff(given + counts.queue_full);
     // Each switch: what entered or was made has left, was dropped, or waits.
     for ((switch, stats), entered) in world.switches().into_iter().zip(stats).zip(entered) {
@@ -107,7 +123,8 @@ pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance
     }
     unaccounted += counts.arrived.abs_diff(arrived);
     let known: u64 = counts.traffic.iter().map(|one| one.received + one.twice + one.damaged).sum();
-    unaccounted += counts.arrived.abs_diff(known + counts.elsewhere + counts.others + counts.agents);
+    unaccounted +=
+        counts.arrived.abs_diff(known + counts.elsewhere + counts.others + counts.agents + counts.memory);
     balance.unaccounted = unaccounted;
     if unaccounted > 0 {
         problems.push(format!("{unaccounted} frames unaccounted for"));
@@ -123,6 +140,16 @@ pub(super) fn judge(world: &World, counts: &Counts, stats: &[Stats]) -> (Balance
     if unaccounted == 0 && balance.sent as i64 + balance.copies != gone as i64 {
         let missing = balance.sent as i64 + balance.copies - gone as i64;
         problems.push(format!("the frames of the whole network do not add up: {missing} are missing"));
+    }
+    for (traffic, counts) in world.plan.traffic.iter().zip(&counts.traffic) {
+        let wrong: u64 =
+            counts.operations.iter().flat_map(|both| both.each()).map(|one| one.wrong_bytes).sum();
+        if wrong > 0 {
+            let name = &traffic.spec.name;
+            problems.push(format!(
+                "traffic `{name}`: remote memory gave {wrong} bytes that were not written there"
+            ));
+        }
     }
     let late = world.late_frames();
     if late > 0 {

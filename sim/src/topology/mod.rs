@@ -23,10 +23,14 @@ mod frame;
 mod group;
 mod host;
 mod judge;
+mod memory;
+#[cfg(test)]
+mod memory_tests;
 mod network;
 mod outcome;
 mod plan;
 mod receive;
+mod remote;
 mod run;
 mod segments;
 mod sender;
@@ -42,7 +46,8 @@ pub use experiment::{Capture, TopologyExperiment, read_capture};
 pub use judge::Balance;
 pub use network::{LoadTime, Network, Programs, SwitchProgram};
 pub use outcome::{
-    FlowOutcome, HostCapture, LinkOutcome, SentTraffic, SwitchNodeOutcome, Took, TopologyOutcome,
+    FlowOutcome, HostCapture, LinkOutcome, OperationsOutcome, SentTraffic, SwitchNodeOutcome, Took,
+    TopologyOutcome,
 };
 pub use run::TopologyRun;
 pub use spec::{DelaySpec, SendKind, SenderSpec, TopologySpec};

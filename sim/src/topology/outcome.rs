@@ -25,12 +25,20 @@ pub struct TopologyOutcome {
     pub traffic: Vec<SentTraffic>,
     /// Results per flow; empty if there are more than a thousand.
     pub flows: Vec<FlowOutcome>,
+    /// Operations on remote memory: of each traffic with some, its reads, then its writes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationsOutcome>,
+    /// What the machines of remote memory have counted, all together: EDM's compute and memory nodes, Clio's clients and boards.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub machines: BTreeMap<String, u64>,
     /// Results per direction of a link.
     pub links: Vec<LinkOutcome>,
     /// Results per switch.
     pub switches: Vec<SwitchNodeOutcome>,
     /// What agents of hosts have counted, all together.
     pub agents: BTreeMap<&'static str, u64>,
+    /// Frames that they have dropped, by reason.
+    pub agents_drops: BTreeMap<&'static str, u64>,
     /// Where all frames of the whole run have gone.
     pub balance: Balance,
     /// Frames that switches have sent over links.
@@ -70,7 +78,7 @@ pub struct SentTraffic {
     pub send: &'static str,
     /// Number of flows.
     pub flows: usize,
-    /// Frames sent over the whole run, with answers and acknowledgements.
+    /// Frames sent over the whole run, with answers and acknowledgements; with `memory` operations, here and in the next two.
     pub sent: u64,
     /// Those that arrived where they belong; none for captures, whose frames belong to no host.
     pub received: Option<u64>,
@@ -84,15 +92,41 @@ pub struct SentTraffic {
     pub damaged: u64,
     /// Payload that arrived in the measured time, each byte once.
     pub goodput_gbps: f64,
-    /// Requests without an answer in time; messages for which TCP had no room.
+    /// Requests without an answer in time; messages for which TCP had no room; operations that were refused, had no answer, or had not
+    /// ended.
     pub failed: u64,
     /// TCP's retransmissions and timeouts.
     pub retransmissions: u64,
     /// TCP's timeouts.
     pub timeouts: u64,
-    /// Unit that `latency` measures: a frame, a request and its answer, or a message until it was acknowledged.
+    /// Unit that `latency` measures: a frame, a request and its answer, a message until it was acknowledged, or an operation.
     pub of: &'static str,
     /// Latency.
+    pub latency_ns: Latency,
+}
+
+/// Results of a traffic's reads of remote memory, or of its writes, over the whole run.
+#[derive(Clone, Debug, Serialize)]
+pub struct OperationsOutcome {
+    /// Name of the traffic, and which of them.
+    pub name: String,
+    /// The way to the memory.
+    pub way: String,
+    /// Operations that were done.
+    pub done: u64,
+    /// Those that were refused.
+    pub refused: u64,
+    /// Those without an answer.
+    pub unknown: u64,
+    /// Those that had not ended at the end.
+    pub open: u64,
+    /// How often a write was sent again because a read did not find it.
+    pub again: u64,
+    /// Bytes that were read and compared, also those that reads found when they looked for a write.
+    pub checked_bytes: u64,
+    /// Of these: bytes that were not written there, which is a failed check.
+    pub wrong_bytes: u64,
+    /// From an operation's beginning to its end, of those that began in the measured time and were done.
     pub latency_ns: Latency,
 }
 
@@ -103,9 +137,9 @@ pub struct FlowOutcome {
     pub name: String,
     /// Name of its traffic.
     pub traffic: String,
-    /// Frames sent by its sender over the whole run; with `request-response` requests.
+    /// Frames sent by its sender over the whole run; with `request-response` requests, with `memory` operations.
     pub sent: u64,
-    /// Frames that arrived, each once; with `request-response` answers.
+    /// Frames that arrived, each once; with `request-response` answers, with `memory` operations that were done.
     pub received: u64,
     /// Payload that arrived in the measured time.
     pub goodput_mbps: f64,

@@ -3,6 +3,7 @@
 use super::check::{FLOWS_MAX, gap_ns};
 use super::experiment::TopologyExperiment;
 use super::frame::{Headers, Salt};
+use super::memory;
 use super::spec::{SendKind, SenderSpec};
 use crate::random::{Distribution, Random};
 use crate::traffic::pairs_of;
@@ -24,6 +25,13 @@ pub(super) enum Planted {
     Deaf,
     /// A frame vanishes before a switch has counted it.
     Swallow,
+    /// Remote memory begins with wrong bytes.
+    Damaged,
+    /// An agent forgets each 50th frame of senders, or one that should leave at the link.
+    Forgetful,
+    Leaky,
+    /// An agent keeps each 50th frame from the link.
+    Greedy,
     /// A worker reads mail before another one has finished writing it.
     Race,
 }
@@ -54,6 +62,8 @@ pub(super) struct Plan {
     pub tcp: Config,
     /// Whether each flow has latencies of its own.
     pub by_flow: bool,
+    /// Whether packets of remote memory may come.
+    pub has_packets: bool,
     pub planted: Option<Planted>,
 }
 
@@ -99,7 +109,7 @@ impl Plan {
         let spec = &experiment.spec;
         let stop = Nanos::from_micros(spec.duration_us);
         let salt = Salt::new(experiment.hash());
-        let (mut traffic, mut flows) = (Vec::new(), Vec::new());
+        let (mut traffic, mut flows, mut has_packets) = (Vec::new(), Vec::new(), false);
         let (mut outs, mut intos) = (vec![0; topology.hosts.len()], vec![0; topology.hosts.len()]);
         for (nth, spec) in spec.traffic.iter().enumerate() {
             let one = Traffic::new(spec, stop)?;
@@ -123,7 +133,9 @@ impl Plan {
                 ));
             }
             for (from, to) in pairs.into_iter().flat_map(|pair| std::iter::repeat_n(pair, spec.flows)) {
-                let ports = (FIRST_PORT + flows.len() as u16, spec.port);
+                let of_memory = spec.way.as_ref().and_then(|way| memory::udp_port(topology, to, way));
+                has_packets |= of_memory.is_some();
+                let ports = (FIRST_PORT + flows.len() as u16, of_memory.unwrap_or(spec.port));
                 let kind = (spec.send.is_tcp(), spec.dscp);
                 let (a, b) = (&topology.hosts[from], &topology.hosts[to]);
                 let headers = |at: usize, to: &Host, ports| {
@@ -150,6 +162,7 @@ impl Plan {
             end: stop + Nanos::from_micros(spec.drain_us),
             salt,
             by_flow: flows.len() <= FLOWS_SHOWN,
+            has_packets,
             host_queue_bytes: parse_size(&spec.host_queue)?,
             tcp: Config {
                 window_bytes: spec.transport.window_bytes.into(),
@@ -160,6 +173,19 @@ impl Plan {
             flows,
             planted,
         })
+    }
+
+    /// The flow whose packets of remote memory have these ports, from and to, and whether they go to the memory.
+    #[inline]
+    pub fn flow_of(&self, ports: (u16, u16)) -> Option<(&Flow, u16, bool)> {
+        let flow = |port: u16, is_there: bool| {
+            let id = port.checked_sub(FIRST_PORT)?;
+            let flow = self.flows.get(usize::from(id))?;
+            let headers = if is_there { &flow.headers } else { &flow.back };
+            let uses_memory = self.traffic[usize::from(flow.traffic)].spec.send == SendKind::Memory;
+            (uses_memory && headers.ports() == ports).then_some((flow, id, is_there))
+        };
+        flow(ports.0, true).or_else(|| flow(ports.1, false))
     }
 
     /// Whether a time is in the measured part.

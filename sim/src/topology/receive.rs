@@ -28,10 +28,16 @@ impl HostNode {
         if self.captured.is_some() {
             self.capture(frame);
         }
-        let Some(agent) = &mut self.agent else { return self.sort(frame, plan, wires, counts) };
+        if let Some(machines) = &mut self.machines
+            && machines.take_frame(frame, received_at, self.now)
+        {
+            counts.memory += 1;
+            return None;
+        }
+        let Some(agent) = &mut self.agent else { return self.sort(frame, received_at, plan, wires, counts) };
         let mut app = wires.frames.take(frame.len() < 200);
         let changed = match agent.take(frame, received_at, self.now, &mut app) {
-            true => self.sort(&app, plan, wires, counts),
+            true => self.sort(&app, received_at, plan, wires, counts),
             false => {
                 counts.agents += 1;
                 None
@@ -43,7 +49,19 @@ impl HostNode {
 
     /// Gives a frame to the flow that it belongs to. Returns the sender that may have something else to do now.
     #[inline]
-    fn sort(&mut self, frame: &[u8], plan: &Plan, wires: &mut Wires, counts: &mut Counts) -> Option<usize> {
+    fn sort(
+        &mut self,
+        frame: &[u8],
+        received_at: Nanos,
+        plan: &Plan,
+        wires: &mut Wires,
+        counts: &mut Counts,
+    ) -> Option<usize> {
+        if plan.has_packets
+            && let Some(changed) = self.take_packet(frame, received_at, plan, wires, counts)
+        {
+            return changed;
+        }
         let found = find(&plan.salt, frame);
         let (id, is_intact) = match &found {
             Found::Datagram(tag, is_intact) => (tag.flow, *is_intact),

@@ -1,12 +1,13 @@
 //! A run: the network from its beginning to its results.
 
+use super::agent::Agent;
 use super::counts::Counts;
 use super::experiment::TopologyExperiment;
 use super::host::{InFlow, OutFlow, Receiver, Sender};
 use super::judge::judge;
 use super::network::Network;
 use super::outcome::{
-    FlowOutcome, HostCapture, LinkOutcome, SentTraffic, SwitchNodeOutcome, TopologyOutcome,
+    FlowOutcome, HostCapture, LinkOutcome, OperationsOutcome, SentTraffic, SwitchNodeOutcome, TopologyOutcome,
 };
 use super::plan::{Flow, Planted};
 use super::spec::SendKind;
@@ -125,10 +126,13 @@ impl TopologyRun<'_> {
             goodput_gbps: traffic.iter().map(|traffic| traffic.goodput_gbps).sum(),
             traffic,
             flows: if world.plan.by_flow { self.flows(seconds) } else { Vec::new() },
+            operations: self.operations(&counts),
+            machines: self.machines(),
             links: self.links(&stats, carried, seconds),
             switch_hops: switches.iter().map(|switch| switch.hops).sum(),
             switches: named.collect(),
-            agents: self.agents(),
+            agents: self.agents(|agent| agent.machine.counters()),
+            agents_drops: self.agents(|agent| agent.machine.stats().drops().collect()),
             balance,
             windows: world.windows,
             problems,
@@ -141,11 +145,30 @@ impl TopologyRun<'_> {
     }
 
     /// Counters of agents by name, without those that are 0.
-    fn agents(&self) -> BTreeMap<&'static str, u64> {
+    fn agents(&self, of: fn(&Agent) -> Vec<(&'static str, u64)>) -> BTreeMap<&'static str, u64> {
         let mut all = BTreeMap::new();
         for agent in self.world.hosts().into_iter().filter_map(|host| host.agent.as_ref()) {
-            for (name, count) in agent.machine.counters().into_iter().filter(|(_, count)| *count > 0) {
+            for (name, count) in of(agent).into_iter().filter(|(_, count)| *count > 0) {
                 *all.entry(name).or_insert(0) += count;
+            }
+        }
+        all
+    }
+
+    /// Counters of remote memory's machines by name, without those that are 0.
+    fn machines(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        let mut add = |machine: &'static str, name: &'static str, count: u64| {
+            if count > 0 {
+                *all.entry(format!("{machine}.{name}")).or_insert(0) += count;
+            }
+        };
+        for host in self.world.hosts() {
+            host.machines.iter().for_each(|machines| machines.counters(&mut add));
+            for out in &host.out {
+                if let Sender::Memory(client) = &out.sender {
+                    client.counters(&mut add);
+                }
             }
         }
         all
@@ -168,22 +191,24 @@ impl TopologyRun<'_> {
             let is_known = send != SendKind::Pcap;
             // Only TCP sends frames again. Other copies are made by switches.
             let again = if send.is_tcp() { counts.twice } else { 0 };
+            let received = counts.operations.as_ref().map_or(counts.received, |both| both.done());
             all.push(SentTraffic {
                 name: traffic.spec.name.clone(),
                 send: send.name(),
                 flows: 0,
                 sent: counts.sent,
-                received: is_known.then_some(counts.received),
-                lost: is_known.then(|| counts.sent.saturating_sub(counts.received + counts.damaged + again)),
+                received: is_known.then_some(received),
+                lost: is_known.then(|| counts.sent.saturating_sub(received + counts.damaged + again)),
                 twice: counts.twice,
                 reordered: counts.reordered,
                 damaged: counts.damaged,
                 goodput_gbps: counts.bytes as f64 * 8.0 / seconds / 1e9,
-                failed: 0,
+                failed: counts.operations.as_ref().map_or(0, |_| counts.sent - received),
                 retransmissions: 0,
                 timeouts: 0,
                 of: match send {
                     SendKind::RequestResponse => "request and answer",
+                    SendKind::Memory => "operation",
                     _ if send.is_tcp() => "message",
                     _ => "frame",
                 },
@@ -194,13 +219,44 @@ impl TopologyRun<'_> {
             let one = &mut all[usize::from(flow.traffic)];
             one.flows += 1;
             match &out.sender {
-                Sender::Timed(_) | Sender::Replay(_) => {}
+                Sender::Timed(_) | Sender::Replay(_) | Sender::Memory(_) => {}
                 Sender::Requests(requests) => one.failed += requests.lost + requests.open(),
                 Sender::Stream(stream) => {
                     one.failed += stream.refused;
                     one.retransmissions += stream.sender.retransmissions;
                     one.timeouts += stream.sender.timeouts;
                 }
+            }
+        }
+        all
+    }
+
+    fn operations(&self, counts: &Counts) -> Vec<OperationsOutcome> {
+        let plan = &self.world.plan;
+        let mut open = vec![[0; 2]; plan.traffic.len()];
+        for (flow, out, _) in self.ends() {
+            if let Sender::Memory(client) = &out.sender {
+                let [reads, writes] = client.open();
+                let of = &mut open[usize::from(flow.traffic)];
+                *of = [of[0] + reads, of[1] + writes];
+            }
+        }
+        let mut all = Vec::new();
+        for ((traffic, counts), open) in plan.traffic.iter().zip(&counts.traffic).zip(open) {
+            let Some(both) = &counts.operations else { continue };
+            for ((one, what), open) in both.each().into_iter().zip(["reads", "writes"]).zip(open) {
+                all.push(OperationsOutcome {
+                    name: format!("{}, {what}", traffic.spec.name),
+                    way: traffic.spec.way.clone().unwrap_or_default(),
+                    done: one.done,
+                    refused: one.refused,
+                    unknown: one.unknown,
+                    open,
+                    again: one.again,
+                    checked_bytes: one.checked_bytes,
+                    wrong_bytes: one.wrong_bytes,
+                    latency_ns: Latency::of(&one.latency, true),
+                });
             }
         }
         all
@@ -222,7 +278,7 @@ impl TopologyRun<'_> {
             if traffic.spec.flows > 1 {
                 name += &format!(" {number}");
             }
-            let is_asking = matches!(into.receiver, Receiver::Server(_));
+            let is_asking = matches!(into.receiver, Receiver::Server(_) | Receiver::Memory);
             let latency =
                 out.latency.as_ref().filter(|latency| !latency.is_empty()).or(into.latency.as_ref());
             FlowOutcome {

@@ -93,6 +93,8 @@ pub enum SendKind {
     Cubic,
     /// DCTCP.
     Dctcp,
+    /// Reads and writes of remote memory.
+    Memory,
 }
 
 impl SendKind {
@@ -106,6 +108,7 @@ impl SendKind {
             SendKind::Tcp => "tcp",
             SendKind::Cubic => "cubic",
             SendKind::Dctcp => "dctcp",
+            SendKind::Memory => "memory",
         }
     }
 
@@ -133,27 +136,37 @@ pub struct SenderSpec {
     /// Flows of each pair.
     #[serde(default = "one_usize")]
     pub flows: usize,
-    /// Payload bytes of a message.
+    /// Payload bytes of a message, or bytes of an operation.
     #[serde(default = "size")]
     pub size: SizeSpec,
     /// Payload of a flow, as a rate.
     pub rate: Option<String>,
     /// Time between two messages of a flow.
     pub interval_us: Option<f64>,
-    /// Messages of a flow at most.
+    /// Messages of a flow at most, or its operations.
     pub messages: Option<u64>,
     /// Payload bytes of an answer.
     #[serde(default = "answer")]
     pub answer_size: SizeSpec,
-    /// Requests of a flow that wait for an answer at most.
+    /// Requests of a flow that wait for an answer at most, or its operations under way.
     #[serde(default = "one_usize")]
     pub under_way: usize,
-    /// Time between an answer and the next request.
+    /// Time between an answer and the next request, or two operations.
     #[serde(default)]
     pub think_us: u64,
     /// A request without an answer counts as lost after this time.
     #[serde(default = "timeout")]
     pub timeout_us: u64,
+    // A run's frames depend on all fields that are written; these leave those of other traffic as they are.
+    /// Way to remote memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<String>,
+    /// Operations that read, in percent; the others write. Default: half of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_percent: Option<f64>,
+    /// Size of the memory of a flow, whose places its operations read and write. Default: 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
     /// The capture, relative to the experiment's folder.
     pub file: Option<String>,
     /// Destination port of UDP and TCP.

@@ -34,15 +34,25 @@ fn mac(host: usize) -> MacAddr {
 
 /// A route of the program [`ROUTE`] to a host.
 fn route(program: &str, host: usize, port: u16) -> Update {
+    insert(route_to(program, (Ipv4Addr::new(10, 0, host as u8 + 1, 0), 24), mac(host), port))
+}
+
+/// A route of such a program to a subnet, by the next hop's address and port.
+pub(super) fn route_to(
+    program: &str,
+    (subnet, prefix): (Ipv4Addr, i32),
+    next_hop: MacAddr,
+    port: u16,
+) -> EntityKind {
     let info = compile(program, "route.p4", &Options::default()).unwrap().p4info;
     let id = |preamble: &Option<p4rack_p4rt::p4::config::v1::Preamble>| preamble.as_ref().unwrap().id;
     let named = |name: &str| {
         let found = info.actions.iter().find(|action| action.preamble.as_ref().unwrap().name.ends_with(name));
         id(&found.unwrap().preamble)
     };
-    let lpm = field_match::Lpm { value: vec![10, 0, host as u8 + 1, 0], prefix_len: 24 };
-    let params = [(1, mac(host).0.to_vec()), (2, port.to_be_bytes().to_vec())];
-    insert(EntityKind::TableEntry(TableEntry {
+    let lpm = field_match::Lpm { value: subnet.octets().to_vec(), prefix_len: prefix };
+    let params = [(1, next_hop.0.to_vec()), (2, port.to_be_bytes().to_vec())];
+    EntityKind::TableEntry(TableEntry {
         table_id: id(&info.tables[0].preamble),
         r#match: vec![FieldMatch {
             field_id: 1,
@@ -55,7 +65,7 @@ fn route(program: &str, host: usize, port: u16) -> Update {
             })),
         }),
         ..Default::default()
-    }))
+    })
 }
 
 /// Two switches with two hosts each: h1, h2 at s1, h3, h4 at s2; port 3 of both leads to the other one.

@@ -45,6 +45,7 @@ const PARTS: &[(&str, &str)] = &[
     ("sim/src/sizes.rs", "published distributions"),
     ("sim/src/cache/rack/ways.rs", "ways to the pool of a rack"),
     ("sim/src/memory", "racks of remote memory"),
+    ("sim/src/topology/memory", "remote memory in topologies"),
     ("sim/src/clio", "racks with boards"),
     ("sim/src/cowbird", "racks with an offload engine"),
     ("cli/src/main.rs", "lists commands"),

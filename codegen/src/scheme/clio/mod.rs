@@ -12,6 +12,7 @@ use super::{Claim, Protocol, Scheme};
 use crate::rack::units::show_size;
 use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_fabric::clio::board::Index;
+use p4rack_fabric::clio::lib::Patience;
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::{PageSize, UDP_PORT};
 use p4rack_wire::dissector::Dissector;
@@ -84,6 +85,12 @@ impl Clio {
             retries: 12,
             target_delay: Nanos::from_millis(20),
         }
+    }
+
+    /// Timeouts and retries of clients.
+    pub fn patience(&self) -> Patience {
+        let retries = self.retries.try_into().unwrap_or(u8::MAX);
+        Patience { timeout: self.timeout, retries, target_delay: self.target_delay }
     }
 
     /// Whether a host has a board.

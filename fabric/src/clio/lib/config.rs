@@ -112,7 +112,50 @@ impl Default for Config {
     }
 }
 
+/// Timeouts and retries of a client on a host, and its target delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// TIMEOUT: time without an answer after which a packet is sent again.
+    pub timeout: Nanos,
+    /// Maximum retries. With long TIMEOUTs, the board's memory permits fewer.
+    pub retries: u8,
+    /// Delay in queues up to which the congestion window grows.
+    pub target_delay: Nanos,
+}
+
+impl Default for Patience {
+    /// Enough for processes that share a machine and wake late, which looks like a queue.
+    fn default() -> Patience {
+        Patience { timeout: Nanos::from_millis(20), retries: 12, target_delay: Nanos::from_millis(20) }
+    }
+}
+
 impl Config {
+    /// Parameters of a client on a host, beside a board that remembers for `memory`.
+    pub fn on_host(patience: Patience, memory: Nanos, mtu_bytes: u32) -> Config {
+        let us = Nanos::from_micros;
+        let timeout_max = Nanos(memory.0 / 3);
+        Config {
+            // Pieces of a store's records share pages.
+            granule: Granule::Byte,
+            requests_max: 1_024,
+            thread_requests_max: 1_024,
+            mtu_bytes,
+            timeout: timeout_max.min(patience.timeout),
+            timeout_max,
+            memory,
+            retries: patience.retries,
+            slow_timeout: timeout_max,
+            silence: timeout_max,
+            busy_wait: us(50),
+            base: us(100),
+            queueing: patience.target_delay,
+            // As many packets as a socket's buffer holds.
+            cwnd_max: 64,
+            ..Config::default()
+        }
+    }
+
     /// The same with every number in its range.
     pub(super) fn clamped(self) -> Config {
         let requests_max = self.requests_max.clamp(1, REQUESTS_MAX);

@@ -49,5 +49,5 @@ mod turns;
 mod window;
 
 pub use client::{Client, Counters, Credentials, NUMBER_BITS, Seat};
-pub use config::{Config, Granule, REQUESTS_MAX};
+pub use config::{Config, Granule, Patience, REQUESTS_MAX};
 pub use operation::{Change, Operation, Outcome, Refused};

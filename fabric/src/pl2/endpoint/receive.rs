@@ -136,6 +136,7 @@ impl Endpoint {
                     if let Some(id) = self.destinations[d].pop_frame() {
                         self.frames.pool.release(id);
                         self.frames.waiting -= 1;
+                        self.stats.unsolicited_done += 1;
                     }
                 }
                 self.leave_unused(d, grant.cell, leave_at, now);

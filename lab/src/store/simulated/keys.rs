@@ -10,7 +10,7 @@ use p4rack_codegen::rack::Store;
 use p4rack_codegen::scheme::clio::Clio;
 use p4rack_fabric::clio::lib;
 use p4rack_hosts::clio::server::with_offloads;
-use p4rack_hosts::clio::{KvOutcome, client_config, results_bytes_max};
+use p4rack_hosts::clio::{KvOutcome, results_bytes_max};
 use p4rack_sim::{StoreBoard, StoreOutcome, StoreRack, SwitchCounts};
 use p4rack_wire::Nanos;
 use p4rack_wire::clio::Status;
@@ -76,7 +76,8 @@ impl<'a> Board<'a> {
         let clio = clio.ok_or_else(|| LabError::Unfit(format!("{} has no Clio", rack.scheme())))?;
         let host = usize::from(p4rack_memory::node(rack, server)?);
         let config = with_offloads(clio.board(clio.memory_bytes), clio.store_bytes);
-        let client = client_config(p4rack_memory::patience(rack), config.retry_keep, config.data_bytes_max);
+        let patience = p4rack_memory::patience(rack);
+        let client = lib::Config::on_host(patience, config.retry_keep, config.data_bytes_max);
         let spec = StoreBoard { host, udp_port: clio.udp_port, config, store_bytes: clio.store_bytes };
         let rack = StoreRack::new(rack, spec, seed).map_err(LabError::Unfit)?;
         Ok(Board { rack, client, server: host, store, callers: Vec::new() })

@@ -3,7 +3,7 @@
 use crate::cmd::sim::kinds::beside_papers;
 use p4rack_lab::rows::Rows;
 use p4rack_report::text::count;
-use p4rack_sim::{FlowOutcome, LinkOutcome, LoadTime, SwitchNodeOutcome, Took, TopologyOutcome};
+use p4rack_sim::{FlowOutcome, Latency, LinkOutcome, LoadTime, SwitchNodeOutcome, Took, TopologyOutcome};
 use std::collections::BTreeMap;
 
 /// Rows of a table of links or switches; the JSON has all.
@@ -28,6 +28,7 @@ pub(super) fn text(outcome: &TopologyOutcome) -> String {
     text += &outcome.took.map_or_else(String::new, |took| speed(outcome, &took));
     text += "\n";
     text += &traffic(outcome).text();
+    text += &operations(outcome);
     text += &notes(outcome);
     text += &links(outcome);
     text += &switches(outcome);
@@ -48,6 +49,15 @@ pub(super) fn text(outcome: &TopologyOutcome) -> String {
     if !outcome.agents.is_empty() {
         let counted = outcome.agents.iter().map(|(name, number)| format!("{name} {}", count(*number)));
         text += &format!("agents: {}\n", counted.collect::<Vec<_>>().join(", "));
+    }
+    if !outcome.machines.is_empty() {
+        let counted = outcome.machines.iter().map(|(name, number)| format!("{name} {}", count(*number)));
+        text += &format!("memory: {}\n", counted.collect::<Vec<_>>().join(", "));
+    }
+    if !outcome.agents_drops.is_empty() {
+        let dropped =
+            outcome.agents_drops.iter().map(|(reason, number)| format!("{} {reason}", count(*number)));
+        text += &format!("dropped by agents: {}\n", dropped.collect::<Vec<_>>().join(", "));
     }
     if balance.unchecked_switches > 0 {
         let unchecked = balance.unchecked_switches;
@@ -80,9 +90,7 @@ fn traffic(outcome: &TopologyOutcome) -> Rows {
         ">max",
     ]);
     for traffic in &outcome.traffic {
-        let latency = &traffic.latency_ns;
-        let of = [latency.min, latency.p50, latency.p99, latency.p999, latency.max];
-        let of = of.map(|ns| if latency.count == 0 { "–".to_owned() } else { us(ns) });
+        let of = quantiles(&traffic.latency_ns);
         let lost = traffic.lost.map_or("–".to_owned(), |lost| lost.to_string());
         let first = [
             traffic.name.clone(),
@@ -97,6 +105,38 @@ fn traffic(outcome: &TopologyOutcome) -> Rows {
     rows
 }
 
+/// The columns of a latency: min, p50, p99, p99.9, max.
+fn quantiles(latency: &Latency) -> [String; 5] {
+    let of = [latency.min, latency.p50, latency.p99, latency.p999, latency.max];
+    of.map(|ns| if latency.count == 0 { "–".to_owned() } else { us(ns) })
+}
+
+/// Reads and writes of remote memory.
+fn operations(outcome: &TopologyOutcome) -> String {
+    let mut rows = Rows::new(&[
+        "operations",
+        "way",
+        ">done",
+        ">refused",
+        ">no answer",
+        ">open",
+        ">bytes checked",
+        ">min µs",
+        ">p50",
+        ">p99",
+        ">p99.9",
+        ">max",
+    ]);
+    for one in &outcome.operations {
+        let counts = [one.done, one.refused, one.unknown, one.open, one.checked_bytes];
+        let first = [one.name.clone(), one.way.clone()];
+        rows.push(
+            [&first[..], &counts.map(|number| number.to_string()), &quantiles(&one.latency_ns)].concat(),
+        );
+    }
+    if rows.is_empty() { String::new() } else { format!("\n{}", rows.text()) }
+}
+
 /// What tables have no column for.
 fn notes(outcome: &TopologyOutcome) -> String {
     let mut notes = String::new();
@@ -104,6 +144,7 @@ fn notes(outcome: &TopologyOutcome) -> String {
         let name = &traffic.name;
         let what = match traffic.of {
             "message" => "messages found no room",
+            "operation" => "operations were refused, had no answer, or had not ended",
             _ => "requests had no answer in time",
         };
         for (number, what) in [
