@@ -48,7 +48,7 @@ fn drops(source: SocketAddr) -> Vec<libc::sock_filter> {
     // A comparison that fails leaves out all that follow it here.
     let count = steps.len();
     let compares = |one: &&mut libc::sock_filter| u32::from(one.code) == IF_EQUAL;
-    for (nth, one) in steps.iter_mut().enumerate().filter(|(_, one)| compares(&one)) {
+    for (nth, one) in steps.iter_mut().enumerate().filter(|(_, one)| compares(one)) {
         one.jf = (count - 1 - nth) as u8;
     }
     steps
