@@ -156,8 +156,7 @@ fn rates_of_an_entry_are_kept_only_where_its_meter_has_their_unit() {
         Some(p4rack_p4rt::p4::v1::MeterConfig { cir: 1, cburst: 2, pir: 3, pburst: 4, eburst: 0 });
     let all = [entity];
     assert!(carry(&bytes, &bytes, &all, &BTreeMap::new()).is_whole);
-    for (new, why) in [(&packets, "measures another unit now"), (&BTreeMap::new(), "has no direct meter now")]
-    {
+    for (new, why) in [(&packets, "measures another unit now"), (&none, "has no direct meter now")] {
         let carried = carry(&bytes, new, &all, &BTreeMap::new());
         assert!(carried.dropped[0].1.why.contains(why), "{:?}", carried.dropped);
     }

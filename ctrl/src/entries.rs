@@ -134,7 +134,7 @@ fn priority(schema: &Schema, entry: &TableEntry) -> Result<(), String> {
         (true, ..1) => Err(format!(
             "entries of table {name} may overlap: give each a priority from 1 on; the highest that matches is taken"
         )),
-        (false, 1.. | ..0) => Err(format!(
+        (false, ..=-1 | 1..) => Err(format!(
             "table {name} has no ternary, range or optional key, so its entries have no priority: leave it out"
         )),
         _ => Ok(()),

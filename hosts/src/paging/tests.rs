@@ -268,7 +268,7 @@ impl World {
             (Op::Unprotect, _) => self.places[page].as_mut().ok_or_else(absent)?.1 = false,
             (Op::Drop, _) => {
                 self.pages.dropping(work);
-                drop(self.places[page].take().ok_or_else(absent)?);
+                self.places[page].take().ok_or_else(absent)?;
             }
             (Op::Save(buffer), _) => {
                 self.buffers[buffer as usize] = Some(self.places[page].ok_or_else(absent)?.0);
