@@ -16,7 +16,7 @@ unsafe extern "C" {
     fn mi_collect(force: bool);
 }
 
-/// Lets the system take back each large object when it is freed. By itself it keeps larger ones the more it has seen.
+/// Lets the system take back each large object when it is freed. Without this, it keeps larger ones the more it has seen.
 pub fn start() {
     p4rack_netdev::process::map_objects_from(LARGE);
 }

@@ -173,7 +173,7 @@ impl Uffd {
         Uffd { fd, can_poison, range: OnceLock::new(), changed: OnceLock::new(), reading: RwLock::new(()) }
     }
 
-    /// What the program has done to the range by itself: unmapped or moved a part of it.
+    /// What the program has done to the range without the mapping: unmapped or moved a part of it.
     pub fn changed(&self) -> Option<&str> {
         self.changed.get().map(String::as_str)
     }

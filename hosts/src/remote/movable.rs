@@ -134,7 +134,7 @@ impl Remote for Movable {
 }
 
 impl Mover {
-    /// Waits for the program's operations to end, copies all bytes to `to`, and has the program go on there. Its threads wait meanwhile.
+    /// Waits for the program's operations to end, copies all bytes to `to`, and has the program go on there. Its threads wait until then.
     ///
     /// Errors: `to` has less memory or other abilities, or an end of a write does not mean that it is there; an operation has no result;
     /// the memory may have lost its content. The program then goes on with the old memory, and nothing may use `to`.

@@ -45,7 +45,7 @@ enum Command {
     /// Have a memory node go offline: it lends nothing more, and holders move its extents to others
     ///
     /// The holders learn it when they renew. The node may be stopped when `p4rack balloon show` lists nothing lent, fenced or zeroing
-    /// there. A service that starts anew does not know of it. With --grpc-server-cacert at the service, the caller's
+    /// there. A service that starts again does not know of it. With --grpc-server-cacert at the service, the caller's
     /// certificate needs the subjectAltName DNS:operator.
     Offline(OfflineArgs),
 }
