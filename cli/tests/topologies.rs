@@ -465,11 +465,14 @@ fn options_that_a_topology_has_no_use_for_are_refused() {
 fn a_rejected_entry_leaves_nothing_running() {
     let Some(lab) = Lab::new() else { return };
     let file = lab.pair(LINKS);
-    let twice = "routes dst=10.0.1.0/24 --action to next_hop=02:00:00:00:00:01 port=1\n".repeat(2);
-    lab.write("s1.entries", &twice);
+    let route = |n: usize| {
+        format!("routes dst=10.9.{}.{}/32 --action to next_hop=02:00:00:00:00:01 port=1\n", n / 256, n % 256)
+    };
+    // The table has room for 1024.
+    lab.write("s1.entries", &(0..1025).map(route).collect::<String>());
     let output = lab.run(&["up", "--keep"], &file);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("ALREADY_EXISTS"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is full"), "{}", stderr(&output));
     let down = lab.command(&["down"]).output().expect("p4rack starts");
     assert!(stderr(&down).contains("no rack is running"), "{}", stderr(&down));
 }

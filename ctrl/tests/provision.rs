@@ -44,12 +44,15 @@ fn bmv2_gets_json_and_tofino_no_program_for_another_architecture() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_entry_takes_all_others_back() {
-    let twice = "routes dst=10.9.0.0/16 --action to next_hop=02:00:00:00:00:09 port=1\n".repeat(2);
-    let wanted = desired("", &twice).unwrap();
+    let route = |n: usize| {
+        format!("routes dst=10.9.{}.{}/32 --action to next_hop=02:00:00:00:00:09 port=1\n", n / 256, n % 256)
+    };
+    // The table has room for 1024.
+    let wanted = desired("", &(0..1024).map(route).collect::<String>()).unwrap();
     assert!(wanted.entities.len() > 2);
     let (_running, target) = common::start(&common::rack(), 0).await;
     let error = provision::install(&wanted, target.clone()).await.unwrap_err().to_string();
-    assert!(error.contains("ALREADY_EXISTS"), "{error}");
+    assert!(error.contains("is full"), "{error}");
     let mut session = Session::connect(target.clone()).await.unwrap();
     let schema = session.schema().await.unwrap();
     let routes = Item::TableEntry(TableItem { table: "routes".into(), ..Default::default() });
