@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::install::{ENTRIES, Files, PROGRAM, replace, report, too_many};
+use common::install::{Files, PROGRAM, replace, report, too_many};
 use common::switch::{Running, fine, free_addr, run};
 use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, skip, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::l2::L2_FORWARD;
