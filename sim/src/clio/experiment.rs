@@ -197,7 +197,7 @@ impl ClioExperiment {
         let requests = together * u64::from(spec.threads) * u64::from(spec.window);
         if together > 1 && (requests > WINDOW_MAX || together * boards > SEATS_MAX) {
             let message = format!(
-                "has a node's {together} processes share a library of {WINDOW_MAX} requests and {SEATS_MAX} processes × boards: have                  fewer, or write shared = false"
+                "has a node's {together} processes share a library of {WINDOW_MAX} requests and {SEATS_MAX} processes × boards: have fewer, or write shared = false"
             );
             check.problem("clib", 0, "shared", message);
         }
