@@ -43,16 +43,12 @@ fn number(scheme: &Value, key: &str) -> u64 {
     scheme[key].as_u64().unwrap_or_else(|| panic!("{key} in {scheme}"))
 }
 
-/// Whether goodput equals a port's capacity. Beyond it come at most a frame that spans an end of the window and, in real time,
-/// what a busy machine has made late before the window began: a tenth, at the most.
+/// Whether goodput equals a port's capacity: at most one frame more, which spans an end of the window.
 fn fills_the_port(results: &Value, scheme: &Value) -> bool {
     let window_s = results["duration_s"].as_f64().expect("seconds");
     let frame_bits = 8.0 * number(&results["setting"], "mtu_frame_bytes") as f64;
-    let ceiling_bps = number(scheme, "goodput_ceiling_bps");
-    let is_simulated = results["simulated"].as_array().is_some_and(|all| all.contains(scheme));
-    let late_bps = if is_simulated { 0 } else { ceiling_bps / 10 };
-    let most_bps = ceiling_bps + late_bps + (frame_bits / window_s) as u64;
-    (50_000_000..=most_bps).contains(&number(scheme, "goodput_bps"))
+    let most = number(scheme, "goodput_ceiling_bps") + (frame_bits / window_s) as u64;
+    (50_000_000..=most).contains(&number(scheme, "goodput_bps"))
 }
 
 #[test]

@@ -11,8 +11,9 @@ use std::time::Duration;
 /// How long counters must not change for all frames to have arrived, and the maximum tries.
 const SETTLE: Duration = Duration::from_millis(150);
 const SETTLE_TRIES: usize = 20;
-/// Readings of the receiver's interface at each edge of the window, and the pause after each.
-const EDGE_READINGS: usize = 10;
+/// Readings of the receivers' interfaces at each edge of the window, and the pause after each: a process that a busy machine
+/// holds up for some 40 ms catches up within them.
+const EDGE_READINGS: usize = 40;
 const EDGE_PAUSE: Duration = Duration::from_millis(2);
 
 /// Frames that the receivers' applications had received at one time.
