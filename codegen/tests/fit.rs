@@ -1,10 +1,11 @@
 //! Generated programs for chips fit into them.
 #![allow(clippy::unwrap_used)]
 
-use p4rack_codegen::rack::Rack;
+use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::{Arch, Scheme, generate};
 use p4rack_p4::fit;
 use p4rack_p4::{Options, compile};
+use p4rack_wire::MacAddr;
 use std::fmt::Write;
 
 /// A rack of this many hosts in one pipe, one per port but those by which frames come back, with a protocol's table.
@@ -50,6 +51,37 @@ fn pl2_takes_the_stages_that_its_documents_name() {
                 assert_eq!(taken, expected, "{mode}, {clocks} on {arch}, {hosts} hosts");
             }
         }
+    }
+}
+
+/// Hosts that take turns in the pipes.
+#[test]
+fn pl2_for_hosts_on_all_pipes_takes_the_stages_that_its_documents_name() {
+    for (clocks, expected) in [("pair", 6), ("dst", 6), ("chain", 8)] {
+        for (hosts, gbps) in [(6, 100), (64, 100), (144, 25)] {
+            let mut rack = rack(1, &format!("[pl2]\nmode = \"clock\"\nclocks = \"{clocks}\""));
+            let rate_bps = gbps * 1_000_000_000;
+            let first = Host { rate_bps, port_rate_bps: rate_bps, ..rack.hosts[0].clone() };
+            rack.hosts = (0..hosts).map(|n| on_pipe(&first, n)).collect();
+            for arch in [Arch::Tna, Arch::T2na] {
+                let taken = stages(&rack, rack.scheme(), arch);
+                assert_eq!(taken, expected, "{clocks} on {arch}, {hosts} hosts");
+            }
+        }
+    }
+}
+
+/// A host like this one in the pipe whose turn it is.
+fn on_pipe(like: &Host, number: u16) -> Host {
+    let port = 128 * (number % 4) + 8 + number / 4;
+    let [a, b] = number.to_be_bytes();
+    Host {
+        name: format!("h{number}"),
+        port,
+        link: port,
+        mac: MacAddr([2, 0, 0, 0, a, b]),
+        ip: std::net::Ipv4Addr::new(10, 0, a, b),
+        ..like.clone()
     }
 }
 

@@ -162,7 +162,7 @@ proptest! {
         let alone = Config::new(OWN, mode, RATE);
         let config = Config {
             station: Station { queue_limit_frames: 100, ..Station::new(OWN, RATE) },
-            peers: PEERS.map(|mac| Peer { mac, slot: alone.slot }).to_vec(),
+            peers: PEERS.map(|mac| Peer { mac, slot: alone.slot, far: false }).to_vec(),
             k: K, piece, by_flow, slot_parts, in_flight, lanes: LANES, vid: VID, shim: false, t_slots: 0,
             ..alone
         };
@@ -197,7 +197,7 @@ proptest! {
 fn a_message_is_reserved_whole() {
     for (k, piece, longest) in [(30, Some(4), 30), (29, Some(4), 26), (4, None, 4)] {
         let alone = Config::new(OWN, Mode::Clock, RATE);
-        let peers = PEERS.map(|mac| Peer { mac, slot: alone.slot }).to_vec();
+        let peers = PEERS.map(|mac| Peer { mac, slot: alone.slot, far: false }).to_vec();
         let config = Config {
             peers,
             k,

@@ -25,7 +25,7 @@ fn send_all(endpoint: &mut Endpoint, now: Nanos) -> Vec<Vec<u8>> {
 fn at_the_end_of_time_nothing_is_repeated_for_ever() {
     for granted in [false, true] {
         let mut config = Config::new(OWN, Mode::Counter, 1_000_000_000);
-        config.peers = vec![Peer { mac: PEER, slot: config.slot }];
+        config.peers = vec![Peer { mac: PEER, slot: config.slot, far: false }];
         let mut endpoint = Endpoint::new(config, 1, Nanos::ZERO);
         let mut frame = [0; 1_514];
         Ethernet { dst: PEER, src: OWN, ether_type: EtherType::IPV4 }.emit(&mut frame);

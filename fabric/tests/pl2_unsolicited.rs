@@ -22,7 +22,7 @@ struct Host {
 impl Host {
     fn new(paced: bool) -> Host {
         let mut config = Config::new(OWN, Mode::Clock, RATE);
-        config.peers = [NEAR, FAR].map(|mac| Peer { mac, slot: config.slot }).to_vec();
+        config.peers = [NEAR, FAR].map(|mac| Peer { mac, slot: config.slot, far: false }).to_vec();
         config.pace_unsolicited = paced;
         config.fresh = Some(Nanos::from_millis(1));
         Host { endpoint: Endpoint::new(config, 1, Nanos::ZERO), now: Nanos::ZERO }

@@ -88,7 +88,7 @@ fuzz_target!(|input: Input| {
         lanes: input.lanes,
         shim: input.shim,
         fresh: input.fresh.map(|ns| Nanos(u64::from(ns))),
-        peers: (2..5).map(|host| Peer { mac: mac(host), slot: Nanos(12_000) }).collect(),
+        peers: (2..5).map(|host| Peer { mac: mac(host), slot: Nanos(12_000), far: false }).collect(),
         ..pl2::Config::new(mac(1), mode, rate_bps)
     };
     let config = match input.scheme % 3 {

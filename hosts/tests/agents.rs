@@ -196,7 +196,7 @@ fn a_sender_that_falls_silent_is_told() {
     let mut config = config(1, 2, None);
     let endpoint = pl2::Config::new(mac(1), pl2::Mode::Clock, 100_000_000);
     config.endpoint = Config::Pl2(pl2::Config {
-        peers: vec![pl2::Peer { mac: mac(2), slot: endpoint.slot }],
+        peers: vec![pl2::Peer { mac: mac(2), slot: endpoint.slot, far: false }],
         notify_patience: Some(Nanos::from_millis(5)),
         ..endpoint
     });

@@ -89,7 +89,7 @@ impl Incast {
         let slot = Nanos(wire.0 * (100 + self.headroom_percent) / 100);
         // Host 0 receives, the last one serves responses.
         let (hosts, server) = (self.senders + 2, self.senders + 1);
-        let peers: Vec<Peer> = (0..hosts).map(|host| Peer { mac: mac(host), slot }).collect();
+        let peers: Vec<Peer> = (0..hosts).map(|host| Peer { mac: mac(host), slot, far: false }).collect();
         let pl2 = |host: usize, mode| pl2::Config {
             t_slots: self.t_slots,
             pace_unsolicited: self.pace_unsolicited,

@@ -68,7 +68,8 @@ impl Plan {
     fn rack(&self) -> Rack {
         let mode = self.mode.unwrap_or(Mode::Clock);
         let slot = pl2::Config::new(mac(0), mode, RATE).slot;
-        let peers: Vec<Peer> = (0..self.hosts).map(|host| Peer { mac: mac(host), slot }).collect();
+        let peers: Vec<Peer> =
+            (0..self.hosts).map(|host| Peer { mac: mac(host), slot, far: false }).collect();
         let station = |host: usize| Station {
             queue_limit_frames: self.queue_limit.max(usize::from(self.k)),
             ..Station::new(mac(host), RATE)

@@ -1,7 +1,7 @@
 //! Ports by which frames come back, for passes that a chip does not resubmit them for.
 
 use super::Rack;
-use super::pipes::{pipe_of, port_of};
+use super::pipes::{self, port_of};
 
 /// Bits before a frame that comes back, beside what passes leave: those of how it came in `came_t` of the P4 text.
 const CAME_BITS: u32 = 48;
@@ -10,21 +10,35 @@ const CAME_BITS: u32 = 48;
 /// that starts with the scheme's name.
 pub(crate) fn loop_port(rack: &Rack) -> Result<Option<u16>, String> {
     let arch = rack.switch.arch;
-    if !rack.protocols.iter().any(|protocol| protocol.later_pass_bits(arch).is_some()) {
+    if !pipes::are_several(rack)
+        && !rack.protocols.iter().any(|protocol| protocol.later_pass_bits(arch).is_some())
+    {
         return Ok(None);
     }
-    // All hosts are in it: other racks are refused.
-    let pipe = pipe_of(rack.hosts[0].port);
-    let taken = |port: &u16| rack.ports().any(|host| host.port == *port) || rack.switch.cpu_port == *port;
-    let all: Vec<u16> = arch.loop_ports().iter().map(|port| port_of(pipe, *port)).collect();
-    let free = all.iter().find(|port| !taken(port)).copied();
-    let names = || all.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
-    free.map(Some).ok_or_else(|| {
-        format!(
-            "has frames that come back by a port there ({}), and all of these are hosts': free one",
+    let used = pipes::used(rack);
+    let taken = |port: u16| rack.ports().any(|host| host.port == port) || rack.switch.cpu_port == port;
+    let is_free = |local: &&u16| !used.iter().any(|pipe| taken(port_of(*pipe, **local)));
+    // With several pipes, one that has this number in all of them.
+    let first = if used.len() > 1 { 0 } else { used[0] };
+    let free = arch.loop_ports().iter().find(is_free).map(|local| port_of(first, *local));
+    let of = |pipe: &u16| {
+        arch.loop_ports().iter().map(|local| port_of(*pipe, *local).to_string()).collect::<Vec<_>>()
+    };
+    let names = || used.iter().flat_map(of).collect::<Vec<_>>().join(", ");
+    free.map(Some).ok_or_else(|| match used.len() {
+        1 => format!("has frames that come back by a port there ({}), and all of these are hosts': free one", names()),
+        _ => format!(
+            "has frames that come back by a port of the same number in each pipe there ({}), and hosts have one of each \
+             number: free one in all pipes",
             names()
-        )
+        ),
     })
+}
+
+/// The port by which frames come to a pipe that has one, where hosts are in several.
+pub(crate) fn way_to(rack: &Rack, pipe: u16) -> u16 {
+    let local = loop_port(rack).ok().flatten().unwrap_or_default();
+    port_of(pipe, local)
 }
 
 /// Bits before a frame that comes back, of which passes leave `left`.

@@ -18,8 +18,8 @@ pub mod units;
 pub use pool::{Cache, Pool};
 pub(crate) use protocol::reason;
 pub use protocol::{
-    Carried, Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
-    Reservations,
+    Carried, Claim, Cost, Crossing, Definition, Denied, DropReason, EtherTypeState, Header, Protocol,
+    ReasonCounter, Reservations,
 };
 pub use reader::{At, FieldError, RackError, Section, Sink};
 pub use run::{KvServer, Run};
@@ -475,7 +475,17 @@ impl Rack {
     /// would fit.
     pub fn warnings(&self) -> Vec<String> {
         let of_protocols = self.protocols.iter().flat_map(|protocol| protocol.warnings(self));
-        of_protocols.chain(self.without_turns()).collect()
+        of_protocols.chain(self.without_turns()).chain(self.without_pipes()).collect()
+    }
+
+    /// A warning if its hosts are in pipes whose registers its protocols can't reach.
+    fn without_pipes(&self) -> Option<String> {
+        let refused = pipes::refuses(self)?;
+        Some(format!(
+            "switch.arch: no program is generated for {}: {} {refused}",
+            self.switch.arch,
+            self.scheme()
+        ))
     }
 
     /// A warning if its switch has no fair queueing, but is asked for it.

@@ -1,7 +1,8 @@
 //! Pipes of a chip: each has registers of its own.
 
-use super::Rack;
+use super::{Crossing, Rack, loops};
 use crate::arch::Arch;
+use p4rack_wire::ethernet::overhead;
 
 /// Bits of a port's number below the pipe's.
 const LOCAL_BITS: u16 = 7;
@@ -18,11 +19,31 @@ pub(crate) fn port_of(pipe: u16, local: u16) -> u16 {
     pipe << LOCAL_BITS | local
 }
 
+/// The pipes that have hosts, in order; where these are several, with that of the controller's port.
+pub(crate) fn used(rack: &Rack) -> Vec<u16> {
+    let cpu = are_several(rack).then_some(rack.switch.cpu_port);
+    let mut pipes: Vec<u16> = rack.hosts.iter().map(|host| host.port).chain(cpu).map(pipe_of).collect();
+    pipes.sort_unstable();
+    pipes.dedup();
+    pipes
+}
+
+/// Whether protocols that keep registers have hosts in several pipes of a chip.
+pub(crate) fn are_several(rack: &Rack) -> bool {
+    let pipe = pipe_of(rack.hosts[0].port);
+    rack.switch.arch.is_tofino()
+        && !rack.protocols.is_empty()
+        && rack.hosts.iter().any(|host| pipe_of(host.port) != pipe)
+}
+
 /// Why the rack's protocols can't keep their registers on a chip; continues a sentence that starts with the scheme's name.
 ///
 /// Protocols keep the state of a link or a lane in registers. Frames from another pipe would find another register for
-/// the same link, without the first pipe's grants.
+/// the same link, without the first pipe's grants: they have to visit that pipe.
 pub(crate) fn refuses(rack: &Rack) -> Option<String> {
+    if are_several(rack) && rack.protocols.iter().all(|protocol| protocol.crossing().is_some()) {
+        return loops::loop_port(rack).err().or_else(|| too_many(rack));
+    }
     if !rack.switch.arch.is_tofino() || rack.protocols.is_empty() {
         return None;
     }
@@ -51,4 +72,46 @@ pub(crate) fn refuses(rack: &Rack) -> Option<String> {
             PIPE_PORTS - 1
         )
     })
+}
+
+/// Rate of a port by which frames come back, in both generations, in bits per second.
+const LOOP_BPS: u64 = 100_000_000_000;
+
+/// Why the ports by which frames come back don't carry what full links ask for; continues a sentence that starts with the
+/// scheme's name.
+///
+/// In each pipe this port brings the frames of other pipes' hosts to the destinations there, and those of the hosts there back.
+/// Both are most if all traffic is between that pipe and others.
+fn too_many(rack: &Rack) -> Option<String> {
+    let rate_bps = |within: &dyn Fn(u16) -> bool| -> u64 {
+        let ports = rack.ports().filter(|host| within(pipe_of(host.port)));
+        ports.map(|host| host.port_rate_bps).sum()
+    };
+    let mut crossings = rack.protocols.iter().filter_map(|protocol| protocol.crossing());
+    crossings.find_map(|crossing| {
+        let wire_bytes = wire_bytes(&crossing);
+        let carried_s = LOOP_BPS / 8 / wire_bytes;
+        let asked = |pipe: &u16| {
+            let between_bps = rate_bps(&|other| other == *pipe).min(rate_bps(&|other| other != *pipe));
+            (2 * between_bps / 8 / crossing.per_wire_bytes, *pipe)
+        };
+        let (asked_s, pipe) = used(rack).iter().map(asked).max()?;
+        let (field, value) = crossing.field;
+        (asked_s > carried_s).then(|| {
+            format!(
+                "would send up to {:.1} million {} a second through port {} of pipe {pipe}, which carries {:.1} million of \
+                 {wire_bytes} bytes: write {field} = {} or more, or spread fewer and slower ports over the pipes",
+                asked_s as f64 / 1e6,
+                crossing.name,
+                loops::way_to(rack, pipe),
+                carried_s as f64 / 1e6,
+                (value * asked_s).div_ceil(carried_s)
+            )
+        })
+    })
+}
+
+/// Bytes on the wire of a frame that crosses, with what precedes it, FCS, preamble and gap.
+fn wire_bytes(crossing: &Crossing) -> u64 {
+    crossing.bytes + u64::from(loops::carried_bits(8) / 8) + overhead::FCS + overhead::PREAMBLE_GAP
 }

@@ -206,6 +206,12 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// What its frames need where hosts are in several pipes of a chip, each with registers of its own. `None` if it has no
+    /// program for that.
+    fn crossing(&self) -> Option<Crossing> {
+        None
+    }
+
     /// Context of its templates, an object, in addition to the common context.
     fn context(&self, _rack: &Rack) -> Value {
         Value::Object(serde_json::Map::new())
@@ -252,6 +258,19 @@ impl PartialEq for dyn Protocol {
     fn eq(&self, other: &dyn Protocol) -> bool {
         self.variant() == other.variant() && self.parameters() == other.parameters()
     }
+}
+
+/// Frames that visit the registers of another pipe and come back, two crossings each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// What they are called.
+    pub name: &'static str,
+    /// Bytes of full frames on a host's link, with preamble, gap and FCS, for which it sends one.
+    pub per_wire_bytes: u64,
+    /// Its own bytes, without FCS and without what precedes a frame that crosses.
+    pub bytes: u64,
+    /// The field on which that depends in proportion, and its value.
+    pub field: (&'static str, u64),
 }
 
 /// Frames that belong to a single protocol.

@@ -9,7 +9,7 @@ use super::slots::{self, LINE, METADATA, Part, REFUSAL_KEYS, SLOTS};
 use super::supply::supply;
 use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, columns, layout, registers};
 use crate::arch::Arch;
-use crate::rack::{Rack, loops};
+use crate::rack::{Rack, loops, pipes};
 use crate::scheme::parts::{index_constants, templates};
 use crate::scheme::{Carried, Claim, Definition, EtherTypeState, PROTOCOLS, Protocol, Scheme, SchemeError};
 use handlebars::Handlebars;
@@ -249,6 +249,7 @@ fn context(rack: &Rack) -> Value {
         "shared": rack.has_shared_ports(),
         "pass_padding": arch.pass_bits().saturating_sub(left),
         "loop_port": loops::loop_port(rack).ok().flatten(),
+        "pipes": pipes::are_several(rack),
         "carried_bits": loops::carried_bits(left + later),
     })
 }

@@ -24,8 +24,8 @@ pub use hosts::{NoParameters, endpoint_config, spoken_beside};
 pub use pl2::sequence_ether_type;
 
 pub use crate::rack::{
-    Carried, Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
-    Reservations, Scheme, TOGETHER,
+    Carried, Claim, Cost, Crossing, Definition, Denied, DropReason, EtherTypeState, Header, Protocol,
+    ReasonCounter, Reservations, Scheme, TOGETHER,
 };
 
 use crate::rack::{L2, Rack};

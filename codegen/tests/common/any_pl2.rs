@@ -47,13 +47,28 @@ pub fn in_frames(rig: &Rig, frame: &[u8], reply: &mut [u8]) {
     }
 }
 
+/// The frame, without a request to send unsolicited if it is an RSV from one pipe to another: such a burst has slots.
+pub fn with_slots(built: &Built, (port, mut frame): (u16, Vec<u8>)) -> (u16, Vec<u8>) {
+    let rack = &built.rack;
+    let header = if port == rack.switch.cpu_port { 2 } else { 0 };
+    let to = frame.get(header..header + 6).and_then(|to| rack.hosts.iter().find(|host| host.mac.0 == *to));
+    if to.is_some_and(|to| to.port / 128 != port / 128)
+        && frame.get(header + 12..header + 14) == Some(&[0x81, 0])
+        && frame.get(header + 18) == Some(&(VERSION << 4 | Kind::Rsv as u8))
+        && let Some(flags) = frame.get_mut(header + 21)
+    {
+        *flags &= 0x7f;
+    }
+    (port, frame)
+}
+
 /// A frame of any sort, good or bad, and its port.
 pub fn frame(built: &Built, random: &mut Random) -> (u16, Vec<u8>) {
     let rack = &built.rack;
     // Mostly few pairs, so that they meet their own reservations.
     let mut port = || {
         let ports = if random.below(4) == 0 { 4 } else { 2 };
-        1 + random.below(ports) as u16
+        rack.hosts[random.below(ports) as usize].port
     };
     let (from, to) = (port(), port());
     let full = |from, to, cell, unsolicited| data(rack, from, to, cell, unsolicited, FULL);

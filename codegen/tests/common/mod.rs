@@ -18,7 +18,7 @@ use p4rack_p4rt::p4::v1::{Entity, Update, WriteRequest, table_action};
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 use p4rack_reference::Demoted;
-use p4rack_switch::{Config, CounterData, Pipeline, PortConfig, Switch};
+use p4rack_switch::{Config, CounterData, Pipeline, Pipes, PortConfig, Switch};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{self, Control, Management, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -36,6 +36,15 @@ pub fn rack(rates: &[&str], pl2: &str) -> Rack {
         );
     }
     Rack::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The same with its hosts at these ports.
+pub fn at_ports(mut rack: Rack, ports: &[u16]) -> Rack {
+    assert!(ports.len() >= rack.hosts.len());
+    for (host, port) in rack.hosts.iter_mut().zip(ports) {
+        (host.port, host.link) = (*port, *port);
+    }
+    rack
 }
 
 /// Fate of a data frame.
@@ -394,6 +403,13 @@ impl Rig {
     pub fn register(&self, name: &str, port: u16) -> u64 {
         let value = self.switch.register_read(self.instance(name), u64::from(port)).unwrap();
         value.try_into().unwrap()
+    }
+
+    /// The same in one pipe.
+    pub fn register_in(&mut self, pipe: usize, name: &str, port: u16) -> u64 {
+        let (register, at) = (self.instance(name), u64::from(port));
+        let read = |switch: &mut Switch| switch.register_read(register, at).unwrap();
+        self.switch.within(Pipes::of([pipe]), read).unwrap().try_into().unwrap()
     }
 
     /// A port's reservations as a source and as a destination, from the registers or calendars.

@@ -39,7 +39,7 @@ fn dying(dies: usize) -> Switches {
 
 fn pl2(mac: MacAddr) -> Config {
     let alone = pl2::Config::new(mac, Mode::Clock, RATE_BPS);
-    let peers = MACS.iter().map(|mac| Peer { mac: *mac, slot: alone.slot }).collect();
+    let peers = MACS.iter().map(|mac| Peer { mac: *mac, slot: alone.slot, far: false }).collect();
     Config::Pl2(pl2::Config { peers, ..alone })
 }
 

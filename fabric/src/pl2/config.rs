@@ -21,6 +21,8 @@ pub struct Peer {
     pub mac: MacAddr,
     /// Slot of its port: wire time of a full frame at the port's rate.
     pub slot: Nanos,
+    /// Whether its port is in another pipe of the switch: grants then take longer, and bursts wait for their slots.
+    pub far: bool,
 }
 
 /// Parameters of an [`Endpoint`](super::Endpoint). [`Config::new`] fills in defaults.
@@ -219,7 +221,7 @@ mod tests {
         let mac = MacAddr([2, 0, 0, 0, 0, 1]);
         let clock = Config::new(mac, Mode::Clock, 0);
         let station = |queue_limit_frames| Station { queue_limit_frames, ..clock.station.clone() };
-        let peer = |mac, slot| Config { peers: vec![Peer { mac, slot }], ..clock.clone() };
+        let peer = |mac, slot| Config { peers: vec![Peer { mac, slot, far: false }], ..clock.clone() };
         let (other, some) = (MacAddr([2, 0, 0, 0, 0, 2]), Nanos(1));
         for (config, field) in [
             (clock.clone(), None),

@@ -66,7 +66,7 @@ impl Note {
 /// let macs = [MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2])];
 /// let config = |mac| {
 ///     let alone = Config::new(mac, Mode::Clock, 100_000_000);
-///     Config { peers: macs.map(|mac| Peer { mac, slot: alone.slot }).to_vec(), ..alone }
+///     Config { peers: macs.map(|mac| Peer { mac, slot: alone.slot, far: false }).to_vec(), ..alone }
 /// };
 /// let mut hosts = macs.map(|mac| Endpoint::new(config(mac), 1, Nanos::ZERO));
 /// let frame = [&macs[1].0[..], &macs[0].0, &[0x08, 0x00], b"hello"].concat();
@@ -110,6 +110,8 @@ pub struct Endpoint {
     /// changes.
     quiet_until: Nanos,
     stats: Stats,
+    /// Time from sending an RSV to the arrival of its grant, of peers in another pipe of the switch.
+    far_rsv_grt: Delay,
 }
 
 impl Endpoint {
@@ -134,7 +136,7 @@ impl Endpoint {
         let mut destination = |peer: &Peer| {
             let lanes = Lanes::new(config.lanes, config.mode == Mode::Counter);
             let flows = (config.in_flight, Flows::new(config.own_frames()));
-            Destination::new((peer.mac, peer.slot), random.next() as u32, lanes, flows)
+            Destination::new(*peer, random.next() as u32, lanes, flows)
         };
         let destinations: Vec<_> = config.peers.iter().map(&mut destination).collect();
         Endpoint {
@@ -149,6 +151,7 @@ impl Endpoint {
             active: Vec::new(),
             quiet_until: Nanos::ZERO,
             stats: Stats::new(config.delay_window),
+            far_rsv_grt: Delay::new(config.delay_window),
             config,
         }
     }

@@ -13,6 +13,7 @@
 //! frames of one flow leave in the order they came, whichever grant comes first. If flows have queues of their own,
 //! frames that no burst covers yet wait by flow ([`Flows`]); they join the queue with the burst that covers them.
 
+use super::Peer;
 use super::algorithm::{Verdict, on_grant};
 use super::flows::{Flows, Waiting};
 use super::lanes::Lanes;
@@ -112,6 +113,8 @@ pub(super) struct Wanted {
 pub(super) struct Destination {
     pub mac: MacAddr,
     pub slot: Nanos,
+    /// Whether it is in another pipe of the switch.
+    pub far: bool,
     /// Frames that bursts cover, and leftovers of bursts whose slots were full. If all flows share one queue, the other
     /// frames follow.
     queue: VecDeque<Waiting>,
@@ -149,7 +152,7 @@ pub(super) struct Destination {
 impl Destination {
     /// An idle one, with at most `in_flight` reservations in flight, and those of `flows`.
     pub fn new(
-        (mac, slot): (MacAddr, Nanos),
+        Peer { mac, slot, far }: Peer,
         first_sequence: u32,
         lanes: Lanes,
         (in_flight, flows): (usize, Flows),
@@ -157,6 +160,7 @@ impl Destination {
         Destination {
             mac,
             slot,
+            far,
             queue: VecDeque::new(),
             flows,
             bursts: VecDeque::new(),
@@ -540,7 +544,8 @@ mod tests {
 
     fn with_flows(own_frames: Option<usize>, frames: &[(u32, u32)]) -> Destination {
         let flows = (1, Flows::new(own_frames));
-        let mut destination = Destination::new((MacAddr::default(), Nanos(1)), 0, Lanes::new(8, true), flows);
+        let peer = Peer { mac: MacAddr::default(), slot: Nanos(1), far: false };
+        let mut destination = Destination::new(peer, 0, Lanes::new(8, true), flows);
         let mut pool = Pool::<()>::new(usize::MAX);
         for (number, bytes) in frames {
             destination.push_frame(*number, Waiting { frame: pool.store(&[b""]), bytes: *bytes });

@@ -30,7 +30,7 @@ pub fn configs() -> [Config; 3] {
     };
     let pl2 = |mode| {
         let alone = pl2::Config::new(mac(1), mode, RATE);
-        let peers = PEERS.map(|host| Peer { mac: mac(host), slot: alone.slot }).collect();
+        let peers = PEERS.map(|host| Peer { mac: mac(host), slot: alone.slot, far: false }).collect();
         Config::Pl2(pl2::Config { station: station.clone(), peers, t_slots: 0, ..alone })
     };
     let ethernet = ethernet::Config { station: station.clone(), peers: PEERS.map(mac).collect() };
@@ -238,7 +238,7 @@ fn frames_reach_the_application_either_way() {
 #[test]
 fn frames_to_peers_wait_for_reservations_only_where_there_are_some() {
     for reserve in [false, true] {
-        let peers = vec![Peer { mac: mac(2), slot: Nanos(12_000) }];
+        let peers = vec![Peer { mac: mac(2), slot: Nanos(12_000), far: false }];
         let config =
             pl2::Config { peers, reserve, by_flow: true, ..pl2::Config::new(mac(1), Mode::Clock, RATE) };
         let mut machine = pl2::Endpoint::new(config, 1, Nanos::ZERO);

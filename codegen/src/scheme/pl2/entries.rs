@@ -2,7 +2,7 @@
 
 use super::{CONTROL_METER, Clocks, EARLY_SLOTS, Mode, PRIORITY_CONTROL, Pl2};
 use crate::rack::units::show_rate;
-use crate::rack::{Host, Rack};
+use crate::rack::{Host, Rack, loops, pipes};
 use crate::scheme::l2::BEST_EFFORT_METER;
 use crate::scheme::parts::{clone_session, meter};
 use p4rack_p4rt::entity::{EntityError, Entry};
@@ -19,6 +19,8 @@ const SLOTS: [(&str, &str, &str); 2] = [
     ("RackIngress.pl2.slots_in", "meta.pl2.rate_in", "RackIngress.pl2.take_time_in"),
     ("RackIngress.pl2.slots_out", "meta.pl2.rate_out", "RackIngress.pl2.take_time_out"),
 ];
+const OWNERS: &str = "RackIngress.pl2_pipes.owners";
+const GO_TO: &str = "RackIngress.pl2_pipes.go_to";
 const WAITS: &str = "RackIngress.pl2.waits";
 const TAKE_WAIT: &str = "RackIngress.pl2.take_wait";
 const LIMITS: &str = "RackIngress.pl2.limits";
@@ -31,7 +33,7 @@ const WEIGH_START: &str = "RackIngress.pl2.weigh_start";
 pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
     if rack.switch.arch.is_tofino() {
-        return numbers(pl2, rack, host, entry).param("source", position as u64);
+        return numbers(pl2, rack, host, "home", entry).param("source", position as u64);
     }
     let entry = entry.param("slot", pl2.part_units(rack, host));
     let entry = if pl2.reserves_at_source() { link(rack, host, entry) } else { entry };
@@ -41,7 +43,7 @@ pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> E
 pub(super) fn destination(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
     if rack.switch.arch.is_tofino() {
-        return numbers(pl2, rack, host, entry).param("destination", position as u64);
+        return numbers(pl2, rack, host, "away", entry).param("destination", position as u64);
     }
     let entry = match pl2.mode {
         Mode::Clock => {
@@ -53,11 +55,16 @@ pub(super) fn destination(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry)
     link(rack, host, entry).param("cells", pl2.destination_cells(rack, position))
 }
 
-/// Where a host's reservations are kept, and the number of its rate.
-fn numbers(pl2: &Pl2, rack: &Rack, host: &Host, entry: Entry) -> Entry {
+/// Where a host's reservations are kept, the number of its rate and, as `way`, the port by which frames come to its pipe if hosts
+/// are in several.
+fn numbers(pl2: &Pl2, rack: &Rack, host: &Host, way: &str, entry: Entry) -> Entry {
     let slot = pl2.slot_units(rack, host);
     let rate = pl2.rates(rack).iter().position(|known| *known == slot).map_or(0, |at| at + 1);
-    entry.param("link", host.link).param("rate", rate as u64)
+    let entry = entry.param("link", host.link).param("rate", rate as u64);
+    match pipes::are_several(rack) {
+        true => entry.param(way, loops::way_to(rack, pipes::pipe_of(host.port))),
+        false => entry,
+    }
 }
 
 /// Times of slots at each rate, which Tofino looks up and others compute by multiplication. Rate 0 is the controller's,
@@ -127,6 +134,26 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
     Ok(updates)
 }
 
+/// Where management frames have to go, of links whose registers are in another pipe than that of the controller's port.
+fn owners(rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+    if !pipes::are_several(rack) {
+        return Ok(Vec::new());
+    }
+    let links = rack.hosts.iter().map(|host| (host.link, pipes::pipe_of(host.port)));
+    let mut away: Vec<(u16, u16)> =
+        links.filter(|(_, pipe)| *pipe != pipes::pipe_of(rack.switch.cpu_port)).collect();
+    away.sort_unstable();
+    away.dedup();
+    let owner = |(link, pipe): (u16, u16)| {
+        let entry = Entry::of(OWNERS).exact("hdr.pl2_management.index", link).action(GO_TO);
+        Ok((
+            format!("registers of link {link}"),
+            entry.param("owner", loops::way_to(rack, pipe)).update(schema)?,
+        ))
+    };
+    away.into_iter().map(owner).collect()
+}
+
 /// The two's complement of a time: adding it to 32 bits subtracts the time.
 fn negative(time: u64) -> u64 {
     time.wrapping_neg() & u64::from(u32::MAX)
@@ -142,6 +169,7 @@ pub(super) fn updates(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(St
         true => times(pl2, rack, schema)?,
         false => Vec::new(),
     };
+    updates.extend(owners(rack, schema)?);
     for host in rack.ports() {
         updates.extend(meters(pl2, rack, host, schema)?);
         if pl2.notify_receiver {

@@ -1,7 +1,7 @@
 //! Configuration of PL2's state machine on hosts, honest and hostile, real and simulated.
 
 use super::{Mode, Pl2, Scheme};
-use crate::rack::{Host, Rack};
+use crate::rack::{Host, Rack, pipes};
 use p4rack_fabric::common::Station;
 use p4rack_fabric::hostile::{self, Attack};
 use p4rack_fabric::pl2::{self, Config, Peer};
@@ -18,6 +18,9 @@ pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
     };
     let slot = pl2.slot(rack, host);
     let others = rack.hosts.iter().filter(|other| other.mac != host.mac);
+    let apart =
+        |other: &Host| pipes::are_several(rack) && pipes::pipe_of(other.port) != pipes::pipe_of(host.port);
+    let peer = |other: &Host| Peer { mac: other.mac, slot: pl2.slot(rack, other), far: apart(other) };
     let mut station = Station { catch_up: slot, ..Station::new(host.mac, host.rate_bps) };
     if pl2.by_flow {
         station.queue_limit_frames *= FLOW_QUEUES;
@@ -26,7 +29,7 @@ pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
         station,
         slot,
         time_unit: Nanos(rack.switch.time_unit_ns),
-        peers: others.map(|other| Peer { mac: other.mac, slot: pl2.slot(rack, other) }).collect(),
+        peers: others.map(peer).collect(),
         // Inter-rack traffic isn't scheduled.
         reserve: host.foreign_percent.is_none(),
         ether_type: pl2.ether_type,

@@ -14,7 +14,8 @@ pub use drops::{DEMOTED, HAS_SLOTS, OVER_THRESHOLD, REFUSED};
 pub use slots::{EARLY_SLOTS, HORIZON_UNITS, SHORT_HORIZON_UNITS};
 
 use super::{
-    Claim, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Reservations, Scheme,
+    Claim, Crossing, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Reservations,
+    Scheme,
 };
 use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
@@ -22,6 +23,7 @@ use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
 use p4rack_wire::dissector::{Dissector, Lanes};
+use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{EtherType, Nanos};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -383,6 +385,16 @@ impl Protocol for Pl2 {
 
     fn later_pass_bits(&self, arch: Arch) -> Option<u32> {
         (self.mode == Mode::Counter && arch.is_tofino()).then_some(0)
+    }
+
+    fn crossing(&self) -> Option<Crossing> {
+        let k = u64::from(self.piece().unwrap_or(self.k));
+        (self.mode == Mode::Clock).then(|| Crossing {
+            name: "RSVs",
+            per_wire_bytes: k * self.frame_wire_bytes(),
+            bytes: overhead::MIN_FRAME,
+            field: ("pl2.k", k),
+        })
     }
 
     fn context(&self, rack: &Rack) -> Value {

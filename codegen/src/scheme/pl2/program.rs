@@ -4,7 +4,7 @@ use super::check::WAITS_MAX;
 use super::{Clocks, DEMOTED, EARLY_SLOTS, Mode, Pl2, REFUSED};
 use super::{PRIORITY_CONTROL, PRIORITY_SCHEDULED};
 use crate::arch::Arch;
-use crate::rack::Rack;
+use crate::rack::{Rack, loops, pipes};
 use crate::scheme::Header;
 use crate::scheme::parts::{declarations, index_constants, templates};
 use p4rack_wire::HeaderDesc;
@@ -58,6 +58,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/forward_parameters",
     "pl2/alu/forward",
     "pl2/alu/controls",
+    "pl2/alu/pipes",
     "pl2/alu/begin",
     "pl2/alu/controller",
     "pl2/alu/requests",
@@ -200,6 +201,8 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     context["weighed"] = json!(sides(pair || chain).iter().map(start).collect::<Vec<_>>());
     context["windows"] = json!(windows(pair));
     context["any_window"] = json!(if pair { "_, _" } else { "_" });
+    let home = || loops::way_to(rack, pipes::pipe_of(rack.switch.cpu_port));
+    context["controller_home"] = json!(pipes::are_several(rack).then(home));
     context["look_again"] = json!(if counter { "look_again()" } else { "pass_again(PASS_AGAIN)" });
     let over = |side: &str| format!("meta.pl2.{}_{side}", if counter { "over" } else { "closes" });
     context["over_in"] = json!(over("in"));

@@ -8,6 +8,7 @@ use crate::common::{AppFrame, Reason, Verdict};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Control;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
+use std::cmp::Ordering;
 
 impl Endpoint {
     pub(super) fn receive(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
@@ -119,12 +120,21 @@ impl Endpoint {
         if chosen.wait > self.config.wait_max {
             return Err(Reason::GrtImplausible);
         }
-        let least = self.stats.rsv_grt.min().unwrap_or(delay);
+        // Grants of the switch's other pipes take longer, so the least delay of all is that of the own pipe's.
+        let delays = if self.destinations[d].far {
+            self.far_rsv_grt.record(delay, now);
+            &self.far_rsv_grt
+        } else {
+            &self.stats.rsv_grt
+        };
+        let least = delays.min().unwrap_or(delay);
         let leave_at = received_at.saturating_add(waiting_time(chosen.wait, least, Nanos::ZERO));
         let destination = &mut self.destinations[d];
         destination.last = Some((chosen.to_t, received_at));
         self.quiet_until = Nanos::ZERO;
-        match destination.grant(grant.cell, chosen.to_t, leave_at) {
+        // The switch may have kept slots for a burst that it was asked to let pass.
+        let to_t = if grant.unsolicited == 0 { Ordering::Greater } else { chosen.to_t };
+        match destination.grant(grant.cell, to_t, leave_at) {
             Granted::Waits => self.stats.counters.grt_used += 1,
             Granted::Done(burst) => {
                 self.stats.counters.grt_used += 1;

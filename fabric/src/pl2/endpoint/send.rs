@@ -78,7 +78,9 @@ impl Endpoint {
     fn goes_unsolicited(&self, d: usize, now: Nanos, fresh: Nanos) -> bool {
         let destination = &self.destinations[d];
         let clear = || destination.reserved_until <= now && self.frames.nic.pending(now) <= self.config.slot;
-        goes_unsolicited(destination.last, now, fresh) && (!self.config.pace_unsolicited || clear())
+        !destination.far
+            && goes_unsolicited(destination.last, now, fresh)
+            && (!self.config.pace_unsolicited || clear())
     }
 
     /// Whether short frames share slots. Only clock mode does not count frames.
