@@ -202,6 +202,7 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     context["windows"] = json!(windows(pair));
     context["any_window"] = json!(if pair { "_, _" } else { "_" });
     let home = || loops::way_to(rack, pipes::pipe_of(rack.switch.cpu_port));
+    context["anywhere"] = json!(if pipes::are_several(rack) { ", _" } else { "" });
     context["controller_home"] = json!(pipes::are_several(rack).then(home));
     context["look_again"] = json!(if counter { "look_again()" } else { "pass_again(PASS_AGAIN)" });
     let over = |side: &str| format!("meta.pl2.{}_{side}", if counter { "over" } else { "closes" });
