@@ -57,8 +57,8 @@ fn pl2_takes_the_stages_that_its_documents_name() {
 /// Hosts that take turns in the pipes.
 #[test]
 fn pl2_for_hosts_on_all_pipes_takes_the_stages_that_its_documents_name() {
-    for (clocks, expected) in [("pair", 6), ("dst", 6), ("chain", 8)] {
-        for (hosts, gbps) in [(6, 100), (64, 100), (144, 25)] {
+    for (clocks, expected) in [("pair", [6, 6, 8]), ("dst", [6, 6, 7]), ("chain", [8, 8, 9])] {
+        for ((hosts, gbps), expected) in [(6, 100), (64, 100), (144, 25)].into_iter().zip(expected) {
             let mut rack = rack(1, &format!("[pl2]\nmode = \"clock\"\nclocks = \"{clocks}\""));
             let rate_bps = gbps * 1_000_000_000;
             let first = Host { rate_bps, port_rate_bps: rate_bps, ..rack.hosts[0].clone() };

@@ -21,8 +21,14 @@ struct Host {
 
 impl Host {
     fn new(paced: bool) -> Host {
+        Host::with(paced, false)
+    }
+
+    /// With a peer in another pipe of the switch, if `far`.
+    fn with(paced: bool, far: bool) -> Host {
         let mut config = Config::new(OWN, Mode::Clock, RATE);
-        config.peers = [NEAR, FAR].map(|mac| Peer { mac, slot: config.slot, far: false }).to_vec();
+        let peer = |mac| Peer { mac, slot: config.slot, far: far && mac == FAR };
+        config.peers = [NEAR, FAR].map(peer).to_vec();
         config.pace_unsolicited = paced;
         config.fresh = Some(Nanos::from_millis(1));
         Host { endpoint: Endpoint::new(config, 1, Nanos::ZERO), now: Nanos::ZERO }
@@ -99,5 +105,50 @@ fn what_would_wait_in_the_nic_waits_for_its_grant() {
         let left = host.leaves(Nanos::from_micros(100));
         // The three frames from before, the RSV, and the frames sent with it.
         assert_eq!((left.len(), unsolicited(&left, FAR)), (4 + expected, expected), "paced: {paced}");
+    }
+}
+
+/// The switch would know too late whether such a burst may pass.
+#[test]
+fn a_peer_in_another_pipe_gets_its_frames_in_slots() {
+    for (far, expected) in [(false, 3), (true, 0)] {
+        let mut host = Host::with(true, far);
+        host.learn(FAR);
+        host.give(FAR, 3);
+        assert_eq!(unsolicited(&host.leaves(Nanos::from_micros(50)), FAR), expected, "far: {far}");
+    }
+}
+
+/// Its waits alone would say that the burst has arrived.
+#[test]
+fn a_burst_whose_grant_kept_slots_is_sent_in_these() {
+    let mut host = Host::new(true);
+    host.learn(FAR);
+    host.give(FAR, 3);
+    let mut left = host.leaves(Nanos::from_micros(50));
+    assert_eq!(unsolicited(&left, FAR), 3);
+    let rsv = &mut left[0].2;
+    rsv[21] &= 0x7f;
+    host.granted(rsv);
+    let again = host.leaves(Nanos::from_micros(50));
+    assert_eq!((again.len(), unsolicited(&again, FAR)), (3, 0));
+}
+
+/// The way of a grant is part of its wait: of each kind of peer the shortest that was seen.
+#[test]
+fn grants_of_another_pipe_have_a_delay_of_their_own() {
+    const WAIT: u32 = 20_000;
+    let mut host = Host::with(true, true);
+    for (peer, delay) in [(NEAR, 1_000), (FAR, 3_000)] {
+        host.give(peer, 1);
+        let mut asked = host.leaves(Nanos(delay));
+        assert_eq!(asked.len(), 1, "an RSV");
+        let rsv = &mut asked[0].2;
+        rsv[30..34].copy_from_slice(&WAIT.to_be_bytes());
+        host.granted(rsv);
+        // It is to be at the switch as long after its RSV as the grant says.
+        assert_eq!(host.leaves(Nanos(u64::from(WAIT) - delay - 1)), [], "delay {delay}");
+        assert_eq!(host.leaves(Nanos(1_000)).len(), 1, "delay {delay}");
+        host.leaves(Nanos::from_micros(50));
     }
 }
