@@ -192,6 +192,16 @@ async fn registers_are_changed_by_frames_that_reach_the_program() {
     assert!(other.contains("not one of PL2"), "{other}");
 }
 
+/// Management frames visit all pipes, and registers are read of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn registers_of_several_pipes_are_not_read() {
+    let text = std::fs::read_to_string(repo("examples/pl2-pipes.toml")).unwrap();
+    let switch = Switch::of(&text.replace("[switch]\n", "[switch]\ncpu_port = 64\n")).await;
+    switch.deploy(&["--scheme", "pl2-clock"]);
+    let refused = switch.refused(&["pl2", "read", &switch.path()]);
+    assert!(refused.contains("hosts are in several pipes"), "{refused}");
+}
+
 /// The incast's rack at a rate that the chip's ports have.
 async fn fast() -> Switch {
     let text = std::fs::read_to_string(repo("examples/pl2-incast.toml")).unwrap();

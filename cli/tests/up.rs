@@ -101,6 +101,25 @@ fn the_main_job_runs_on_the_programs_for_tofino() {
     }
 }
 
+/// Hosts on all pipes of a chip, each with registers of its own. Promises that a busy machine may break are reported, not
+/// asserted.
+#[test]
+fn hosts_on_all_pipes_of_a_chip_lose_nothing() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let example = repo("examples/pl2-pipes.toml");
+    let results = up(&folder, &example, &["--duration", "1", "--scheme", "pl2-clock"]);
+    assert_eq!(results["setting"]["arch"], "tna");
+    let scheme = &results["schemes"][0];
+    assert_eq!(number(scheme, "fabric_drops"), 0, "{scheme}");
+    assert_eq!(scheme["host_kill"]["fabric_drops"], 0, "{scheme}");
+    assert!(fills_the_port(&results, scheme), "{scheme}");
+    assert!(scheme["rpc"].as_array().is_some_and(|rpc| rpc.iter().all(|v| number(v, "completed") > 0)));
+}
+
 /// One sender and many receivers, and beside the real figures those of virtual time.
 #[test]
 fn an_outcast_runs_in_both_worlds() {

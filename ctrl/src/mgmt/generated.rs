@@ -15,7 +15,7 @@ use crate::bfrt::{HEADER, Link, Timing};
 use crate::error::CtrlError;
 use crate::items::{Item, RegisterItem};
 use p4rack_codegen::Arch;
-use p4rack_codegen::scheme::pl2::{IN_RESERVATION, OUT_RESERVATION, RIGHTS, SHORT_HORIZON_UNITS};
+use p4rack_codegen::scheme::pl2::{IN_RESERVATION, OUT_RESERVATION, OWNERS, RIGHTS, SHORT_HORIZON_UNITS};
 use p4rack_codegen::sde;
 use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec::TypeSpec, p4_data_type_spec};
 use p4rack_p4rt::p4::v1::{Update, update};
@@ -71,6 +71,11 @@ impl<'a> Generated<'a> {
     ) -> Result<Generated<'a>, CtrlError> {
         let schema = link.schema().await?;
         let register = super::reservations(&schema)?;
+        if schema.table(OWNERS).is_ok() {
+            let message = "the program's hosts are in several pipes, and over BFRuntime registers are read of one: use P4Runtime, over which \
+                           management frames visit them all";
+            return Err(CtrlError::Program(message.to_owned()));
+        }
         let spec = register.type_spec.as_ref().and_then(|spec| spec.type_spec.as_ref());
         // Times have 32 bits, and counts 16; whether numbers have signs, a schema of BFRuntime does not say.
         let is_clock = matches!(spec, Some(p4_data_type_spec::TypeSpec::Bitstring(bits))

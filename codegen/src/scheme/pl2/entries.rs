@@ -1,6 +1,6 @@
 //! PL2's part of a program's entries.
 
-use super::{CONTROL_METER, Clocks, EARLY_SLOTS, Mode, PRIORITY_CONTROL, Pl2};
+use super::{CONTROL_METER, Clocks, EARLY_SLOTS, Mode, OWNERS, PRIORITY_CONTROL, Pl2};
 use crate::rack::units::show_rate;
 use crate::rack::{Host, Rack, loops, pipes};
 use crate::scheme::l2::BEST_EFFORT_METER;
@@ -19,7 +19,6 @@ const SLOTS: [(&str, &str, &str); 2] = [
     ("RackIngress.pl2.slots_in", "meta.pl2.rate_in", "RackIngress.pl2.take_time_in"),
     ("RackIngress.pl2.slots_out", "meta.pl2.rate_out", "RackIngress.pl2.take_time_out"),
 ];
-const OWNERS: &str = "RackIngress.pl2_pipes.owners";
 const GO_TO: &str = "RackIngress.pl2_pipes.go_to";
 const WAITS: &str = "RackIngress.pl2.waits";
 const TAKE_WAIT: &str = "RackIngress.pl2.take_wait";

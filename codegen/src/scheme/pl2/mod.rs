@@ -42,6 +42,9 @@ pub const REFUSED_COUNTER: &str = "RackIngress.pl2.refused";
 /// Meter of control frames, per port.
 pub const CONTROL_METER: &str = "RackIngress.control_meter";
 
+/// Table of a program for hosts in several pipes of a chip, which no other program has.
+pub const OWNERS: &str = "RackIngress.pl2_pipes.owners";
+
 /// Queue of control frames.
 const PRIORITY_CONTROL: u8 = p4rack_wire::pl2::PCP_CONTROL;
 /// Queue of data frames that belong to a reservation.
