@@ -4,6 +4,7 @@
 //! the workload names exists, and its protocols' demands fit. The module `description` makes one from a file or from
 //! values.
 
+pub(crate) mod crossings;
 pub mod limits;
 pub(crate) mod loops;
 pub(crate) mod pipes;
@@ -480,7 +481,7 @@ impl Rack {
 
     /// A warning if its hosts are in pipes whose registers its protocols can't reach.
     fn without_pipes(&self) -> Option<String> {
-        let refused = pipes::refuses(self)?;
+        let refused = crossings::refuses(self)?;
         Some(format!(
             "switch.arch: no program is generated for {}: {} {refused}",
             self.switch.arch,

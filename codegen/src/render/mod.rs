@@ -14,7 +14,7 @@ mod supply;
 pub use program::render_p4;
 
 use crate::arch::Arch;
-use crate::rack::{Rack, loops, pipes};
+use crate::rack::{Rack, crossings, loops};
 use crate::scheme::{Scheme, SchemeError};
 use p4rack_p4::{Compiled, fit};
 use p4rack_p4rt::p4::v1::Update;
@@ -86,7 +86,7 @@ pub fn program(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Program, Gener
 fn program_of(rack: &Rack) -> Result<Program, GenerateError> {
     let arch = rack.switch.arch;
     let of_protocol = || rack.protocols.iter().find_map(|protocol| protocol.refuses_arch(rack));
-    let refused = of_protocol().or_else(|| pipes::refuses(rack)).or_else(|| loops::loop_port(rack).err());
+    let refused = of_protocol().or_else(|| crossings::refuses(rack)).or_else(|| loops::loop_port(rack).err());
     if let Some(problem) = refused {
         let problem = format!("is not generated for {arch}: it {problem}");
         return Err(SchemeError { rack: rack.name.clone(), scheme: rack.scheme(), problem }.into());

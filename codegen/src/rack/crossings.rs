@@ -1,0 +1,86 @@
+//! Frames that cross from one pipe of a chip to another, where each has registers of its own.
+
+use super::pipes::{PIPE_PORTS, are_several, pipe_of, used};
+use super::{Crossing, Rack, loops};
+use crate::arch::Arch;
+use p4rack_wire::ethernet::overhead;
+
+/// Rate of a port by which frames come back, in both generations, in bits per second.
+const LOOP_BPS: u64 = 100_000_000_000;
+
+/// Why the rack's protocols can't keep their registers on a chip; continues a sentence that starts with the scheme's name.
+///
+/// Protocols keep the state of a link or a lane in registers. Frames from another pipe would find another register for
+/// the same link, without the first pipe's grants: they have to visit that pipe.
+pub(crate) fn refuses(rack: &Rack) -> Option<String> {
+    if are_several(rack) && rack.protocols.iter().all(|protocol| protocol.crossing().is_some()) {
+        return loops::loop_port(rack).err().or_else(|| too_many(rack));
+    }
+    if !rack.switch.arch.is_tofino() || rack.protocols.is_empty() {
+        return None;
+    }
+    let place = |n: usize| {
+        let host = &rack.hosts[n];
+        format!("{} (host[{n}].port = {}) in pipe {}", host.name, host.port, pipe_of(host.port))
+    };
+    let pipe = pipe_of(rack.hosts[0].port);
+    if let Some(other) = rack.hosts.iter().position(|host| pipe_of(host.port) != pipe) {
+        return Some(format!(
+            "keeps what it grants in registers, of which each pipe has its own, and hosts are in several pipes: {}, {}; \
+             give all hosts ports of one pipe, such as 1 to {}, or use arch = \"{}\"",
+            place(0),
+            place(other),
+            PIPE_PORTS - 1,
+            Arch::default()
+        ));
+    }
+    // Where there are fewer pipes than the port's number has, the switch wraps around to the first.
+    let cpu = rack.switch.cpu_port;
+    (pipe_of(cpu) % (pipe + 1) != pipe).then(|| {
+        format!(
+            "reads and sets its registers by frames of switch.cpu_port = {cpu}, of which each pipe has its own, and {} is in \
+             another pipe: give all hosts ports from 1 to {}",
+            place(0),
+            PIPE_PORTS - 1
+        )
+    })
+}
+
+/// Why the ports by which frames come back don't carry what full links ask for; continues a sentence that starts with the
+/// scheme's name.
+///
+/// In each pipe this port brings the frames of other pipes' hosts to the destinations there, and those of the hosts there back.
+/// Both are most if all traffic is between that pipe and others.
+fn too_many(rack: &Rack) -> Option<String> {
+    let rate_bps = |within: &dyn Fn(u16) -> bool| -> u64 {
+        let ports = rack.ports().filter(|host| within(pipe_of(host.port)));
+        ports.map(|host| host.port_rate_bps).sum()
+    };
+    let mut crossings = rack.protocols.iter().filter_map(|protocol| protocol.crossing());
+    crossings.find_map(|crossing| {
+        let wire_bytes = wire_bytes(&crossing);
+        let carried_s = LOOP_BPS / 8 / wire_bytes;
+        let asked = |pipe: &u16| {
+            let between_bps = rate_bps(&|other| other == *pipe).min(rate_bps(&|other| other != *pipe));
+            (2 * between_bps / 8 / crossing.per_wire_bytes, *pipe)
+        };
+        let (asked_s, pipe) = used(rack).iter().map(asked).max()?;
+        let (field, value) = crossing.field;
+        (asked_s > carried_s).then(|| {
+            format!(
+                "would send up to {:.1} million {} a second through port {} of pipe {pipe}, which carries {:.1} million of \
+                 {wire_bytes} bytes: write {field} = {} or more, or spread fewer and slower ports over the pipes",
+                asked_s as f64 / 1e6,
+                crossing.name,
+                loops::way_to(rack, pipe),
+                carried_s as f64 / 1e6,
+                (value * asked_s).div_ceil(carried_s)
+            )
+        })
+    })
+}
+
+/// Bytes on the wire of a frame that crosses, with what precedes it, FCS, preamble and gap.
+fn wire_bytes(crossing: &Crossing) -> u64 {
+    crossing.bytes + u64::from(loops::carried_bits(8) / 8) + overhead::FCS + overhead::PREAMBLE_GAP
+}
