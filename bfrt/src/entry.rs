@@ -89,6 +89,13 @@ impl Entry {
         self
     }
 
+    /// The same entry with another one's action, and with its values of the fields that this one has.
+    pub fn fields_of(&self, other: &Entry) -> Entry {
+        let own = other.data.iter().filter(|(name, _)| self.data.contains_key(*name));
+        let data = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Entry { action: other.action.clone(), data, ..self.clone() }
+    }
+
     /// Whether it is the default entry.
     pub fn is_default(&self) -> bool {
         self.is_default

@@ -148,7 +148,7 @@ async fn reserved_time_is_told_from_now_on() {
         assert!(values.iter().all(|value| *value < written), "{values:?}");
         values.iter().all(|value| *value > 0)
     };
-    let soon = std::time::Duration::from_secs(20);
+    let soon = std::time::Duration::from_secs(60);
     assert!(common::wait_until(soon, is_ahead));
     // Within the horizon before each multiple of 2^32 ns, a port that was never reserved looks reserved; and
     // reservations expire. So the test reads what was written from the registers.
@@ -221,14 +221,16 @@ async fn ports_are_added_once_and_repaired() {
     assert!(again.contains("nothing to change") && again.contains("ports: nothing to change"), "{again}");
     switch.fine(&["deploy", &switch.path(), "--to", "tofino", "--dry-run"]);
 
-    // The same ports, and one that is faster now.
+    // One is faster now, which is in the program, too: all ports go with the program before, and are added again.
     let text = std::fs::read_to_string(switch.file.path()).unwrap();
     let faster = text.replace("port = 3\n", "port = 3\nrate = \"25 Gb/s\"\n");
     std::fs::write(switch.file.path(), faster).unwrap();
     let report = switch.deploy(&["--scheme", "l2", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    let changed = serde_json::json!(["~ port 3: BF_SPEED_25G, BF_FEC_TYP_NONE, enabled"]);
-    assert_eq!(report["switches"][0]["ports"], changed, "{report:#}");
+    let added = report["switches"][0]["ports"].as_array().unwrap();
+    let faster = serde_json::json!("+ port 3: BF_SPEED_25G, BF_FEC_TYP_NONE, enabled");
+    assert!(added.len() == 6 && added.contains(&faster), "{report:#}");
+    assert!(switch.deploy(&["--scheme", "l2"]).contains("ports: nothing to change"));
 
     // Rates that the chip lacks.
     std::fs::write(switch.file.path(), text.replace("10 Gb/s", "100 Mb/s")).unwrap();

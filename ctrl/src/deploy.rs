@@ -70,7 +70,11 @@ pub async fn deploy(
     if target.protocol == Protocol::BfRuntime {
         let mut link = bfrt::Link::connect(target).await?;
         done(Step::Connected);
-        return bring_to(&mut link, desired, extent, &mut done).await;
+        let brought = bring_to(&mut link, desired, extent, &mut done).await;
+        return match brought {
+            Ok(()) => Ok(()),
+            Err(error) => Err(link.give_back(error).await),
+        };
     }
     match extent {
         Extent::DryRun => {
@@ -136,9 +140,13 @@ pub(crate) async fn bring_to(
             return Err(differs(schema, &left, wanted.len()));
         }
     }
-    client.start().await?;
-    // After the start: a driver that starts a program resets its ports.
+    // Before the start: a driver removed them with the program before, and brings them up with the new one.
     bring_ports(client, desired, extent, done).await?;
+    client.start().await?;
+    if !runs {
+        // A driver may have reset them.
+        bring_ports(client, desired, extent, &mut |_| {}).await?;
+    }
     done(Step::Verified { entities: desired.entities.len() });
     Ok(())
 }

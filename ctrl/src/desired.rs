@@ -51,6 +51,24 @@ pub struct BfrtProgram {
 }
 
 impl BfrtProgram {
+    /// Checks that context.json, if there is one, is for a device of this generation: a driver that can't read it has already
+    /// removed the program before. Errors: it is no JSON, or names another chip.
+    pub fn check_context(&self, is_second: bool) -> Result<(), CtrlError> {
+        if self.context.is_empty() {
+            return Ok(());
+        }
+        let context: serde_json::Value = serde_json::from_slice(&self.context).map_err(|error| {
+            CtrlError::Program(format!("context.json: {error}; compile the program again"))
+        })?;
+        let wanted = if is_second { "tofino2" } else { "tofino" };
+        match context["target"].as_str() {
+            Some(target) if target != wanted => Err(CtrlError::Program(format!(
+                "context.json was made for `{target}`, and the switch's chip is `{wanted}`; compile the program for that"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// With the ports of a rack, all of them enabled.
     pub fn with_ports_of(mut self, rack: &Rack) -> BfrtProgram {
         for host in rack.ports() {
@@ -225,4 +243,24 @@ fn read(path: &Path) -> Result<Vec<u8>, CtrlError> {
 /// A hash that identifies a program. Never 0, which means no cookie.
 fn fingerprint(parts: &[&[u8]]) -> u64 {
     fnv1a(parts.iter().copied().flatten().copied()).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_for_another_chip_is_refused() {
+        let checked = |context: &str, is_second| {
+            let program = BfrtProgram { context: context.into(), ..Default::default() };
+            program.check_context(is_second).map_err(|error| error.to_string())
+        };
+        for context in ["", "{}", r#"{"target": "tofino"}"#] {
+            assert_eq!(checked(context, false), Ok(()), "{context}");
+        }
+        assert_eq!(checked(r#"{"target": "tofino2"}"#, true), Ok(()));
+        let other = checked(r#"{"target": "tofino"}"#, true);
+        assert!(other.as_ref().is_err_and(|error| error.contains("made for `tofino`")), "{other:?}");
+        assert!(checked("no JSON", false).is_err_and(|error| error.starts_with("context.json: ")));
+    }
 }

@@ -88,6 +88,7 @@ impl Reach for bfrt::Link {
     }
 
     async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError> {
+        self.remember().await;
         bfrt::Link::install(self, desired).await
     }
 

@@ -182,6 +182,94 @@ async fn a_group_that_cant_be_changed_stays() {
 }
 
 #[tokio::test]
+async fn a_group_changes_where_it_differs() {
+    let rack = rack();
+    let (_running, _, target) = start_both(&rack).await;
+    deploy(&desired(&rack), &target, Extent::All).await.unwrap();
+    let mut link = Link::connect(ConnectOptions { election_id: 5, ..target.clone() }).await.unwrap();
+    let schema = link.schema().await.unwrap();
+    let group = |copies: &[(u32, u32)]| {
+        let replica = |(port, instance): &(u32, u32)| ReplicaItem {
+            at: PlaceItem { port: *port, instance: *instance },
+            backups: Vec::new(),
+        };
+        let replicas = copies.iter().map(replica).collect();
+        Item::Multicast(MulticastItem { group: 9, replicas }).entity(&schema).unwrap()
+    };
+    let asked = || group(&[]);
+    link.write(&schema, &[update(update::Type::Insert, group(&[(1, 1), (2, 2), (3, 3)]))]).await.unwrap();
+    // One stays, one gets other ports, one goes, two come.
+    for copies in [&[(1, 1), (3, 2), (4, 2), (5, 5), (2, 6)][..], &[(2, 6)], &[(1, 1), (2, 6)], &[]] {
+        link.write(&schema, &[update(update::Type::Modify, group(copies))]).await.unwrap();
+        assert_eq!(link.read(vec![asked()]).await.unwrap(), [group(copies)]);
+    }
+    link.write(&schema, &[update(update::Type::Delete, asked())]).await.unwrap();
+    assert!(link.read(vec![asked()]).await.unwrap().is_empty());
+    // Its nodes went with it, and those of a group that was refused, too.
+    let refused = link.write(&schema, &[update(update::Type::Insert, group(&[(1, 1), (400, 2)]))]).await;
+    assert!(refused.unwrap_err().to_string().contains("no port 400"));
+    link.write(&schema, &[update(update::Type::Insert, group(&[(1, 1), (4, 2)]))]).await.unwrap();
+    let twice = link.write(&schema, &[update(update::Type::Insert, group(&[(1, 1)]))]).await.unwrap_err();
+    assert!(twice.to_string().contains("ALREADY_EXISTS"), "{twice}");
+}
+
+#[tokio::test]
+async fn an_installation_brings_ports_back_and_ranks_queues() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pl2-incast.toml"));
+    let text = text.unwrap().replace("100 Mb/s", "10 Gb/s").replace("256 KiB", "16 MiB");
+    let rack = Rack::parse(&text, "fast.toml").unwrap();
+    let (_running, _, target) = start_both(&rack).await;
+    let mut first = desired(&rack);
+    let chosen = "BF_FEC_TYP_FIRECODE";
+    first.bfrt.as_mut().unwrap().ports[0].fec = chosen.into();
+    deploy(&first, &target, Extent::All).await.unwrap();
+    let mut link = bound(&target).await;
+    let port = u32::from(rack.hosts[0].port);
+    link.set_queue(port, 3, &QueueChange { priority: Some(6), ..Default::default() }).await.unwrap();
+    drop(link);
+    // A port with another speed is deleted and added, in the same program.
+    first.bfrt.as_mut().unwrap().ports[2].speed = "BF_SPEED_25G".into();
+    let steps = retried(&first, &target, Extent::All).await;
+    let changed = |steps: &[Step]| {
+        let lines = |step: &Step| match step {
+            Step::Ports { changes, .. } => changes.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        };
+        steps.iter().flat_map(lines).collect::<Vec<String>>()
+    };
+    assert!(steps.contains(&Step::Kept), "{steps:?}");
+    assert_eq!(changed(&steps), ["~ port 3: BF_SPEED_25G, BF_FEC_TYP_NONE, enabled"]);
+    let mut link = bound(&target).await;
+    let before = link.ports().await.unwrap();
+    drop(link);
+    // A program for which one of the ports is another's.
+    let mut other = Desired::for_tofino(&rack, Scheme::PL2_COUNTER, None).unwrap();
+    let ports = &mut other.bfrt.as_mut().unwrap().ports;
+    ports.pop();
+    ports[2].speed = "BF_SPEED_25G".into();
+    let steps = retried(&other, &target, Extent::All).await;
+    assert!(steps.contains(&Step::Installed), "{steps:?}");
+    let mut link = bound(&target).await;
+    let after = link.ports().await.unwrap();
+    assert_eq!(after, before);
+    assert!(after.len() == rack.hosts.len() && after[0].fec == chosen, "{after:?}");
+    assert_eq!(link.queues(port).await.unwrap()[3].priority, "3");
+}
+
+/// A bound client; the switch notices the end of the one before a moment later.
+async fn bound(target: &ConnectOptions) -> Link {
+    for _ in 0..200 {
+        if let Ok(mut link) = Link::connect(target.clone()).await
+            && link.schema().await.is_ok()
+        {
+            return link;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("another client stays bound");
+}
+
+#[tokio::test]
 async fn queues_are_read_changed_and_reset() {
     let rack = rack();
     let (_running, _, target) = start_both(&rack).await;
@@ -245,7 +333,7 @@ async fn every_scheme_is_deployed_once_and_then_stays() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_fails_leaves_what_runs() {
+async fn a_deployment_that_fails_brings_back_what_ran() {
     let rack = rack();
     let (_running, p4runtime, target) = start_both(&rack).await;
     let plain = desired(&rack);
@@ -259,16 +347,19 @@ async fn a_deployment_that_fails_leaves_what_runs() {
     larger.entities.push(Item::Multicast(group).entity(&larger.schema).unwrap());
     let error = loop {
         match deploy(&larger, &target, Extent::All).await {
-            Err(error @ CtrlError::Updates { .. }) => break error.to_string(),
+            Err(error @ CtrlError::NotInstalled { .. }) => break error.to_string(),
             // The session before this one is still ending.
             Err(CtrlError::Refused { .. }) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
             other => panic!("{other:?}"),
         }
     };
     assert!(error.contains("multicast group 9"), "{error}");
+    let count = plain.entities.len();
+    let back = format!("`l2`, which ran before, was installed again, with its {count} entries");
+    assert!(error.contains(&back), "{error}");
     let steps = retried(&plain, &target, Extent::DryRun).await;
     assert!(steps.contains(&Step::Kept), "{steps:?}");
-    assert_eq!(changes(&steps), 0, "the program before still has all of its entries");
+    assert_eq!(changes(&steps), 0, "the program before has all of its entries");
     let mut client = Client::connect(p4runtime).await.unwrap();
     assert!(client.schema().await.unwrap().info().tables.len() > 1);
 }

@@ -59,8 +59,8 @@ pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats
 pub use switch::{
     GeneratorConfig, GeneratorStats, Keep, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp,
     PacketCounts, PacketPort, PacketTrigger, PortQueues, REPLICATION_SET, ReplicationConfig,
-    ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPlaces,
-    ReplicationPort, ReplicationState, Switch, TraceEvent, TraceFilter, TraceState, Traced, TracedKey,
+    ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPort, Switch,
+    TraceEvent, TraceFilter, TraceState, Traced, TracedKey,
 };
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
 pub use tm::plan::{QUEUES, QueueLimit, QueuePlan, Shaping, ShapingUnit};

@@ -1,14 +1,12 @@
 //! Entries of the device's own tables, by name and in a pipe.
 
+use super::patience::Patience;
 use super::{DEVICE, EVERYWHERE, Link, program_error, unpack};
 use crate::error::{CtrlError, refused};
 use p4rack_bfrt::{Entry, Value};
 use p4rack_p4rt::bfrt_proto::{self as bfrt, TableEntry, TargetDevice, WriteRequest};
 use p4rack_p4rt::errors::UpdateError;
 use tonic::Status;
-
-/// Updates, or why there are none.
-pub(super) type Updates = Result<Vec<bfrt::Update>, Unwritten>;
 
 /// Why one of P4Runtime's updates is not written.
 pub(super) enum Unwritten {
@@ -75,6 +73,18 @@ impl Link {
         found.ok_or_else(|| CtrlError::Program(format!("the switch has no entry {wanted}")))
     }
 
+    /// The default entry of a table. Tables of settings have nothing else, and a driver answers for it only by its name.
+    pub(super) async fn default_entry(
+        &mut self,
+        target: TargetDevice,
+        table: &str,
+    ) -> Result<Entry, CtrlError> {
+        let table_id = self.bound()?.schema.table(table).map_err(program_error)?.id;
+        let asked = TableEntry { table_id, is_default_entry: true, ..Default::default() };
+        let found = self.own_entries(target, asked).await?.pop();
+        found.ok_or_else(|| CtrlError::Program(format!("the switch has no default entry of table `{table}`")))
+    }
+
     /// All entries of a table.
     pub(super) async fn entries(
         &mut self,
@@ -95,23 +105,48 @@ impl Link {
         found.iter().map(|entry| Entry::read(schema, entry)).collect::<Result<_, _>>().map_err(program_error)
     }
 
-    /// Changes entries in this order, all of them or none.
+    /// Changes entries in this order, each in a Write of its own, until one is refused: a driver's transactions don't cover its
+    /// own tables, and some of them refuse to take part in one.
     pub(super) async fn change(
         &mut self,
         call: &'static str,
         target: TargetDevice,
         changes: Vec<(bfrt::update::Type, Entry)>,
     ) -> Result<(), CtrlError> {
-        let updates = changes.into_iter().map(|(kind, entry)| self.fixed(kind, entry));
-        let updates = updates.collect::<Result<_, _>>()?;
-        let atomicity = bfrt::write_request::Atomicity::RollbackOnError as i32;
-        let request = WriteRequest { atomicity, target: Some(target), ..self.request(updates)? };
-        let Err(status) = self.grpc.write(request).await else { return Ok(()) };
-        match unpack(&status).and_then(|outcomes| outcomes.into_iter().flatten().next()) {
-            Some(error) => {
-                Err(refused(call)(Status::new(tonic::Code::from(error.code as i32), error.message)))
+        for (kind, entry) in changes {
+            let update = self.fixed(kind, entry)?;
+            self.write_one(target, update).await.map_err(|error| match error {
+                Unwritten::Ended(error) => error,
+                Unwritten::Refused(error) => {
+                    refused(call)(Status::new(tonic::Code::from(error.code as i32), error.message))
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes one update of one of the device's own tables.
+    pub(super) async fn write_one(
+        &mut self,
+        target: TargetDevice,
+        update: bfrt::Update,
+    ) -> Result<(), Unwritten> {
+        self.write_request(WriteRequest { target: Some(target), ..self.request(vec![update])? }).await
+    }
+
+    /// Sends a Write of one update, or of several that are made together. Errors: the first one of its updates.
+    pub(super) async fn write_request(&mut self, request: WriteRequest) -> Result<(), Unwritten> {
+        let mut patience = Patience::default();
+        let status = loop {
+            match self.grpc.write(request.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(status) if patience.after(&status).await => {}
+                Err(status) => break status,
             }
-            None => Err(refused(call)(status)),
+        };
+        match unpack(&status).and_then(|outcomes| outcomes.into_iter().flatten().next()) {
+            Some(error) => Err(error.into()),
+            None => Err(refused("writing entries")(status).into()),
         }
     }
 }

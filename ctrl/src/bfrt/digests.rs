@@ -4,10 +4,8 @@ use super::{Link, update_error};
 use crate::connect::ConnectOptions;
 use crate::error::CtrlError;
 use p4rack_bfrt::p4runtime::digest_list;
+use p4rack_p4rt::bfrt_proto::stream_message_response;
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
-use p4rack_p4rt::bfrt_proto::{
-    DigestListAck, StreamMessageRequest, stream_message_request, stream_message_response,
-};
 use p4rack_p4rt::p4::v1::DigestList;
 
 impl Link {
@@ -17,26 +15,19 @@ impl Link {
         Link::subscribed(target, news).await
     }
 
-    /// The next list, with the ids of [`Link::schema`]'s names. It is acknowledged. Errors: a program is installed, whose
-    /// names may be others.
+    /// The next list, with the ids of [`Link::schema`]'s names. It is not acknowledged: a driver does that itself, and ends the
+    /// stream of a client that does, too. Errors: a program is installed, whose names may be others.
     pub async fn digests(&mut self) -> Result<DigestList, CtrlError> {
         loop {
-            let list = match self.message().await?.update {
-                Some(stream_message_response::Update::Digest(list)) => list,
+            match self.message().await?.update {
+                Some(stream_message_response::Update::Digest(list)) => {
+                    return digest_list(&self.bound()?.schema, &list).map_err(update_error);
+                }
                 Some(stream_message_response::Update::SetForwardingPipelineConfigResponse(_)) => {
                     return Err(CtrlError::Ended("a program was installed; start again".into()));
                 }
-                _ => continue,
-            };
-            let read = digest_list(&self.bound()?.schema, &list).map_err(update_error)?;
-            let ack = DigestListAck { digest_id: list.digest_id, list_id: list.list_id };
-            let update = Some(stream_message_request::Update::DigestAck(ack));
-            let request = StreamMessageRequest { client_id: self.client_id, update };
-            if let Some(stream) = &self.stream {
-                let sent = stream.outgoing.send(request).await;
-                sent.map_err(|_| CtrlError::Ended("it closed the stream".into()))?;
+                _ => {}
             }
-            return Ok(read);
         }
     }
 }

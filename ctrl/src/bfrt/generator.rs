@@ -89,35 +89,37 @@ impl Link {
         let app = app(number, port, second, timing)?
             .data("pkt_buffer_offset", offset as u64)
             .data("pkt_len", frame.len() as u64);
-        // A running application ends first, because its frame is about to change.
-        let changes = vec![
-            (Type::Modify, app.clone().data("app_enable", false)),
-            (Type::Insert, buffer),
-            (Type::Insert, gate(port, second).data("pktgen_enable", true)),
-            (Type::Modify, app.data("app_enable", true)),
-        ];
-        self.change("setting a packet generator", pipe_of(port), changes).await
+        let closes = !self.has_open_gate(port).await?;
+        // A running application ends first, because its frame is about to change. It stays disabled if something is refused.
+        let mut changes = vec![(Type::Modify, app.clone().data("app_enable", false)), (Type::Modify, buffer)];
+        if closes {
+            changes.push((Type::Modify, gate(port, second).data("pktgen_enable", true)));
+        }
+        changes.push((Type::Modify, app.data("app_enable", true)));
+        let changed = self.change("setting a packet generator", pipe_of(port), changes).await;
+        if changed.is_err() && closes {
+            self.close_gate(port).await?;
+        }
+        changed
     }
 
     /// Whether generated frames may come in by the gate of a port's pipe.
     pub async fn has_open_gate(&mut self, port: u32) -> Result<bool, CtrlError> {
-        let gate = gate(port, self.is_second());
-        let number = gate.exact_number(GATE);
-        let all = self.entries(pipe_of(port), "pktgen.port_cfg").await?;
-        let own = all.iter().find(|entry| entry.exact_number(GATE) == number);
-        own.map_or(Ok(false), |entry| truth(entry, "pktgen_enable"))
+        let gate = self.entry(pipe_of(port), gate(port, self.is_second())).await?;
+        truth(&gate, "pktgen_enable")
     }
 
     /// Closes it.
     pub(crate) async fn close_gate(&mut self, port: u32) -> Result<(), CtrlError> {
         let closed = gate(port, self.is_second()).data("pktgen_enable", false);
-        self.change("closing a packet generator's port", pipe_of(port), vec![(Type::Insert, closed)]).await
+        self.change("closing a packet generator's port", pipe_of(port), vec![(Type::Modify, closed)]).await
     }
 
-    /// Ends an application of a pipe.
+    /// Ends an application of a pipe. Applications are always there: it is disabled, with its settings as they are.
     pub async fn stop_generating(&mut self, pipe_id: u32, number: u32) -> Result<(), CtrlError> {
         let app = Entry::of("pktgen.app_cfg").exact("app_id", number.into());
-        self.change("removing a packet generator", pipe(pipe_id), vec![(Type::Delete, app)]).await
+        let ended = self.entry(pipe(pipe_id), app).await?.data("app_enable", false);
+        self.change("removing a packet generator", pipe(pipe_id), vec![(Type::Modify, ended)]).await
     }
 
     /// The applications of a pipe that are enabled.
@@ -135,10 +137,9 @@ impl Link {
 
     /// Number of the switch's pipes.
     pub async fn pipes(&mut self) -> Result<u32, CtrlError> {
-        let found = self.entries(super::EVERYWHERE, "dev.device_configuration").await?;
-        let pipes = found.first().map(|device| self::number(device, "num_pipes")).transpose()?;
-        let missing = || CtrlError::Program("the switch does not say how many pipes it has".into());
-        pipes.and_then(|pipes| u32::try_from(pipes).ok()).ok_or_else(missing)
+        let device = self.default_entry(super::EVERYWHERE, "dev.device_configuration").await?;
+        let missing = |_| CtrlError::Program("the switch does not say how many pipes it has".into());
+        u32::try_from(self::number(&device, "num_pipes")?).map_err(missing)
     }
 }
 

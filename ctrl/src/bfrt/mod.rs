@@ -16,13 +16,17 @@
 //!  ports     the device's ports, which are added before they work; their statistics
 //!  generator packet generators of the pipes
 //!  device    tables of the device, which these use
+//!  patience  what is refused in passing is repeated
+//!  back      the program before an installation that fails
 //! ```
 
+mod back;
 mod bind;
 mod device;
 mod digests;
 mod generator;
 mod groups;
+mod patience;
 mod ports;
 mod queues;
 mod read;
@@ -35,11 +39,14 @@ pub use queues::{Queue, QueueChange, Rate};
 
 use crate::connect::ConnectOptions;
 use crate::error::{CtrlError, refused};
+use back::Before;
 use p4rack_bfrt::Schema;
 use p4rack_bfrt::p4runtime::Translation;
 use p4rack_p4rt::bfrt_proto::bf_runtime_client::BfRuntimeClient;
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
-use p4rack_p4rt::bfrt_proto::{self as bfrt, StreamMessageRequest, StreamMessageResponse, TargetDevice};
+use p4rack_p4rt::bfrt_proto::{
+    self as bfrt, ForwardingPipelineConfig, StreamMessageRequest, StreamMessageResponse, TargetDevice,
+};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::{self, Code};
 use prost::Message;
@@ -67,9 +74,12 @@ struct Bound {
 /// The stream of a client that may bind to a program.
 #[derive(Debug)]
 struct Stream {
-    /// Keeps it open, and takes acknowledgements.
-    outgoing: mpsc::Sender<StreamMessageRequest>,
+    /// Keeps it open.
+    _outgoing: mpsc::Sender<StreamMessageRequest>,
     incoming: Streaming<StreamMessageResponse>,
+    /// Name of the program that its client is bound to. A driver refuses to bind it again, and keeps it bound when a program
+    /// of this name is installed.
+    bound_to: Option<String>,
 }
 
 /// A session with a switch; it ends when dropped.
@@ -87,6 +97,10 @@ pub struct Link {
     bound: Option<Bound>,
     /// Whether the program is prepared and does not run yet.
     prepared: bool,
+    /// That program, once it can be filled.
+    filling: Option<ForwardingPipelineConfig>,
+    /// What ran before that.
+    before: Option<Before>,
 }
 
 fn program_error(error: impl ToString) -> CtrlError {

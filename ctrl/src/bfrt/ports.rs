@@ -48,7 +48,7 @@ impl PortChange {
 
 /// Changes that turn the existing ports into the wanted ones. Other ports stay, and so does error correction, which is
 /// chosen for a port's optics.
-fn changes(wanted: &[DevicePort], there: &[DevicePort]) -> Vec<PortChange> {
+pub(super) fn changes(wanted: &[DevicePort], there: &[DevicePort]) -> Vec<PortChange> {
     let change = |port: &DevicePort| match there.iter().find(|own| own.number == port.number) {
         None => Some(PortChange::Add(port.clone())),
         Some(own) if own.speed != port.speed => Some(PortChange::Replace(port.clone())),
@@ -107,10 +107,14 @@ impl Link {
             Err(CtrlError::Program(_)) => Vec::new(),
             Err(error) => return Err(error),
         };
-        Ok(changes(wanted, &there))
+        let wanted = match &self.before {
+            Some(before) => before.corrected(wanted),
+            None => wanted.to_vec(),
+        };
+        Ok(changes(&wanted, &there))
     }
 
-    /// Changes ports, all of them or none.
+    /// Changes ports, one after the other.
     pub async fn change_ports(&mut self, changes: &[PortChange]) -> Result<(), CtrlError> {
         let changes = changes.iter().flat_map(PortChange::updates).collect();
         self.change("adding ports", EVERYWHERE, changes).await
@@ -145,19 +149,19 @@ impl Link {
         Ok(found)
     }
 
-    /// Bytes of the buffer that are taken, rounded up to cells, and the most that were.
+    /// Bytes of the buffer that are taken, rounded up to cells, and the most that were. A driver counts each cell in a pool of
+    /// ingress and in one of egress.
     pub async fn buffered(&mut self) -> Result<(u64, u64), CtrlError> {
         let cell = self.cell_bytes().await?;
         let pools = self.entries(EVERYWHERE, "tm.counter.pool").await?;
-        let sum = |field| pools.iter().map(|pool| number(pool, field)).sum::<Result<u64, CtrlError>>();
+        let is_egress = |pool: &&Entry| pool.exact_text("pool").is_some_and(|name| name.starts_with("EG_"));
+        let egress = || pools.iter().filter(is_egress);
+        let sum = |field| egress().map(|pool| number(pool, field)).sum::<Result<u64, CtrlError>>();
         Ok((sum("usage_cells")?.saturating_mul(cell), sum("watermark_cells")?.saturating_mul(cell)))
     }
 
     async fn cell_bytes(&mut self) -> Result<u64, CtrlError> {
-        let found = self.entries(EVERYWHERE, "tm.cfg").await?;
-        let missing =
-            || CtrlError::Program("the switch does not say how large a cell of its buffer is".into());
-        number(found.first().ok_or_else(missing)?, "cell_size_bytes")
+        number(&self.default_entry(EVERYWHERE, "tm.cfg").await?, "cell_size_bytes")
     }
 }
 

@@ -7,10 +7,16 @@
 //! ```
 
 use super::Link;
-use super::device::{number, pipe_of, text, truth};
+use super::device::{number, pipe, pipe_of, text, truth};
 use crate::error::CtrlError;
 use p4rack_bfrt::{Entry, Value};
-use p4rack_p4rt::bfrt_proto as bfrt;
+use p4rack_p4rt::bfrt_proto::update::Type;
+use std::collections::BTreeSet;
+
+/// Weight of a queue at first.
+const WEIGHT: u16 = 1023;
+/// The highest priority of a queue.
+const FIRST: u32 = 7;
 
 /// A rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +83,11 @@ fn with_rate(entry: Entry, rate: Rate) -> Entry {
         Rate::Frames(rate, burst) => ("PPS", rate, burst),
     };
     entry.data("unit", unit).data("max_rate", rate).data("max_burst_size", burst)
+}
+
+/// Priority of a queue unless it was given another one.
+fn rank(queue: u32) -> u32 {
+    queue.min(FIRST)
 }
 
 fn of_port(table: &str, port: u32) -> Entry {
@@ -166,8 +177,10 @@ impl Link {
         if change.rate.is_some() {
             served = served.data("max_rate_enable", true);
         }
-        entries.push(served);
-        self.modify(port, bfrt::update::Type::Modify, entries).await
+        if served != places.queue("tm.queue.sched_cfg", queue)? {
+            entries.push(served);
+        }
+        self.modify(port, entries).await
     }
 
     /// Limits a port's rate, in addition to its wire's.
@@ -176,28 +189,73 @@ impl Link {
             with_rate(of_port("tm.port.sched_shaping", port), rate),
             of_port("tm.port.sched_cfg", port).data("max_rate_enable", true),
         ];
-        self.modify(port, bfrt::update::Type::Modify, entries).await
+        self.modify(port, entries).await
     }
 
-    /// Resets a port and its queues to their initial settings.
+    /// Resets a port and its queues: no rates but the wire's, equal weights, the higher queue first, and the device's own limits.
     pub async fn reset_queues(&mut self, port: u32) -> Result<(), CtrlError> {
         let places = self.places(port).await?;
-        let mut entries = vec![of_port("tm.port.sched_cfg", port), of_port("tm.port.sched_shaping", port)];
+        // Only these tables know their defaults, and a driver resets no single row.
+        let buffer = self.default_entry(pipe_of(port), "tm.queue.buffer").await?;
+        let mut entries = vec![of_port("tm.port.sched_cfg", port).data("max_rate_enable", false)];
         for queue in (0..).take(places.queues.len()) {
-            for table in ["tm.queue.sched_cfg", "tm.queue.sched_shaping", "tm.queue.buffer"] {
-                entries.push(places.queue(table, queue)?);
-            }
+            let served = places.queue("tm.queue.sched_cfg", queue)?;
+            let priority = &*rank(queue).to_string();
+            entries.push(
+                served
+                    .data("scheduling_enable", true)
+                    .data("min_rate_enable", false)
+                    .data("min_priority", priority)
+                    .data("max_rate_enable", false)
+                    .data("max_priority", priority)
+                    .data("dwrr_weight", WEIGHT),
+            );
+            entries.push(places.queue("tm.queue.buffer", queue)?.updated(&buffer));
         }
-        self.modify(port, bfrt::update::Type::Reset, entries).await
+        self.modify(port, entries).await
     }
 
-    async fn modify(
-        &mut self,
-        port: u32,
-        kind: bfrt::update::Type,
-        entries: Vec<Entry>,
-    ) -> Result<(), CtrlError> {
-        let changes = entries.into_iter().map(|entry| (kind, entry)).collect();
-        self.change("writing queues", pipe_of(port), changes).await
+    /// Lets the higher queue of each of these ports go first, as programs expect. On a chip all queues of a port have the same
+    /// priority when a program starts.
+    pub(super) async fn rank_queues(&mut self, ports: &[u32]) -> Result<(), CtrlError> {
+        let pipes: BTreeSet<u32> = ports.iter().map(|port| pipe_of(*port).pipe_id).collect();
+        for pipe_id in pipes {
+            let target = pipe(pipe_id);
+            let served = self.entries(target, "tm.queue.sched_cfg").await?;
+            for port in ports.iter().filter(|port| pipe_of(**port) == target) {
+                let places = self.places(*port).await?;
+                let mut changes = Vec::new();
+                for queue in (0..).take(places.queues.len()) {
+                    let key = places.queue("tm.queue.sched_cfg", queue)?;
+                    let is_it = |entry: &&Entry| {
+                        ["pg_id", "pg_queue"].iter().all(|name| entry.matched(name) == key.matched(name))
+                    };
+                    let there = served.iter().find(is_it);
+                    let ranked = key.clone().data("max_priority", &*rank(queue).to_string());
+                    if there.is_none_or(|own| own.get("max_priority") != ranked.get("max_priority")) {
+                        changes.push((Type::Modify, ranked));
+                    }
+                }
+                self.change("ranking queues", target, changes).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes rows, all of them or none: a driver's transactions don't cover these tables, so what was changed before an
+    /// error is changed back.
+    async fn modify(&mut self, port: u32, entries: Vec<Entry>) -> Result<(), CtrlError> {
+        const CALL: &str = "writing queues";
+        let (target, mut undo) = (pipe_of(port), Vec::new());
+        for entry in entries {
+            let before = entry.fields_of(&self.entry(target, entry.clone()).await?);
+            if let Err(error) = self.change(CALL, target, vec![(Type::Modify, entry)]).await {
+                undo.reverse();
+                self.change(CALL, target, undo).await?;
+                return Err(error);
+            }
+            undo.push((Type::Modify, before));
+        }
+        Ok(())
     }
 }

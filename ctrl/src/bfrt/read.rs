@@ -1,11 +1,12 @@
 //! Reads the objects that P4Runtime's entities name.
 
 use super::groups::Group;
+use super::patience::Patience;
 use super::sessions::Session;
 use super::{EVERYWHERE, Link, unpack, update_error};
 use crate::error::{CtrlError, refused};
 use p4rack_bfrt::p4runtime::ValueSet;
-use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, TableEntry, entity};
+use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, TableEntry, TableFlags, entity};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4rack_p4rt::p4::v1::{self, entity::Entity as Kind};
@@ -15,11 +16,23 @@ fn digests_unconfigured() -> CtrlError {
     refused("reading entries")(Status::unimplemented("digests have no configuration over BFRuntime"))
 }
 
+/// A clone session as the second generation holds it.
+fn shortened(entry: &v1::PacketReplicationEngineEntry) -> v1::Entity {
+    let mut entry = entry.clone();
+    if let Some(Replication::CloneSessionEntry(session)) = &mut entry.r#type {
+        session.packet_length_bytes &= !3;
+    }
+    v1::Entity { entity: Some(Kind::PacketReplicationEngineEntry(entry)) }
+}
+
 impl Link {
-    /// The entities as the switch can hold them: rates and bursts of bytes are in kilobits.
+    /// The entities as the switch can hold them: rates and bursts of bytes are in kilobits, and the second generation
+    /// truncates copies to words of 4 bytes.
     pub fn held(&self, desired: &[v1::Entity]) -> Result<Vec<v1::Entity>, CtrlError> {
-        let translation = &self.bound()?.translation;
+        let bound = self.bound()?;
+        let translation = &bound.translation;
         let held = |entity: &v1::Entity| match &entity.entity {
+            Some(Kind::PacketReplicationEngineEntry(entry)) if bound.second => Ok(shortened(entry)),
             Some(Kind::MeterEntry(_) | Kind::DirectMeterEntry(_)) => {
                 let entry = translation.entry(entity).map_err(update_error)?;
                 translation.entity(&entry).map_err(update_error)
@@ -53,9 +66,24 @@ impl Link {
         Ok(found)
     }
 
+    /// Whether a read has to come from the chip: a driver answers others for counters and registers from its own copy. While a
+    /// program is prepared there is only that.
+    fn is_from_chip(&self, wanted: &v1::Entity) -> bool {
+        let counts = match &wanted.entity {
+            Some(Kind::CounterEntry(_) | Kind::DirectCounterEntry(_) | Kind::RegisterEntry(_)) => true,
+            Some(Kind::TableEntry(entry)) => entry.counter_data.is_some(),
+            _ => false,
+        };
+        counts && !self.prepared
+    }
+
     async fn read_entries(&mut self, wanted: &v1::Entity) -> Result<Vec<v1::Entity>, CtrlError> {
         let bound = self.bound()?;
-        let asked = bound.translation.keys(wanted).map_err(update_error)?;
+        let mut asked = bound.translation.keys(wanted).map_err(update_error)?;
+        if self.is_from_chip(wanted) {
+            let table_flags = Some(TableFlags { from_hw: true, ..Default::default() });
+            asked.iter_mut().for_each(|entry| entry.table_flags = table_flags);
+        }
         let default = matches!(&wanted.entity, Some(Kind::TableEntry(entry)) if entry.is_default_action);
         let answers = self.ask(asked).await?;
         let bound = self.bound()?;
@@ -90,8 +118,8 @@ impl Link {
         Ok(found)
     }
 
+    /// The entries that these name. Leaves out absent ones.
     pub(super) async fn ask(&mut self, entries: Vec<TableEntry>) -> Result<Vec<TableEntry>, CtrlError> {
-        const CALL: &str = "reading entries";
         let wrap = |entry| Entity { entity: Some(entity::Entity::TableEntry(entry)) };
         let request = ReadRequest {
             target: Some(EVERYWHERE),
@@ -99,11 +127,28 @@ impl Link {
             entities: entries.into_iter().map(wrap).collect(),
             p4_name: self.bound()?.p4_name.clone(),
         };
+        let mut patience = Patience::default();
+        let (found, status) = loop {
+            match self.answers(request.clone()).await {
+                (_, Some(status)) if patience.after(&status).await => {}
+                (found, Some(status)) => break (found, status),
+                (found, None) => return Ok(found),
+            }
+        };
+        let Some(outcomes) = unpack(&status) else { return Err(refused("reading entries")(status)) };
+        match outcomes.into_iter().flatten().find(|error| error.code != Code::NotFound) {
+            Some(error) => Err(update_error(error)),
+            None => Ok(found),
+        }
+    }
+
+    /// All answers to a request, and the status if it is an error.
+    async fn answers(&mut self, request: ReadRequest) -> (Vec<TableEntry>, Option<Status>) {
+        let mut found = Vec::new();
         let mut answers = match self.grpc.read(request).await {
             Ok(answers) => answers.into_inner(),
-            Err(status) => return Err(refused(CALL)(status)),
+            Err(status) => return (found, Some(status)),
         };
-        let mut found = Vec::new();
         loop {
             match answers.message().await {
                 Ok(Some(answer)) => {
@@ -112,16 +157,8 @@ impl Link {
                         _ => None,
                     }))
                 }
-                Ok(None) => return Ok(found),
-                Err(status) => match unpack(&status) {
-                    Some(outcomes) => {
-                        match outcomes.into_iter().flatten().find(|error| error.code != Code::NotFound) {
-                            Some(error) => return Err(update_error(error)),
-                            None => return Ok(found),
-                        }
-                    }
-                    None => return Err(refused(CALL)(status)),
-                },
+                Ok(None) => return (found, None),
+                Err(status) => return (found, Some(status)),
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Mirror sessions: P4Runtime's clone sessions to one port.
 
-use super::device::Updates;
+use super::device::Unwritten;
 use super::groups::{number, port_of, replica};
-use super::{Link, program_error};
+use super::{EVERYWHERE, Link, program_error};
 use crate::error::CtrlError;
 use p4rack_bfrt::{Entry, Value};
 use p4rack_p4rt::bfrt_proto::{self as bfrt, TableEntry};
@@ -94,29 +94,28 @@ impl Session {
 
 impl Link {
     pub(super) async fn sessions(&mut self, wanted: Option<u32>) -> Result<Vec<Session>, CtrlError> {
-        let schema = &self.bound()?.schema;
-        let table = schema.table(SESSIONS).map_err(program_error)?;
-        let entry = match wanted {
-            Some(id) => Session::key(id).build(schema).map_err(program_error)?,
-            None => TableEntry { table_id: table.id, ..Default::default() },
-        };
-        let answers = self.ask(vec![entry]).await?;
+        let table = self.bound()?.schema.table(SESSIONS).map_err(program_error)?;
+        // A driver calls the key of a session that is not there an invalid argument.
+        let answers = self.ask(vec![TableEntry { table_id: table.id, ..Default::default() }]).await?;
         let schema = &self.bound()?.schema;
         let read = answers.iter().map(|entry| Entry::read(schema, entry)).collect::<Result<Vec<Entry>, _>>();
-        Ok(read.map_err(program_error)?.iter().filter_map(Session::read).collect())
+        let mut found: Vec<Session> = read.map_err(program_error)?.iter().filter_map(Session::read).collect();
+        found.retain(|session| wanted.is_none_or(|wanted| wanted == session.id));
+        Ok(found)
     }
 
-    /// The update for a clone session.
-    pub(super) fn session_update(&self, kind: v1::update::Type, given: &v1::CloneSessionEntry) -> Updates {
-        if kind == v1::update::Type::Delete {
-            let key = Session::key(given.session_id);
-            return Ok(vec![self.fixed(bfrt::update::Type::Delete, key)?]);
-        }
-        let session = Session::of(given)?;
-        let kind = match kind {
-            v1::update::Type::Insert => bfrt::update::Type::Insert,
-            _ => bfrt::update::Type::Modify,
+    /// Writes a clone session. A driver has no transactions for these.
+    pub(super) async fn write_session(
+        &mut self,
+        kind: v1::update::Type,
+        given: &v1::CloneSessionEntry,
+    ) -> Result<(), Unwritten> {
+        let (kind, entry) = match kind {
+            v1::update::Type::Delete => (bfrt::update::Type::Delete, Session::key(given.session_id)),
+            v1::update::Type::Insert => (bfrt::update::Type::Insert, Session::of(given)?.entry()),
+            _ => (bfrt::update::Type::Modify, Session::of(given)?.entry()),
         };
-        Ok(vec![self.fixed(kind, session.entry())?])
+        let update = self.fixed(kind, entry)?;
+        self.write_one(EVERYWHERE, update).await
     }
 }

@@ -1,7 +1,7 @@
 //! Writes of P4Runtime's entities.
 
-use super::device::{Unwritten, Updates};
-use super::groups::Group;
+use super::device::Unwritten;
+use super::patience::Patience;
 use super::{EVERYWHERE, Link, program_error, unpack};
 use crate::client::name;
 use crate::error::{CtrlError, UpdateFailure, refused};
@@ -13,13 +13,10 @@ use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4rack_p4rt::p4::v1::{self, entity::Entity as Kind};
 use p4rack_p4rt::schema as p4;
-use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
-/// Updates of a Write.
-const BATCH: usize = 512;
-/// Writes of one phase in flight.
-const OUTSTANDING: usize = 4;
+/// Updates of a Write. There is one at a time: a driver executes them one by one, in a session that all of a client's share.
+const BATCH: usize = 2048;
 
 impl Link {
     /// Writes updates of P4Runtime's entities, each for itself. The error lists all that were refused.
@@ -66,25 +63,8 @@ impl Link {
                 Err(error) => failures.push((at, error)),
             }
         }
-        let mut batches = made.chunks(BATCH);
-        let mut under_way = JoinSet::new();
-        loop {
-            while under_way.len() < OUTSTANDING
-                && let Some(batch) = batches.next()
-            {
-                let request = self.request(batch.iter().map(|(_, update)| update.clone()).collect())?;
-                let places: Vec<usize> = batch.iter().map(|(at, _)| *at).collect();
-                let mut grpc = self.grpc.clone();
-                under_way.spawn(async move { (places, grpc.write(request).await) });
-            }
-            let Some(ended) = under_way.join_next().await else { break };
-            let (places, answer) = ended.map_err(|error| CtrlError::Ended(error.to_string()))?;
-            let Err(status) = answer else { continue };
-            let Some(outcomes) = unpack(&status) else {
-                return Err(refused("writing entries")(status));
-            };
-            let failed = places.into_iter().zip(outcomes).filter_map(|(at, outcome)| Some((at, outcome?)));
-            failures.extend(failed);
+        for batch in made.chunks(BATCH) {
+            failures.extend(self.write_batch(batch.iter().collect()).await?);
         }
         for (at, update) in several {
             match self.write_several(update).await {
@@ -94,6 +74,33 @@ impl Link {
             }
         }
         Ok(failures)
+    }
+
+    /// Writes updates, each with its place. Returns those that were refused.
+    async fn write_batch(
+        &mut self,
+        mut left: Vec<&(usize, bfrt::Update)>,
+    ) -> Result<Vec<(usize, UpdateError)>, CtrlError> {
+        let (mut failures, mut patience) = (Vec::new(), Patience::default());
+        loop {
+            let request = self.request(left.iter().map(|(_, update)| update.clone()).collect())?;
+            let Err(status) = self.grpc.write(request).await else { return Ok(failures) };
+            let Some(outcomes) = unpack(&status) else {
+                match patience.after(&status).await {
+                    true => continue,
+                    false => return Err(refused("writing entries")(status)),
+                }
+            };
+            let failed = left.iter().zip(outcomes).filter_map(|(one, outcome)| Some((*one, outcome?)));
+            let (busy, refused): (Vec<_>, Vec<_>) =
+                failed.partition(|(_, error)| error.code == Code::Unavailable);
+            failures.extend(refused.into_iter().map(|((at, _), error)| (*at, error)));
+            if busy.is_empty() || !patience.wait().await {
+                failures.extend(busy.into_iter().map(|((at, _), error)| (*at, error)));
+                return Ok(failures);
+            }
+            left = busy.into_iter().map(|(one, _)| one).collect();
+        }
     }
 
     /// The client, an empty request, and the names, for callers that write themselves.
@@ -143,41 +150,36 @@ impl Link {
     /// value set.
     async fn write_several(&mut self, update: &v1::Update) -> Result<(), Unwritten> {
         let kind = update.r#type();
-        let updates = match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+        match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
             Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
-                Some(Replication::MulticastGroupEntry(given)) => {
-                    self.group_updates(kind, &Group::of(given)?).await?
-                }
-                Some(Replication::CloneSessionEntry(given)) => self.session_update(kind, given)?,
-                None => return Ok(()),
+                Some(Replication::MulticastGroupEntry(given)) => self.write_group(kind, given).await,
+                Some(Replication::CloneSessionEntry(given)) => self.write_session(kind, given).await,
+                None => Ok(()),
             },
-            Some(Kind::ValueSetEntry(given)) => self.members_updates(kind, given).await?,
-            _ => return Ok(()),
-        };
-        if updates.is_empty() {
-            return Ok(());
-        }
-        let whole = bfrt::write_request::Atomicity::RollbackOnError as i32;
-        let request = WriteRequest { atomicity: whole, ..self.request(updates)? };
-        match self.grpc.write(request).await {
-            Ok(_) => Ok(()),
-            Err(status) => match unpack(&status).and_then(|outcomes| outcomes.into_iter().flatten().next()) {
-                Some(error) => Err(error.into()),
-                None => Err(refused("writing entries")(status).into()),
-            },
+            Some(Kind::ValueSetEntry(given)) => self.write_members(kind, given).await,
+            _ => Ok(()),
         }
     }
 
-    /// Updates that give a value set its members, each an entry.
-    async fn members_updates(&mut self, kind: v1::update::Type, given: &v1::ValueSetEntry) -> Updates {
+    /// Replaces the members of a value set, each an entry, all of them or none.
+    async fn write_members(
+        &mut self,
+        kind: v1::update::Type,
+        given: &v1::ValueSetEntry,
+    ) -> Result<(), Unwritten> {
         if kind != v1::update::Type::Modify || given.value_set_id == 0 {
             let message = "a value set always exists: MODIFY replaces its members".to_owned();
             return Err(UpdateError::new(Code::InvalidArgument, message).into());
         }
         let found = self.bound()?.translation.value_sets(given.value_set_id)?;
-        let Some(set) = found.into_iter().next().cloned() else { return Ok(Vec::new()) };
+        let Some(set) = found.into_iter().next().cloned() else { return Ok(()) };
         let there = self.ask(vec![set.request()]).await?;
-        Ok(set.updates(&there, given)?)
+        let updates = set.updates(&there, given)?;
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let atomicity = bfrt::write_request::Atomicity::RollbackOnError as i32;
+        self.write_request(WriteRequest { atomicity, ..self.request(updates)? }).await
     }
 
     /// An update of one of the device's own tables.

@@ -80,24 +80,22 @@ impl Behind {
             Some((link, _)) => link,
             None => Link::connect(self.switch.clone()).await.map_err(status)?,
         };
+        link.remember().await;
         let done = async {
             link.install(&desired).await?;
+            let changes = link.port_changes(&ports).await?;
+            link.change_ports(&changes).await?;
             link.start().await
         };
-        // A link that failed half-way is dropped: the prepared program ends with it, and the switch goes on as before.
-        done.await.map_err(status)?;
-        let (link, _) = self.link.insert((link, desired.schema.clone()));
+        // After a link that failed half-way the next call makes another one.
+        if let Err(error) = done.await {
+            return Err(status(link.give_back(error).await));
+        }
+        self.link = Some((link, desired.schema.clone()));
         self.installed = Some((config, desired));
         *lock(&self.layouts) = Some(layouts);
         self.meters.clear();
-        let added = async {
-            let changes = link.port_changes(&ports).await?;
-            link.change_ports(&changes).await
-        };
-        added.await.map_err(|error| {
-            let status = status(error);
-            Status::new(status.code(), format!("the program runs, but not its ports: {}", status.message()))
-        })
+        Ok(())
     }
 
     /// Reads what the entities name.
@@ -211,6 +209,10 @@ fn status(error: CtrlError) -> Status {
     match error {
         CtrlError::Refused { call, status } => {
             Status::new(status.code(), format!("the switch refused {call}: {}", status.message()))
+        }
+        CtrlError::NotInstalled { error, state } => {
+            let status = status(*error);
+            Status::new(status.code(), format!("{}; {state}", status.message()))
         }
         CtrlError::Program(_) => Status::failed_precondition(error.to_string()),
         CtrlError::Input(_) => Status::invalid_argument(error.to_string()),

@@ -19,8 +19,7 @@ mod tracer;
 
 pub use arch::{
     PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger, REPLICATION_SET,
-    ReplicationConfig, ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode,
-    ReplicationPlaces, ReplicationPort, ReplicationState,
+    ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPort,
 };
 pub use event::{Origin, TraceEvent, TracedKey};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};

@@ -13,12 +13,14 @@ use p4rack_p4rt::bfrt_proto::{
     StreamMessageResponse, stream_message_response,
 };
 use p4rack_p4rt::google::rpc::Code;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tonic::Status;
 
 /// Maximum concurrent clients.
 const CLIENTS: usize = 64;
+/// Bits of an id by which a driver finds a client when it notifies it.
+const FOUND_BY: u32 = 0xff_ffff;
 
 /// A client.
 #[derive(Debug)]
@@ -38,6 +40,21 @@ struct State {
     bound: Option<Bound>,
     /// Whether clients were notified of the start of an installation, and not yet of its end.
     is_installing: bool,
+    /// Clients with a Write that is made as a whole.
+    transactions: HashSet<u32>,
+}
+
+/// A client's transaction; it ends when dropped.
+#[derive(Debug)]
+pub struct Transaction {
+    clients: Clients,
+    id: u32,
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.clients.state().transactions.remove(&self.id);
+    }
 }
 
 #[derive(Debug)]
@@ -74,25 +91,15 @@ impl Clients {
         state.streams
     }
 
-    /// Subscribes a stream with a client id. It may do so again.
+    /// Subscribes a stream with a client id.
     pub fn subscribe(
         &self,
         stream: u64,
         id: u32,
-        own: Option<u32>,
         wanted: Notifications,
         outbox: &Outbox<StreamMessageResponse>,
     ) -> Result<(), Status> {
         let mut state = self.state();
-        match own {
-            Some(own) if own != id => {
-                let message =
-                    format!("this stream is client {own}'s and can't be client {id}'s; open another stream");
-                return Err(status(Code::InvalidArgument, message));
-            }
-            Some(_) => return Ok(()),
-            None => {}
-        }
         if state.clients.contains_key(&id) {
             let message = format!("client {id} is connected; choose another client id");
             return Err(status(Code::InvalidArgument, message));
@@ -125,12 +132,16 @@ impl Clients {
         self.state().known(id)
     }
 
-    /// Binds a client to the running program.
+    /// Binds a client to the running program. As with the driver, it may not do so again.
     pub fn bind(&self, id: u32, program: &Arc<Program>) -> Result<(), Status> {
         let mut state = self.state();
-        let stream = state.known(id)?;
+        let stream = state.known(id).map_err(|error| Status::unavailable(error.message()))?;
         match &state.bound {
-            Some(bound) if bound.stream != stream && bound.is_to(program) => {
+            Some(bound) if bound.stream == stream && bound.is_to(program) => {
+                let message = format!("client {id} is bound to the program already; BIND once");
+                return Err(status(Code::AlreadyExists, message));
+            }
+            Some(bound) if bound.is_to(program) => {
                 let other = bound.client;
                 let message = format!("client {other} is bound to the program, and a program has one client");
                 return Err(status(Code::AlreadyExists, message));
@@ -138,6 +149,16 @@ impl Clients {
             _ => state.bound = Some(Bound { client: id, stream, program: Arc::downgrade(program) }),
         }
         Ok(())
+    }
+
+    /// Begins a client's transaction. As with the driver, a client has one session, and that one transaction at a time.
+    pub fn transaction(&self, id: u32) -> Result<Transaction, Status> {
+        if !self.state().transactions.insert(id) {
+            let message =
+                format!("client {id} has a Write with ROLLBACK_ON_ERROR under way; wait for its end");
+            return Err(status(Code::AlreadyExists, message));
+        }
+        Ok(Transaction { clients: self.clone(), id })
     }
 
     /// The stream of a client, if it has one.
@@ -190,7 +211,8 @@ impl Clients {
     ) -> bool {
         let state = self.state();
         let bound = state.bound.as_ref().filter(|bound| bound.is_to(program));
-        let client = bound.and_then(|bound| state.clients.get(&bound.client));
+        // A client with a larger id is not found, as with the driver.
+        let client = bound.and_then(|bound| state.clients.get(&(bound.client & FOUND_BY)));
         let client = client.filter(|client| wants(&client.wanted));
         client.is_some_and(|client| client.outbox.offer(StreamMessageResponse { update: Some(update) }))
     }
@@ -204,8 +226,10 @@ impl Clients {
     /// Sends a message to the clients that have subscribed to ports, bound or not.
     pub fn tell_of_ports(&self, update: &stream_message_response::Update) {
         let state = self.state();
-        let hear = |client: &&Client| client.wanted.enable_port_status_change_notifications;
-        for client in state.clients.values().filter(hear) {
+        let hears = |(id, client): &(&u32, &Client)| {
+            **id <= FOUND_BY && client.wanted.enable_port_status_change_notifications
+        };
+        for (_, client) in state.clients.iter().filter(hears) {
             client.outbox.offer(StreamMessageResponse { update: Some(update.clone()) });
         }
     }
@@ -274,5 +298,21 @@ impl Watch for Clients {
         if let Some(old) = old {
             state.moved(old, new);
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that cannot go on should panic
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_has_one_transaction_at_a_time() {
+        let clients = Clients::default();
+        let first = clients.transaction(5).unwrap();
+        assert_eq!(clients.transaction(5).unwrap_err().code(), tonic::Code::AlreadyExists);
+        let _other = clients.transaction(6).unwrap();
+        drop(first);
+        clients.transaction(5).unwrap();
     }
 }

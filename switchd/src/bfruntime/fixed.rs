@@ -53,6 +53,8 @@ const SCHEMAS: [[&str; 6]; 2] = [
 ];
 /// Entries of a page of a read.
 const PAGE: usize = 64;
+/// The table of mirror sessions.
+const SESSIONS: &str = "$mirror.cfg";
 
 /// The schema of the tables for a program's architecture.
 pub fn fixed_text(arch: &str) -> String {
@@ -169,21 +171,42 @@ impl Fixed {
         Entry::read(&self.schema, message).or_else(|error| refuse(Code::InvalidArgument, error.to_string()))
     }
 
-    /// Checks an update.
-    pub fn step(self: &Arc<Fixed>, kind: Type, message: &TableEntry) -> Checked<Step> {
+    /// Whether a row of a table is found only in a pipe that the request names.
+    pub fn needs_pipe(&self, message: &TableEntry) -> bool {
+        let is_row = message.value.is_some() || message.is_default_entry;
+        is_row
+            && self.schema.table_by_id(message.table_id).is_some_and(|table| queues::is_of_queue(&table.name))
+    }
+
+    /// Whether a read names nothing, though a table has nothing but its default entry. A driver calls that an error, after it
+    /// has answered.
+    pub fn is_nameless(&self, message: &TableEntry) -> bool {
+        let names = message.value.is_some() || message.is_default_entry;
+        !names && self.schema.table_by_id(message.table_id).is_some_and(|table| table.keys.is_empty())
+    }
+
+    /// Checks an update. A driver's transactions don't cover these tables, so nothing is saved to undo it; `is_whole`: it is part
+    /// of one.
+    pub fn step(self: &Arc<Fixed>, kind: Type, message: &TableEntry, is_whole: bool) -> Checked<Change> {
         let entry = self.entry(message)?;
         let name = entry.table();
+        if is_whole && (name == SESSIONS || generator::is_gate(name)) {
+            return refuse(
+                Code::Unimplemented,
+                format!("table `{name}` takes no part in transactions; use CONTINUE_ON_ERROR"),
+            );
+        }
         if device::has(name) {
             return self.device_step(kind, &entry);
         }
         let all = message.value.is_none();
-        if all && !matches!(kind, Type::Delete | Type::Reset) && name != generator::REPLAY {
+        if all && kind != Type::Delete && name != generator::REPLAY {
             return invalid(&entry, "the entry's key is not set");
         }
         let takes = message.table_flags.as_ref().is_some_and(|flags| flags.mod_del);
         match name {
             PORTS => self.port_step(kind, entry, all),
-            "$mirror.cfg" => self.session_step(kind, entry, all),
+            SESSIONS => self.session_step(kind, entry, all),
             name if name.starts_with("$pre.") => replication::step(kind, entry, all, takes),
             name if generator::has(name) => self.generator_step(kind, entry, all),
             name if queues::has(name) => self.queue_step(kind, entry, all),
@@ -197,10 +220,14 @@ impl Fixed {
         let entry = self.entry(&TableEntry { data: None, ..message.clone() })?;
         let all = message.value.is_none();
         let name = entry.table().to_owned();
+        let is_keyed = self.schema.table_by_id(message.table_id).is_some_and(|table| !table.keys.is_empty());
+        if entry.is_default() && is_keyed && !queues::has_default(&name) {
+            return not_offered(&entry, "a default entry");
+        }
         let found: Table = match name.as_str() {
             name if device::has(name) => self.device_lookup(name),
             PORTS | "$PORT_STAT" => self.port_lookup(&entry, all)?,
-            "$mirror.cfg" => self.session_lookup(&entry, all, from)?,
+            SESSIONS => self.session_lookup(&entry, all, from)?,
             name if name.starts_with("$pre.") => replication::lookup(&entry, all, from)?,
             name if generator::has(name) => self.generator_lookup(&entry, all)?,
             name if queues::has(name) => self.queue_lookup(&entry, all, from)?,
@@ -219,7 +246,7 @@ impl Fixed {
     }
 
     /// Checks a change of the replication engine's settings.
-    pub fn replication_config(&self, given: &PreDeviceConfig) -> Checked<Step> {
+    pub fn replication_config(&self, given: &PreDeviceConfig) -> Checked<Change> {
         replication::configure(given)
     }
 }

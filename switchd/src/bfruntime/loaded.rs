@@ -4,6 +4,7 @@ use super::extras::Extras;
 use super::fixed::{DeviceConfig, Fixed, Ports, fixed_text, is_second};
 use super::own::Own;
 use super::settings::Settings;
+use super::shadows::Shadows;
 use super::stage::{Place, Stage};
 use crate::core::Isolation;
 use crate::p4runtime::{Device, Held, Job, status};
@@ -33,6 +34,8 @@ pub struct Loaded {
     pub own: Arc<Own>,
     /// Fields of its entries without counterparts.
     pub extras: Arc<Extras>,
+    /// Its counters and registers, as reads show them that don't ask the switch.
+    pub shadows: Shadows,
     /// Clients' settings of its tables.
     pub settings: Settings,
     /// Pipes with entries of their own.
@@ -75,6 +78,7 @@ impl Loaded {
         translation.set_device(is_second(&program.ir.arch));
         let own = Arc::new(Own::new(schema.clone(), program.clone(), pipes, lasting.config.clone()));
         let extras = Arc::new(Extras::new(schema.clone(), program.clone()));
+        let shadows = Shadows::new(&schema, &program, &translation);
         let of_device = fixed_text(&program.ir.arch);
         schema.add(of_device.as_bytes()).map_err(|error| fault(error.to_string()))?;
         let fixed = Arc::new(Fixed::new(
@@ -84,7 +88,7 @@ impl Loaded {
             lasting.config.clone(),
         ));
         let settings = Settings::default();
-        Ok(Loaded { program, schema, translation, fixed, own, extras, settings, pipes, stage })
+        Ok(Loaded { program, schema, translation, fixed, own, extras, shadows, settings, pipes, stage })
     }
 }
 

@@ -13,6 +13,7 @@
 //!           │         └─ own                tables of the program that P4Runtime does not have
 //!           │           └─ extras             fields of entries that it does not have
 //!           ├─ flags, prepared              state that a MODIFY resets; checked updates
+//!           ├─ shadows                      counters and registers as they were at the last Sync
 //!           ├─ notices                      digests and idle entries, to the bound client
 //!           │  └─ digests                     as lists that wait for more
 //!           ├─ settings                     attributes of tables, handles of entries
@@ -40,6 +41,7 @@ mod read;
 mod saved;
 mod service;
 mod settings;
+mod shadows;
 mod stage;
 mod update;
 mod weigh;

@@ -68,11 +68,21 @@ pub fn invalid<T>(message: impl Into<String>) -> Checked<T> {
     refuse(rpc::Code::InvalidArgument, message)
 }
 
+/// The driver's code for one of P4Runtime's: it has fewer.
+fn of_driver(code: rpc::Code) -> rpc::Code {
+    match code {
+        rpc::Code::PermissionDenied | rpc::Code::OutOfRange => rpc::Code::InvalidArgument,
+        // Something refers to it.
+        rpc::Code::FailedPrecondition => rpc::Code::AlreadyExists,
+        code => code,
+    }
+}
+
 /// Converts an outcome to a message.
 fn message(outcome: &Checked<()>) -> Error {
     let (code, text) = match outcome {
         Ok(()) => (rpc::Code::Ok, String::new()),
-        Err(UpdateError { code, message }) => (*code, message.clone()),
+        Err(UpdateError { code, message }) => (of_driver(*code), message.clone()),
     };
     Error { canonical_code: code as i32, message: text, ..Default::default() }
 }
@@ -156,5 +166,13 @@ mod tests {
         let codes: Vec<i32> =
             details.iter().map(|any| Error::decode(&any.value[..]).unwrap().canonical_code).collect();
         assert_eq!(codes, [0, rpc::Code::NotFound as i32]);
+    }
+
+    #[test]
+    fn codes_are_the_drivers() {
+        let code = |code| message(&Err(UpdateError::new(code, ""))).canonical_code;
+        assert_eq!(code(rpc::Code::PermissionDenied), rpc::Code::InvalidArgument as i32);
+        assert_eq!(code(rpc::Code::FailedPrecondition), rpc::Code::AlreadyExists as i32);
+        assert_eq!(code(rpc::Code::NotFound), rpc::Code::NotFound as i32);
     }
 }

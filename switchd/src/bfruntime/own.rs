@@ -131,7 +131,7 @@ impl Own {
             Kind::Parameter { instance, initial } => parameter(kind, &entry, *instance, initial),
             Kind::Hash(instance, aspect) => self.hash_step(kind, &entry, *instance, *aspect),
             _ if entry.is_default() => invalid(format!("table `{}` has no default entry", entry.table())),
-            _ if all && !matches!(kind, Type::Delete | Type::Reset) => {
+            _ if all && kind != Type::Delete => {
                 invalid(format!("table `{}`: the entry's key is not set", entry.table()))
             }
             Kind::Ports => self.ports_step(kind, &entry, all),
@@ -251,7 +251,7 @@ fn parameter(kind: Type, entry: &Entry, instance: InstanceId, initial: &BigUint)
         return invalid(format!("table `{}` has nothing but its default entry", entry.table()));
     }
     let value = match kind {
-        Type::Delete | Type::Reset => initial.clone(),
+        Type::Delete => initial.clone(),
         _ => match entry.get("value") {
             Some(Value::Number(bytes)) => BigUint::from_bytes_be(bytes),
             Some(Value::Bool(truth)) => BigUint::from(u8::from(*truth)),

@@ -290,9 +290,9 @@ impl Programs {
                     return Err(Status::cancelled("the client that sent the request has left"));
                 }
                 self.state().check_free(client)?;
-                // As with the driver, a client that installs a program has to subscribe again.
+                // As with the driver, ports have to be added again, and asked for again.
                 if action != Action::Verify {
-                    self.lasting.ports.silence();
+                    self.lasting.ports.clear();
                 }
                 match action {
                     Action::VerifyAndWarmInitBegin => {

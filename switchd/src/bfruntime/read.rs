@@ -273,6 +273,9 @@ impl Answering<'_> {
             }
         };
         if loaded.fixed.has(entry.table_id) {
+            if target.pipe().is_none() && loaded.fixed.needs_pipe(entry) {
+                return Ok(invalid("a queue's row is in one pipe; name that, not all, as pipe_id")?);
+            }
             let mut from = Some(0);
             while let Some(at) = from {
                 let lookup = loaded.fixed.lookup(entry, at)?;
@@ -281,6 +284,9 @@ impl Answering<'_> {
                 for found in found {
                     self.give_entry(entry, found).await?;
                 }
+            }
+            if loaded.fixed.is_nameless(entry) {
+                return Ok(refuse(Code::Unimplemented, "the table has no rows; ask for its default entry")?);
             }
             return Ok(());
         }
@@ -365,6 +371,9 @@ impl Answering<'_> {
         let mut extras: std::vec::IntoIter<Vec<DataField>> = Vec::into_iter(extras);
         for entity in found {
             let mut shown = loaded.found(table_id, entity)?;
+            if !is_from_switch(asked) {
+                loaded.shadows.show(target.pipe(), &mut shown);
+            }
             let own = extras.next().unwrap_or_default();
             if let (Some(wanted), Some(data)) = (&asked.data, &shown.data)
                 && ![0, data.action_id].contains(&wanted.action_id)
@@ -428,7 +437,10 @@ impl Answering<'_> {
                 let (rest, found) = self.part(*target, reading).await?;
                 readings.push(rest);
                 for (at, entity) in found.into_iter().flat_map(Found::messages).enumerate() {
-                    let cell = self.loaded.translation.entry(&entity)?;
+                    let mut cell = self.loaded.translation.entry(&entity)?;
+                    if !is_from_switch(entry) {
+                        self.loaded.shadows.show(target.pipe(), &mut cell);
+                    }
                     match (cells.get_mut(at).and_then(|first| first.data.as_mut()), cell.data) {
                         (Some(first), Some(data)) => first.fields.extend(data.fields),
                         (_, data) => cells.push(TableEntry { data, ..cell }),
@@ -551,6 +563,13 @@ impl Answering<'_> {
             }
         }
     }
+}
+
+/// Whether a read shows counters and registers as the switch has them now.
+#[allow(deprecated)] // older clients use its first flag
+fn is_from_switch(asked: &TableEntry) -> bool {
+    asked.table_flags.is_some_and(|flags| flags.from_hw)
+        || asked.table_read_flag.is_some_and(|flag| flag.from_hw)
 }
 
 /// The entities to read from P4Runtime's core. All of a table includes its default entry.

@@ -9,10 +9,10 @@ use tonic::Status;
 
 /// Maximum cells that a Write saves; a single update may save more.
 const CELLS: usize = 1 << 22;
-/// Approximate bytes of a cell: a member of a group, a port of a list.
+/// Approximate bytes of a cell: a member of a group.
 const CELL_BYTES: usize = 16;
-/// Cells of an entry of the device at most, and of a small table.
-const ENTRY: usize = 1 << 10;
+/// Cells of a small table.
+const SMALL: usize = 1 << 10;
 /// Cells of a table as far as they count. A table that is cleared twice is empty the second time.
 const TABLE: usize = 1 << 18;
 /// Cells for each entry of a table, or for each element of an object.
@@ -28,10 +28,10 @@ impl Loaded {
     pub fn saved_bytes(&self, updates: &[Update]) -> Result<usize, Status> {
         let cells = updates.iter().map(|update| self.saved_cells(update)).fold(0, usize::saturating_add);
         if cells > CELLS && updates.len() > 1 {
-            let (entries, tables) = (CELLS / ENTRY, CELLS / TABLE);
+            let tables = CELLS / TABLE;
             return Err(Status::invalid_argument(format!(
-                "the request changes more than can be undone together: the limit is {entries} entries of the device, \
-                 {tables} whole tables, or groups with {CELLS} members; split it, or use CONTINUE_ON_ERROR"
+                "the request changes more than can be undone together: the limit is {tables} whole tables, or groups with \
+                 {CELLS} members; split it, or use CONTINUE_ON_ERROR"
             )));
         }
         Ok(cells.min(CELLS) * CELL_BYTES)
@@ -43,7 +43,7 @@ impl Loaded {
         else {
             return 0;
         };
-        let removes = [Type::Delete, Type::Reset].iter().any(|kind| *kind as i32 == update.r#type);
+        let removes = update.r#type == Type::Delete as i32;
         let all = entry.value.is_none() && !entry.is_default_entry && removes;
         if self.own.has(entry.table_id) {
             return match self.own.saved(entry.table_id, all) {
@@ -53,9 +53,9 @@ impl Loaded {
             };
         }
         match self.schema.table_by_id(entry.table_id) {
-            Some(_) if self.fixed.has(entry.table_id) && all => TABLE,
-            Some(_) if self.fixed.has(entry.table_id) => ENTRY,
-            Some(table) if all => entries(table.size).max(ENTRY),
+            // What is of the device is not undone.
+            Some(_) if self.fixed.has(entry.table_id) => 0,
+            Some(table) if all => entries(table.size).max(SMALL),
             _ => 0,
         }
     }

@@ -18,6 +18,7 @@ use p4rack_entities::{Checked, Program};
 use p4rack_p4::ir::TableId;
 use p4rack_p4rt::bfrt_proto;
 use p4rack_p4rt::bfrt_proto::bf_runtime_server::BfRuntime;
+use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
 use p4rack_p4rt::bfrt_proto::{
     Entity, GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
     ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
@@ -119,6 +120,8 @@ impl Service {
         let client = weighed.head.client_id;
         let is_named = !weighed.head.p4_name.is_empty();
         let binding = self.clients.authorise(client, &loaded.program, is_named)?;
+        let is_whole = weighed.head.atomicity == Atomicity::RollbackOnError as i32;
+        let _transaction = is_whole.then(|| self.clients.transaction(client)).transpose()?;
         connection.check_count("updates", weighed.count)?;
         weighed.charge(charge)?;
         let updates = weighed.count;
@@ -374,12 +377,13 @@ impl Service {
         outbox: &Outbox<StreamMessageResponse>,
     ) -> Result<(), Status> {
         match message.update {
+            // As with the driver, a stream that has a client gets no answer.
+            Some(stream_message_request::Update::Subscribe(_)) if own.is_some() => Ok(()),
             Some(stream_message_request::Update::Subscribe(given)) => {
                 let subscribed = check_device(given.device_id).and_then(|()| {
                     self.clients.subscribe(
                         stream,
                         message.client_id,
-                        *own,
                         given.notifications.unwrap_or_default(),
                         outbox,
                     )
@@ -399,8 +403,10 @@ impl Service {
                 *own = Some(message.client_id);
                 Ok(())
             }
-            // Digests are sent once, whether they are acknowledged or not.
-            Some(stream_message_request::Update::DigestAck(_)) => Ok(()),
+            // As with the driver, which acknowledges digests itself.
+            Some(stream_message_request::Update::DigestAck(_)) => {
+                Err(Status::unimplemented("digests are not acknowledged; the stream ends"))
+            }
             None => Err(status(Code::InvalidArgument, "the stream message's update is not set")),
         }
     }

@@ -13,11 +13,11 @@ use super::lookup::Target;
 use super::outcome::{Existing, invalid};
 use super::prepared::Prepared;
 use super::settings::{Scope, Scopes};
+use super::shadows::{found, noted};
 use num_bigint::BigUint;
 use p4rack_bfrt::Table;
 use p4rack_entities::{
-    Change, Checked, Found, Program, Query, Snapshot, Undo, change, control, query, query_keyed, refuse,
-    snapshot,
+    Change, Checked, Program, Snapshot, Undo, change, control, query, query_keyed, refuse, snapshot,
 };
 use p4rack_p4::ir::{InstanceId, InstanceKind, TableId};
 use p4rack_p4rt::bfrt_proto::{
@@ -31,10 +31,10 @@ use p4rack_switch::{Indirect, Pipes, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
-/// Checks an update; `target` is the request's, `at` its place in that.
+/// Checks an update; `target` is the request's, `at` its place in that, `is_whole` says whether it is part of a transaction.
 pub fn prepare(
     loaded: &Arc<Loaded>,
-    target: Target,
+    (target, is_whole): (Target, bool),
     update: &bfrt::Update,
     at: usize,
     existing: &Existing,
@@ -52,18 +52,29 @@ pub fn prepare(
             if kind == update::Type::Unspecified {
                 return invalid("the update's type is not set");
             }
+            if kind == update::Type::Reset {
+                return refuse(
+                    Code::Unimplemented,
+                    "no table takes RESET; MODIFY the entry, or DELETE without a key to reset all of a table",
+                );
+            }
             if loaded.fixed.has(entry.table_id) {
-                return Ok((Prepared::Step(loaded.fixed.step(kind, entry)?), pipes));
+                if pipes.is_none() && loaded.fixed.needs_pipe(entry) {
+                    return invalid("a queue's row is in one pipe; name that, not all, as pipe_id");
+                }
+                let change = loaded.fixed.step(kind, entry, is_whole)?;
+                return Ok((Prepared::Step(Step { snapshot: None, change }), pipes));
             }
             if loaded.own.has(entry.table_id) {
                 return Ok((Prepared::Step(loaded.own.step(kind, entry)?), pipes));
             }
-            let writes = !matches!(kind, update::Type::Delete | update::Type::Reset);
+            let writes = kind != update::Type::Delete;
             let flags = Flags::of(kind, entry);
             let entry = &*flags.meant(loaded, kind, entry);
             let prepared = table_entry(loaded, kind, entry, (at, existing))?;
             let prepared = if writes { with_profile(loaded, entry, prepared)? } else { prepared };
             let prepared = flags.with_ttl(loaded, kind, entry, prepared)?;
+            let prepared = noted(loaded, kind, entry, prepared)?;
             match writes && loaded.extras.has(entry.table_id) {
                 true => Ok((with_extras(loaded, entry, prepared)?, pipes)),
                 false => Ok((prepared, pipes)),
@@ -178,10 +189,10 @@ fn table_entry(
             Type::ModifyInc => {
                 refuse(Code::Unimplemented, "MODIFY_INC of cells is not offered by this switch")
             }
-            Type::Delete | Type::Reset if translation.is_register(entry.table_id) => {
+            Type::Delete if translation.is_register(entry.table_id) => {
                 Ok(Prepared::Step(initial(loaded, entry)?))
             }
-            Type::Delete | Type::Reset => plain(v1::update::Type::Modify, zeroed(loaded, entry)?),
+            Type::Delete => plain(v1::update::Type::Modify, zeroed(loaded, entry)?),
             _ if unnamed => invalid("the key of the cell is not set"),
             _ if translation.is_whole(entry) => plain(v1::update::Type::Modify, translation.entity(entry)?),
             _ => Ok(Prepared::Step(merge(loaded, entry)?)),
@@ -194,20 +205,17 @@ fn table_entry(
         Type::ModifyInc => refuse(Code::Unimplemented, "MODIFY_INC is not offered for this table"),
         Type::Insert if entry.is_default_entry => invalid("the default entry is always there; modify it"),
         // Nothing can have changed it.
-        Type::Delete | Type::Reset
-            if entry.is_default_entry && loaded.table(entry.table_id)?.has_const_default_action =>
-        {
+        Type::Delete if entry.is_default_entry && loaded.table(entry.table_id)?.has_const_default_action => {
             Ok(Prepared::Step(nothing()))
         }
-        Type::Delete | Type::Reset if entry.is_default_entry => {
+        Type::Delete if entry.is_default_entry => {
             let reset = TableEntry { data: None, ..entry.clone() };
             plain(v1::update::Type::Modify, translation.entity(&reset)?)
         }
-        Type::Delete | Type::Reset if keyless => Ok(Prepared::Step(clear(loaded, entry)?)),
+        Type::Delete if keyless => Ok(Prepared::Step(clear(loaded, entry)?)),
         Type::Delete => {
             plain(v1::update::Type::Delete, translation.entity(&TableEntry { data: None, ..entry.clone() })?)
         }
-        Type::Reset => refuse(Code::Unimplemented, "RESET of a single entry is not offered; delete it"),
         Type::Insert => plain(v1::update::Type::Insert, translation.entity(entry)?),
         Type::Modify if entry.is_default_entry => plain(v1::update::Type::Modify, translation.entity(entry)?),
         Type::Modify if translation.is_whole(entry) => {
@@ -231,7 +239,7 @@ fn table_entry(
             });
             Ok(Prepared::Step(Step { snapshot: Some(saved), change }))
         }
-        Type::Unspecified => invalid("the update's type is not set"),
+        Type::Reset | Type::Unspecified => invalid("the update's type is not set"),
     }
 }
 
@@ -291,20 +299,6 @@ fn zeroed(loaded: &Loaded, entry: &TableEntry) -> Checked<v1::Entity> {
     Ok(entity)
 }
 
-/// Results of queries, in one turn of the data plane.
-fn found(queries: Vec<Query>, switch: &Switch, now: Nanos) -> Checked<Vec<v1::Entity>> {
-    let mut all = Vec::new();
-    for query in queries {
-        let mut next = Some(query);
-        while let Some(query) = next {
-            let answer = query(switch, now)?;
-            all.extend(Found::messages(answer.found));
-            next = answer.next;
-        }
-    }
-    Ok(all)
-}
-
 /// Changes some fields of an entry and keeps the others.
 fn merge(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     let program = &loaded.program;
@@ -349,7 +343,27 @@ const PRE_CONFIG: &str = "pre_device_config";
 /// Ids from this one on are fields of the table, not parameters of an action.
 const COMMON: u32 = 1 << 16;
 
-/// Removes all entries of a table, or none if one can't be removed.
+/// Whether all entries of a table are the program's.
+fn is_const(loaded: &Loaded, table_id: u32) -> Checked<bool> {
+    let table = loaded.table(table_id)?;
+    let is_it = |own: &p4rack_p4rt::p4::config::v1::Table| {
+        own.preamble.as_ref().is_some_and(|preamble| table.is_named(&preamble.name))
+    };
+    Ok(loaded.program.info.tables.iter().any(|own| own.is_const_table && is_it(own)))
+}
+
+/// The update that gives a match-action table the program's default entry again, if clients may change it.
+fn default_reset(loaded: &Loaded, wanted: &v1::Entity, table_id: u32) -> Checked<Option<v1::Update>> {
+    let is_table = matches!(&wanted.entity, Some(v1::entity::Entity::TableEntry(_)));
+    if !is_table || loaded.table(table_id)?.has_const_default_action || is_const(loaded, table_id)? {
+        return Ok(None);
+    }
+    let default = TableEntry { table_id, is_default_entry: true, ..Default::default() };
+    let entity = Some(loaded.translation.entity(&default)?);
+    Ok(Some(v1::Update { r#type: v1::update::Type::Modify as i32, entity }))
+}
+
+/// Removes all entries of a table, or none if one can't be removed, and resets its default entry.
 fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     let wanted = loaded.translation.request(entry)?;
     // Checks that the table exists.
@@ -366,9 +380,11 @@ fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
         let found = found(query(program, wanted)?, switch, now)?;
         Ok::<Vec<v1::Update>, UpdateError>(found.into_iter().filter(is_own).map(delete).collect())
     };
-    let (program, saved) = (loaded.program.clone(), wanted.clone());
+    let reset = default_reset(loaded, &wanted, entry.table_id)?;
+    let (program, saved, saved_reset) = (loaded.program.clone(), wanted.clone(), reset.clone());
     let saved: Snapshot = Box::new(move |switch| {
-        let updates = deletions(&program, &saved, switch, Nanos(0)).unwrap_or_default();
+        let mut updates = deletions(&program, &saved, switch, Nanos(0)).unwrap_or_default();
+        updates.extend(saved_reset);
         let one = |update: &v1::Update| Some(snapshot(&program, update).ok()?(switch));
         let undos: Vec<Undo> = updates.iter().filter_map(one).collect();
         Box::new(move |switch| undos.into_iter().for_each(|undo| undo(switch)))
@@ -376,7 +392,7 @@ fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     let program = loaded.program.clone();
     let change: Change = Box::new(move |switch, now| {
         let mut undos: Vec<Undo> = Vec::new();
-        for update in deletions(&program, &wanted, switch, now)? {
+        for update in deletions(&program, &wanted, switch, now)?.into_iter().chain(reset) {
             let undo = snapshot(&program, &update)?(switch);
             if let Err(error) = change(&program, &update).and_then(|change| change(switch, now)) {
                 undos.into_iter().rev().for_each(|undo| undo(switch));
@@ -411,7 +427,7 @@ fn nothing() -> Step {
     Step { snapshot: None, change: Box::new(|_, _| Ok(())) }
 }
 
-/// Registers and meters are read from the switch directly, so there is nothing to synchronise.
+/// Elements of direct registers are read from the switch directly, so there is nothing to synchronise.
 fn operate(loaded: &Arc<Loaded>, operation: &TableOperation) -> Checked<Step> {
     let table = loaded.table(operation.table_id)?;
     let name = &operation.table_operations_type;
@@ -425,6 +441,10 @@ fn operate(loaded: &Arc<Loaded>, operation: &TableOperation) -> Checked<Step> {
                     loaded.extras.update_hits(table_id, now);
                     Ok(())
                 });
+                Ok(Step { snapshot: None, change })
+            }
+            "Sync" | "SyncCounters" if loaded.shadows.has(table_id) => {
+                let change: Change = Box::new(move |switch, now| loaded.sync(table_id, switch, now));
                 Ok(Step { snapshot: None, change })
             }
             _ => Ok(nothing()),
@@ -544,7 +564,7 @@ fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> 
         Some(Attribute::DynKeyMask(given)) => key_mask(loaded, table, given),
         Some(Attribute::DynHashing(_)) => not_offered("the choice of a hash"),
         Some(Attribute::PortStatusNotify(given)) if table.name == PORTS => {
-            Ok(loaded.fixed.ports().notify_step(given.enable))
+            Ok(Step { snapshot: None, change: loaded.fixed.ports().notify_change(given.enable) })
         }
         Some(Attribute::PortStatusNotify(_)) => invalid(format!("table `{}` has no ports", table.name)),
         Some(Attribute::IntvlMs(interval)) if interval.intvl_val == 0 => Ok(nothing()),
@@ -552,7 +572,7 @@ fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> 
         Some(Attribute::PreDeviceConfig(config))
             if table.attributes.iter().any(|name| name == PRE_CONFIG) =>
         {
-            loaded.fixed.replication_config(config)
+            Ok(Step { snapshot: None, change: loaded.fixed.replication_config(config)? })
         }
         Some(Attribute::PreDeviceConfig(_)) => not_offered("a setting of the replication engine"),
         Some(Attribute::SelectorUpdateNotify(_)) => not_offered("notification of selectors"),

@@ -115,7 +115,7 @@ pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest, options: Options) -> 
     let one = |(at, update)| {
         target.or(None)?;
         may_enable(update, options)?;
-        prepare(loaded, target, update, at, &existing)
+        prepare(loaded, (target, atomicity == Atomicity::RollbackOnError), update, at, &existing)
     };
     let prepared: Vec<Checked<One>> = request.updates.iter().enumerate().map(one).collect();
     let program = &loaded.program;
@@ -152,7 +152,10 @@ pub fn direct(loaded: &Loaded, request: &[u8], head: &WriteRequest, options: Opt
             // Most updates are of the same table.
             let (is_own, has_extras) = match known {
                 Some((last, is_own, has_extras)) if last == table => (is_own, has_extras),
-                _ => (loaded.own.has(table), loaded.extras.has(table)),
+                _ => {
+                    let is_known = loaded.shadows.has(table) && !loaded.shadows.is_initial(table);
+                    (loaded.own.has(table) || is_known, loaded.extras.has(table))
+                }
             };
             known = Some((table, is_own, has_extras));
             !(is_own || inserts && has_extras)

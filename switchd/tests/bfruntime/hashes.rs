@@ -52,7 +52,7 @@ async fn what_is_hashed_is_chosen() {
     let same = answer(&rig, 1, [11, 1, 2, 3]).await;
     assert_eq!(same, answer(&rig, 1, [11, 77, 3, 2]).await);
     assert_ne!(same, answer(&rig, 1, [11, 1, 2, 4]).await);
-    client.one(Type::Reset, Entry::default_of("mixed.configure").build(&schema).unwrap()).await.unwrap();
+    client.one(Type::Delete, Entry::default_of("mixed.configure").build(&schema).unwrap()).await.unwrap();
     assert_eq!(answer(&rig, 1, [11, 1, 2, 3]).await, ARC[0], "the program's again");
 }
 
@@ -143,7 +143,7 @@ async fn the_algorithm_is_chosen_and_computed() {
         let refused = client.one(Type::Modify, wrong.build(&schema).unwrap()).await.unwrap_err();
         assert_eq!(refused.0, code as i32, "{refused:?}");
     }
-    client.one(Type::Reset, algorithm().build(&schema).unwrap()).await.unwrap();
+    client.one(Type::Delete, algorithm().build(&schema).unwrap()).await.unwrap();
     assert_eq!(answer(&rig, 1, [11, 1, 2, 3]).await, ARC[0]);
 }
 

@@ -126,7 +126,7 @@ async fn cells_of_a_register_are_reset_to_the_programs_value() {
     client.one(Type::Delete, cell(2).build(&schema).unwrap()).await.unwrap();
     assert_eq!(values(&mut client).await, [50, 50, 7, 50]);
     let far = client.one(Type::Delete, cell(4).build(&schema).unwrap()).await.unwrap_err();
-    assert_eq!(far.0, Code::OutOfRange as i32, "{far:?}");
+    assert_eq!(far.0, Code::InvalidArgument as i32, "{far:?}");
     client.one(Type::Delete, all).await.unwrap();
     assert_eq!(values(&mut client).await, [7; 4]);
 }
@@ -154,8 +154,7 @@ async fn members_of_a_value_set_are_entries() {
     assert_eq!(twice.0, Code::AlreadyExists as i32, "{twice:?}");
     assert_eq!(client.entries(&schema, "members").await.len(), 2);
     client.one(Type::Delete, member(0x20, 0xff)).await.unwrap();
-    let gone = client.one(Type::Delete, member(0x20, 0xff)).await.unwrap_err();
-    assert_eq!(gone.0, Code::NotFound as i32, "{gone:?}");
+    client.one(Type::Delete, member(0x20, 0xff)).await.unwrap();
     assert_eq!(answer(&rig, 1, [0x20, 0, 0, 0]).await, 0);
     // Pipes may have members of their own, once the set is empty.
     let single = mode::Scope::Predef(mode::PredefinedMode::Single as i32);

@@ -152,11 +152,18 @@ async fn generators_take_no_more_than_the_device_has() {
         let made = client.one(Type::Modify, build(right.clone())).await;
         assert!(made.is_ok(), "{right:?}: {made:?}");
     }
-    // Updates that are undone together are saved together.
-    let speed = || Entry::of("$PORT").exact("$DEV_PORT", 1).data("$PORT_ENABLE", true);
-    let many = vec![update(Type::InsertOrModify, build(speed())); 4097];
-    let refused = client.write(Atomicity::RollbackOnError, many).await.unwrap_err();
-    assert!(refused.message().contains("4096"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_is_undone_together_has_a_limit() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let clear = update(Type::Delete, all_of(&schema, "selector"));
+    client.write(Atomicity::RollbackOnError, vec![clear.clone(); 16]).await.unwrap();
+    let many = client.write(Atomicity::RollbackOnError, vec![clear.clone(); 17]).await.unwrap_err();
+    assert!(many.code() == Code::InvalidArgument && many.message().contains("split it"), "{many}");
+    client.write(Atomicity::ContinueOnError, vec![clear; 17]).await.unwrap();
 }
 
 #[tokio::test]

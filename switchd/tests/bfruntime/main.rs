@@ -4,6 +4,7 @@
 
 mod both;
 mod device;
+mod driver;
 mod entries;
 mod exact;
 mod flags;

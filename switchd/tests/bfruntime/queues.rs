@@ -4,6 +4,7 @@ use crate::rig::*;
 use p4rack_bfrt::{Entry, Schema, Value};
 use p4rack_p4rt::bfrt_proto::update::Type;
 use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
+use p4rack_p4rt::bfrt_proto::{TableEntry, entity};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_wire::Nanos;
@@ -65,8 +66,13 @@ fn count(entry: &Entry, field: &str) -> u64 {
     entry.get(field).and_then(Value::number).unwrap()
 }
 
+/// Changes a row in the pipe of port 2.
+async fn change(client: &mut Client, schema: &Schema, entry: Entry) -> Result<(), (i32, String)> {
+    client.one(Type::Modify, in_pipe(0, entry.build(schema).unwrap())).await
+}
+
 async fn set(client: &mut Client, schema: &Schema, entry: Entry) {
-    client.one(Type::Modify, entry.build(schema).unwrap()).await.unwrap();
+    change(client, schema, entry).await.unwrap();
 }
 
 /// Entry of a table for one of the queues of port 2.
@@ -88,9 +94,8 @@ async fn ports_say_where_their_queues_are() {
     let map = client.entries(&schema, "tf1.tm.queue.map").await;
     assert_eq!(map.len(), 16);
     assert_eq!((count(&map[8], "dev_port"), count(&map[8], "queue_nr")), (2, 0));
-    let refused =
-        client.one(Type::Modify, queue("queue.map", 0).data("queue_nr", 1u16).build(&schema).unwrap());
-    assert!(refused.await.unwrap_err().1.contains("can only be read"));
+    let refused = change(&mut client, &schema, queue("queue.map", 0).data("queue_nr", 1u16)).await;
+    assert!(refused.unwrap_err().1.contains("can only be read"));
 }
 
 #[tokio::test]
@@ -206,17 +211,36 @@ async fn what_the_switch_cannot_do_is_refused() {
         (queue("counter.queue", 1).data("drop_count_packets", 3u64), Code::InvalidArgument, "to 0"),
         (port("counter.eg_port").data("drop_count_packets", 0u64), Code::InvalidArgument, "only be read"),
     ] {
-        let refused = client.one(Type::Modify, entry.build(&schema).unwrap()).await.unwrap_err();
+        let refused = change(&mut client, &schema, entry).await.unwrap_err();
         assert!(refused.0 == code as i32 && refused.1.contains(message), "{message}: {refused:?}");
     }
     // A rate of 0 can't act.
-    let none = queue("queue.sched_shaping", 1).data("max_rate", 0u32).build(&schema).unwrap();
-    let enable = sched().data("max_rate_enable", true).build(&schema).unwrap();
+    let none = in_pipe(0, queue("queue.sched_shaping", 1).data("max_rate", 0u32).build(&schema).unwrap());
+    let enable = in_pipe(0, sched().data("max_rate_enable", true).build(&schema).unwrap());
     let both = vec![update(Type::Modify, none), update(Type::Modify, enable)];
     let refused = client.write(Atomicity::RollbackOnError, both).await.unwrap_err();
     assert!(errors(&refused).iter().any(|(_, message)| message.contains("rate of 0")), "{refused:?}");
     let found = of_queue(&mut client, &schema, "queue.sched_shaping", 1).await;
-    assert_eq!(count(&found, "max_rate"), u64::from(u32::MAX), "undone");
+    assert_eq!(count(&found, "max_rate"), 0, "a transaction does not cover it");
+    // A row has a pipe, a reset is of all rows, and one table has defaults.
+    let everywhere =
+        client.one(Type::Modify, sched().data("dwrr_weight", 1u16).build(&schema).unwrap()).await;
+    assert!(everywhere.unwrap_err().1.contains("is in one pipe"));
+    let asked = TableEntry { data: None, ..queue("queue.buffer", 1).build(&schema).unwrap() };
+    let defaults = TableEntry { is_default_entry: true, ..all_of(&schema, "tf1.tm.queue.buffer") };
+    for asked in [asked.clone(), defaults.clone()] {
+        let refused = client.read(vec![entity::Entity::TableEntry(asked)]).await.unwrap_err();
+        assert!(errors(&refused)[0].1.contains("is in one pipe"), "{refused:?}");
+    }
+    for kind in [Type::Delete, Type::Insert, Type::Reset] {
+        let refused = client.one(kind, in_pipe(0, asked.clone())).await.unwrap_err();
+        assert_eq!(refused.0, Code::Unimplemented as i32, "{kind:?}: {refused:?}");
+    }
+    let found = client.read(vec![entity::Entity::TableEntry(in_pipe(0, defaults))]).await.unwrap();
+    let Some(entity::Entity::TableEntry(found)) = &found[0].entity else { panic!("{found:?}") };
+    let found = Entry::read(&schema, found).unwrap();
+    assert!(found.is_default() && found.action_name() == Some("shared_pool"), "{found:?}");
+    assert_eq!(count(&found, "pool_max_cells"), (1u64 << 20).div_ceil(80));
 }
 
 #[tokio::test]

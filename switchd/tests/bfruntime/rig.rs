@@ -110,7 +110,7 @@ pub fn ports_of(ports: &[u16]) -> Vec<PortConfig> {
 pub struct Client {
     pub id: u32,
     pub grpc: BfRuntimeClient<Channel>,
-    _out: mpsc::Sender<StreamMessageRequest>,
+    pub out: mpsc::Sender<StreamMessageRequest>,
     pub stream: Streaming<StreamMessageResponse>,
 }
 
@@ -171,7 +171,7 @@ impl Client {
         let mut stream = grpc.stream_channel(ReceiverStream::new(requests)).await.unwrap().into_inner();
         match stream.message().await.unwrap().unwrap().update {
             Some(stream_message_response::Update::Subscribe(told)) => match told.status.unwrap() {
-                rpc::Status { code: 0, .. } => Ok(Client { id, grpc, _out: out, stream }),
+                rpc::Status { code: 0, .. } => Ok(Client { id, grpc, out, stream }),
                 refused => Err(refused.message),
             },
             other => panic!("{other:?}"),
@@ -235,9 +235,9 @@ impl Client {
         Ok(found)
     }
 
+    /// All entries of a table, with counters and registers as the switch has them.
     pub async fn entries(&mut self, schema: &Schema, table: &str) -> Vec<Entry> {
-        let table_id = schema.table(table).unwrap().id;
-        let all = TableEntry { table_id, ..Default::default() };
+        let all = from_switch(all_of(schema, table));
         let found = self.read(vec![entity::Entity::TableEntry(all)]).await.unwrap();
         let one = |found: Entity| match found.entity {
             Some(entity::Entity::TableEntry(entry)) => Entry::read(schema, &entry).unwrap(),
@@ -264,6 +264,16 @@ pub async fn write_with(
     let mut request = tonic::Request::new(request);
     request.metadata_mut().insert(metadata, "1".parse().unwrap());
     client.grpc.write(request).await.map(tonic::Response::into_inner)
+}
+
+/// A read that asks the switch itself.
+pub fn from_switch(asked: TableEntry) -> TableEntry {
+    TableEntry { table_flags: Some(TableFlags { from_hw: true, ..Default::default() }), ..asked }
+}
+
+/// An entry of a pipe.
+pub fn in_pipe(pipe_id: u32, entry: TableEntry) -> TableEntry {
+    TableEntry { entry_tgt: Some(TargetDevice { pipe_id, ..ALL }), ..entry }
 }
 
 /// All entries of a table.

@@ -111,7 +111,10 @@ async fn the_device_has_ports_groups_and_mirror_sessions() {
     let device = Entry::read(&schema, found).unwrap();
     assert_eq!(device.get("external_port_list"), Some(&Value::Numbers(vec![1, 2, 3, 4])));
 
-    let port = |port: u128| Entry::of("$PORT").exact("$DEV_PORT", port).data("$SPEED", "BF_SPEED_25G");
+    let port = |port: u128| {
+        let port = Entry::of("$PORT").exact("$DEV_PORT", port).data("$SPEED", "BF_SPEED_25G");
+        port.data("$FEC", "BF_FEC_TYP_NONE")
+    };
     client.one(Type::Insert, build(port(1).data("$PORT_ENABLE", true))).await.unwrap();
     assert!(client.one(Type::Insert, build(port(9))).await.unwrap_err().1.contains("no port 9"));
     let ports = client.entries(&schema, "$PORT").await;
@@ -147,7 +150,10 @@ async fn the_device_has_ports_groups_and_mirror_sessions() {
     let mirror = Entry::of("$mirror.cfg").exact("$sid", 7).action("$normal").data("$session_enable", true);
     let mirror = mirror.data("$ucast_egress_port", 2u32).data("$ucast_egress_port_valid", true);
     client.one(Type::Insert, build(mirror.clone())).await.unwrap();
-    assert_eq!(client.one(Type::Insert, build(mirror)).await.unwrap_err().0, rpc::Code::AlreadyExists as i32);
+    assert_eq!(
+        client.one(Type::Insert, build(mirror)).await.unwrap_err().0,
+        rpc::Code::InvalidArgument as i32
+    );
     assert_eq!(client.entries(&schema, "$mirror.cfg").await.len(), 1);
 }
 

@@ -54,11 +54,9 @@ EXCEPTIONS = {
 # Programs and tests that fail here, and their missing requirements. Any other failure makes the run
 # fail.
 KNOWN = {
-    "tna_operations": "a copy of counters and registers that reads show until `Sync`",
     "t2na_counter_true_egress_accounting": "counters of the length with which a frame leaves",
     "tna_idletimeout.IdleTimeoutEnableDisable": "times to live that stand still while `IdleTimeout` is disabled",
     "bri_handle": "snapshot.cfg",
-    "tna_mirror.TestBasicEgrMir": "values of headers that are not valid",
     f"{INSTALLING}/hitless_negative.HitlessTnaExactMatchEntrySingleScopeNegative": "luck: a random port with another one behind it",
     f"{INSTALLING}/hitless_negative.HitlessDynHashingNegative": "a hash `hash_1`, which the program that it installs does not have",
     f"{INSTALLING}/hitless_negative.HitlessTnaTernaryMatchNegative": "luck: random masks that match no other packet",

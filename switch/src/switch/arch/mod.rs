@@ -7,8 +7,7 @@ mod v1model;
 pub(crate) use tna::{Engine, PacketApps, PortData};
 pub use tna::{
     PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger, REPLICATION_SET,
-    ReplicationConfig, ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode,
-    ReplicationPlaces, ReplicationPort, ReplicationState,
+    ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPort,
 };
 pub(crate) use v1model::Returning;
 

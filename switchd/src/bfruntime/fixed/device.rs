@@ -1,8 +1,8 @@
 //! Properties of the device, and settings that outlive programs.
 
-use super::{Fixed, Step, Table, invalid, not_offered};
+use super::{Fixed, Table, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
-use p4rack_entities::{Change, Checked, Snapshot};
+use p4rack_entities::{Change, Checked};
 use p4rack_p4rt::bfrt_proto::update::Type;
 use p4rack_switch::Switch;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -67,13 +67,13 @@ impl DeviceConfig {
 }
 
 impl Fixed {
-    pub(super) fn device_step(self: &Arc<Fixed>, kind: Type, entry: &Entry) -> Checked<Step> {
+    pub(super) fn device_step(self: &Arc<Fixed>, kind: Type, entry: &Entry) -> Checked<Change> {
         if !entry.is_default() {
             return invalid(entry, "it has nothing but its default entry");
         }
         let resets = match kind {
-            Type::Delete | Type::Reset => true,
-            Type::Modify | Type::InsertOrModify => false,
+            Type::Delete => true,
+            Type::Modify => false,
             _ => return not_offered(entry, kind.as_str_name()),
         };
         let known = [LEARN_INTERRUPTS, READ_TIMEOUT, LEARN_TIMEOUT, INACTIVE_DELETE, MEMBER_ORDER];
@@ -84,12 +84,8 @@ impl Fixed {
         {
             return invalid(entry, format!("`{}` can only be read", field.name));
         }
-        let (saving, config, entry) = (self.config.clone(), self.config.clone(), entry.clone());
-        let snapshot: Snapshot = Box::new(move |_| {
-            let before = *saving.settings();
-            Box::new(move |_| *saving.settings() = before)
-        });
-        let change: Change = Box::new(move |_, _| {
+        let (config, entry) = (self.config.clone(), entry.clone());
+        Ok(Box::new(move |_, _| {
             let mut settings = config.settings();
             if resets {
                 *settings = Settings::default();
@@ -110,8 +106,7 @@ impl Fixed {
                 keeps_member_order: truth(MEMBER_ORDER, settings.keeps_member_order),
             };
             Ok(())
-        });
-        Ok(Step { snapshot: Some(snapshot), change })
+        }))
     }
 
     pub(super) fn device_lookup(&self, name: &str) -> Table {

@@ -1,8 +1,8 @@
 //! Packet generators: settings of ports, applications, and the buffer from which they send. Each pipe has its own.
 
-use super::{Fixed, Found, Step, Table, id, in_table, invalid, not_offered};
+use super::{Fixed, Found, Table, id, in_table, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
-use p4rack_entities::{Change, Checked, Snapshot, refuse};
+use p4rack_entities::{Change, Checked, refuse};
 use p4rack_p4rt::bfrt_proto::update::Type;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger, Pipes, Switch};
@@ -27,6 +27,11 @@ const MASK: &str = "port_mask_sel";
 /// Whether this is one of the generators' tables.
 pub fn has(table: &str) -> bool {
     table.contains(".pktgen.")
+}
+
+/// Whether this is the table of ports by which frames come in, which a driver changes in no transaction.
+pub fn is_gate(table: &str) -> bool {
+    table.ends_with(".pktgen.port_cfg")
 }
 
 /// Fields that the switch does not keep.
@@ -217,54 +222,39 @@ fn shown(table: &str, number: usize, app: &PacketApp, counts: PacketCounts, mask
 }
 
 impl Fixed {
-    pub(super) fn generator_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Step> {
-        if kind == Type::ModifyInc {
-            return not_offered(&entry, "MODIFY_INC");
-        }
+    /// A driver's rows are always there: they change, or all of a table are reset.
+    pub(super) fn generator_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Change> {
         let table = entry.table().rsplit('.').next().unwrap_or_default().to_owned();
-        match (table.as_str(), all) {
-            ("app_cfg", true) => self.apps_clear(&entry),
-            ("app_cfg", false) => self.app_step(kind, entry),
-            ("port_down_replay", _) => match entry.get("replay_mode") {
+        match (table.as_str(), kind, all) {
+            ("port_down_replay", Type::Modify, _) => match entry.get("replay_mode") {
                 Some(Value::Text(mode)) if mode != "REPLAY_NONE" => not_offered(&entry, mode),
-                _ => Ok(Step { snapshot: None, change: Box::new(|_, _| Ok(())) }),
+                _ => Ok(Box::new(|_, _| Ok(()))),
             },
-            (_, true) => not_offered(&entry, "the deletion of all"),
-            ("port_cfg", false) => generator_port(kind, &entry),
-            ("pkt_buffer", false) => buffer(kind, &entry),
-            _ => self.mask_step(kind, &entry),
+            ("app_cfg", Type::Delete, true) => Ok(self.apps_clear(&entry)),
+            ("port_cfg", Type::Delete, true) => Ok(ports_clear(&entry)),
+            ("pkt_buffer", Type::Delete, true) => Ok(buffer_write(&entry, 0, vec![0; PACKET_BUFFER_BYTES])),
+            ("port_mask", Type::Delete, true) => {
+                let clears = (0..MASKS).map(|at| self.mask_set(&entry, at, 0)).collect::<Vec<_>>();
+                Ok(Box::new(move |switch, now| clears.into_iter().try_for_each(|clear| clear(switch, now))))
+            }
+            ("app_cfg", Type::Modify, false) => self.app_step(entry),
+            ("port_cfg", Type::Modify, false) => generator_port(&entry),
+            ("pkt_buffer", Type::Modify, false) => buffer(&entry),
+            ("port_mask", Type::Modify, false) => self.mask_step(&entry),
+            _ => not_offered(&entry, &format!("{} of a row", kind.as_str_name())),
         }
     }
 
-    fn app_step(self: &Arc<Fixed>, kind: Type, entry: Entry) -> Checked<Step> {
+    fn app_step(self: &Arc<Fixed>, entry: Entry) -> Checked<Change> {
         let number = id(&entry, APP)? as usize;
         let mask = wide(&entry, MASK).map(|mask| mask as usize);
         if mask.is_some_and(|mask| mask >= MASKS) {
             return invalid(&entry, format!("{MASK} is 0 to {}", MASKS - 1));
         }
-        let (saving, fixed, second) = (self.clone(), self.clone(), self.second);
-        let name = entry.table().to_owned();
-        let snapshot: Snapshot = Box::new(move |switch| {
-            let before = switch.packet_app(number).ok();
-            let used = saving.used_by(switch, |app| app == number);
-            Box::new(move |switch| {
-                let _ = match before {
-                    Some((Some(app), counts)) => switch
-                        .packet_app_set(number, app)
-                        .and_then(|()| switch.packet_counts_set(number, counts)),
-                    _ => switch.packet_app_remove(number),
-                };
-                saving.use_again(&name, switch, used, |app| app == number);
-            })
-        });
-        let change: Change = Box::new(move |switch, _| {
+        let (fixed, second) = (self.clone(), self.second);
+        Ok(Box::new(move |switch, _| {
             let table = entry.table();
             let (before, mut counts) = in_table(table, switch.packet_app(number))?;
-            if matches!(kind, Type::Delete | Type::Reset) {
-                let mut state = fixed.generators.lock();
-                meant(switch).into_iter().for_each(|pipe| state.uses(pipe, number, None));
-                return in_table(table, switch.packet_app_remove(number));
-            }
             let is_new = before.is_none();
             let Some(app) = app(&entry, before, second)? else { return Ok(()) };
             let waits = matches!(app.trigger, PacketTrigger::PortDown { .. });
@@ -289,93 +279,48 @@ impl Fixed {
                 }
             }
             Ok(())
-        });
-        Ok(Step { snapshot: Some(snapshot), change })
+        }))
     }
 
-    /// The masks that applications use in the selected pipes.
-    fn used_by(&self, switch: &Switch, is_it: impl Fn(usize) -> bool) -> BTreeMap<(usize, usize), usize> {
-        let state = self.generators.lock();
-        let found = state.used.iter().filter(|((pipe, app), _)| switch.means(*pipe) && is_it(*app));
-        found.map(|(place, mask)| (*place, *mask)).collect()
-    }
-
-    /// Lets applications in the selected pipes use their former masks.
-    fn use_again(
-        &self,
-        table: &str,
-        switch: &mut Switch,
-        before: BTreeMap<(usize, usize), usize>,
-        is_it: impl Fn(usize) -> bool,
-    ) {
-        let mut state = self.generators.lock();
-        state.used.retain(|(pipe, app), _| !(switch.means(*pipe) && is_it(*app)));
-        for ((pipe, app), mask) in before {
-            state.uses(pipe, app, Some(mask));
-            let _ = state.wait(table, switch, pipe, app);
-        }
-    }
-
-    /// Removes all applications.
-    fn apps_clear(self: &Arc<Fixed>, entry: &Entry) -> Checked<Step> {
-        let (fixed, saving, table) = (self.clone(), self.clone(), entry.table().to_owned());
-        let name = table.clone();
-        let snapshot: Snapshot = Box::new(move |switch| {
-            let used = saving.used_by(switch, |_| true);
-            let all = (0..switch.packet_apps()).map(|number| (number, switch.packet_app(number)));
-            let before: Vec<_> = all.filter_map(|(number, app)| Some((number, app.ok()?))).collect();
-            Box::new(move |switch| {
-                for (number, (app, counts)) in before {
-                    let Some(app) = app else { continue };
-                    let _ = switch
-                        .packet_app_set(number, app)
-                        .and_then(|()| switch.packet_counts_set(number, counts));
+    /// Removes all applications, which have to be disabled.
+    fn apps_clear(self: &Arc<Fixed>, entry: &Entry) -> Change {
+        let (fixed, table) = (self.clone(), entry.table().to_owned());
+        Box::new(move |switch, _| {
+            for number in 0..switch.packet_apps() {
+                if in_table(&table, switch.packet_app(number))?.0.is_some_and(|app| app.enabled) {
+                    let message =
+                        format!("table `{table}`: application {number} is enabled; disable it first");
+                    return refuse(Code::Unavailable, message);
                 }
-                saving.use_again(&name, switch, used, |_| true);
-            })
-        });
-        let change: Change = Box::new(move |switch, _| {
+            }
             let pipes = meant(switch);
             fixed.generators.lock().used.retain(|(pipe, _), _| !pipes.contains(pipe));
             (0..switch.packet_apps())
                 .try_for_each(|number| in_table(&table, switch.packet_app_remove(number)))
-        });
-        Ok(Step { snapshot: Some(snapshot), change })
+        })
     }
 
     /// A mask of ports, of the second generation.
-    fn mask_step(self: &Arc<Fixed>, kind: Type, entry: &Entry) -> Checked<Step> {
+    fn mask_step(self: &Arc<Fixed>, entry: &Entry) -> Checked<Change> {
         let at = id(entry, MASK)? as usize;
         if at >= MASKS {
             return invalid(entry, format!("{MASK} is 0 to {}", MASKS - 1));
         }
-        let mask = if matches!(kind, Type::Delete | Type::Reset) { Some(0) } else { wide(entry, "mask") };
-        let Some(mask) = mask else { return invalid(entry, "`mask` is not set") };
-        let (saving, fixed, table) = (self.clone(), self.clone(), entry.table().to_owned());
-        let used = move |state: &State, switch: &Switch| -> Vec<(usize, usize)> {
-            let own = state.used.iter().filter(|((pipe, _), mask)| switch.means(*pipe) && **mask == at);
-            own.map(|(place, _)| *place).collect()
-        };
-        let name = table.clone();
-        let snapshot: Snapshot = Box::new(move |_| {
-            let before = saving.generators.lock().masks[at];
-            Box::new(move |switch| {
-                let mut state = saving.generators.lock();
-                state.masks[at] = before;
-                for (pipe, app) in used(&state, switch) {
-                    let _ = state.wait(&name, switch, pipe, app);
-                }
-            })
-        });
-        let change: Change = Box::new(move |switch, _| {
+        let Some(mask) = wide(entry, "mask") else { return invalid(entry, "`mask` is not set") };
+        Ok(self.mask_set(entry, at, mask))
+    }
+
+    fn mask_set(self: &Arc<Fixed>, entry: &Entry, at: usize, mask: u128) -> Change {
+        let (fixed, table) = (self.clone(), entry.table().to_owned());
+        Box::new(move |switch, _| {
             let mut state = fixed.generators.lock();
             for pipe in meant(switch) {
                 state.masks[at][pipe] = mask;
             }
-            let used = used(&state, switch);
-            used.into_iter().try_for_each(|(pipe, app)| state.wait(&table, switch, pipe, app))
-        });
-        Ok(Step { snapshot: Some(snapshot), change })
+            let own = state.used.iter().filter(|((pipe, _), used)| switch.means(*pipe) && **used == at);
+            let places: Vec<(usize, usize)> = own.map(|(place, _)| *place).collect();
+            places.into_iter().try_for_each(|(pipe, app)| state.wait(&table, switch, pipe, app))
+        })
     }
 
     pub(super) fn generator_lookup(&self, entry: &Entry, all: bool) -> Checked<Table> {
@@ -393,7 +338,8 @@ impl Fixed {
         let only = if all { None } else { Some(id(entry, key)?) };
         let size = match (key, only) {
             (OFFSET, Some(_)) => id(entry, SIZE)? as usize,
-            (OFFSET, None) => return not_offered(entry, "reading the buffer without a key"),
+            // As with the driver, which has only applications to list.
+            (PORT | OFFSET | MASK, None) => return not_offered(entry, "reading without a key"),
             _ => 0,
         };
         Ok(Box::new(move |fixed, switch, _| {
@@ -454,27 +400,20 @@ fn port_entry(table: &str, switch: &Switch, port: u16) -> Entry {
 }
 
 /// A port's generator settings; every port has an entry.
-fn generator_port(kind: Type, entry: &Entry) -> Checked<Step> {
+fn generator_port(entry: &Entry) -> Checked<Change> {
     let port = id(entry, PORT)?;
     let Ok(port) = u16::try_from(port) else { return invalid(entry, format!("there is no port {port}")) };
-    let is_back = matches!(kind, Type::Delete | Type::Reset);
     let (generates, matches) = (truth(entry, "pktgen_enable"), truth(entry, "pattern_matching_enable"));
     let returns = truth(entry, "recirculation_enable");
     let clears = truth(entry, "clear_port_down_enable") == Some(true);
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let before = switch.packet_port(port);
-        Box::new(move |switch| {
-            let _ = switch.packet_port_set(port, before);
-        })
-    });
     let table = entry.table().to_owned();
-    let change: Change = Box::new(move |switch, _| {
+    Ok(Box::new(move |switch, _| {
         if returns.is_some_and(|returns| returns != switch.comes_back(port)) {
             let message =
                 format!("table `{table}`: whether frames come back by port {port} is fixed on this switch");
             return refuse(Code::Unimplemented, message);
         }
-        let before = if is_back { PacketPort::default() } else { switch.packet_port(port) };
+        let before = switch.packet_port(port);
         let config = PacketPort {
             generates: generates.unwrap_or(before.generates),
             matches: matches.unwrap_or(before.matches),
@@ -484,31 +423,32 @@ fn generator_port(kind: Type, entry: &Entry) -> Checked<Step> {
             switch.packet_port_clear(port);
         }
         Ok(())
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    }))
+}
+
+/// Resets the settings of all ports in the selected pipes.
+fn ports_clear(entry: &Entry) -> Change {
+    let table = entry.table().to_owned();
+    Box::new(move |switch, _| {
+        let all: Vec<u16> = ports(switch).filter(|port| switch.means(usize::from(*port >> 7))).collect();
+        all.into_iter()
+            .try_for_each(|port| in_table(&table, switch.packet_port_set(port, PacketPort::default())))
+    })
 }
 
 /// Bytes of the buffer.
-fn buffer(kind: Type, entry: &Entry) -> Checked<Step> {
+fn buffer(entry: &Entry) -> Checked<Change> {
     let (offset, size) = (id(entry, OFFSET)? as usize, id(entry, SIZE)? as usize);
-    let bytes: Vec<u8> = match (kind, entry.get("buffer")) {
-        (Type::Delete | Type::Reset, _) if size <= PACKET_BUFFER_BYTES => vec![0; size],
-        (_, Some(Value::Numbers(bytes))) if bytes.len() == size => {
-            bytes.iter().map(|byte| *byte as u8).collect()
+    match entry.get("buffer") {
+        Some(Value::Numbers(bytes)) if bytes.len() == size => {
+            Ok(buffer_write(entry, offset, bytes.iter().map(|byte| *byte as u8).collect()))
         }
-        (_, Some(Value::Numbers(bytes))) => {
-            return invalid(entry, format!("{} bytes, and {SIZE} is {size}", bytes.len()));
-        }
-        _ => return invalid(entry, "`buffer` is not set"),
-    };
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let before = switch.packet_buffer_read(offset, size);
-        Box::new(move |switch| {
-            let _ = before.and_then(|before| switch.packet_buffer_write(offset, &before));
-        })
-    });
+        Some(Value::Numbers(bytes)) => invalid(entry, format!("{} bytes, and {SIZE} is {size}", bytes.len())),
+        _ => invalid(entry, "`buffer` is not set"),
+    }
+}
+
+fn buffer_write(entry: &Entry, offset: usize, bytes: Vec<u8>) -> Change {
     let table = entry.table().to_owned();
-    let change: Change =
-        Box::new(move |switch, _| in_table(&table, switch.packet_buffer_write(offset, &bytes)));
-    Ok(Step { snapshot: Some(snapshot), change })
+    Box::new(move |switch, _| in_table(&table, switch.packet_buffer_write(offset, &bytes)))
 }

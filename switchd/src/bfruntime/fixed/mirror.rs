@@ -1,8 +1,8 @@
 //! Mirror sessions: the switch's clone sessions.
 
-use super::{Fixed, Step, Table, id, invalid, not_offered, page, replication};
+use super::{Fixed, Table, id, invalid, not_offered, page, replication};
 use p4rack_bfrt::{Entry, Value};
-use p4rack_entities::{Change, Checked, Snapshot, control, refuse};
+use p4rack_entities::{Change, Checked, control, refuse};
 use p4rack_p4rt::bfrt_proto::update::Type;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::{CloneSession, Replica, ReplicationSpread, Switch};
@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SESSION: &str = "$sid";
-/// Maximum sessions.
-const MOST: usize = 1024;
+/// The last session that copies single packets, by generation. Session 0 is the driver's own.
+const MOST: [u32; 2] = [1015, 255];
+/// The second generation truncates copies to multiples of this.
+const WORD: u16 = 4;
 
 /// Sessions as clients wrote them.
 #[derive(Debug, Default)]
@@ -25,7 +27,7 @@ impl Sessions {
 }
 
 /// The session that an entry describes; `None` if it is disabled.
-fn session(entry: &Entry) -> Checked<Option<CloneSession>> {
+fn session(entry: &Entry, second: bool) -> Checked<Option<CloneSession>> {
     let number = |field: &str| entry.get(field).and_then(Value::number).unwrap_or(0);
     let small = |field: &str| replication::small(entry, field).map(Option::unwrap_or_default);
     let is = |field: &str| entry.get(field) == Some(&Value::Bool(true));
@@ -42,6 +44,7 @@ fn session(entry: &Entry) -> Checked<Option<CloneSession>> {
     let rid = small("$mcast_rid")?;
     let to_port = is("$ucast_egress_port_valid").then_some(Replica { port, instance: rid });
     let group = |field: &str| if is(&format!("{field}_valid")) { small(field) } else { Ok(0) };
+    let length = small("$max_pkt_len")?;
     let class = number("$ingress_cos");
     if class > 7 {
         return invalid(entry, format!("$ingress_cos {class} is not 0 to 7"));
@@ -54,7 +57,7 @@ fn session(entry: &Entry) -> Checked<Option<CloneSession>> {
     Ok(Some(CloneSession {
         replicas: to_port.into_iter().collect::<Vec<_>>().into(),
         class_of_service: class as u8,
-        packet_length_bytes: small("$max_pkt_len")?,
+        packet_length_bytes: if second { length - length % WORD } else { length },
         groups: [group("$mcast_grp_a")?, group("$mcast_grp_b")?],
         spread: ReplicationSpread {
             rid,
@@ -78,71 +81,54 @@ fn put(switch: &mut Switch, id: u32, session: Option<CloneSession>) -> Checked<(
 }
 
 impl Fixed {
-    pub(super) fn session_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Step> {
-        if matches!(kind, Type::ModifyInc | Type::Reset) {
-            return not_offered(&entry, kind.as_str_name());
-        }
-        let only = if all { None } else { Some(id(&entry, SESSION)?) };
-        if kind == Type::Insert {
-            session(&entry)?;
-        }
-        let saving = self.clone();
-        let snapshot: Snapshot = Box::new(move |switch| {
-            let before: Vec<(u32, Option<Entry>, Option<CloneSession>)> = {
-                let sessions = saving.sessions.lock();
-                let ids = only.map_or_else(|| sessions.keys().copied().collect(), |id| vec![id]);
-                let saved = |id| (id, sessions.get(&id).cloned(), switch.clone_session_get(id).cloned());
-                ids.into_iter().map(saved).collect()
-            };
-            Box::new(move |switch| {
-                for (id, entry, session) in before {
-                    let _ = put(switch, id, session);
-                    match entry {
-                        Some(entry) => saving.sessions.lock().insert(id, entry),
-                        None => saving.sessions.lock().remove(&id),
-                    };
-                }
-            })
-        });
+    pub(super) fn session_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Change> {
         let fixed = self.clone();
-        let change: Change = Box::new(move |switch, _| {
+        if all {
+            return Ok(Box::new(move |switch, _| {
+                let all = std::mem::take(&mut *fixed.sessions.lock());
+                all.into_keys().try_for_each(|id| put(switch, id, None))
+            }));
+        }
+        let (id, most) = (id(&entry, SESSION)?, MOST[usize::from(self.second)]);
+        if id == 0 {
+            return invalid(&entry, format!("{SESSION} 0 is the driver's own"));
+        }
+        if id > most {
+            return refuse(
+                Code::NotFound,
+                format!("table `{}`: {SESSION} {id} is not 1 to {most}", entry.table()),
+            );
+        }
+        let given = match kind {
+            Type::Insert | Type::Modify => Some(session(&entry, self.second)?),
+            Type::Delete => None,
+            _ => return not_offered(&entry, kind.as_str_name()),
+        };
+        Ok(Box::new(move |switch, _| {
             let mut sessions = fixed.sessions.lock();
-            let Some(id) = only else {
-                for id in std::mem::take(&mut *sessions).into_keys() {
-                    put(switch, id, None)?;
-                }
-                return Ok(());
-            };
-            let before = sessions.get(&id);
-            let is_foreign = before.is_none() && switch.clone_session_get(id).is_some();
-            match (kind, before) {
-                (Type::Insert | Type::InsertOrModify, _) if is_foreign => {
+            // A driver calls what exists already, or does not, an invalid argument.
+            match (kind, sessions.contains_key(&id)) {
+                (Type::Insert, true) => return invalid(&entry, format!("session {id} already exists")),
+                (Type::Insert, false) if switch.clone_session_get(id).is_some() => {
                     let message =
                         format!("mirror session {id} was made over P4Runtime; delete it there first");
                     return refuse(Code::AlreadyExists, message);
                 }
-                (Type::Insert, Some(_)) => {
-                    return refuse(Code::AlreadyExists, format!("mirror session {id} already exists"));
+                (Type::Insert, _) | (_, true) => {}
+                (_, false) => return invalid(&entry, format!("there is no session {id}")),
+            }
+            match given {
+                Some(given) => {
+                    put(switch, id, given)?;
+                    sessions.insert(id, entry);
                 }
-                (Type::Modify | Type::Delete, None) => {
-                    return refuse(Code::NotFound, format!("there is no mirror session {id}"));
-                }
-                (Type::Delete, _) => {
+                None => {
                     put(switch, id, None)?;
                     sessions.remove(&id);
-                    return Ok(());
                 }
-                (_, None) if sessions.len() >= MOST => {
-                    return refuse(Code::ResourceExhausted, format!("{MOST} mirror sessions are the limit"));
-                }
-                _ => {}
             }
-            let merged = before.map_or_else(|| entry.clone(), |before| before.clone().updated(&entry));
-            put(switch, id, session(&merged)?)?;
-            sessions.insert(id, merged);
             Ok(())
-        });
-        Ok(Step { snapshot: Some(snapshot), change })
+        }))
     }
 
     pub(super) fn session_lookup(&self, entry: &Entry, all: bool, from: u64) -> Checked<Table> {

@@ -1,8 +1,8 @@
 //! Ports as clients configure them, and their statistics.
 
-use super::{Fixed, Step, Table, id, not_offered};
+use super::{Fixed, Table, id, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
-use p4rack_entities::{Change, Checked, Snapshot, refuse};
+use p4rack_entities::{Change, Checked, refuse};
 use p4rack_p4rt::bfrt_proto::{TableEntry, update::Type};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::{DropReason, PortStats, Switch};
@@ -14,6 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const PORTS: &str = "$PORT";
 const PORT: &str = "$DEV_PORT";
 const ENABLE: &str = "$PORT_ENABLE";
+const SPEED: &str = "$SPEED";
+const FEC: &str = "$FEC";
+const NO_FEC: &str = "BF_FEC_TYP_NONE";
 
 #[derive(Debug, Default)]
 struct State {
@@ -41,25 +44,21 @@ impl Ports {
         self.lock().notifies
     }
 
-    /// Disables notifications.
-    pub fn silence(&self) {
-        self.lock().notifies = false;
-    }
-
     /// A change that enables or disables notifications.
-    pub fn notify_step(&self, enable: bool) -> Step {
-        let (saving, changing) = (self.clone(), self.clone());
-        let snapshot: Snapshot = Box::new(move |_| {
-            let before = saving.notifies();
-            Box::new(move |_| saving.lock().notifies = before)
-        });
-        let change: Change = Box::new(move |switch, _| {
-            let mut state = changing.lock();
+    pub fn notify_change(&self, enable: bool) -> Change {
+        let ports = self.clone();
+        Box::new(move |switch, _| {
+            let mut state = ports.lock();
             state.notifies = enable;
             state.up = state.now_up(switch);
             Ok(())
-        });
-        Step { snapshot: Some(snapshot), change }
+        })
+    }
+
+    /// Removes all rows, and disables notifications: so does a driver when an installation begins.
+    pub fn clear(&self) {
+        let mut state = self.lock();
+        (state.notifies, state.rows) = Default::default();
     }
 
     /// Whether rows changed since the last call.
@@ -99,32 +98,21 @@ impl Fixed {
         Some(TableEntry { data: None, ..entry })
     }
 
-    pub(super) fn port_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Step> {
-        if matches!(kind, Type::ModifyInc | Type::Reset) {
+    pub(super) fn port_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Change> {
+        if !matches!(kind, Type::Insert | Type::Modify | Type::Delete) {
             return not_offered(&entry, kind.as_str_name());
         }
         let port = if all { None } else { Some(id(&entry, PORT)?) };
         let Ok(port) = port.map(u16::try_from).transpose() else {
-            return refuse(Code::InvalidArgument, format!("there is no port {}", port.unwrap_or(0)));
+            return invalid(&entry, format!("there is no port {}", port.unwrap_or(0)));
         };
-        let saving = self.ports.clone();
-        let snapshot: Snapshot = Box::new(move |_| {
-            let before: Vec<(u16, Option<Entry>)> = match port {
-                Some(port) => vec![(port, saving.lock().rows.get(&port).cloned())],
-                None => saving.lock().rows.iter().map(|(port, entry)| (*port, Some(entry.clone()))).collect(),
-            };
-            Box::new(move |_| {
-                let rows = &mut saving.lock().rows;
-                for (port, entry) in before {
-                    match entry {
-                        Some(entry) => rows.insert(port, entry),
-                        None => rows.remove(&port),
-                    };
-                }
-            })
-        });
+        if kind == Type::Insert
+            && let Some(missing) = [SPEED, FEC].iter().find(|field| entry.get(field).is_none())
+        {
+            return invalid(&entry, format!("a port is added with {SPEED} and {FEC}; {missing} is not set"));
+        }
         let ports = self.ports.clone();
-        let change: Change = Box::new(move |switch, _| {
+        Ok(Box::new(move |switch, _| {
             let state = &mut *ports.lock();
             state.changed = true;
             let ports = &mut state.rows;
@@ -138,23 +126,15 @@ impl Fixed {
                 return Ok(());
             }
             if !switch.config().ports.iter().any(|own| own.port == port) {
-                return refuse(Code::InvalidArgument, format!("the switch has no port {port}"));
+                return invalid(&entry, format!("the switch has no port {port}"));
             }
-            match (kind, ports.contains_key(&port)) {
-                (Type::Insert, true) => {
-                    return refuse(Code::AlreadyExists, format!("port {port} was added before"));
-                }
-                (Type::Modify, false) => {
-                    return refuse(Code::NotFound, format!("port {port} was not added"));
-                }
-                _ => {}
+            match (kind, ports.remove(&port)) {
+                (Type::Modify, None) => return refuse(Code::NotFound, format!("port {port} was not added")),
+                (_, None) => drop(ports.insert(port, entry)),
+                (_, Some(before)) => drop(ports.insert(port, changed(kind, before, &entry))),
             }
-            let before = ports.remove(&port);
-            let merged = before.map_or_else(|| entry.clone(), |before| before.updated(&entry));
-            ports.insert(port, merged);
             Ok(())
-        });
-        Ok(Step { snapshot: Some(snapshot), change })
+        }))
     }
 
     pub(super) fn port_lookup(&self, entry: &Entry, all: bool) -> Checked<Table> {
@@ -163,6 +143,21 @@ impl Fixed {
             PORTS => Box::new(move |fixed, switch, _| Ok((ports(&fixed.ports, switch, wanted), None))),
             _ => Box::new(move |_, switch, now| Ok((statistics(switch, now, wanted), None))),
         })
+    }
+}
+
+/// A row after an update. As with a driver, a port that is added again keeps its speed and error correction, and one whose
+/// speed is modified has no error correction unless that is given, too.
+fn changed(kind: Type, before: Entry, given: &Entry) -> Entry {
+    let kept = |entry: Entry, field: &str| match before.get(field) {
+        Some(value) => entry.data(field, value.clone()),
+        None => entry,
+    };
+    let after = before.clone().updated(given);
+    match kind {
+        Type::Insert => kept(kept(after, SPEED), FEC),
+        _ if given.get(SPEED).is_some() && given.get(FEC).is_none() => after.data(FEC, NO_FEC),
+        _ => after,
     }
 }
 

@@ -8,12 +8,12 @@
 
 mod settings;
 
-use super::{Fixed, Found, Step, Table, id, in_table, invalid, not_offered};
+use super::{Fixed, Found, Table, id, in_table, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
-use p4rack_entities::{Change, Checked, Snapshot, refuse};
+use p4rack_entities::{Change, Checked, refuse};
 use p4rack_p4rt::bfrt_proto::update::Type;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_switch::{QueuePlan, Shaping, Switch};
+use p4rack_switch::{QueuePlan, Switch};
 use std::sync::Arc;
 
 /// Queues of a port.
@@ -66,6 +66,16 @@ impl Shape {
     fn cells(self, bytes: u64) -> u64 {
         bytes.div_ceil(self.cell_bytes)
     }
+}
+
+/// The only table that has a default entry beside rows: the limits of queues at first.
+pub fn has_default(table: &str) -> bool {
+    kind_of(table) == "queue.buffer"
+}
+
+/// Whether a row is one of a queue, which is found in a single pipe.
+pub fn is_of_queue(table: &str) -> bool {
+    kind_of(table).starts_with("queue.")
 }
 
 /// Whether this is one of the traffic manager's tables.
@@ -123,27 +133,13 @@ impl Wanted {
     }
 }
 
-/// Saved state of a port.
-type Saved = (u16, Option<Shaping>, Vec<(u8, QueuePlan)>);
-
-fn saved(switch: &Switch, (port, queue): (u16, Option<u8>)) -> Saved {
-    let queues = queue.map_or(0..QUEUES as u8, |queue| queue..queue + 1);
-    let plans = queues.filter_map(|queue| Some((queue, switch.queue_plan(port, queue).ok()?)));
-    (port, switch.port_shaping(port).ok(), plans.collect())
-}
-
 impl Fixed {
     /// Checks an update.
-    pub(super) fn queue_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Step> {
-        let resets = matches!(kind, Type::Delete | Type::Reset);
-        if kind == Type::ModifyInc {
-            return not_offered(&entry, "MODIFY_INC");
-        }
-        if kind == Type::Insert {
-            return refuse(
-                Code::AlreadyExists,
-                format!("table `{}`: its entries are always there; modify them", entry.table()),
-            );
+    pub(super) fn queue_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Change> {
+        let resets = kind == Type::Delete;
+        // The rows are always there: a driver resets all of a table's, and no single one.
+        if !(kind == Type::Modify || resets && all) {
+            return not_offered(&entry, &format!("{} of a row", kind.as_str_name()));
         }
         let name = kind_of(entry.table()).to_owned();
         if !matches!(&*name, "counter.queue" | "queue.buffer")
@@ -155,21 +151,7 @@ impl Fixed {
         let shape = Shape::of(self.second);
         let wanted = Wanted::of(&entry, all, shape)?;
         let counters = if name == "counter.queue" { Some(cleared(&entry, resets)?) } else { None };
-        let saving = wanted.clone();
-        let snapshot: Snapshot = Box::new(move |switch| {
-            let before: Vec<Saved> =
-                saving.places(switch).into_iter().map(|place| saved(switch, place)).collect();
-            Box::new(move |switch| {
-                let now = switch.now();
-                for (port, shaping, plans) in before {
-                    let _ = shaping.map(|shaping| switch.port_shaping_set(port, shaping, now));
-                    for (queue, plan) in plans {
-                        let _ = switch.queue_plan_set(port, queue, plan, now);
-                    }
-                }
-            })
-        });
-        let change: Change = Box::new(move |switch, now| {
+        Ok(Box::new(move |switch, now| {
             let table = entry.table();
             let places = wanted.places(switch);
             if places.is_empty() && !all {
@@ -196,14 +178,15 @@ impl Fixed {
                     let before = in_table(table, switch.queue_plan(port, queue))?;
                     let plan = match resets {
                         true => settings::reset_queue(&name, before, queue),
-                        false => settings::queue(&entry, &name, before, shape)?,
+                        false => {
+                            settings::queue(&entry, &name, before, (shape, switch.config().buffer_bytes))?
+                        }
                     };
                     in_table(table, switch.queue_plan_set(port, queue, plan, now))?;
                 }
             }
             Ok(())
-        });
-        Ok(Step { snapshot: Some(snapshot), change })
+        }))
     }
 
     /// Checks a read.
@@ -225,6 +208,13 @@ impl Fixed {
                 let entry = entry.data("usage_cells", shape.cells(bytes));
                 let entry = entry.data("watermark_cells", shape.cells(most));
                 Ok((if is_it { vec![entry] } else { Vec::new() }, None))
+            }));
+        }
+        if entry.is_default() {
+            return Ok(Box::new(move |_, switch, _| {
+                let total = shape.cells(switch.config().buffer_bytes);
+                let entry = Entry::default_of(&table);
+                Ok((vec![settings::queue_entry(entry, &name, QueuePlan::of(0), shape, total)], None))
             }));
         }
         let wanted = Wanted::of(entry, all, shape)?;

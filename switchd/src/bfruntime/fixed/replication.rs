@@ -1,14 +1,14 @@
 //! Replication: multicast nodes, ECMP groups, groups of both, link aggregation groups, pruned ports, and
 //! replication's settings of ports. The switch keeps all of it.
 
-use super::{Found, Step, Table, id, in_table, invalid, not_offered, page};
+use super::{Found, Table, id, in_table, invalid, not_offered, page};
 use p4rack_bfrt::{Entry, Value};
-use p4rack_entities::{Change, Checked, Snapshot, refuse};
+use p4rack_entities::{Change, Checked, refuse};
 use p4rack_p4rt::bfrt_proto::{PreDeviceConfig, update::Type};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::{
-    REPLICATION_SET, ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode,
-    ReplicationPort, Switch,
+    REPLICATION_SET, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPort,
+    Switch,
 };
 use std::sync::Arc;
 
@@ -132,9 +132,9 @@ fn expect(kind: Type, exists: bool, table: &str, id: u32) -> Checked<()> {
 }
 
 /// Checks an update. `takes`: a MODIFY_INC that removes members.
-pub fn step(kind: Type, entry: Entry, all: bool, takes: bool) -> Checked<Step> {
-    if kind == Type::Reset {
-        return not_offered(&entry, "RESET");
+pub fn step(kind: Type, entry: Entry, all: bool, takes: bool) -> Checked<Change> {
+    if kind == Type::InsertOrModify {
+        return not_offered(&entry, "INSERT_OR_MODIFY");
     }
     if all {
         return clear(&entry);
@@ -152,7 +152,7 @@ pub fn step(kind: Type, entry: Entry, all: bool, takes: bool) -> Checked<Step> {
     }
 }
 
-fn node(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> {
+fn node(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Change> {
     let (rid, ports) = (small(&entry, RID)?, ports(&entry)?);
     let lags: Option<Result<Vec<u8>, _>> =
         list(&entry, LAG).map(|lags| lags.iter().map(|lag| u8::try_from(*lag)).collect());
@@ -160,18 +160,8 @@ fn node(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> 
     if kind == Type::Insert && rid.is_none() {
         return invalid(&entry, format!("{RID} is not set"));
     }
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let (before, places) = (switch.replication_node(id).cloned(), switch.replication_node_places(id));
-        Box::new(move |switch| {
-            let is_back = before.is_some() && switch.replication_node(id).is_none();
-            let _ = switch.replication_node_set(id, before);
-            if is_back {
-                switch.replication_node_restore(id, places);
-            }
-        })
-    });
     let table = entry.table().to_owned();
-    let change: Change = Box::new(move |switch, _| {
+    Ok(Box::new(move |switch, _| {
         let before = switch.replication_node(id).cloned();
         expect(kind, before.is_some(), &table, id)?;
         if kind == Type::Delete {
@@ -184,8 +174,7 @@ fn node(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> 
             lags: more(before.lags, lags, adds),
         };
         in_table(&table, switch.replication_node_set(id, Some(node)))
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    }))
 }
 
 /// A list after an update.
@@ -198,21 +187,10 @@ fn more<T: PartialEq>(before: Vec<T>, given: Option<Vec<T>>, adds: Option<bool>)
     }
 }
 
-fn set(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> {
+fn set(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Change> {
     let nodes = list(&entry, NODE).map(<[u32]>::to_vec);
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let before = switch.replication_set(id).copied();
-        let places = switch.replication_set_places(id);
-        Box::new(move |switch| {
-            let is_back = before.is_some() && switch.replication_set(id).is_none();
-            let _ = switch.replication_set_set(id, before);
-            if is_back {
-                switch.replication_set_restore(id, places);
-            }
-        })
-    });
     let table = entry.table().to_owned();
-    let change: Change = Box::new(move |switch, _| {
+    Ok(Box::new(move |switch, _| {
         let before = switch.replication_set(id).copied();
         expect(kind, before.is_some(), &table, id)?;
         if kind == Type::Delete {
@@ -237,21 +215,14 @@ fn set(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> {
             }
         }
         in_table(&table, switch.replication_set_set(id, Some(places)))
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    }))
 }
 
-fn group(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> {
+fn group(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Change> {
     let Ok(number) = u16::try_from(id) else { return invalid(&entry, format!("{id} has more than 16 bits")) };
     let (nodes, sets) = (members(&entry, NODES)?, members(&entry, SETS)?);
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let before = switch.replication_group(number).cloned();
-        Box::new(move |switch| {
-            let _ = switch.replication_group_set(number, before);
-        })
-    });
     let table = entry.table().to_owned();
-    let change: Change = Box::new(move |switch, _| {
+    Ok(Box::new(move |switch, _| {
         let before = switch.replication_group(number).cloned();
         if before.is_none() && kind != Type::Delete && switch.multicast_group_get(id).is_some() {
             let message = format!("multicast group {id} was made over P4Runtime; delete it there first");
@@ -267,23 +238,16 @@ fn group(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step>
             sets: changed(before.sets, sets, adds),
         };
         in_table(&table, switch.replication_group_set(number, Some(group)))
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    }))
 }
 
 /// A link aggregation group, which is always there.
-fn lag(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
+fn lag(kind: Type, entry: Entry, id: u32) -> Checked<Change> {
     let Ok(number) = u8::try_from(id) else { return invalid(&entry, format!("{LAG} is 0 to 255")) };
     let ports = ports(&entry)?;
     let count = |field: &str| entry.get(field).and_then(Value::number).and_then(|n| u32::try_from(n).ok());
     let (above, below, table) = (count(ABOVE), count(BELOW), entry.table().to_owned());
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let before = switch.replication_lag(number);
-        Box::new(move |switch| {
-            let _ = switch.replication_lag_set(number, before);
-        })
-    });
-    let change: Change = Box::new(move |switch, _| {
+    Ok(Box::new(move |switch, _| {
         let before =
             if kind == Type::Delete { ReplicationLag::default() } else { switch.replication_lag(number) };
         let ports = ports.filter(|_| kind != Type::Delete);
@@ -293,44 +257,29 @@ fn lag(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
             remote_below: below.unwrap_or(before.remote_below),
         };
         in_table(&table, switch.replication_lag_set(number, lag))
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    }))
 }
 
 /// Ports without copies, by a number that is always there.
-fn prune(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
+fn prune(kind: Type, entry: Entry, id: u32) -> Checked<Change> {
     let Some(number) = u16::try_from(id).ok().filter(|number| u64::from(*number) < PRUNES) else {
         return invalid(&entry, format!("{} is 0 to {}", key_of(entry.table()), PRUNES - 1));
     };
     let ports = if kind == Type::Delete { Some(Vec::new()) } else { ports(&entry)? };
     let table = entry.table().to_owned();
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let before = switch.replication_pruned(number);
-        Box::new(move |switch| {
-            let _ = switch.replication_prune(number, &before);
-        })
-    });
-    let change: Change = Box::new(move |switch, _| match ports {
+    Ok(Box::new(move |switch, _| match ports {
         Some(ports) => in_table(&table, switch.replication_prune(number, &ports)),
         None => Ok(()),
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    }))
 }
 
 /// Replication's settings of a port; the entry always exists.
-fn port(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
+fn port(kind: Type, entry: Entry, id: u32) -> Checked<Change> {
     let Ok(number) = u16::try_from(id) else { return invalid(&entry, format!("there is no port {id}")) };
     let backup = small(&entry, BACKUP)?;
     let (forwards, copies) = (truth(&entry, FORWARDS), truth(&entry, COPIES));
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let (port, config) = (switch.replication_port(number), switch.replication_config());
-        Box::new(move |switch| {
-            let _ = switch.replication_port_set(number, port);
-            let _ = switch.replication_config_set(config);
-        })
-    });
     let table = entry.table().to_owned();
-    let change: Change = Box::new(move |switch, _| {
+    Ok(Box::new(move |switch, _| {
         if !switch.config().ports.iter().any(|own| own.port == number)
             && switch.config().cpu_port != Some(number)
         {
@@ -358,19 +307,12 @@ fn port(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
         }
         in_table(&table, switch.replication_port_set(number, port))?;
         in_table(&table, switch.replication_config_set(config))
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    }))
 }
 
 /// Removes all entries of a table.
-fn clear(entry: &Entry) -> Checked<Step> {
+fn clear(entry: &Entry) -> Checked<Change> {
     let table: Arc<str> = entry.table().into();
-    let kind = match &*table {
-        "$pre.lag" => ReplicationKind::Lags,
-        "$pre.prune" => ReplicationKind::Pruned,
-        "$pre.port" => ReplicationKind::Ports,
-        _ => ReplicationKind::Members,
-    };
     let change: Change = match &*table {
         "$pre.mgid" => Box::new(move |switch, _| {
             let ids: Vec<u16> = switch.replication_groups(0).map(|(id, _)| id).collect();
@@ -396,11 +338,7 @@ fn clear(entry: &Entry) -> Checked<Step> {
             Ok(())
         }),
     };
-    let snapshot: Snapshot = Box::new(move |switch| {
-        let before = switch.replication_saved(kind);
-        Box::new(move |switch| switch.replication_restore(before))
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    Ok(change)
 }
 
 /// Checks a read of one entry, or of all from a number on.
@@ -486,23 +424,16 @@ fn listed(entry: Entry, [ids, valid, exclusions]: [&str; 3], members: &[Replicat
 }
 
 /// Checks a change of the engine's settings. Limits of the driver's own work are of no use here.
-pub fn configure(given: &PreDeviceConfig) -> Checked<Step> {
+pub fn configure(given: &PreDeviceConfig) -> Checked<Change> {
     let rid = given.pre_global_rid.as_ref().map(|rid| u16::try_from(rid.global_rid));
     let Ok(rid) = rid.transpose() else {
         return refuse(Code::InvalidArgument, "the global replication id has more than 16 bits");
     };
     let protects = given.pre_port_protection.as_ref().map(|protection| protection.enable);
-    let snapshot: Snapshot = Box::new(|switch| {
-        let before = switch.replication_config();
-        Box::new(move |switch| {
-            let _ = switch.replication_config_set(before);
-        })
-    });
-    let change: Change = Box::new(move |switch, _| {
+    Ok(Box::new(move |switch, _| {
         let mut config = switch.replication_config();
         config.global_rid = rid.unwrap_or(config.global_rid);
         config.protects_ports = protects.unwrap_or(config.protects_ports);
         p4rack_entities::control(switch.replication_config_set(config))
-    });
-    Ok(Step { snapshot: Some(snapshot), change })
+    }))
 }

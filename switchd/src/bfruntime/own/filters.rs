@@ -127,7 +127,7 @@ pub(super) fn step(
     size: u64,
 ) -> Checked<Step> {
     let cells = if all { 0..size } else { index(entry).map(|at| at..at.saturating_add(1))? };
-    let resets = matches!(kind, Type::Delete | Type::Reset);
+    let resets = kind == Type::Delete;
     let (entry, saved) = (entry.clone(), cells.clone());
     let snapshot: Snapshot = Box::new(move |switch| {
         let before: Vec<_> = saved.map(|at| (at, switch.smoother_read(instance, at))).collect();

@@ -3,7 +3,7 @@
 
 use super::super::fixed::Step;
 use super::super::outcome::invalid;
-use super::{Lookup, Own, PAGE, not_offered};
+use super::{Lookup, Own, PAGE};
 use p4rack_bfrt::p4runtime::{from_number, to_number};
 use p4rack_bfrt::{Entry, Value};
 use p4rack_entities::{Change, Checked, Program, Snapshot, control, refuse};
@@ -168,12 +168,9 @@ impl Own {
         all: bool,
         selector: Selector,
     ) -> Checked<Step> {
-        if kind == Type::Reset && !all {
-            return not_offered(entry, "RESET of one group");
-        }
         let group = if all { None } else { Some(group_of(entry)?) };
         let given = match kind {
-            Type::Delete | Type::Reset => Given { members: None, size: None },
+            Type::Delete => Given { members: None, size: None },
             _ => given(entry, selector)?,
         };
         let (instance, saved) = (selector.instance, self.program.clone());

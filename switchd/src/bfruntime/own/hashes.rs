@@ -142,7 +142,7 @@ impl Own {
         }
         let resets = match kind {
             Type::Modify | Type::InsertOrModify => false,
-            Type::Delete | Type::Reset => true,
+            Type::Delete => true,
             _ => return not_offered(entry, "INSERT of the default entry, which is always there,"),
         };
         let (own, fields) = hash(&self.program, instance);

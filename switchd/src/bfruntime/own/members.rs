@@ -65,6 +65,8 @@ impl Own {
                 (Type::Insert | Type::InsertOrModify, None) => members.push(member),
                 (Type::Delete, Some(at)) => drop(members.remove(at)),
                 (Type::Modify | Type::InsertOrModify, Some(_)) => return Ok(()),
+                // As with the driver.
+                (Type::Delete, None) => return Ok(()),
                 (_, None) => return refuse(Code::NotFound, format!("table `{table}` has no such member")),
                 _ => return invalid(format!("table `{table}`: a member is inserted or deleted")),
             }

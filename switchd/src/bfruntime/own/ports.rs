@@ -151,10 +151,10 @@ impl Own {
                 (Type::Insert, Some(_)) => {
                     return refuse(Code::AlreadyExists, format!("port {port} has metadata; modify them"));
                 }
-                (Type::Modify | Type::Delete | Type::Reset, None) => {
+                (Type::Modify | Type::Delete, None) => {
                     return refuse(Code::NotFound, format!("port {port} has no metadata"));
                 }
-                (Type::Delete | Type::Reset, _) => {
+                (Type::Delete, _) => {
                     ports.remove(&port);
                     return control(switch.port_metadata_set(port, &[]));
                 }

@@ -28,6 +28,6 @@ pub(crate) use port_data::PortData;
 pub(super) use queued::egress;
 pub(crate) use replication::Engine;
 pub use replication::{
-    REPLICATION_SET, ReplicationConfig, ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember,
-    ReplicationNode, ReplicationPlaces, ReplicationPort, ReplicationState,
+    REPLICATION_SET, ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode,
+    ReplicationPort,
 };

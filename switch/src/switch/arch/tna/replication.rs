@@ -96,35 +96,6 @@ enum User {
     Group(u16),
 }
 
-/// Places of a node or a set in its referrers.
-#[derive(Clone, Debug, Default)]
-pub struct ReplicationPlaces(Vec<(User, usize, Option<u16>)>);
-
-/// A part of the engine's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplicationKind {
-    /// Nodes, sets and groups, which refer to each other.
-    Members,
-    /// Link groups.
-    Lags,
-    /// Ports that get no copies, by the number that a packet names.
-    Pruned,
-    /// Ports, and settings of the engine.
-    Ports,
-}
-
-/// The engine's objects of one kind, to be restored.
-#[derive(Clone, Debug)]
-pub struct ReplicationState(Saved);
-
-#[derive(Clone, Debug)]
-enum Saved {
-    Members(Box<Members>),
-    Lags(BTreeMap<u8, ReplicationLag>),
-    Pruned(BTreeMap<u16, PortSet>),
-    Ports(BTreeMap<u16, ReplicationPort>, ReplicationConfig),
-}
-
 /// A value, and its referrers.
 #[derive(Clone, Debug, Default)]
 struct Used<T> {
@@ -159,27 +130,6 @@ fn has(set: &PortSet, port: u16) -> bool {
 }
 
 impl Members {
-    /// Places of a node or a set.
-    fn places(
-        &self,
-        users: Option<&BTreeSet<User>>,
-        members: impl Fn(&ReplicationGroup) -> &Vec<ReplicationMember>,
-        id: u32,
-    ) -> ReplicationPlaces {
-        let one = |user: &User| match user {
-            User::Set(set) => {
-                let at = self.sets.get(set)?.value.iter().position(|place| *place == Some(id))?;
-                Some((*user, at, None))
-            }
-            User::Group(group) => {
-                let members = members(self.groups.get(group)?);
-                let at = members.iter().position(|member| member.id == id)?;
-                Some((*user, at, members[at].exclusion))
-            }
-        };
-        ReplicationPlaces(users.into_iter().flatten().filter_map(one).collect())
-    }
-
     /// Removes a node or a set from its referrers.
     fn forget(
         &mut self,

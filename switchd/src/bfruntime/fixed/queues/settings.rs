@@ -113,8 +113,13 @@ pub fn port_entry(entry: Entry, table: &str, shaping: Shaping) -> Entry {
     }
 }
 
-/// A queue after an update of one of its tables.
-pub fn queue(entry: &Entry, table: &str, before: QueuePlan, shape: Shape) -> Checked<QueuePlan> {
+/// A queue after an update of one of its tables, with a buffer of `buffer_bytes`.
+pub fn queue(
+    entry: &Entry,
+    table: &str,
+    before: QueuePlan,
+    (shape, buffer_bytes): (Shape, u64),
+) -> Checked<QueuePlan> {
     Ok(match table {
         "queue.sched_cfg" => {
             let weight = number(entry, "dwrr_weight").unwrap_or(before.weight.into());
@@ -140,7 +145,12 @@ pub fn queue(entry: &Entry, table: &str, before: QueuePlan, shape: Shape) -> Che
                 guaranteed.unit == before.guaranteed.unit || number(entry, "min_rate").is_some();
             QueuePlan { guaranteed, most: shaping(entry, "max", before.most), ..before }
         }
-        _ => QueuePlan { limit: Some(limit(entry, before.limit, shape)?), ..before },
+        _ => {
+            let limit = limit(entry, before.limit, shape)?;
+            // All of the buffer is what a queue may have at first.
+            let limits = limit.bytes < buffer_bytes || limit.share_log2.is_some();
+            QueuePlan { limit: limits.then_some(limit), ..before }
+        }
     })
 }
 

@@ -1,9 +1,8 @@
 //! The replication engine from the control plane.
 
 use super::{
-    PORTS, PortSet, REPLICATION_SET, ReplicationConfig, ReplicationGroup, ReplicationKind, ReplicationLag,
-    ReplicationMember, ReplicationNode, ReplicationPlaces, ReplicationPort, ReplicationState, Saved, Used,
-    User, has,
+    PORTS, PortSet, REPLICATION_SET, ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember,
+    ReplicationNode, ReplicationPort, Used, User, has,
 };
 use crate::error::ControlError;
 use crate::switch::Switch;
@@ -111,55 +110,6 @@ impl Switch {
         self.engine.members.port_count = total;
         self.engine.members.nodes.entry(id).or_default().value = node;
         Ok(())
-    }
-
-    /// Places of a node, to be restored after it was removed and added again.
-    pub fn replication_node_places(&self, id: u32) -> ReplicationPlaces {
-        let users = self.engine.members.nodes.get(&id).map(|used| &used.users);
-        self.engine.members.places(users, |group| &group.nodes, id)
-    }
-
-    /// Places of a set, to be restored after it was removed and added again.
-    pub fn replication_set_places(&self, id: u32) -> ReplicationPlaces {
-        let users = self.engine.members.sets.get(&id).map(|used| &used.users);
-        self.engine.members.places(users, |group| &group.sets, id)
-    }
-
-    /// Puts a node back into its former places.
-    pub fn replication_node_restore(&mut self, id: u32, places: ReplicationPlaces) {
-        let engine = &mut self.engine.members;
-        for (user, at, exclusion) in places.0 {
-            match user {
-                User::Set(set) => {
-                    if let Some(place) = engine.sets.get_mut(&set).and_then(|set| set.value.get_mut(at)) {
-                        *place = Some(id);
-                    }
-                }
-                User::Group(group) => {
-                    let Some(group) = engine.groups.get_mut(&group) else { continue };
-                    let at = at.min(group.nodes.len());
-                    group.nodes.insert(at, ReplicationMember { id, exclusion });
-                    engine.member_count += 1;
-                }
-            }
-            if let Some(node) = engine.nodes.get_mut(&id) {
-                node.users.insert(user);
-            }
-        }
-    }
-
-    /// Puts a set back into its former places.
-    pub fn replication_set_restore(&mut self, id: u32, places: ReplicationPlaces) {
-        let engine = &mut self.engine.members;
-        for (user, at, exclusion) in places.0 {
-            let User::Group(number) = user else { continue };
-            let Some(group) = engine.groups.get_mut(&number) else { continue };
-            group.sets.insert(at.min(group.sets.len()), ReplicationMember { id, exclusion });
-            engine.member_count += 1;
-            if let Some(set) = engine.sets.get_mut(&id) {
-                set.users.insert(user);
-            }
-        }
     }
 
     /// A set of nodes, of which a packet gets one; places may be free.
@@ -308,28 +258,6 @@ impl Switch {
         check_ports(config.backup.as_slice())?;
         self.engine.ports.insert(port, config);
         Ok(())
-    }
-
-    /// All objects of one kind.
-    pub fn replication_saved(&self, kind: ReplicationKind) -> ReplicationState {
-        let engine = &self.engine;
-        let saved = match kind {
-            ReplicationKind::Members => Saved::Members(Box::new(engine.members.clone())),
-            ReplicationKind::Lags => Saved::Lags(engine.lags.clone()),
-            ReplicationKind::Pruned => Saved::Pruned(engine.pruned.clone()),
-            ReplicationKind::Ports => Saved::Ports(engine.ports.clone(), engine.config),
-        };
-        ReplicationState(saved)
-    }
-
-    /// Restores it.
-    pub fn replication_restore(&mut self, state: ReplicationState) {
-        match state.0 {
-            Saved::Members(members) => self.engine.members = *members,
-            Saved::Lags(lags) => self.engine.lags = lags,
-            Saved::Pruned(pruned) => self.engine.pruned = pruned,
-            Saved::Ports(ports, config) => (self.engine.ports, self.engine.config) = (ports, config),
-        }
     }
 
     /// Clears the engine's configuration of ports, and the port of the controller's copies.

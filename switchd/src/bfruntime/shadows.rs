@@ -1,0 +1,281 @@
+//! Counters and registers as a driver knows them: as software wrote them, or as they were at the last Sync. Reads show this,
+//! unless they are `from_hw`; those show the switch.
+//!
+//! ```text
+//!  a write of a cell, or of an entry with counts ─▶ noted: the switch's values just after it
+//!  Sync, SyncCounters ────────────────────────────▶ noted: all of the table
+//!  an entry is inserted without counts, or goes ──▶ forgotten: nothing was counted
+//! ```
+
+use super::fixed::Step;
+use super::loaded::Loaded;
+use super::prepared::Prepared;
+use super::settings::ALL_PIPES;
+use p4rack_bfrt::Schema;
+use p4rack_bfrt::p4runtime::Translation;
+use p4rack_entities::{
+    Change, Checked, Found, Program, Query, Snapshot, change, query, query_keyed, snapshot,
+};
+use p4rack_p4::ir::InstanceKind;
+use p4rack_p4rt::bfrt_proto::{DataField, TableEntry, table_entry, update::Type};
+use p4rack_p4rt::p4::v1::{self, p4_data};
+use p4rack_switch::{Pipes, Switch};
+use p4rack_wire::Nanos;
+use prost::Message;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where values are of: whether of the default entry, the pipe, and the key, serialised.
+type Place = (bool, u32, Vec<u8>);
+
+/// What an update does to what is known of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// Its values are those that the switch has now.
+    Noted,
+    /// Nothing was counted.
+    Forgotten,
+}
+
+/// Values of a program's counters and registers, as far as they differ from those at first.
+#[derive(Debug, Default)]
+pub struct Shadows {
+    /// Fields that packets change, with their values at first, by table.
+    initial: HashMap<u32, Vec<DataField>>,
+    /// Other values, by table, pipe and key. All pipes together, and the sums of their counters, are another pipe.
+    held: Mutex<HashMap<u32, HashMap<Place, Vec<DataField>>>>,
+}
+
+/// Results of queries, in one turn of the data plane.
+pub fn found(queries: Vec<Query>, switch: &Switch, now: Nanos) -> Checked<Vec<v1::Entity>> {
+    let mut all = Vec::new();
+    for query in queries {
+        let mut next = Some(query);
+        while let Some(query) = next {
+            let answer = query(switch, now)?;
+            all.extend(Found::messages(answer.found));
+            next = answer.next;
+        }
+    }
+    Ok(all)
+}
+
+/// The first cell of a table with its value at first; `None` if packets change none of its fields.
+fn first(
+    table_id: u32,
+    name: impl Fn(&str) -> bool,
+    program: &Program,
+    translation: &Translation,
+) -> Option<v1::Entity> {
+    let asked = TableEntry { table_id, ..Default::default() };
+    let mut entity = translation.request(&asked).ok()?;
+    let index = Some(v1::Index { index: 0 });
+    match &mut entity.entity {
+        Some(v1::entity::Entity::CounterEntry(cell)) => {
+            (cell.index, cell.data) = (index, Some(v1::CounterData::default()));
+        }
+        Some(v1::entity::Entity::RegisterEntry(cell)) => {
+            let initial = program.ir.instances.iter().find_map(|instance| match &instance.kind {
+                InstanceKind::Register { initial, .. } if name(&instance.named.name) => Some(initial),
+                _ => None,
+            })?;
+            let data = Some(p4_data::Data::Bitstring(initial.to_bytes_be()));
+            (cell.index, cell.data) = (index, Some(v1::P4Data { data }));
+        }
+        _ => return None,
+    }
+    Some(entity)
+}
+
+fn place(pipe: u32, entry: &TableEntry) -> Place {
+    let key = match &entry.value {
+        Some(table_entry::Value::Key(key)) => key.encode_to_vec(),
+        _ => Vec::new(),
+    };
+    (entry.is_default_entry, pipe, key)
+}
+
+impl Shadows {
+    /// Of a program that nothing was written to.
+    pub fn new(schema: &Schema, program: &Program, translation: &Translation) -> Shadows {
+        let fields = |table: &p4rack_bfrt::Table| {
+            let of_entries = translation.zero_counters(table.id);
+            if !of_entries.is_empty() {
+                return Some(of_entries);
+            }
+            let first = first(table.id, |name| table.is_named(name), program, translation)?;
+            Some(translation.entry(&first).ok()?.data?.fields)
+        };
+        let initial = schema.tables().iter().filter_map(|table| Some((table.id, fields(table)?))).collect();
+        Shadows { initial, held: Mutex::default() }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<u32, HashMap<Place, Vec<DataField>>>> {
+        // Every change is a single insertion or removal.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether packets change fields of a table.
+    pub fn has(&self, table_id: u32) -> bool {
+        self.initial.contains_key(&table_id)
+    }
+
+    /// Whether packets change a field.
+    fn owns(&self, table_id: u32, field_id: u32) -> bool {
+        self.initial.get(&table_id).is_some_and(|own| own.iter().any(|field| field.field_id == field_id))
+    }
+
+    /// Whether nothing is known of a table but its values at first.
+    pub fn is_initial(&self, table_id: u32) -> bool {
+        !self.held().contains_key(&table_id)
+    }
+
+    /// Gives an entry that was read the values that software knows.
+    pub fn show(&self, pipe: Option<u32>, entry: &mut TableEntry) {
+        let Some(initial) = self.initial.get(&entry.table_id) else { return };
+        let held = self.held();
+        let place = place(pipe.unwrap_or(ALL_PIPES), entry);
+        let known = held.get(&entry.table_id).and_then(|table| table.get(&place)).unwrap_or(initial);
+        for field in entry.data.iter_mut().flat_map(|data| &mut data.fields) {
+            if let Some(own) = known.iter().find(|own| own.field_id == field.field_id) {
+                field.value.clone_from(&own.value);
+            }
+        }
+    }
+
+    fn put(&self, pipe: u32, entry: &TableEntry) {
+        let Some(initial) = self.initial.get(&entry.table_id) else { return };
+        let given = entry.data.iter().flat_map(|data| &data.fields);
+        let is_own = |field: &&DataField| initial.iter().any(|own| own.field_id == field.field_id);
+        let values: Vec<DataField> = given.filter(is_own).cloned().collect();
+        if values == *initial {
+            return self.remove(pipe, entry);
+        }
+        self.held().entry(entry.table_id).or_default().insert(place(pipe, entry), values);
+    }
+
+    fn remove(&self, pipe: u32, entry: &TableEntry) {
+        let mut held = self.held();
+        let Some(table) = held.get_mut(&entry.table_id) else { return };
+        table.remove(&place(pipe, entry));
+        if table.is_empty() {
+            held.remove(&entry.table_id);
+        }
+    }
+}
+
+impl Loaded {
+    /// What is named, in the pipes that are meant and in all together.
+    fn in_each_pipe(
+        &self,
+        queries: impl Fn() -> Checked<Vec<Query>>,
+        switch: &mut Switch,
+        now: Nanos,
+    ) -> Checked<Vec<(u32, TableEntry)>> {
+        let single = (0..self.pipes).filter(|pipe| switch.means(*pipe as usize));
+        let single = single.map(|pipe| (pipe, Pipes::of([pipe as usize]))).collect::<Vec<_>>();
+        let mut all = Vec::new();
+        for (pipe, pipes) in single.into_iter().chain([(ALL_PIPES, Pipes::ALL)]) {
+            let queries = queries()?;
+            // An entry may be in other pipes.
+            let Ok(Ok(entities)) = switch.within(pipes, |switch| found(queries, switch, now)) else {
+                continue;
+            };
+            for entity in &entities {
+                all.push((pipe, self.translation.entry(entity)?));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Notes the switch's values of all of a table.
+    pub fn sync(&self, table_id: u32, switch: &mut Switch, now: Nanos) -> Checked<()> {
+        let wanted = self.translation.request(&TableEntry { table_id, ..Default::default() })?;
+        self.forget_all(table_id, switch);
+        for (pipe, entry) in self.in_each_pipe(|| query(&self.program, &wanted), switch, now)? {
+            self.shadows.put(pipe, &entry);
+        }
+        Ok(())
+    }
+
+    /// Forgets what is known of a table in the pipes that are meant.
+    fn forget_all(&self, table_id: u32, switch: &Switch) {
+        let mut held = self.shadows.held();
+        let Some(table) = held.get_mut(&table_id) else { return };
+        table.retain(|(_, pipe, _), _| *pipe != ALL_PIPES && !switch.means(*pipe as usize));
+        if table.is_empty() {
+            held.remove(&table_id);
+        }
+    }
+
+    /// The entries with a key.
+    fn keyed(
+        self: &Arc<Loaded>,
+        wanted: &v1::Entity,
+        switch: &mut Switch,
+        now: Nanos,
+    ) -> Checked<Vec<(u32, TableEntry)>> {
+        self.in_each_pipe(|| query_keyed(&self.program, wanted), switch, now)
+    }
+
+    /// Carries out an update's effect on what is known of these entries.
+    fn affect(&self, effect: Effect, entries: &[(u32, TableEntry)]) {
+        for (pipe, entry) in entries {
+            match effect {
+                Effect::Noted => self.shadows.put(*pipe, entry),
+                Effect::Forgotten => self.shadows.remove(*pipe, entry),
+            }
+        }
+    }
+}
+
+/// Adds the update's effect on what reads show of counters and registers.
+pub fn noted(loaded: &Arc<Loaded>, kind: Type, entry: &TableEntry, prepared: Prepared) -> Checked<Prepared> {
+    let id = entry.table_id;
+    if !loaded.shadows.has(id) {
+        return Ok(prepared);
+    }
+    let mut fields = entry.data.iter().flat_map(|data| &data.fields);
+    let counts = fields.any(|field| loaded.shadows.owns(id, field.field_id));
+    let effect = match kind {
+        _ if loaded.translation.has_cells(id) || counts => Effect::Noted,
+        Type::Modify => return Ok(prepared),
+        _ if loaded.shadows.is_initial(id) => return Ok(prepared),
+        _ => Effect::Forgotten,
+    };
+    let wanted = loaded.translation.request(&TableEntry { data: None, ..entry.clone() })?;
+    let rest = match prepared {
+        Prepared::Plain(update) => Step {
+            snapshot: Some(snapshot(&loaded.program, &update)?),
+            change: change(&loaded.program, &update)?,
+        },
+        Prepared::Step(step) => step,
+    };
+    let is_all = entry.value.is_none() && !entry.is_default_entry;
+    let (undone, saved) = (loaded.clone(), wanted.clone());
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let (undo, now) = (rest.snapshot.map(|saved| saved(switch)), switch.now());
+        Box::new(move |switch| {
+            undo.into_iter().for_each(|undo| undo(switch));
+            match undone.keyed(&saved, switch, now) {
+                Ok(entries) if !is_all => undone.affect(effect, &entries),
+                _ => undone.forget_all(id, switch),
+            }
+        })
+    });
+    let loaded = loaded.clone();
+    let change: Change = Box::new(move |switch, now| {
+        if is_all {
+            (rest.change)(switch, now)?;
+            loaded.forget_all(id, switch);
+            return Ok(());
+        }
+        let before = loaded.keyed(&wanted, switch, now)?;
+        (rest.change)(switch, now)?;
+        loaded.affect(Effect::Forgotten, &before);
+        let after = loaded.keyed(&wanted, switch, now)?;
+        loaded.affect(effect, &after);
+        Ok(())
+    });
+    Ok(Prepared::Step(Step { snapshot: Some(snapshot), change }))
+}
