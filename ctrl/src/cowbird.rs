@@ -4,7 +4,7 @@ use crate::deploy::{Desired, Extent, bring};
 use crate::error::CtrlError;
 use crate::generator::Generators;
 use crate::session::Session;
-use p4rack_codegen::scheme::cowbird::{Cowbird, Instance, LIFE_REGISTERS, Start};
+use p4rack_codegen::scheme::cowbird::{Cowbird, Instance, LIFE_REGISTERS, Run, Start};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::{Entity, P4Data, PacketMetadata, PacketOut, RegisterEntry, Update, update};
 use p4rack_p4rt::p4rack::generator::v1::Config;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Number of the packet generator that gives turns.
+/// Number of the first packet generator that gives turns: those of a run have that of its first instance behind it.
 const GENERATOR: u32 = 0xc0b1;
 /// How long to wait for a reply before asking again.
 const RETRY: Duration = Duration::from_millis(200);
@@ -57,6 +57,16 @@ pub struct Lost {
     pub syndrome: u8,
 }
 
+/// Turns that come.
+#[derive(Clone, Debug)]
+struct Generated {
+    run: Run,
+    /// Time from one to the next. By packet-out they may come less often, but as often relative to others.
+    period_ns: u64,
+    /// Of packet-outs: sum of the periods so far. The run with the smallest one is next.
+    passed_ns: u64,
+}
+
 /// The engine in a switch. The session's controller is primary.
 #[derive(Debug)]
 pub struct Engine {
@@ -64,16 +74,16 @@ pub struct Engine {
     generators: Generators,
     schema: Schema,
     cowbird: Cowbird,
-    /// Source of turns, and the queue pair that they address.
+    /// Source of turns, and the first queue pair that they address.
     tick: (Turns, u32),
     /// Fields of the header in front of our packets: all 0, which addresses the program itself.
     metadata: Vec<PacketMetadata>,
-    /// Installed entries, by number of the instance.
-    served: BTreeMap<u32, Vec<Update>>,
-    /// Instances that get turns: the first ones.
-    turns: u32,
-    /// Instances for which the packet generator is configured.
-    generated: u32,
+    /// Host and installed entries, by number of the instance.
+    served: BTreeMap<u32, (u16, Vec<Update>)>,
+    /// Runs to which turns are pointed in the switch: the first instance, and the one behind the last.
+    pointed: BTreeMap<u32, u32>,
+    /// Runs whose turns come, by their first instance.
+    generated: BTreeMap<u32, Generated>,
     /// When the next turn by packet-out is due.
     due: Option<Instant>,
     /// Refusals that came while something else was waited for.
@@ -110,8 +120,8 @@ impl Engine {
             tick,
             metadata,
             served,
-            turns: 0,
-            generated: 0,
+            pointed: BTreeMap::new(),
+            generated: BTreeMap::new(),
             due: None,
             lost,
             life: BTreeMap::new(),
@@ -119,9 +129,13 @@ impl Engine {
         })
     }
 
-    /// Numbers of instances that are free, the lowest first.
-    pub fn free(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.cowbird.instances).filter(|number| !self.served.contains_key(number))
+    /// Numbers of as many instances that are free: the first ones that follow each other, or else the lowest ones. `None`: fewer are free.
+    pub fn free(&self, count: usize) -> Option<Vec<u32>> {
+        let all = 0..self.cowbird.instances;
+        let free: Vec<u32> = all.filter(|number| !self.served.contains_key(number)).collect();
+        let follows = |numbers: &&[u32]| numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        let run = free.windows(count.max(1)).find(follows);
+        run.or_else(|| free.get(..count)).map(<[u32]>::to_vec)
     }
 
     /// Has a set served. Errors: nothing of it is left in the switch, or the session is unusable.
@@ -137,7 +151,7 @@ impl Engine {
             }
             return begun;
         }
-        self.served.insert(instance.number, inserts.all());
+        self.served.insert(instance.number, (instance.compute.port, inserts.all()));
         let turning = self.give_turns().await;
         if turning.is_err() {
             // The first error is what counts.
@@ -167,7 +181,7 @@ impl Engine {
 
     /// Stops serving a set. Returns its progress.
     pub async fn end(&mut self, number: u32) -> Result<Start, CtrlError> {
-        let Some(inserts) = self.served.remove(&number) else { return Ok(Start::default()) };
+        let Some((_, inserts)) = self.served.remove(&number) else { return Ok(Start::default()) };
         self.life.remove(&number);
         let deletes: Vec<Update> = inserts.into_iter().rev().map(delete).collect();
         self.session.write(&self.schema, &deletes).await?;
@@ -189,10 +203,14 @@ impl Engine {
                 None if due.is_none() => return Ok(None),
                 None => {}
             }
-            if due.is_some_and(|due| due <= Instant::now()) {
-                let packet = self.packet(self.cowbird.tick_frame(self.tick.1));
+            if due.is_some_and(|due| due <= Instant::now())
+                && let Some(next) = self.generated.values_mut().min_by_key(|one| one.passed_ns)
+            {
+                next.passed_ns += next.period_ns;
+                let qpn = next.run.qpn(self.tick.1);
+                let packet = self.packet(self.cowbird.tick_frame(qpn));
                 self.session.packet_out(packet).await?;
-                self.due = Some(Instant::now() + self.period().max(PACKET_OUT_PERIOD_MIN));
+                self.due = Some(Instant::now() + self.period());
             }
         }
         Ok(self.lost.pop())
@@ -228,9 +246,10 @@ impl Engine {
                 signs.entry(number).or_default().push(cell.data);
             }
         }
-        let (now, limit) = (Instant::now(), self.silence_max());
+        let now = Instant::now();
         let mut silent = Vec::new();
         for (number, signs) in signs {
+            let limit = self.silence_max(number);
             let (last, since) = self.life.entry(number).or_insert_with(|| (Vec::new(), now));
             if *last != signs {
                 (*last, *since) = (signs, now);
@@ -241,78 +260,96 @@ impl Engine {
         Ok(silent)
     }
 
-    /// How long a compute node may give no answer: at rest, an instance uses few of its turns for a probe.
-    fn silence_max(&self) -> Duration {
-        let least = match self.tick.0 {
-            Turns::PacketOuts(_) => PACKET_OUT_PERIOD_MIN,
-            Turns::Generator(_) => Duration::ZERO,
-        };
-        let turn = self.period().max(least) * self.generated.max(1);
-        (turn * self.cowbird.rest_turns * PROBES).max(SILENCE_MAX)
+    /// How long an instance's compute node may give no answer: at rest, it uses few of its turns for a probe.
+    fn silence_max(&self, number: u32) -> Duration {
+        let mut runs = self.generated.values().map(|one| &one.run);
+        let round = runs.find(|run| run.instances.contains(&number)).map_or(1, Run::round);
+        (self.period() * round * self.cowbird.rest_turns * PROBES).max(SILENCE_MAX)
     }
 
     /// From one turn to the next, of whichever instance.
     fn period(&self) -> Duration {
-        Duration::from_nanos((self.cowbird.probe.0 / u64::from(self.generated.max(1))).max(1))
+        let period = self.cowbird.probe.0 / (self.served.len() as u64).max(1);
+        let least = match self.tick.0 {
+            Turns::PacketOuts(_) => PACKET_OUT_PERIOD_MIN,
+            Turns::Generator(_) => Duration::from_nanos(1),
+        };
+        Duration::from_nanos(period).max(least)
     }
 
     fn packet(&self, payload: Vec<u8>) -> PacketOut {
         PacketOut { payload, metadata: self.metadata.clone() }
     }
 
-    /// Gives all instances up to the last one turns.
+    /// Gives the hosts of all instances turns, and the instances of each.
     async fn give_turns(&mut self) -> Result<(), CtrlError> {
-        let turns = self.served.keys().next_back().map_or(0, |last| last + 1);
-        self.point(turns).await?;
-        self.generate(turns).await
+        let runs = Run::of(&self.served.iter().map(|(number, (host, _))| (*number, *host)).collect());
+        self.point(&runs).await?;
+        self.generate(runs).await
     }
 
-    /// Points turns at the first `turns` instances.
-    async fn point(&mut self, turns: u32) -> Result<(), CtrlError> {
-        if turns == self.turns {
-            return Ok(());
+    /// Points turns at these runs.
+    async fn point(&mut self, runs: &[Run]) -> Result<(), CtrlError> {
+        let wanted: BTreeMap<u32, u32> =
+            runs.iter().map(|run| (run.instances.start, run.instances.end)).collect();
+        let former: Vec<(u32, u32)> = self.pointed.iter().map(|(begin, end)| (*begin, *end)).collect();
+        for (begin, end) in former.into_iter().filter(|(begin, _)| !wanted.contains_key(begin)) {
+            self.point_one(update::Type::Delete, begin, end).await?;
+            self.pointed.remove(&begin);
         }
-        let (by, qpn) = self.tick;
-        let entry = self.cowbird.ticks(by.port(), qpn, turns, &self.schema);
-        let entry = entry.map_err(|error| CtrlError::Program(error.to_string()))?;
-        let kind = match (self.turns, turns) {
-            (0, _) => update::Type::Insert,
-            (_, 0) => update::Type::Delete,
-            _ => update::Type::Modify,
-        };
-        self.session.write(&self.schema, &[Update { r#type: kind.into(), ..entry }]).await?;
-        self.turns = turns;
+        for (begin, end) in wanted {
+            let kind = match self.pointed.get(&begin) {
+                Some(before) if *before == end => continue,
+                Some(_) => update::Type::Modify,
+                None => update::Type::Insert,
+            };
+            self.point_one(kind, begin, end).await?;
+            self.pointed.insert(begin, end);
+        }
         Ok(())
     }
 
-    /// Starts the generation of turns, at the rate that this many instances need.
-    async fn generate(&mut self, turns: u32) -> Result<(), CtrlError> {
-        let before = std::mem::replace(&mut self.generated, turns);
-        if turns == before {
-            return Ok(());
-        }
-        let done = match self.tick {
-            (Turns::PacketOuts(_), _) => {
-                self.due = (turns > 0).then(Instant::now);
-                return Ok(());
+    async fn point_one(&mut self, kind: update::Type, begin: u32, end: u32) -> Result<(), CtrlError> {
+        let (by, first) = self.tick;
+        let entry = self.cowbird.ticks(by.port(), Run::qpn_at(first, begin), &(begin..end), &self.schema);
+        let entry = entry.map_err(|error| CtrlError::Program(error.to_string()))?;
+        self.session.write(&self.schema, &[Update { r#type: kind.into(), ..entry }]).await
+    }
+
+    /// Has the turns of these runs come, at the rates that they need, and no others.
+    async fn generate(&mut self, runs: Vec<Run>) -> Result<(), CtrlError> {
+        let former: Vec<u32> = self.generated.keys().copied().collect();
+        for begin in former.into_iter().filter(|begin| runs.iter().all(|run| run.instances.start != *begin)) {
+            if let Turns::Generator(_) = self.tick.0 {
+                self.generators.remove(GENERATOR + begin).await?;
             }
-            (Turns::Generator(_), _) if turns == 0 => self.generators.remove(GENERATOR).await,
-            (Turns::Generator(port), qpn) => {
+            self.generated.remove(&begin);
+        }
+        // A new run neither waits for what others have had nor catches up with it.
+        let passed_ns = self.generated.values().map(|one| one.passed_ns).min().unwrap_or_default();
+        for run in runs {
+            let (begin, period_ns) = (run.instances.start, run.period(self.cowbird.probe.0));
+            let before = self.generated.get(&begin).map(|one| (one.period_ns, one.passed_ns));
+            if let Turns::Generator(port) = self.tick.0
+                && before.is_none_or(|before| before.0 != period_ns)
+            {
                 let config = Config {
-                    number: GENERATOR,
-                    frame: self.cowbird.tick_frame(qpn),
+                    number: GENERATOR + begin,
+                    frame: self.cowbird.tick_frame(run.qpn(self.tick.1)),
                     ingress_port: port.into(),
-                    period_ns: self.period().as_nanos() as u64,
+                    period_ns,
                     count: 0,
                     delay_ns: 0,
                 };
-                self.generators.set(config).await
+                self.generators.set(config).await?;
             }
-        };
-        if done.is_err() {
-            self.generated = before;
+            let passed_ns = before.map_or(passed_ns, |before| before.1);
+            self.generated.insert(begin, Generated { run, period_ns, passed_ns });
         }
-        done
+        if let Turns::PacketOuts(_) = self.tick.0 {
+            self.due = (!self.generated.is_empty()).then(Instant::now);
+        }
+        Ok(())
     }
 
     /// Sends a frame to the program, until its reply comes.

@@ -174,6 +174,11 @@ impl Way {
         self != Way::LOCAL
     }
 
+    /// Whether a pool's memory is lent to its users in extents.
+    pub fn lends_extents(self) -> bool {
+        self == Way::CLIO || self == Way::RDMA
+    }
+
     /// Operations under way at most, where as many as `most` may be.
     pub const fn depth(self, most: usize) -> usize {
         if self.0.one_by_one { 1 } else { most }

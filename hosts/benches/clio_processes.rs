@@ -48,6 +48,8 @@ fn serve(processes: u32) {
     let ends = server.watch(&input).unwrap();
     println!("{}\n{out}ready", server.addr().unwrap().port());
     std::io::stdout().flush().unwrap();
+    // It is no memory of a board.
+    drop(out);
     while !server.ready(ends) {
         server.turn(None).unwrap();
     }

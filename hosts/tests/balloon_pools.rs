@@ -11,9 +11,9 @@ use p4rack_fabric::balloon::{Config, Lent};
 use p4rack_fabric::remote::Way;
 use p4rack_fabric::roce::{self, Regions};
 use p4rack_hosts::balloon::service::{Service, serve};
-use p4rack_hosts::balloon::{Listed, Phase, Tenancy, granted, list, release, serve_pool};
+use p4rack_hosts::balloon::{Listed, Phase, Tenancy, granted, leave, list, release, serve_pool};
 use p4rack_hosts::region::{RegionConfig, RegionError, RemoteRegion};
-use p4rack_hosts::remote::{Granted, Opened, Operation, Outcome, Place, Remote as _, Status};
+use p4rack_hosts::remote::{Granted, Movable, Opened, Operation, Outcome, Place, Remote as _, Status};
 use p4rack_hosts::roce::pool::{self, PoolConfig, Service as Pool};
 use p4rack_hosts::roce::setup::{Server, Station};
 use p4rack_hosts::roce::star::{FRAMES, Star};
@@ -23,6 +23,7 @@ use p4rack_netdev::wait::Waker;
 use p4rack_wire::Nanos;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -60,6 +61,11 @@ impl Drop for Wakes<'_> {
 
 /// Runs a test in the namespace of the first compute node, beside a pool that lends `bytes` bytes.
 fn beside_pool(bytes: u64, test: impl FnOnce(&Star) + Send) {
+    beside_pools(&[POOL], bytes, test);
+}
+
+/// The same beside pools of these hosts.
+fn beside_pools(pools: &[u8], bytes: u64, test: impl FnOnce(&Star) + Send) {
     let Ok(star) = Star::create(3) else {
         // Past the harness, which hides what a passing test prints.
         let _ = writeln!(
@@ -68,37 +74,42 @@ fn beside_pool(bytes: u64, test: impl FnOnce(&Star) + Send) {
         );
         return;
     };
-    let (end, (told, ready)) = (Waker::new().unwrap(), mpsc::channel());
-    let ends = end.try_clone().unwrap();
+    let ends: Vec<Waker> = pools.iter().map(|_| Waker::new().unwrap()).collect();
     std::thread::scope(|scope| {
         let star = &star;
-        scope.spawn(move || {
-            star.host(POOL).enter().unwrap();
-            let open = RocePort::open(FRAMES, Star::ip(POOL), adapter(), Regions::default(), Loss::default());
-            let mut port = open.unwrap();
-            let config = PoolConfig {
-                station: Station { mac: port.mac(), ip: Star::ip(POOL) },
-                adapter: adapter(),
-                members: None,
-                offers: Vec::new(),
-                reserve_bytes_max: bytes,
-                tenants: 1,
-            };
-            let pool = Pool::new(port.handle(), config);
-            let runtime = runtime();
-            let at = server(POOL).addr.parse().unwrap();
-            let listener = runtime.block_on(pool::bind(at)).unwrap();
-            runtime.spawn(serve_pool(listener, pool, key(), None));
-            let ends = port.watch(&ends).unwrap();
-            told.send(()).unwrap();
-            while !port.ready(ends) {
-                port.turn(None).unwrap();
-            }
-        });
-        let _wakes = Wakes(&end);
-        ready.recv().unwrap();
+        let _wakes: Vec<Wakes<'_>> = ends.iter().map(Wakes).collect();
+        for (host, end) in pools.iter().zip(&ends) {
+            let (end, (told, ready)) = (end.try_clone().unwrap(), mpsc::channel());
+            scope.spawn(move || serve_one(star, *host, bytes, &end, &told));
+            ready.recv().unwrap();
+        }
         star.host(ONE).run(|| test(star)).unwrap();
     });
+}
+
+/// A pool, until its end.
+fn serve_one(star: &Star, host: u8, bytes: u64, end: &Waker, told: &mpsc::Sender<()>) {
+    star.host(host).enter().unwrap();
+    let open = RocePort::open(FRAMES, Star::ip(host), adapter(), Regions::default(), Loss::default());
+    let mut port = open.unwrap();
+    let config = PoolConfig {
+        station: Station { mac: port.mac(), ip: Star::ip(host) },
+        adapter: adapter(),
+        members: None,
+        offers: Vec::new(),
+        reserve_bytes_max: bytes,
+        tenants: 1,
+    };
+    let pool = Pool::new(port.handle(), config);
+    let runtime = runtime();
+    let at = server(host).addr.parse().unwrap();
+    let listener = runtime.block_on(pool::bind(at)).unwrap();
+    runtime.spawn(serve_pool(listener, pool, key(), None));
+    let ends = port.watch(end).unwrap();
+    told.send(()).unwrap();
+    while !port.ready(ends) {
+        port.turn(None).unwrap();
+    }
 }
 
 /// A service for these memory nodes.
@@ -282,6 +293,97 @@ fn refused_at_last((mut remote, _held): Opened, told: &mpsc::Sender<()>) -> Stat
             let _ = told.send(());
         }
     }
+}
+
+/// Two extents over one interface are queue pairs of one adapter, whichever thread waits for frames.
+#[test]
+fn threads_of_a_process_use_extents_over_one_interface() {
+    beside_pool(2 * EXTENT, |_| {
+        let rig = Rig::new(vec![server(POOL)]);
+        let mut tenancy = rig.open(1);
+        let lents = [rig.reserve(&mut tenancy), rig.reserve(&mut tenancy)];
+        std::thread::scope(|scope| {
+            for (lent, own) in lents.iter().zip(1u64..) {
+                scope.spawn(move || {
+                    let mut opened = open_extent(ONE, lent);
+                    for step in 0..300 {
+                        let word = own << 32 | step;
+                        assert_eq!(words(&mut opened, Some(word)), [word; 2]);
+                    }
+                });
+            }
+        });
+        // One thread with both of them, of which one goes first.
+        let [mut first, mut second] = [0, 1].map(|nth| open_extent(ONE, &lents[nth]));
+        assert_eq!(
+            [words(&mut first, None), words(&mut second, None)],
+            [[1 << 32 | 299; 2], [2 << 32 | 299; 2]]
+        );
+        drop(first);
+        assert_eq!(words(&mut second, Some(5)), [5; 2]);
+    });
+}
+
+#[test]
+fn an_extent_moves_to_another_pool_while_it_is_used() {
+    beside_pools(&[POOL, TWO], EXTENT, |_| {
+        let rig = Rig::new(vec![server(POOL), server(TWO)]);
+        rig.until_free(2 * EXTENT);
+        let mut tenancy = rig.open(1);
+        let lent = rig.reserve(&mut tenancy);
+        assert_eq!(lent.0.extent.place.node, 0);
+        let (remote, held) = open_extent(ONE, &lent);
+        let (movable, mover) = Movable::new(remote);
+        // Far more bytes are used than local memory holds.
+        let region = RemoteRegion::new(Box::new(movable), &RegionConfig::new(128 << 10)).unwrap();
+        let (steps, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let (region, steps, is_over) = (&region, &steps, &is_over);
+            let user = scope.spawn(move || {
+                let mut written = vec![0u64; 256];
+                for step in 0.. {
+                    let nth = step as usize * 37 % written.len();
+                    let (at, mut bytes) = (nth as u64 * 8_192, [0; 8]);
+                    region.read(at, &mut bytes).unwrap();
+                    assert_eq!(u64::from_le_bytes(bytes), written[nth], "step {step}");
+                    written[nth] = step + 1;
+                    region.write(at, &written[nth].to_le_bytes()).unwrap();
+                    steps.fetch_add(1, Ordering::Relaxed);
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+            let go_on = |more: u64| {
+                let (from, end) =
+                    (steps.load(Ordering::Relaxed), clock::now() + Nanos(LIMIT.as_nanos() as u64));
+                while steps.load(Ordering::Relaxed) < from + more && !user.is_finished() {
+                    assert!(clock::now() < end, "it makes no progress");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            };
+            go_on(300);
+            rig.runtime.block_on(leave(&rig.server, 0, true)).unwrap();
+            let (told, keeps) = mpsc::channel();
+            let carry = move |new: Lent, addr: String| {
+                let (remote, held) = open_extent(ONE, &(new, addr));
+                mover.move_to(remote)?;
+                told.send(held).unwrap();
+                Ok(())
+            };
+            let moved = rig.runtime.block_on(tenancy.move_away(&lent.0, carry)).unwrap();
+            drop(held);
+            let _held = keeps.recv().unwrap();
+            assert_eq!(moved.extent.place.node, 1);
+            go_on(300);
+            rig.until(|listed| {
+                let first = &listed.nodes[0].facts;
+                first.leaves && first.memory.is_some_and(|memory| memory.free_bytes == EXTENT)
+            });
+            is_over.store(true, Ordering::Relaxed);
+            user.join().unwrap();
+        });
+    });
 }
 
 #[test]

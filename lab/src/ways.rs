@@ -76,6 +76,16 @@ impl Reach<'_> {
         self.start("the pool", self.server, args)
     }
 
+    /// Starts a pool that lends all of its `bytes` bytes, as the key in a file permits.
+    pub(crate) fn lending_pool(&self, bytes: u64, key: &str) -> Result<Process, LabError> {
+        let mut args = words(&["roce", "serve", "--memory", "4 KiB", "--tenants", "1", "--lend", key]);
+        args.extend(["--reserve".to_owned(), format!("{bytes} B")]);
+        args.extend(adapter(self.running, self.server)?);
+        args.extend(self.peers(self.server)?);
+        args.extend(listen(setup_ip(self.running.index(self.server)?), POOL_PORT));
+        self.start("the pool", self.server, args)
+    }
+
     fn engine(&self) -> Result<Option<Process>, LabError> {
         let pool = at(setup_ip(self.running.index(self.server)?), POOL_PORT);
         match (self.way.definition().engine, self.spare()) {

@@ -113,7 +113,7 @@ class CowbirdTest(RackTest):
     def turns(self, instances):
         """Gives the first instances turns, by packet-out."""
         key = self.pair_key(self.constants["cpu_port"], self.cowbird["mac"], self.cowbird["ip"], TURNS_QPN)
-        return self.insert("pairs", key, "tick", {"instances": instances})
+        return self.insert("pairs", key, "tick", {"begin": 0, "end": instances})
 
     def entries(self, served):
         """Entries with which a set is served."""

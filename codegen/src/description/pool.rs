@@ -4,7 +4,7 @@ use super::hosts::{check_engine, known_host};
 use crate::rack::reader::{as_integer_to, as_string};
 use crate::rack::units::{parse_size, show_size};
 use crate::rack::{Cache, Pool, Rack, Section, Sink, Workload};
-use p4rack_fabric::remote::{Service, Way, names_of};
+use p4rack_fabric::remote::{Way, names_of};
 
 /// A pool that is described; `None` if it is not described well enough, which was reported.
 pub(super) type Described = Option<Pool>;
@@ -106,16 +106,15 @@ pub(super) fn check_cache(sink: &mut Sink<'_>, workload: &Workload, cache: &Cach
     check_engine(sink, workload, "workload.cache.engine", cache.engine.as_ref(), hosts);
 }
 
-/// Checks that a killed client's memory can go to another one. Boards lend their memory in extents, and an extent is lent again once
-/// its holder's lease has ended.
+/// Checks that a killed client's memory can go to another one. Boards and RDMA pools lend their memory in extents, and an extent is lent
+/// again once its holder's lease has ended.
 pub(super) fn check_takeover(sink: &mut Sink<'_>, rack: &Rack) {
     let Some(workload) = rack.workload.as_ref().filter(|workload| workload.kill.is_some()) else { return };
-    let lends = |way: Way| way.definition().service == Service::Board;
     let mut ways = workload.schemes.iter().filter_map(|run| rack.meant(*run).way);
-    if rack.cache().is_none() || ways.any(lends) {
+    if rack.cache().is_none() || ways.any(Way::lends_extents) {
         return;
     }
-    let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| lends(*way)).collect();
+    let lending: Vec<Way> = Way::ALL.iter().copied().filter(|way| way.lends_extents()).collect();
     let message =
         "kills no client: no way of workload.schemes lends extents that another client can take over";
     sink.refuse(&["workload.kill"], message.to_owned(), format!("add {}, or remove it", names_of(&lending)));

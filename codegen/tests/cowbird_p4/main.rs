@@ -10,3 +10,4 @@ mod forged;
 mod idle;
 mod rack;
 mod seeds;
+mod turns;

@@ -16,6 +16,7 @@ use p4rack_wire::roce::frame::Path;
 use p4rack_wire::{MacAddr, Nanos};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +31,7 @@ const SET_KEY: u32 = 0x50;
 pub const COMPUTE: u16 = 1;
 pub const POOL: u16 = 2;
 /// Where turns come in.
-const TICK_QPN: u32 = 0xabcdef;
+pub const TICK_QPN: u32 = 0xabcdef;
 const TURN: Nanos = Nanos(2_000);
 
 /// Faults of links, in thousandths of frames.
@@ -181,10 +182,21 @@ impl Net {
 
     fn begin_turns(&mut self) {
         let threads = self.threads.len() as u32;
+        self.share_turns(TICK_QPN, 0..threads);
+    }
+
+    /// Gives some threads turns of their own, by frames for a queue pair.
+    pub fn share_turns(&mut self, qpn: u32, threads: Range<u32>) {
         for rig in self.rigs() {
-            let ticks = cowbird(rig).ticks(COMPUTE, TICK_QPN, threads, &rig.built.schema()).unwrap();
+            let ticks = cowbird(rig).ticks(COMPUTE, qpn, &threads, &rig.built.schema()).unwrap();
             rig.write(vec![ticks]);
         }
+    }
+
+    /// Gives a turn by a frame for a queue pair.
+    pub fn turn(&mut self, qpn: u32) {
+        let frame = cowbird(&self.rig).tick_frame(qpn);
+        self.arrive(COMPUTE, &frame);
     }
 
     /// Another switch with the same program: it has lost all of this one's state.
@@ -391,8 +403,7 @@ impl Net {
         if arrival.is_none_or(|at| at > self.turn) {
             self.now = self.now.max(self.turn);
             self.turn += TURN;
-            let frame = cowbird(&self.rig).tick_frame(TICK_QPN);
-            self.arrive(COMPUTE, &frame);
+            self.turn(TICK_QPN);
         } else if let Some(((at, _), (to, frame))) = self.frames.pop_first() {
             self.now = self.now.max(at);
             match to {

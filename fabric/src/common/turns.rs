@@ -4,11 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// What a party may be charged beyond its credit, in turns.
 const DEBT_TURNS: u64 = 64;
+/// Unused memory that is kept: of this many queues, each with room for at most as many entries.
+const SPARES_MAX: usize = 64;
 
 /// Entries that each party has to send, in order. `K` names a party.
 #[derive(Clone, Debug)]
 pub struct Turns<K, T> {
+    /// Of those that have a place in the order: nothing is kept of the others, however many there are.
     queues: BTreeMap<K, Queue<T>>,
+    /// Memory of former queues, for the next ones.
+    spares: Vec<VecDeque<(u64, T)>>,
     /// The order of turns. A party that has sent its last entry keeps its place until that comes: one that has a single entry at a time
     /// would otherwise wait behind all others with each.
     order: VecDeque<K>,
@@ -24,29 +29,25 @@ struct Queue<T> {
     entries: VecDeque<(u64, T)>,
     /// Bytes that it may still send; below 0, it has been charged for more.
     credit: i64,
-    /// Whether it has a place in the order.
-    placed: bool,
-}
-
-impl<T> Queue<T> {
-    const EMPTY: Queue<T> = Queue { entries: VecDeque::new(), credit: 0, placed: false };
 }
 
 impl<K: Copy + Ord, T> Turns<K, T> {
     /// Without entries.
     pub fn new(turn_bytes: u64) -> Turns<K, T> {
-        Turns { queues: BTreeMap::new(), order: VecDeque::new(), begun: false, turn_bytes, len: 0 }
+        let (queues, order, spares) = (BTreeMap::new(), VecDeque::new(), Vec::new());
+        Turns { queues, spares, order, begun: false, turn_bytes, len: 0 }
     }
 
     /// Adds an entry of `party` that costs `bytes`. One that costs more than a turn's bytes waits for several turns.
     pub fn push(&mut self, party: K, bytes: u64, what: T) {
-        let queue = self.queues.entry(party).or_insert(Queue::EMPTY);
+        let Turns { queues, spares, order, .. } = self;
+        let queue = queues.entry(party).or_insert_with(|| {
+            order.push_back(party);
+            Queue { entries: spares.pop().unwrap_or_default(), credit: 0 }
+        });
         if queue.entries.is_empty() {
             // Turns without anything to send are not saved up.
             queue.credit = 0;
-        }
-        if !std::mem::replace(&mut queue.placed, true) {
-            self.order.push_back(party);
         }
         queue.entries.push_back((bytes, what));
         self.len += 1;
@@ -61,10 +62,11 @@ impl<K: Copy + Ord, T> Turns<K, T> {
     pub fn pop_if(&mut self, may: impl Fn(&T) -> bool) -> Option<T> {
         let mut passed = 0;
         while passed < self.order.len() {
-            let queue = self.queues.get_mut(self.order.front()?)?;
+            let party = *self.order.front()?;
+            let queue = self.queues.get_mut(&party)?;
             let Some((bytes, first)) = queue.entries.front() else {
-                queue.placed = false;
                 self.order.pop_front();
+                self.remove(party);
                 continue;
             };
             let (bytes, may_leave) = (*bytes, may(first));
@@ -113,8 +115,15 @@ impl<K: Copy + Ord, T> Turns<K, T> {
     fn leave(&mut self, party: K) {
         self.begun &= self.order.front() != Some(&party);
         self.order.retain(|other| *other != party);
-        if let Some(queue) = self.queues.get_mut(&party) {
-            queue.placed = false;
+        self.remove(party);
+    }
+
+    /// Removes the queue of a party that has no place.
+    fn remove(&mut self, party: K) {
+        let removed = self.queues.remove(&party).map(|queue| queue.entries);
+        let may_stay = |entries: &VecDeque<_>| entries.is_empty() && entries.capacity() <= SPARES_MAX;
+        if self.spares.len() < SPARES_MAX {
+            self.spares.extend(removed.filter(may_stay));
         }
     }
 
@@ -165,7 +174,6 @@ impl<K: Copy + Ord, T> Turns<K, T> {
     pub fn forget(&mut self, party: K) {
         self.retain_of(party, |_| false);
         self.leave(party);
-        self.queues.remove(&party);
     }
 }
 
@@ -271,6 +279,25 @@ mod tests {
         turns.forget(2);
         assert_eq!(std::iter::from_fn(|| turns.pop()).collect::<Vec<i32>>(), [1; 2]);
         assert_eq!((turns.first(), turns.longest(), turns.is_empty()), (None, None, true));
+    }
+
+    /// Thousands of parties that have one entry each, a few at a time: memory is that of a few.
+    #[test]
+    fn parties_that_have_nothing_to_send_take_no_memory() {
+        let mut turns = Turns::new(100);
+        for round in 0..1_000u32 {
+            for nth in 0..4 {
+                turns.push(4 * round + nth, 100, nth);
+            }
+            assert!((0..4).all(|nth| turns.pop() == Some(nth)) && turns.pop().is_none());
+            assert_eq!((turns.queues.len(), turns.spares.len()), (0, 4));
+        }
+        // Neither many queues nor a long one are kept.
+        (0..1_000).for_each(|party| turns.push(party, 100, 0));
+        (0..1_000).for_each(|_| turns.push(0, 100, 0));
+        assert_eq!(std::iter::from_fn(|| turns.pop()).count(), 2_000);
+        assert_eq!((turns.queues.len(), turns.spares.len()), (0, SPARES_MAX));
+        assert!(turns.spares.iter().all(|spare| spare.capacity() <= SPARES_MAX));
     }
 
     #[test]

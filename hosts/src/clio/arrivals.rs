@@ -162,6 +162,12 @@ impl Arrivals {
         self.turns.push(queue, asks.cost(), Waiting { from, buffer, bytes: packet.len(), asks });
     }
 
+    /// Charges a host for work of its requests that was not known when they came.
+    pub fn charge(&mut self, from: &Peer, cost: u64) {
+        let queue = self.queue_of(from);
+        self.turns.charge(queue, cost);
+    }
+
     /// Takes the next packet that `may` come now.
     pub fn next(&mut self, may: impl Fn(&Asks) -> bool) -> Option<(Peer, &[u8])> {
         let next = self.turns.pop_if(|waiting| may(&waiting.asks));
@@ -254,6 +260,65 @@ mod tests {
             hosts.push(from.addr.ip());
         }
         assert!(hosts.len() == 100 && hosts.iter().all(|ip| *ip == Ipv4Addr::from_bits(2)), "{hosts:?}");
+    }
+
+    /// A board in virtual time, beside a host that sends four times as much as the board can do.
+    #[test]
+    fn a_host_that_asks_for_less_than_its_share_waits_for_a_turn_of_another_and_loses_nothing() {
+        let mut arrivals = Arrivals::new(COSTS, 5);
+        let (honest, hostile) = (peer(2, 1), peer(1, 1));
+        let write = request(Kind::Write, 64);
+        let (mut now, mut sent, mut floods, mut is_refused) = (0, 0, 0, false);
+        let (mut ends, mut longest) = (0, 0);
+        // Two fifths of the board's time.
+        let due = |nth: u64| nth * REQUEST * 5 / 2;
+        while ends < 20_000 {
+            while due(sent) <= now {
+                arrivals.add(honest, &write);
+                sent += 1;
+            }
+            while floods * REQUEST / 4 <= now {
+                let before = arrivals.dropped();
+                if !is_refused {
+                    arrivals.add(hostile, &write);
+                }
+                // What is dropped was taken off the port.
+                now += (arrivals.dropped() - before) * RECEIVED;
+                floods += 1;
+            }
+            if let Some(refused) = arrivals.refused() {
+                is_refused = refused.iter().any(|addr| addr.ip() == hostile.addr.ip());
+            }
+            let (from, _) = arrivals.next(|_| true).unwrap();
+            now += REQUEST;
+            if from == honest {
+                longest = longest.max(now - due(ends));
+                ends += 1;
+            }
+        }
+        assert!(sent - ends <= 8, "{sent} came, and {ends} are done");
+        assert!(longest <= 2 * TURN, "{longest}");
+        assert!(arrivals.refusals() > 10 && floods > 4 * ends, "the other one asks for more than there is");
+    }
+
+    #[test]
+    fn work_that_is_known_later_is_paid_by_turns() {
+        let mut arrivals = Arrivals::new(COSTS, 5);
+        for _ in 0..500 {
+            arrivals.add(peer(1, 1), &request(Kind::Write, 64));
+            arrivals.add(peer(2, 1), &request(Kind::Write, 64));
+        }
+        let mut of = [0u64; 2];
+        while of[1] < 300 {
+            let (from, _) = arrivals.next(|_| true).unwrap();
+            let is_second = from == peer(2, 1);
+            of[usize::from(is_second)] += 1;
+            if !is_second {
+                // Each of its writes takes a frame, whose zeroing costs as much as two requests.
+                arrivals.charge(&from, 2 * REQUEST);
+            }
+        }
+        assert!(of[0].abs_diff(100) <= 16, "{of:?}");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What a packet costs a board on a host.
 //!
 //! ```text
-//!   taken off the port │ executed │ answers sent, one for each packet
-//!         700          │   500    │ 2,500 each                          ns, about
+//!   taken off the port │ executed │ answers sent, one for each packet │ steps of its call │ frames that it takes
+//!         700          │   500    │ 2,500 each                        │ 2,000 each        │ 100 for each KiB     ns, about
 //! ```
+//!
+//! What it costs beyond its answers is known later, and charged then.
 //!
 //! The costs divide the board's processor among hosts, so only their ratios matter. They are counted and not measured: a board that loses
 //! its processor in the middle of a packet must not charge that to the packet's host.
@@ -18,6 +20,14 @@ const EXECUTED: u64 = 500;
 const SENT: u64 = 2_500;
 /// Of a request with one answer.
 pub(super) const REQUEST: u64 = RECEIVED + EXECUTED + SENT;
+
+/// Of a step of the slow path.
+pub(super) const STEP: u64 = 2_000;
+
+/// Of zeroing as many bytes as the frames have that a request has taken.
+pub(super) fn zeroing(bytes: u64) -> u64 {
+    bytes / 1_024 * 100
+}
 
 /// Answers of a process that wait for the link before others are asked for.
 const ANSWERS_MAX: usize = 16;

@@ -9,6 +9,9 @@
 //! An attack has its own process, or none, and ignores windows, answers and errors. The measure is the honest client's rate beside it, and
 //! beside a second honest client, in turns. Both are on one machine, and a board doesn't divide that machine's processors. So a second
 //! client that stands in for an attack without sleep doesn't sleep either: it looks for answers all the time.
+//!
+//! Shares are equal, so a client that asks for more than its share keeps no more than that beside an attack. The promise is about one with
+//! a [load](Load) below it.
 
 use super::error::ClioError;
 use super::session::{AskError, Session};
@@ -101,6 +104,15 @@ impl FromStr for Attack {
     }
 }
 
+/// How much an honest client has to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// As many operations as end.
+    All,
+    /// As many per second. One that is due while the client has its limit under way begins later, and its time counts from when it was due.
+    PerSecond(f64),
+}
+
 /// What an honest client has done.
 #[derive(Clone, Debug)]
 pub struct Kept {
@@ -112,11 +124,12 @@ pub struct Kept {
     pub latency: Histogram,
 }
 
-/// Measures an honest client for `time`. Returns also how many packets or calls the attack has made, or the second client's operations.
+/// Measures an honest client with this load for `time`. Returns also how many packets or calls the attack has made, or the second client's operations.
 /// Errors: the board can't be reached, or refuses the honest client.
 pub fn measure(
     server: &Server,
     beside: Beside,
+    load: Load,
     patience: Patience,
     time: Nanos,
 ) -> Result<(Kept, u64), AskError> {
@@ -131,14 +144,14 @@ pub fn measure(
         let other = scope.spawn(|| match &mut second {
             Some(second) => {
                 let turn = if attack.is_sleepless() { Nanos::ZERO } else { TURN };
-                second.run(|| is_over.load(Ordering::Relaxed), turn).map(|kept| kept.1)
+                second.run(|| is_over.load(Ordering::Relaxed), Load::All, turn).map(|kept| kept.1)
             }
             None => Ok(run(server, attack, patience, &is_over)?),
         });
         // The attack is under way.
         std::thread::sleep(std::time::Duration::from_millis(200));
         let until = clock::now() + time;
-        let kept = honest.run(|| clock::now() >= until, TURN);
+        let kept = honest.run(|| clock::now() >= until, load, TURN);
         is_over.store(true, Ordering::Relaxed);
         let done = other.join().unwrap_or(Err(AskError::Unknown))?;
         Ok((kept?.0, done))
@@ -157,34 +170,48 @@ impl Honest {
     }
 
     /// Half reads, half writes, until it is over. Sleeps for at most `turn` at a time. Returns what it kept, and its operations.
-    fn run(&mut self, mut is_over: impl FnMut() -> bool, turn: Nanos) -> Result<(Kept, u64), AskError> {
+    fn run(
+        &mut self,
+        mut is_over: impl FnMut() -> bool,
+        load: Load,
+        turn: Nanos,
+    ) -> Result<(Kept, u64), AskError> {
         let Honest { session, random } = self;
         let (address, bytes) = session.range();
         let (start, data) = (clock::now(), [7; ACCESS_BYTES as usize]);
-        let mut begun = [Nanos::ZERO; UNDER_WAY];
+        let mut since = [Nanos::ZERO; UNDER_WAY];
         let mut free: Vec<usize> = (0..UNDER_WAY).collect();
         let (mut failed, mut ends, mut latency) = (0, 0u64, Histogram::new());
+        let mut begins = 0u64;
         loop {
             let ends_now = is_over();
             if ends_now && session.under_way() == 0 {
                 break;
             }
-            while let Some(slot) = free.pop_if(|_| !ends_now) {
+            let now = clock::now();
+            let due = |nth: u64| match load {
+                Load::All => now,
+                Load::PerSecond(per_s) => start + Nanos((nth as f64 * 1e9 / per_s) as u64),
+            };
+            while let Some(slot) = free.pop_if(|_| !ends_now && due(begins) <= now) {
                 let at = random.between(0, bytes / u64::from(ACCESS_BYTES) - 1) * u64::from(ACCESS_BYTES);
                 let address = address + at;
                 let operation = match random.between(0, 1) {
                     0 => Operation::Read { address, bytes: ACCESS_BYTES },
                     _ => Operation::Write { address, bytes: &data },
                 };
-                begun[slot] = clock::now();
+                since[slot] = due(begins);
+                begins += 1;
                 session.submit(slot as u64, operation)?;
             }
-            session.poll(clock::now() + turn, &mut |tag, outcome| {
+            let until = now + turn;
+            let until = if free.is_empty() || ends_now { until } else { until.min(due(begins)) };
+            session.poll(until, &mut |tag, outcome| {
                 let slot = tag as usize;
                 match outcome {
                     Outcome::Read(_) | Outcome::Done => {
                         ends += 1;
-                        latency.record(clock::now().saturating_sub(begun[slot]).0);
+                        latency.record(clock::now().saturating_sub(since[slot]).0);
                     }
                     _ => failed += 1,
                 }

@@ -7,6 +7,7 @@
 //!
 //! A turn is short, however much waits: what has just come waits for about as long as the board takes for sixteen requests.
 
+use super::costs::{STEP, zeroing};
 use super::port::Peer;
 use super::server::{BoardError, CALLS, Host};
 use p4rack_fabric::Machine as _;
@@ -69,7 +70,12 @@ impl Host {
         for _ in 0..BATCH {
             let next = arrivals.next(|asks| asks.may_come(board.answers_of(asks.pid)));
             let Some((from, packet)) = next else { break };
+            let before = board.taken_bytes();
             board.handle_link((from, packet), now, now);
+            let taken = board.taken_bytes() - before;
+            if taken > 0 {
+                arrivals.charge(&from, zeroing(taken));
+            }
             long_calls.packets(now);
             slow_path.packets(now);
         }
@@ -80,6 +86,9 @@ impl Host {
     pub(super) fn go_on(&mut self) {
         let now = clock::now();
         if self.next_step().is_some_and(|due| due <= now) {
+            if let Some(peer) = self.board.next_caller() {
+                self.arrivals.charge(&peer, STEP);
+            }
             self.board.handle_timeout(now);
             self.slow_path.ran(now, clock::now());
         }

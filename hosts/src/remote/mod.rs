@@ -46,6 +46,7 @@ mod pieces;
 mod region;
 mod rings;
 pub mod setting;
+mod shared;
 pub mod tcp;
 mod window;
 

@@ -1,22 +1,32 @@
-//! A queue pair of the thread's own as a way to remote memory.
+//! A queue pair of the program's own as a way to remote memory. Those to extents over one interface are of one adapter.
 
+use super::shared::Shared;
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
+use crate::roce::SetupError;
 use crate::roce::setup::{Connected, Offer, Reserved, Station, Token, numbers};
-use crate::roce::{Loss, RocePort, SetupError};
 use crate::runtime::runtime;
-use p4rack_fabric::roce::{Completion, Failure, Outcome as Done, Refused, Regions, Request};
+use p4rack_fabric::roce::{Completion, Failure, Outcome as Done, Refused, Request};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 struct Pair {
-    port: RocePort<Regions>,
+    adapter: Arc<Shared>,
     abilities: Abilities,
     qpn: u32,
     offer: Offer,
+    /// What has ended in this poll.
+    ended: VecDeque<Completion>,
     /// Tags of operations in flight: a queue pair completes requests in order.
     tags: VecDeque<u64>,
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.adapter.remove(self.qpn);
+    }
 }
 
 impl Remote for Pair {
@@ -40,7 +50,8 @@ impl Remote for Pair {
                 Request::FetchAdd { key, address: start + at, add }
             }
         };
-        self.port.adapter().handle_request(self.qpn, request).map_err(|refused| match refused {
+        let asked = self.adapter.with(|adapter| adapter.handle_request(self.qpn, request));
+        asked.map_err(|refused| match refused {
             Refused::TooLong => Status::BadLength,
             Refused::Unaligned => Status::BadOperation,
             Refused::Full => Status::Full,
@@ -51,8 +62,8 @@ impl Remote for Pair {
     }
 
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
-        self.port.turn(Some(until))?;
-        while let Some((_, completion)) = self.port.adapter().poll_completion() {
+        let polled = self.adapter.poll(self.qpn, until, &mut self.ended);
+        while let Some(completion) = self.ended.pop_front() {
             let Completion::Request(_, done) = completion else {
                 return Err(RemoteError::Broken(format!(
                     "the adapter has {completion:?}, which is not asked for"
@@ -67,7 +78,7 @@ impl Remote for Pair {
                 Done::Failed(failure) => ended(tag, Outcome::Failed(status(failure))),
             }
         }
-        Ok(())
+        Ok(polled?)
     }
 }
 
@@ -119,8 +130,12 @@ pub(super) fn open_granted(
 fn connect(place: Place, wanted: &Wanted<'_>, suits: impl Fn(&Offer) -> bool) -> Result<Opened, RemoteError> {
     let pool = place.memory("a pool")?.clone();
     let Place { interface, ip, adapter: config, .. } = place;
-    let mut port = RocePort::open(&interface, ip, config.clone(), Regions::default(), Loss::default())?;
-    let station = Station { mac: port.mac(), ip };
+    // A process may hold many extents, and an adapter may need the interface for itself.
+    let adapter = match wanted {
+        Wanted::Granted(_) => Shared::of_process(&interface, ip, &config)?,
+        Wanted::Shared | Wanted::Reserved(_) => Shared::alone(&interface, ip, &config)?,
+    };
+    let station = Station { mac: adapter.mac(), ip };
     // Its threads have to be in the namespace, as its connections are.
     let runtime = runtime()?;
     let (reserved, connected) = runtime.block_on(async {
@@ -135,7 +150,6 @@ fn connect(place: Place, wanted: &Wanted<'_>, suits: impl Fn(&Offer) -> bool) ->
         let connected = pool.connect(station, &config, token, &mut numbers()).await?;
         Ok::<_, SetupError>((reserved, connected))
     })?;
-    port.adapter().add_pair(connected.qpn, connected.connection)?;
     let offers = reserved.as_ref().map_or(&connected.offers, |reserved| &reserved.offers);
     let offer = offers.iter().find(|offer| suits(offer)).copied();
     let offer =
@@ -153,7 +167,9 @@ fn connect(place: Place, wanted: &Wanted<'_>, suits: impl Fn(&Offer) -> bool) ->
         writes: Written::There,
         order: Order::Program,
     };
-    let pair = Pair { port, abilities, qpn: connected.qpn, offer, tags: VecDeque::new() };
+    let qpn = connected.qpn;
+    adapter.add(qpn, connected.connection)?;
+    let pair = Pair { adapter, abilities, qpn, offer, ended: VecDeque::new(), tags: VecDeque::new() };
     let lease = PairLease { _reserved: reserved, _connected: connected, _runtime: runtime };
     Ok((Box::new(pair), Held(Some(Box::new(lease)))))
 }

@@ -1,6 +1,6 @@
 //! Remote memory for programs that wait for their operations.
 
-use super::{Operation, Outcome, Remote, RemoteError, Status};
+use super::{Abilities, Operation, Outcome, Remote, RemoteError, Status};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Opcode;
 
@@ -19,6 +19,11 @@ impl<R: Remote> Region<R> {
     /// A region over a way without open operations.
     pub fn new(remote: R) -> Region<R> {
         Region { remote, next: 0 }
+    }
+
+    /// The way's abilities.
+    pub fn abilities(&self) -> &Abilities {
+        self.remote.abilities()
     }
 
     /// The way. All operations submitted to it must have ended before the region is used again.
@@ -148,7 +153,7 @@ fn pieces(at: u64, bytes: usize, most: usize) -> impl Iterator<Item = (u64, std:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Abilities, Local, WordOrder};
+    use super::super::{Local, WordOrder};
     use super::*;
     use std::collections::VecDeque;
 

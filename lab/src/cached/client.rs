@@ -12,9 +12,9 @@ use crate::workload::{Span, print_result};
 use crate::ycsb::{Client, ClientConfig, ClientReport, Contents, MixReport};
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Mix;
-use p4rack_fabric::remote::{Service, Way};
+use p4rack_fabric::remote::Service;
 use p4rack_hosts::region::Statistics;
-use p4rack_hosts::remote::{Clio, Held, Joined, Part, Remote};
+use p4rack_hosts::remote::{Held, Joined, Part, Place, Remote};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ fn failed(error: impl std::fmt::Display) -> LabError {
 /// A client's memory.
 struct Opened {
     way: Box<dyn Remote>,
-    _held: Option<Held>,
+    _held: Vec<Held>,
     pool: Option<(Holding, Vec<Claim>)>,
 }
 
@@ -132,12 +132,13 @@ fn open(rack: &Rack, setup: &Setup<'_>, task: &ClientTask) -> Result<Opened, Lab
     let (own, of) = task.part;
     if let Some(Lending { addr, holder }) = &task.lending {
         let wanted = (setup.extents(), setup.cache.pool.extent_bytes);
-        let (holding, extents) = Holding::begin(addr, *holder, wanted, p4rack_memory::patience(rack))?;
+        let place = Place { patience: p4rack_memory::patience(rack), ..task.end.place.clone() };
+        let (holding, extents) = Holding::begin(addr, *holder, wanted, place)?;
         let claims = extents.iter().map(|extent| extent.claim).collect();
-        let way = |extent: Extent| -> Box<dyn Remote> { Box::new(Clio::new(extent.session)) };
-        let joined = Joined::new(extents.into_iter().map(way).collect()).map_err(failed)?;
-        let way = Part::new(joined, 0, setup.layout.region_bytes()).map_err(failed)?;
-        return Ok(Opened { way: Box::new(way), _held: None, pool: Some((holding, claims)) });
+        let (ways, held) = extents.into_iter().map(|Extent { way, held, .. }| (way, held)).unzip();
+        let way = Part::new(Joined::new(ways).map_err(failed)?, 0, setup.layout.region_bytes());
+        let way = Box::new(way.map_err(failed)?);
+        return Ok(Opened { way, _held: held, pool: Some((holding, claims)) });
     }
     let service = task.end.way.definition().service;
     let shape = setup.shape(task.end.way, of);
@@ -145,7 +146,7 @@ fn open(rack: &Rack, setup: &Setup<'_>, task: &ClientTask) -> Result<Opened, Lab
     let bytes = setup.layout.region_bytes();
     let start = if matches!(service, Service::Node | Service::Bytes) { own * bytes } else { 0 };
     let way = Part::new(way, start, bytes).map_err(failed)?;
-    Ok(Opened { way: Box::new(way), _held: Some(held), pool: None })
+    Ok(Opened { way: Box::new(way), _held: vec![held], pool: None })
 }
 
 /// A line that the parent sends. Errors: it is gone.
@@ -260,7 +261,7 @@ fn take(
             (operations.lost + report.lost, operations.wrong + report.wrong);
         extents.extend(holding.taken()?);
     }
-    for extent in &mut extents {
+    for extent in extents {
         inspect(extent, &mut taken)?;
     }
     // Each record is checked to have the version that this client wrote last, in remote memory.
@@ -270,11 +271,6 @@ fn take(
     taken.lost = operations.lost + contents.lost;
     taken.wrong = operations.wrong + contents.wrong;
     Ok(taken)
-}
-
-/// Whether a way's region is in extents of the pool.
-pub(super) fn lies_in_extents(way: Way) -> bool {
-    way.definition().service == Service::Board
 }
 
 /// When the mixes of a region may begin, if all clients are as far as this.

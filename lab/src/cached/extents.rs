@@ -5,7 +5,7 @@ use crate::error::LabError;
 use crate::sys;
 use p4rack_fabric::balloon::Lent;
 use p4rack_hosts::balloon::{LeaseError, Tenancy};
-use p4rack_hosts::clio::{Patience, Session};
+use p4rack_hosts::remote::{Held, Place, Remote};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_wire::Nanos;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ const ENDS: u8 = 2;
 /// An extent that came.
 struct Came {
     lent: Lent,
-    board: String,
+    /// Set-up service of its memory node.
+    service: String,
     at_ns: u64,
 }
 
@@ -36,7 +37,9 @@ pub(super) struct Extent {
     /// Whose it is since when.
     pub claim: Claim,
     /// Its bytes.
-    pub session: Session,
+    pub way: Box<dyn Remote>,
+    /// Keeps the way open.
+    pub held: Held,
 }
 
 /// What the thread does, and what its owner reads.
@@ -51,7 +54,8 @@ pub(super) struct Holding {
     came: Receiver<Result<Came, LeaseError>>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    patience: Patience,
+    /// This end of the way to an extent, but for the memory node's service.
+    place: Place,
 }
 
 fn failed(error: impl std::fmt::Display) -> LabError {
@@ -64,7 +68,7 @@ impl Holding {
         addr: &str,
         holder: u32,
         (count, bytes): (u64, u64),
-        patience: Patience,
+        place: Place,
     ) -> Result<(Holding, Vec<Extent>), LabError> {
         let server = Server { addr: addr.to_owned(), tls: None };
         let (tell, came) = channel();
@@ -82,7 +86,7 @@ impl Holding {
             }
         });
         let thread = thread.map_err(LabError::system("starting a thread"))?;
-        let holding = Holding { came, shared, thread: Some(thread), patience };
+        let holding = Holding { came, shared, thread: Some(thread), place };
         let extents = (0..count).map(|_| holding.wait()).collect::<Result<_, _>>()?;
         Ok((holding, extents))
     }
@@ -96,11 +100,13 @@ impl Holding {
     }
 
     fn open(&self, came: Came) -> Result<Extent, LabError> {
-        let Came { lent, board, at_ns } = came;
+        let Came { lent, service, at_ns } = came;
         let (place, bytes) = (lent.extent.place, lent.extent.bytes);
         let claim = Claim { node: place.node, start: place.start, bytes, since_ns: at_ns };
-        let session = Tenancy::connect(&lent, &Server { addr: board, tls: None }, self.patience);
-        Ok(Extent { claim, session: session.map_err(failed)? })
+        let memory = Some(Server { addr: service, tls: None });
+        let opened = Tenancy::open_extent(&lent, Place { memory, ..self.place.clone() });
+        let (way, held) = opened.map_err(failed)?;
+        Ok(Extent { claim, way, held })
     }
 
     /// From now on, takes every extent that is free.
@@ -138,9 +144,9 @@ async fn hold(
     tell: &Sender<Result<Came, LeaseError>>,
 ) -> Result<(), LeaseError> {
     let mut tenancy = Tenancy::open(server, holder, START).await?;
-    let tell = |(lent, board): (Lent, String)| {
+    let tell = |(lent, service): (Lent, String)| {
         let at_ns = sys::monotonic_ns();
-        let _ = tell.send(Ok(Came { lent, board, at_ns }));
+        let _ = tell.send(Ok(Came { lent, service, at_ns }));
     };
     let held = |tenancy: &Tenancy| shared.until_ns.store(tenancy.until().0, Ordering::Relaxed);
     for _ in 0..count {

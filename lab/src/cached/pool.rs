@@ -1,14 +1,14 @@
-//! Servers of the memory of all clients on a running rack: memory nodes, or boards with a service that lends their
-//! extents.
+//! Servers of the memory of all clients on a running rack: memory nodes, or boards or RDMA pools with a service that lends
+//! their extents.
 
-use super::client::lies_in_extents;
 use super::setup::Setup;
 use crate::error::LabError;
+use crate::network::setup_ip;
 use crate::process::{Process, START};
 use crate::running::Running;
 use crate::sys;
 use crate::ways::Reach;
-use p4rack_fabric::remote::Way;
+use p4rack_fabric::remote::{Service, Way};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
@@ -33,8 +33,8 @@ pub(super) fn serve(
     setup: &Setup<'_>,
     clients: usize,
 ) -> Result<Serving, LabError> {
-    if lies_in_extents(way) {
-        return lend(running, setup, clients);
+    if way.lends_extents() {
+        return lend(running, way, setup, clients);
     }
     let mut processes = Vec::new();
     for server in &setup.cache.pool.memory {
@@ -46,23 +46,31 @@ pub(super) fn serve(
     Ok(Serving { processes, lends: None })
 }
 
-/// Starts boards, and the service at the first one's host.
-fn lend(running: &Running<'_>, setup: &Setup<'_>, clients: usize) -> Result<Serving, LabError> {
+/// Starts boards or pools, and the service at the first one's host.
+fn lend(running: &Running<'_>, way: Way, setup: &Setup<'_>, clients: usize) -> Result<Serving, LabError> {
     // All of them have read it when they are ready.
     let (_key, path) = key()?;
-    let bytes = format!("{} B", setup.board_bytes(clients));
+    let bytes = setup.board_bytes(clients);
+    let is_pool = way.definition().service == Service::Pool;
+    // A pool's adapter may have the interface of the rack for itself.
+    let ip = |host: &str| if is_pool { Ok(setup_ip(running.index(host)?)) } else { ip(running, host) };
     let (mut processes, mut nodes) = (Vec::new(), Vec::new());
     for host in &setup.cache.pool.memory {
-        let at = format!("{}:{}", ip(running, host)?, p4rack_memory::BOARD_PORT);
+        if is_pool {
+            processes.push(Reach { running, way, server: host }.lending_pool(bytes, &path)?);
+            nodes.extend(["--node".to_owned(), format!("{}:{}", ip(host)?, p4rack_memory::POOL_PORT)]);
+            continue;
+        }
+        let at = format!("{}:{}", ip(host)?, p4rack_memory::BOARD_PORT);
         let words = ["clio", "serve", "--lend", &path, "--store", "0", "--insecure", "--grpc-server-addr"];
         let mut args: Vec<String> = words.map(str::to_owned).into();
-        args.extend([at.clone(), "--bytes".to_owned(), bytes.clone()]);
+        args.extend([at.clone(), "--bytes".to_owned(), format!("{bytes} B")]);
         args.extend(["--tenants", "1"].map(str::to_owned));
         processes.push(start(running, "the board", host, args)?);
         nodes.extend(["--node".to_owned(), at]);
     }
     let host = setup.cache.pool.memory.first().map_or("", String::as_str);
-    let at = format!("{}:{SERVICE_PORT}", ip(running, host)?);
+    let at = format!("{}:{SERVICE_PORT}", ip(host)?);
     let lease = setup.cache.pool.lease_s.to_string();
     let words =
         ["balloon", "serve", "--key", &path, "--lease", &lease, "--insecure", "--grpc-server-addr", &at];

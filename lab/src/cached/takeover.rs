@@ -5,7 +5,7 @@ use super::extents::Extent;
 use crate::error::LabError;
 use crate::results::Takeover;
 use crate::sys;
-use p4rack_hosts::clio::{AskError, Session};
+use p4rack_hosts::remote::{Region, Remote, RemoteError, Status};
 use p4rack_wire::SplitMix;
 use serde::{Deserialize, Serialize};
 
@@ -80,14 +80,14 @@ fn failed(error: impl std::fmt::Display) -> LabError {
 }
 
 /// Repeats an operation as long as it has no answer.
-fn ask<T>(
-    session: &mut Session,
-    mut operation: impl FnMut(&mut Session) -> Result<T, AskError>,
-) -> Result<T, LabError> {
+fn ask<R: Remote>(
+    region: &mut Region<R>,
+    mut operation: impl FnMut(&mut Region<R>) -> Result<(), RemoteError>,
+) -> Result<(), LabError> {
     let until_ns = sys::monotonic_ns() + PATIENCE_NS;
     loop {
-        match operation(session) {
-            Err(AskError::Unknown) if sys::monotonic_ns() < until_ns => {}
+        match operation(region) {
+            Err(RemoteError::Failed(Status::Unknown)) if sys::monotonic_ns() < until_ns => {}
             ended => return ended.map_err(failed),
         }
     }
@@ -101,19 +101,19 @@ trait Bytes {
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), LabError>;
 }
 
-impl Bytes for Session {
+impl<R: Remote> Bytes for Region<R> {
     fn count(&self) -> u64 {
-        self.range().1
+        self.abilities().region_bytes
     }
 
     fn read(&mut self, at: u64, length: u64) -> Result<Vec<u8>, LabError> {
-        let address = self.range().0 + at;
-        ask(self, |session| session.read(address, length as u32))
+        let mut bytes = vec![0; length as usize];
+        ask(self, |region| region.read(at, &mut bytes))?;
+        Ok(bytes)
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), LabError> {
-        let address = self.range().0 + at;
-        ask(self, |session| session.write(address, bytes))
+        ask(self, |region| region.write(at, bytes))
     }
 }
 
@@ -126,8 +126,9 @@ fn pattern(claim: &Claim, at: u64, length: u64) -> Vec<u8> {
 }
 
 /// Looks at all bytes of an extent, writes them, and reads them again. Counts what differs in `taken`.
-pub(super) fn inspect(extent: &mut Extent, taken: &mut Taken) -> Result<(), LabError> {
-    inspect_bytes(&extent.claim, &mut extent.session, taken)
+pub(super) fn inspect(extent: Extent, taken: &mut Taken) -> Result<(), LabError> {
+    let Extent { claim, way, held: _held } = extent;
+    inspect_bytes(&claim, &mut Region::new(way), taken)
 }
 
 fn inspect_bytes(claim: &Claim, extent: &mut impl Bytes, taken: &mut Taken) -> Result<(), LabError> {

@@ -42,7 +42,7 @@ fn work(results: &Results) -> String {
     let what = match (&setting.log, &setting.cache) {
         (None, Some(cache)) => format!(
             "{many} have a key-value store each, whose index and records are bytes of a region with a cache in local memory. The \
-             regions lie in the memory of {}, over links of {rate}, by Clio in extents that a service lends. Each has {under_way}.",
+             regions lie in the memory of {}, over links of {rate}, by RDMA and Clio in extents that a service lends. Each has {under_way}.",
             cache.pool.memory.iter().map(|host| escape(host)).collect::<Vec<_>>().join(" and ")
         ),
         (None, None) => format!(

@@ -8,11 +8,12 @@ use crate::message::mac_of;
 use crate::switch::{Model, P4, SwitchError};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::{Link, Queueing, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
-use p4rack_codegen::scheme::cowbird::{self, Cowbird, Instance, Pool, Start};
+use p4rack_codegen::scheme::cowbird::{self, Cowbird, Instance, Pool, Run, Start};
 use p4rack_fabric::roce::{Connection, Party};
 use p4rack_wire::cowbird::{Layout, Phase};
 use p4rack_wire::roce::frame::Path;
 use p4rack_wire::{MacAddr, Nanos};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -220,11 +221,22 @@ pub(super) fn serve(
     Ok(of_compute)
 }
 
-/// Lets the switch's engine take turns at the compute node's port. Returns the frame that gives a turn.
-pub(super) fn turns(switch: &mut P4, engine: &Cowbird, threads: u16) -> Result<Vec<u8>, String> {
+/// Lets the switch's engine take turns at the compute node's port: hosts, and the sets of each. Returns the frame that gives a turn, and
+/// the time to the next one of its kind, in the unit of `every`.
+pub(super) fn turns(
+    switch: &mut P4,
+    engine: &Cowbird,
+    hosts: &BTreeMap<u32, usize>,
+    every: u64,
+) -> Result<Vec<(Vec<u8>, u64)>, String> {
     let port = COMPUTE as u16 + 1;
     let schema = switch.schema().map_err(|error| error.to_string())?;
-    let turns = engine.ticks(port, TURN_QPN, threads.into(), &schema);
-    switch.install(vec![turns.map_err(|error| error.to_string())?]).map_err(|error| error.to_string())?;
-    Ok(engine.tick_frame(TURN_QPN))
+    let mut frames = Vec::new();
+    for run in Run::of(hosts) {
+        let qpn = run.qpn(TURN_QPN);
+        let turns = engine.ticks(port, qpn, &run.instances, &schema).map_err(|error| error.to_string())?;
+        switch.install(vec![turns]).map_err(|error| error.to_string())?;
+        frames.push((engine.tick_frame(qpn), run.period(every)));
+    }
+    Ok(frames)
 }

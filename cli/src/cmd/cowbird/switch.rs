@@ -352,11 +352,10 @@ impl Keeper {
             taken.map_err(|full| Status::resource_exhausted(full.to_string()))
         };
         let taken = [take(&self.sets, tenant.sets.len() as u64)?, take(&self.regions, regions)?];
-        let numbers: Vec<u32> = self.engine.free().take(tenant.sets.len()).collect();
-        if numbers.len() < tenant.sets.len() {
+        let numbers = self.engine.free(tenant.sets.len()).ok_or_else(|| {
             let most = self.cowbird.instances;
-            return Err(Status::resource_exhausted(format!("the switch serves {most} sets at most")));
-        }
+            Status::resource_exhausted(format!("the switch serves {most} sets at most"))
+        })?;
         let mut instances: Vec<Instance> = Vec::new();
         for (nth, ((set, red), number)) in tenant.sets.iter().zip(&tenant.reds).zip(numbers).enumerate() {
             let invalid = |why: String| Status::invalid_argument(format!("set {nth}: {why}"));

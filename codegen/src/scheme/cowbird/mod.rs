@@ -8,8 +8,10 @@ mod layers;
 mod program;
 mod read;
 mod serve;
+mod turns;
 
 pub use serve::{Connection, Inserts, Instance, Pool, Start};
+pub use turns::Run;
 
 use super::{Carried, Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
 use crate::arch::Arch;

@@ -164,7 +164,7 @@ pub(super) fn context(cowbird: &Cowbird, rack: &Rack) -> Value {
         "busy": BUSY_TURNS,
         "idle_mask": cowbird.rest_turns - 1,
         "timeout": units(cowbird.timeout.0),
-        "pairs": (instances as usize * Phase::ALL.len() + 2).next_power_of_two(),
+        "pairs": (instances as usize * (Phase::ALL.len() + 1)).next_power_of_two(),
         "peers": (instances as usize * Phase::ALL.len()).next_power_of_two(),
         "regions": cowbird.regions,
         "ethernet_bytes": Ethernet::BYTES,

@@ -12,6 +12,7 @@ use p4rack_wire::ipv4::{self, Ipv4};
 use p4rack_wire::roce::frame::{self, BTH_AT, Extension, Path};
 use p4rack_wire::roce::{Bth, Opcode, UDP_PORT, psn};
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 /// Offset of the management header in a frame.
 const MANAGEMENT_AT: usize = BTH_AT + Bth::BYTES;
@@ -203,10 +204,17 @@ impl Cowbird {
         Ok(Inserts { rings: updates(rings)?, others: updates(entries)? })
     }
 
-    /// Gives instances 0 to `instances` turns, by frames that arrive on a port ([`Cowbird::tick_frame`]).
-    pub fn ticks(&self, port: u16, qpn: u32, instances: u32, schema: &Schema) -> Result<Update, EntityError> {
+    /// Gives some instances of a host turns, by frames that arrive on a port ([`Cowbird::tick_frame`]). No two such entries begin with
+    /// the same instance.
+    pub fn ticks(
+        &self,
+        port: u16,
+        qpn: u32,
+        instances: &Range<u32>,
+        schema: &Schema,
+    ) -> Result<Update, EntityError> {
         let entry = pair(port, self.mac, self.ip, qpn).action(&table("tick"));
-        entry.param("instances", instances).update(schema)
+        entry.param("begin", instances.start).param("end", instances.end).update(schema)
     }
 
     /// Sum of the words of IPv4's header that don't depend on the frame.

@@ -452,7 +452,8 @@ struct cowbird_metadata_t {
     bit<8>  next;      // what it becomes; 0: nothing
     bit<8>  instance;
     bit<8>  served;    // whether the controller has the engine serve the instance
-    bit<16> last;      // the first instance that has no turns
+    bit<16> begin;     // of a turn: the first instance that shares it
+    bit<16> last;      // the instance behind those that share the turns
     bit<16> bytes;     // of payload, with padding
     bit<16> framing;   // bytes of IPv4's header
     bit<16> carried;   // bytes of payload, without padding; of an entry: in its last packet
@@ -1045,9 +1046,12 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird.acks     = phase;
     }
 
-    action tick(bit<16> instances) {
-        meta.cowbird.phase = COWBIRD_TICK;
-        meta.cowbird.last  = instances;
+    // Turns of instances from `begin` on, up to the one before `end`: a host's, so that hosts have turns of their own.
+    action tick(bit<16> begin, bit<16> end) {
+        meta.cowbird.phase    = COWBIRD_TICK;
+        meta.cowbird.instance = begin[7:0];
+        meta.cowbird.begin    = begin;
+        meta.cowbird.last     = end;
     }
 
     table pairs {
@@ -1213,15 +1217,15 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // The instance that has the next turn.
-    // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
-    Register<bit<16>, bit<1>>(1) turn;
+    // By the first of some instances of a host: the one that has their next turn.
+    // Written by the packet generator's frames; it goes from their last one back to the first.
+    Register<bit<16>, cowbird_instance_t>(COWBIRD_INSTANCES) turn;
 
-    RegisterAction<bit<16>, bit<1>, bit<8>>(turn) take_turn = {
+    RegisterAction<bit<16>, cowbird_instance_t, bit<8>>(turn) take_turn = {
         void apply(inout bit<16> value, out bit<8> result) {
             result = (bit<8>) value;
-            if (value + 1 >= meta.cowbird.last) {
-                value = 0;
+            if (value + 1 >= meta.cowbird.last || value < meta.cowbird.begin) {
+                value = meta.cowbird.begin;
             } else {
                 value = value + 1;
             }
@@ -1229,7 +1233,7 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     };
 
     @hidden action do_take_turn() {
-        meta.cowbird.instance = take_turn.execute(0);
+        meta.cowbird.instance = take_turn.execute(meta.cowbird.instance[5:0]);
     }
 
     @hidden action do_keep_turn() {

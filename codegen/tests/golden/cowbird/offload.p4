@@ -263,7 +263,7 @@ struct cowbird_metadata_t {
     bit<8>  phase;        // what the frame answers
     bit<8>  next;         // what it becomes; 0: nothing
     bit<32> instance;
-    bit<32> instances;    // how many have turns
+    bit<32> beyond;       // the instance behind those that share the turns
     bit<24> first;        // first sequence number of the frame's queue pair
     bit<24> count;        // packets of the queue pair before the frame; finally, before the one that leaves
     bit<16> bytes;        // of payload, with padding
@@ -562,9 +562,9 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
     // Written by entries and answers to probes that make no sense, the controller; it does not count.
     register<bit<8>>(COWBIRD_INSTANCES) refusal;
 
-    // The instance that has the next turn.
-    // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
-    register<bit<32>>(1) turn;
+    // By the first of some instances of a host: the one that has their next turn.
+    // Written by the packet generator's frames; it goes from their last one back to the first.
+    register<bit<32>>(COWBIRD_INSTANCES) turn;
 
     // The instance that a frame belongs to, by its queue pair and its sender.
     action pair(bit<32> instance, bit<8> phase, bit<24> first) {
@@ -573,9 +573,11 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird.first    = first;
     }
 
-    action tick(bit<32> instances) {
-        meta.cowbird.phase     = COWBIRD_TICK;
-        meta.cowbird.instances = instances;
+    // Turns of instances from `begin` on, up to the one before `end`: a host's, so that hosts have turns of their own.
+    action tick(bit<32> begin, bit<32> end) {
+        meta.cowbird.phase    = COWBIRD_TICK;
+        meta.cowbird.instance = begin;
+        meta.cowbird.beyond   = end;
     }
 
     table pairs {
@@ -594,11 +596,12 @@ control Cowbird(inout headers_t hdr, inout metadata_t meta,
         size = 512;
     }
 
-    // Instances take turns.
+    // Instances of a host take turns.
     @hidden action take_turn() {
-        turn.read(meta.cowbird.instance, 0);
+        bit<32> begin = meta.cowbird.instance;
+        turn.read(meta.cowbird.instance, begin);
         bit<32> next = meta.cowbird.instance + 1;
-        turn.write(0, next >= meta.cowbird.instances ? 0 : next);
+        turn.write(begin, next >= meta.cowbird.beyond || next < begin ? begin : next);
     }
 
     // A thread's set.

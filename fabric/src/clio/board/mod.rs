@@ -255,6 +255,16 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         self.answers.len_of(pid)
     }
 
+    /// Where the answer to the call goes that the next step of the slow path goes on with, if it answers one.
+    pub fn next_caller(&self) -> Option<P> {
+        self.slow.next().and_then(|job| job.asked.as_ref()).map(|asked| asked.peer)
+    }
+
+    /// Bytes of all frames that first accesses have taken so far. As many have to be zeroed for the next ones.
+    pub fn taken_bytes(&self) -> u64 {
+        self.vm.pages.taken_bytes()
+    }
+
     /// Its parameters.
     pub fn config(&self) -> &Config {
         &self.config

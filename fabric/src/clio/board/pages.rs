@@ -21,6 +21,7 @@ pub(super) struct Pages {
     /// The pool whose turn it is in the next step.
     next: usize,
     zeroed_bytes: u64,
+    taken_bytes: u64,
 }
 
 /// Frames of one size.
@@ -114,7 +115,7 @@ impl Pages {
             });
             start += pool.bytes();
         }
-        Pages { pools: all, next: 0, zeroed_bytes: 0 }
+        Pages { pools: all, next: 0, zeroed_bytes: 0, taken_bytes: 0 }
     }
 
     /// Whether there are pages of this size.
@@ -135,6 +136,11 @@ impl Pages {
     /// Bytes that were zeroed so far.
     pub fn zeroed_bytes(&self) -> u64 {
         self.zeroed_bytes
+    }
+
+    /// Bytes of all frames that were taken so far.
+    pub fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
     }
 
     /// Address of a frame of this size.
@@ -179,6 +185,7 @@ impl Pages {
         let frame = pool.ready.pop_front().ok_or(Status::NoPageYet)?;
         pool.taken += 1;
         pool.promised -= u32::from(promised);
+        self.taken_bytes += size.bytes();
         Ok(frame)
     }
 

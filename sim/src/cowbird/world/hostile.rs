@@ -173,6 +173,15 @@ impl CowbirdWorld<'_> {
         if thread < usize::from(self.experiment.spec.threads) { COMPUTE } else { SINK }
     }
 
+    fn is_hostile(&self, set: usize) -> bool {
+        set >= self.threads.len() + self.programs.len()
+    }
+
+    /// The host of a set that the switch's engine serves.
+    pub(in crate::cowbird) fn host_of(&self, set: usize) -> usize {
+        if self.is_hostile(set) { SINK } else { self.home(set) }
+    }
+
     /// Connects two hosts, perhaps to serve a third. The hostile host learns of the connection.
     pub(in crate::cowbird) fn link_pairs(
         &mut self,
@@ -214,8 +223,7 @@ impl CowbirdWorld<'_> {
         engine: &Cowbird,
         pool_bytes: u64,
     ) -> Result<(), String> {
-        let is_hostile = set >= self.threads.len() + self.programs.len();
-        let host = if is_hostile { SINK } else { self.home(set) };
+        let (is_hostile, host) = (self.is_hostile(set), self.host_of(set));
         let (layout, pool) = match self.attacker.as_ref().filter(|_| is_hostile) {
             Some(attacker) => (attacker.layout(), (POOL_START + pool_bytes, SCRATCH_BYTES)),
             None => (rack::layout(self.plan.window, self.plan.record_bytes), (POOL_START, pool_bytes)),

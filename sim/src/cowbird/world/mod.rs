@@ -42,8 +42,8 @@ pub(super) enum Event {
     AtSwitch(u16, Frame),
     /// The switch has something to send.
     Switch,
-    /// The engine in the switch gets a turn.
-    Turn,
+    /// The engine in the switch gets a turn for some sets of a host.
+    Turn(u16),
     /// The last bit of a frame is at this host.
     Arrived(u16, Frame),
     /// The frame has reached the host's memory.
@@ -91,7 +91,8 @@ pub(super) struct CowbirdWorld<'a> {
     pub frames: Frames,
     pub nics: Vec<Nic>,
     pub hub: Hub,
-    turn: Option<(Vec<u8>, u64)>,
+    /// Frames that give the engine in the switch turns, and the time from one to the next.
+    turns: Vec<(Vec<u8>, u64)>,
     pub threads: Vec<Thread>,
     /// Programs that ask from outside, in place of threads, and results not yet delivered to them.
     pub programs: Vec<Program>,
@@ -174,7 +175,7 @@ impl<'a> CowbirdWorld<'a> {
                 rack::switch(engine.as_ref(), (&names, &rates_bps), (spec.queueing, class), spec.seed)?,
                 CLOCK,
             ),
-            turn: None,
+            turns: Vec::new(),
             agenda: Agenda::default(),
             frames: Frames::default(),
             nics,
@@ -202,11 +203,14 @@ impl<'a> CowbirdWorld<'a> {
             for set in 0..world.sets {
                 world.serve(set, &engine, pool_bytes)?;
             }
-            let frame = rack::turns(&mut world.hub.model, &engine, sets)?;
-            // The packet generator serves the sets round robin.
-            let every_ps = ps(spec.p4.turn_ns) / u64::from(sets);
-            world.turn = Some((frame, every_ps.max(1_000)));
-            world.agenda.add(0, Event::Turn);
+            // Packet generators serve the hosts alike, one behind the other.
+            let hosts = (0..).zip((0..world.sets).map(|set| world.host_of(set))).collect();
+            let every_ps = ps(spec.p4.turn_ns);
+            world.turns = rack::turns(&mut world.hub.model, &engine, &hosts, every_ps)?;
+            for nth in 0..world.turns.len() as u16 {
+                let at_ps = u64::from(nth) * every_ps / u64::from(sets);
+                world.agenda.add(at_ps, Event::Turn(nth));
+            }
         }
         for nth in 0..world.threads.len() as u16 {
             world.agenda.add(u64::from(nth) * 1_000, Event::Thread(nth));
@@ -270,10 +274,10 @@ impl<'a> CowbirdWorld<'a> {
                     self.transmit(now_ps);
                 }
             }
-            Event::Turn => {
-                if let Some((frame, every_ps)) = &self.turn {
+            Event::Turn(nth) => {
+                if let Some((frame, every_ps)) = self.turns.get(usize::from(nth)) {
                     self.hub.take(COMPUTE as u16 + 1, frame, now_ps);
-                    self.agenda.add(now_ps + every_ps, Event::Turn);
+                    self.agenda.add(now_ps + every_ps.max(&1_000), Event::Turn(nth));
                     self.transmit(now_ps);
                 }
             }

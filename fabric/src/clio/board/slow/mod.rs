@@ -78,6 +78,11 @@ impl<P: Copy> Slow<P> {
         self.jobs.len()
     }
 
+    /// The job of the next step.
+    pub fn next(&self) -> Option<&Job<P>> {
+        self.jobs.front()
+    }
+
     /// The request of a call with this id that is not done.
     pub fn find(&mut self, space: Space, id: u64) -> Option<&mut Asked<P>> {
         let of_space = self.jobs.iter_mut().filter(|job| job.space == space);

@@ -157,3 +157,30 @@ fn locks_have_one_owner_and_a_lease() {
     assert_eq!(rig.read(&grant, address, 8), Ok(mine(2).to_le_bytes().to_vec()));
     assert_eq!(rig.board.counters().locks_ended, 1);
 }
+
+/// A driver may charge clients for what their requests cost later.
+#[test]
+fn work_of_a_request_that_comes_later_has_a_known_sender() {
+    let mut rig = Rig::new(Config { processes_max: 2, ..config() });
+    let [first, second] = [(); 2].map(|()| rig.board.begin(quotas(0, 9)).unwrap());
+    let address = rig.alloc(&first, K4, PAGE, Rights::ALL).unwrap();
+    assert_eq!((rig.board.next_caller(), rig.board.taken_bytes()), (None, 0), "no page was accessed");
+    assert_eq!(rig.read(&first, address, 4), Ok(vec![0; 4]));
+    assert_eq!(rig.read(&first, address, 4), Ok(vec![0; 4]));
+    assert_eq!(rig.board.taken_bytes(), PAGE);
+    // Calls of two processes, in turn.
+    for grant in [&first, &second] {
+        let mut body = [0; AllocBody::BYTES];
+        AllocBody { bytes: 7 * PAGE, page_size: K4 as u8, rights: Rights::ALL.code(), reserved: 0 }
+            .emit(&mut body);
+        let header = rig.header(grant, Kind::Manage, Manage::Alloc as u8, 0, body.len() as u32);
+        rig.deliver(&header, &body);
+    }
+    let mut of = Vec::new();
+    while let Some(peer) = rig.board.next_caller() {
+        of.push(u32::from(peer));
+        rig.step();
+    }
+    assert!(of.len() > 4 && of.windows(2).all(|pair| pair[0] != pair[1]), "{of:?}");
+    assert_eq!(of[0], first.space.pid);
+}
