@@ -22,7 +22,7 @@ pub use arch::{
     ReplicationConfig, ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode,
     ReplicationPlaces, ReplicationPort, ReplicationState,
 };
-pub use event::{Origin, TraceEvent, TracedKey};
+pub use event::{Origin, TraceEvent, TracedChange, TracedKey, TracedValue};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use keep::Keep;
 pub use queues::PortQueues;
