@@ -300,6 +300,24 @@ fn a_reader_that_goes_away_is_no_panic() {
 }
 
 #[test]
+fn benches_that_would_measure_nothing_are_refused() {
+    let rack = repo("examples/two-hosts.toml").display().to_string();
+    for (words, said) in [
+        (&["p4runtime", "--only", "zebra"][..], "--only: no measurement has `zebra` in its name"),
+        (&["bfrt", "--only", "zebra"], "--only: no measurement has `zebra` in its name"),
+        (&["forward", "--rounds", "0"], "0 is not in 1..=100"),
+        (&["sim", "--rounds", "0"], "0 is not in 1..=100"),
+        (&["programs", &rack, "--rounds", "0"], "0 is not in 1..=100"),
+        (&["programs", &rack, "--load", "zebra"], "error: nothing to measure"),
+        (&["forward", "--seconds", "nan"], "write a number above 0"),
+    ] {
+        let output = p4rack().arg("bench").args(words).output().expect("p4rack starts");
+        assert!(!output.status.success(), "{words:?}: {}", stdout(&output));
+        assert!(stderr(&output).contains(said), "{words:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn switch_run_refuses_what_a_description_refuses() {
     for (options, named) in [
         (&["--buffer", "1"][..], &["--buffer", "1 bytes don't hold 8 full frames", "16 KiB"][..]),

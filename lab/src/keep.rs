@@ -231,7 +231,7 @@ pub fn exec(rack: Option<&str>, host: &str, command: &[OsString]) -> LabError {
 }
 
 /// Replaces this process with the same command beside a switch of a kept rack or topology, where its address is. `example` is the
-/// file that the error tells to start if none is running. Returns only on failure.
+/// file in the error's advice if none is running. Returns only on failure.
 pub fn top(rack: Option<&str>, switch: &str, words: &[OsString], example: &str) -> LabError {
     let beside = || {
         let rack = Runtime::locate().find_or(rack, example)?;

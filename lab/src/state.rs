@@ -347,7 +347,7 @@ impl Runtime {
         self.find_or(name, "examples/pl2-incast.toml")
     }
 
-    /// The same; `example` is the file that the error tells to start if none is running.
+    /// The same; `example` is the file in the error's advice if none is running.
     pub fn find_or(&self, name: Option<&str>, example: &str) -> Result<KeptRack, LabError> {
         let racks = self.racks()?;
         let names = || racks.iter().map(|rack| rack.name.as_str()).collect::<Vec<_>>().join(", ");

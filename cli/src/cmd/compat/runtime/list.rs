@@ -31,9 +31,9 @@ pub enum Takes {
 /// How many arguments a command has, as BMv2 counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// So many.
+    /// This number.
     Exactly(usize),
-    /// So many or more, which the command checks.
+    /// This number or more, which the command checks.
     AtLeast(usize),
 }
 
