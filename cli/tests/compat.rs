@@ -80,7 +80,12 @@ fn options_that_do_not_fit_are_named() {
         ("simple_switch", &["x.json", "--debugger"], "--debugger is not supported"),
         ("simple_switch", &["x.json", "--", "--load-modules", "x.so"], "--load-modules is not supported"),
         ("simple_switch", &["x.json", "--", "--disable-swap"], "simple_switch_grpc has"),
-        ("simple_switch_grpc", &["x.json", "--", "--grpc-server-ssl"], "--grpc-server-cert"),
+        ("simple_switch_grpc", &["x.json", "--", "--grpc-server-ssl"], "--grpc-server-ssl is not supported"),
+        (
+            "simple_switch_grpc",
+            &["x.json", "--", "--grpc-server-key", "k.pem"],
+            "--grpc-server-ssl is not supported",
+        ),
         (
             "p4c",
             &["--toJSON", "x", "y.p4"],

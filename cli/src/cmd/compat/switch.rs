@@ -33,9 +33,9 @@ const BUFFER_BYTES: u64 = 256 << 10;
 /// Arguments of `simple_switch` and `simple_switch_grpc`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Options after `--`: --drop-port N, --priority-queues N (1 to 8, no effect), and for simple_switch_grpc --grpc-server-addr ADDR, \
---cpu-port N and TLS by --grpc-server-ssl, -cert, -key, -cacert and -with-client-auth. --enable-swap, --disable-swap and \
---max-mc-groups, --max-l1-entries, --max-l2-entries have no effect. Other options of BMv2 are refused by name.")]
+Options after `--`: --drop-port N, --priority-queues N (1 to 8, no effect), and for simple_switch_grpc --grpc-server-addr ADDR and \
+--cpu-port N. --enable-swap, --disable-swap and --max-mc-groups, --max-l1-entries, --max-l2-entries have no effect. Other options of \
+BMv2 are refused by name.")]
 pub struct Args {
     /// The program: BMv2's JSON, or P4 text
     #[arg(value_name = "FILE")]
@@ -146,6 +146,12 @@ impl Args {
                 "--debugger",
                 self.debugger || self.debugger_addr.is_some(),
                 "there is no debugger; --log-console shows what happens to packets",
+            ),
+            (
+                "--grpc-server-ssl",
+                target.is_encrypted(),
+                "simple_switch_CLI reaches the switch over P4Runtime in plain text; `p4rack switch run --like bmv2 \
+                 --grpc-server-ssl` encrypts it",
             ),
             (
                 "--load-modules",
@@ -305,7 +311,7 @@ fn start(args: Args, target: &TargetArgs, has_grpc: bool, began: (Nanos, Instant
         device_id: args.device_id,
         grpc_addr,
         bfrt_addr: None,
-        tls: target.tls(),
+        tls: None,
         // As BMv2 does.
         insecure: true,
         program: args.config.filter(|_| !args.no_p4),

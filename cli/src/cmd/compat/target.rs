@@ -2,7 +2,6 @@
 
 use clap::Parser;
 use p4rack_switch::QUEUES;
-use p4rack_switchd::server::ServerTls;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -22,15 +21,15 @@ pub(super) struct TargetArgs {
     pub(super) grpc_server_addr: Option<SocketAddr>,
     #[arg(long, value_parser = crate::numbers::within::<u16>(1..=511))]
     pub(super) cpu_port: Option<u16>,
-    #[arg(long, requires = "grpc_server_cert", requires = "grpc_server_key")]
+    #[arg(long, hide = true)]
     grpc_server_ssl: bool,
-    #[arg(long, requires = "grpc_server_ssl")]
-    grpc_server_cert: Option<PathBuf>,
-    #[arg(long, requires = "grpc_server_ssl")]
-    grpc_server_key: Option<PathBuf>,
-    #[arg(long, requires = "grpc_server_ssl")]
+    #[arg(long, hide = true)]
     grpc_server_cacert: Option<PathBuf>,
-    #[arg(long, requires = "grpc_server_ssl", requires = "grpc_server_cacert")]
+    #[arg(long, hide = true)]
+    grpc_server_cert: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    grpc_server_key: Option<PathBuf>,
+    #[arg(long, hide = true)]
     grpc_server_with_client_auth: bool,
     #[arg(long)]
     #[allow(dead_code, reason = "accepted for scripts that give it: programs may always be installed")]
@@ -55,17 +54,16 @@ impl TargetArgs {
         let all = [
             ("--grpc-server-addr", self.grpc_server_addr.is_some()),
             ("--cpu-port", self.cpu_port.is_some()),
-            ("--grpc-server-ssl", self.grpc_server_ssl),
+            ("--grpc-server-ssl", self.is_encrypted()),
             ("--disable-swap", self.disable_swap),
             ("--dp-grpc-server-addr", self.dp_grpc_server_addr.is_some()),
         ];
         all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// Files of an encrypted connection. BMv2 asks clients for no certificate unless it is told to.
-    pub(super) fn tls(&self) -> Option<ServerTls> {
-        let (certificate, key) = self.grpc_server_cert.clone().zip(self.grpc_server_key.clone())?;
-        let client_ca = self.grpc_server_cacert.clone().filter(|_| self.grpc_server_with_client_auth);
-        Some(ServerTls { certificate, key, client_ca })
+    /// Whether P4Runtime should be encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        let files = [&self.grpc_server_cacert, &self.grpc_server_cert, &self.grpc_server_key];
+        self.grpc_server_ssl || self.grpc_server_with_client_auth || files.into_iter().any(Option::is_some)
     }
 }
