@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(Kind::of("{\"hosts\": {}, \"switches\": {}, \"links\": []}"), Some(Kind::Json));
         assert_eq!(Kind::of("name = \"x\"\n"), None);
         for (text, kind) in [
-            ("# by p4c\npkg_info {\n  arch: \"v1model\"\n}\n", Kind::P4Info),
+            ("# by p4c\npkg_info {\n  name: \"x\"\n}\n", Kind::P4Info),
             ("updates {\n  type: INSERT\n}\n", Kind::Entries),
             ("# routes\nroutes dst=10.0.0.0/8 --action drop\n", Kind::Entries),
             ("--multicast 1 1 2\n", Kind::Entries),
