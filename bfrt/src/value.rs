@@ -54,9 +54,9 @@ pub enum Value {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ValueError {
     /// The number has more bits than the field.
-    #[error("0x{value} needs {needed} bits, but the field has {width}")]
+    #[error("{value} needs {needed} bits, but the field has {width}")]
     TooWide {
-        /// The number in hexadecimal.
+        /// The number as text.
         value: String,
         /// Its length in bits.
         needed: u64,
@@ -290,11 +290,10 @@ pub(crate) fn received(number: &[u8], width: u32) -> Result<Vec<u8>, ValueError>
 
 fn within(number: &[u8], width: u32) -> Result<Vec<u8>, ValueError> {
     let needed = bytes::bit_length(number);
-    let short = bytes::canonical(number);
     if needed > u64::from(width) {
-        return Err(ValueError::TooWide { value: bytes::hex(&short), needed, width });
+        return Err(ValueError::TooWide { value: bytes::number(number), needed, width });
     }
-    Ok(short)
+    Ok(bytes::canonical(number))
 }
 
 #[cfg(test)]
@@ -309,11 +308,11 @@ mod tests {
         assert_eq!(port.encode(&Value::from(1u16)), Ok(data_field::Value::Stream(vec![0, 1])));
         assert_eq!(port.decode(&data_field::Value::Stream(vec![1, 0xff])), Ok(Value::from(511u16)));
         let error = port.encode(&Value::from(512u16)).unwrap_err();
-        assert_eq!(error.to_string(), "0x0200 needs 10 bits, but the field has 9");
+        assert_eq!(error.to_string(), "512 needs 10 bits, but the field has 9");
         let error = port.decode(&data_field::Value::Stream(vec![1])).unwrap_err();
         assert_eq!(error.to_string(), "1 bytes, but a field of 9 bits takes 2");
         let error = port.decode(&data_field::Value::Stream(vec![2, 0])).unwrap_err();
-        assert_eq!(error.to_string(), "0x0200 needs 10 bits, but the field has 9");
+        assert_eq!(error.to_string(), "512 needs 10 bits, but the field has 9");
     }
 
     #[test]

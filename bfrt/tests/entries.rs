@@ -107,7 +107,7 @@ fn matches_fit_their_keys() {
     assert_eq!(fields[1].match_type, Some(key_field::MatchType::Ternary(ternary)));
     assert_eq!(fault(Entry::of("truth").exact("on", 1)), None);
     let more = fault(Entry::of("truth").exact("on", 2));
-    assert_eq!(more, Some("key `on` of table `truth`: 0x02 needs 2 bits, but the field has 1".into()));
+    assert_eq!(more, Some("key `on` of table `truth`: 2 needs 2 bits, but the field has 1".into()));
     let real = fault(Entry::of("real").exact("weight", 1));
     assert_eq!(real, Some("key `weight` of table `real` is no number".into()));
 }
@@ -145,7 +145,7 @@ fn keys_that_match_anything_are_left_out() {
     assert_eq!(fault(1, None), "key `port` of table `pipe.I.acl` is matched Exact");
     assert_eq!(fault(44, None), "the schema has no key 44");
     let wide = Some(MatchType::Exact(Exact { value: two(2, 0) }));
-    assert!(fault(1, wide).ends_with("0x0200 needs 10 bits, but the field has 9"));
+    assert!(fault(1, wide).ends_with("512 needs 10 bits, but the field has 9"));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn groups_of_fields_come_back() {
     );
     assert_eq!(
         fault(tree(vec![group(&[("number", 512u16.into())])])),
-        Some("field `number` of table `tree`: 0x0200 needs 10 bits, but the field has 9".into())
+        Some("field `number` of table `tree`: 512 needs 10 bits, but the field has 9".into())
     );
     let sent = |field_id, value| {
         let val = vec![DataField { field_id, value }];

@@ -51,7 +51,7 @@ fn faults_are_named() {
     assert_eq!(fault(Entry::of("acl")), format!("an entry of table `{whole}` needs key `port`"));
     assert_eq!(
         fault(Entry::of("acl").exact("port", 512)),
-        format!("key `port` of table `{whole}`: 0x0200 needs 10 bits, but the field has 9")
+        format!("key `port` of table `{whole}`: 512 needs 10 bits, but the field has 9")
     );
     assert_eq!(
         fault(acl().exact("prot", 1)),

@@ -13,5 +13,5 @@ mod names;
 mod read;
 mod write;
 
-pub use read::{is_json, read};
-pub use write::write;
+pub use read::{is_json, is_json_file, read};
+pub use write::{VERSION, write};

@@ -92,7 +92,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("{}".to_owned(), "`header_types` and `pipelines` are missing"),
         (
             with("/__meta__/version/0", json!(1)),
-            "at `__meta__.version[0]`: version 1 of the format; expected 2",
+            "at `__meta__.version`: version 1 of the format; expected 2: compile the program for v1model",
         ),
         (
             with("/pipelines/0/name", json!("main_control")),

@@ -54,7 +54,7 @@ enum Command {
     Generator(cmd::generator::Args),
     /// Queues of a switch's ports over BFRuntime: list, set, reset
     Queue(cmd::queue::Args),
-    /// Install a rack's program and entries on a switch, over P4Runtime or BFRuntime
+    /// Install the program and entries of a rack, or of each switch of a topology, over P4Runtime or BFRuntime
     Deploy(cmd::deploy::Args),
     /// Serve P4Runtime for a switch that speaks BFRuntime, as Tofino's driver does
     Gateway(cmd::gateway::Args),
@@ -121,7 +121,7 @@ fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(Cli::command).complete();
     let Cli { log_format, command } = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error),
+        Err(error) => return output::usage(&cmd::compat::fitting(error)),
     };
     p4rack_lab::sys::set_process_name(&command.process_name());
     let switch_log = match &command {

@@ -70,8 +70,27 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t stan
         implementation = paths;
         size = 64;
     }
+    table fixed {
+        key = { hdr.ipv4.ttl: exact; }
+        actions = { drop; NoAction; }
+        const default_action = NoAction();
+        const entries = { 0: drop(); }
+    }
+    table keyless {
+        actions = { drop; NoAction; }
+        default_action = NoAction();
+    }
+    table tiny {
+        key = { hdr.ipv4.protocol: exact; }
+        actions = { drop; NoAction; }
+        default_action = NoAction();
+        size = 1;
+    }
     apply {
         if (hdr.ipv4.isValid()) {
+            fixed.apply();
+            keyless.apply();
+            tiny.apply();
             seen.count((bit<32>) standard.ingress_port);
             last.write(1, hdr.ipv4.src);
             // In milliseconds, or so: 32 bits of microseconds are just over an hour.

@@ -59,9 +59,40 @@ fn options_that_do_not_fit_are_named() {
     let taken = taken.local_addr().expect("bound").port().to_string();
     fs::write(installed.path("x.json"), "{\"a\": 1}").expect("a file");
     for (name, words, said) in [
-        ("simple_switch", &["--no-p4", "--enable-swap"][..], "--enable-swap"),
+        (
+            "simple_switch",
+            &["--no-p4", "--enable-swap"][..],
+            "tip: --enable-swap is an option of the target: give it after `--`, as in `simple_switch FILE -- --enable-swap",
+        ),
+        (
+            "simple_switch_grpc",
+            &["x.json", "--grpc-server-addr", "127.0.0.1:1"],
+            "as in `simple_switch_grpc FILE -- --grpc-server-addr",
+        ),
+        (
+            "simple_switch_grpc",
+            &["--no-p4", "--", "--log-console"],
+            "--log-console is no option of the target",
+        ),
+        ("simple_switch", &["x.json", "--use-files", "1"], "--use-files is not supported: `p4rack p4 run"),
+        ("simple_switch", &["x.json", "--packet-in", "ipc:///x"], "--packet-in is not supported"),
+        ("simple_switch", &["--restore-state=x", "x.json"], "--restore-state is not supported"),
+        ("simple_switch", &["x.json", "--debugger"], "--debugger is not supported"),
+        ("simple_switch", &["x.json", "--", "--load-modules", "x.so"], "--load-modules is not supported"),
+        ("simple_switch", &["x.json", "--", "--disable-swap"], "simple_switch_grpc has"),
+        ("simple_switch_grpc", &["x.json", "--", "--grpc-server-ssl"], "--grpc-server-ssl is not supported"),
+        (
+            "simple_switch_grpc",
+            &["x.json", "--", "--grpc-server-key", "k.pem"],
+            "--grpc-server-ssl is not supported",
+        ),
+        (
+            "p4c",
+            &["--toJSON", "x", "y.p4"],
+            "`p4c --help` lists the options that are there; leave --toJSON out",
+        ),
         ("simple_switch", &["--no-p4", "--", "--grpc-server-addr", "127.0.0.1:1"], "simple_switch_grpc has"),
-        ("simple_switch", &[], "<FILE>"),
+        ("simple_switch", &[], "please specify an input JSON configuration file"),
         ("simple_switch_grpc", &["--no-p4", "--", "--dp-grpc-server-addr", "x"], "--dp-grpc-server-addr"),
         ("simple_switch_grpc", &["--no-p4", "-i", "1"], "PORT@INTERFACE"),
         ("simple_switch_grpc", &["--no-p4", "-i", "1@nowhere0"], "nowhere0"),
@@ -78,10 +109,23 @@ fn options_that_do_not_fit_are_named() {
     ] {
         let done = installed.run(name, words);
         assert!(
-            !done.status.success() && stderr(&done).contains(said),
+            !done.status.success() && stderr(&done).contains(said) && !stderr(&done).contains("as a value"),
             "{name} {words:?}: {}",
             stderr(&done)
         );
+    }
+    // Taken: these end by themselves, or because the program is none.
+    let version = installed.run("simple_switch", &["--json-version"]);
+    assert!(version.status.success() && stdout(&version) == "2.23\n", "{}", stdout(&version));
+    assert!(installed.run("simple_switch_grpc", &["-v"]).status.success());
+    let general =
+        ["--max-port-count", "8", "--log-file-max-size", "1000", "--log-file-max-files", "2", "x.json"];
+    let target =
+        ["--", "--disable-swap", "--max-mc-groups", "1", "--max-l1-entries=1", "--max-l2-entries", "1"];
+    let done = installed.run("simple_switch_grpc", &[&general[..], &target].concat());
+    let said = stderr(&done);
+    for word in ["--log-file-max-size", "--disable-swap", "--max-mc-groups", "x.json: at"] {
+        assert!(said.contains(word), "{word}: {said}");
     }
     fs::write(installed.path("bin/p4c"), "mine").expect("a file");
     let again = p4rack().args(["compat", "install"]).arg(installed.path("bin")).output().expect("it starts");

@@ -84,7 +84,10 @@ fn tables_are_filled_shown_and_emptied() {
             "table_add route to 10.0.1.2/32 => 1 1",
             &["Error: Invalid table name (route); did you mean I.routes?"],
         ),
-        ("table_add spread to 10.0.2.2 => 1 1", &["Entries of I.spread have members", "table_indirect_add"]),
+        (
+            "table_add spread to 10.0.2.2 => 1 1",
+            &["(WRONG_TABLE_TYPE): entries of I.spread have members", "table_indirect_add"],
+        ),
         ("table_add routes to 10.0.1.2/32 1 1", &["`=>`"]),
         ("table_ad routes", &["Unknown syntax: table_ad", "did you mean table_add?"]),
         ("port_add veth9 9", &["port_add is not supported"]),
@@ -142,14 +145,14 @@ fn cells_groups_sessions_and_value_sets_are_changed() {
         ("mc_node_dissociate 7 0", &["Dissociating node 0 from multicast group 7"]),
         ("mc_dump", &["mgrp(7)\n  -> (L1h=1, rid=5) -> (ports=[4], lags=[])\n======"]),
         ("mc_node_create 0 511", &["node was created with handle 2"]),
-        ("mc_node_create 0 512", &["there is no port 512"]),
-        ("mc_node_create 0 4294967294", &["`4294967294` is no number that fits"]),
-        ("mc_node_update 1 4294967295", &["`4294967295` is no number that fits"]),
-        ("mc_node_associate 9 0", &["Invalid PRE operation (INVALID_MGID)"]),
+        ("mc_node_create 0 512", &["Error: '512' is not a valid port number"]),
+        ("mc_node_create 0 4294967294", &["'4294967294' is not a valid port number"]),
+        ("mc_node_update 1 4294967295", &["'4294967295' is not a valid port number"]),
+        ("mc_node_associate 9 0", &["Invalid PRE operation (INVALID_MGRP_HANDLE)"]),
         ("mc_node_create 0 1 | 2", &["lags are not supported"]),
         ("mirroring_add 5 2", &[""]),
         ("mirroring_get 5", &["MirroringSessionConfig(port=2, mgid=None)"]),
-        ("mirroring_add 5 512", &["there is no port 512"]),
+        ("mirroring_add 5 512", &["'512' is not a valid port number"]),
         ("mirroring_add 5 3", &[""]),
         ("mirroring_get 5", &["MirroringSessionConfig(port=3, mgid=None)"]),
         ("mirroring_delete 5", &[""]),
@@ -175,7 +178,7 @@ fn cells_groups_sessions_and_value_sets_are_changed() {
         ("help table_add", &["table_add TABLE ACTION"]),
         ("# a comment", &[""]),
         ("shell echo from a shell", &["from a shell"]),
-        ("load_new_config_file nowhere.json", &["Error: nowhere.json"]),
+        ("load_new_config_file nowhere.json", &["Error: Not a valid filename: nowhere.json"]),
         ("load_new_config_file build/compat.json", &["Loading new Json config"]),
         ("swap_configs", &["Swapping configs"]),
         ("swap_configs", &["NO_ONGOING_SWAP"]),
@@ -200,6 +203,95 @@ fn cells_groups_sessions_and_value_sets_are_changed() {
         ("swap_configs", &["33554432", "make it smaller"]),
         ("table_num_entries routes", &["0\n"]),
     ]);
+}
+
+/// The words are those of BMv2 1.15.5 and its simple_switch_CLI for the same lines.
+#[test]
+fn refusals_have_bmv2s_names() {
+    let cli = Cli::new();
+    let table = |name: &str| format!("Invalid table operation ({name}): ");
+    let refusals = [
+        ("table_set_default fixed drop", table("DEFAULT_ENTRY_IS_CONST")),
+        ("table_add fixed drop 1 =>", table("IMMUTABLE_TABLE_ENTRIES")),
+        ("table_delete fixed 0", table("IMMUTABLE_TABLE_ENTRIES")),
+        ("table_add keyless drop =>", table("NO_TABLE_KEY")),
+        ("table_add tiny drop 1 =>", "Entry has been added with handle 0".to_owned()),
+        ("table_add tiny drop 1 =>", table("DUPLICATE_ENTRY")),
+        ("table_add tiny drop 2 =>", table("TABLE_FULL")),
+        ("table_dump_entry tiny 9", table("INVALID_HANDLE")),
+        ("table_dump_entry_from_key tiny 9", table("BAD_MATCH_KEY")),
+        ("table_modify spread to 0 1 2", table("WRONG_TABLE_TYPE")),
+        ("table_delete spread 0", table("WRONG_TABLE_TYPE")),
+        ("table_set_timeout tiny 0 100", "Error: Table tiny does not support entry timeouts".to_owned()),
+        ("table_indirect_delete routes 0", "Error: Cannot run this command on non-indirect table".to_owned()),
+        ("table_indirect_reset_default routes", table("WRONG_TABLE_TYPE")),
+        ("table_indirect_add spread 1.1.1.1 => 7", table("INVALID_MBR_HANDLE")),
+        ("table_indirect_add_with_group spread 1.1.1.1 => 7", table("INVALID_GRP_HANDLE")),
+        ("table_indirect_add spread 1.1.1.1", "Error: Invalid arguments, could not find handle".to_owned()),
+        ("act_prof_create_group paths", "Group has been created with handle 0".to_owned()),
+        ("table_indirect_add_with_group spread 1.1.1.1 => 0", table("EMPTY_GRP")),
+        ("act_prof_create_member paths to 1 1", "Member has been created with handle 0".to_owned()),
+        ("act_prof_remove_member_from_group paths 0 0", table("MBR_NOT_IN_GRP")),
+        ("act_prof_add_member_to_group paths 0 0", String::new()),
+        ("act_prof_add_member_to_group paths 0 0", table("MBR_ALREADY_IN_GRP")),
+        ("act_prof_delete_member paths 0", table("MBR_STILL_USED")),
+        ("table_indirect_add_with_group spread 1.1.1.1 => 0", "added with handle 0".to_owned()),
+        ("act_prof_delete_group paths 0", table("GRP_STILL_USED")),
+        ("meter_set_rates rates 1 2:1 1:1", "Invalid meter operation (INVALID_INFO_RATE_VALUE): ".to_owned()),
+        ("meter_set_rates rates 9 1:1 2:1", "Invalid meter operation (INVALID_INDEX): ".to_owned()),
+        ("mc_mgrp_destroy 44", "Invalid PRE operation (INVALID_MGRP_HANDLE): ".to_owned()),
+        ("mirroring_delete 44", "Invalid mirroring operation (SESSION_NOT_FOUND): ".to_owned()),
+        ("register_write last 1 x", "Error: Bad format for value, must be an integer: ".to_owned()),
+        ("help nope", "*** No help on nope".to_owned()),
+        (
+            "load_new_config_file bin/p4c",
+            "Loading new Json config\nError: Not a valid JSON file: ".to_owned(),
+        ),
+    ];
+    for (line, word) in &refusals {
+        cli.expect(&[(line, &[word])]);
+    }
+}
+
+#[test]
+fn arguments_are_counted_as_bmv2_counts_them() {
+    let cli = Cli::new();
+    let wrong = |expected: usize, got: usize| {
+        format!("Error: Wrong number of args, expected {expected} but got {got}\n")
+    };
+    let few = || "Error: Insufficient number of args\n".to_owned();
+    for (line, word) in [
+        ("load_new_config_file", wrong(1, 0)),
+        ("load_new_config_file a b", wrong(1, 2)),
+        ("write_config_to_file", wrong(1, 0)),
+        ("show_tables x", wrong(0, 1)),
+        ("table_info", wrong(1, 0)),
+        ("table_info routes x", wrong(1, 2)),
+        ("table_clear", wrong(1, 0)),
+        ("table_delete routes", wrong(2, 1)),
+        ("table_delete routes 0 0", wrong(2, 3)),
+        ("table_set_timeout acl 0", wrong(3, 2)),
+        ("table_add routes to", few()),
+        ("table_set_default routes", few()),
+        ("table_modify routes to", few()),
+        ("table_indirect_add spread", few()),
+        ("table_indirect_create_group spread x", wrong(1, 2)),
+        ("act_prof_create_member paths", few()),
+        ("act_prof_add_member_to_group paths 0", wrong(3, 2)),
+        ("counter_read seen", wrong(2, 1)),
+        ("counter_write seen 1 2", wrong(4, 3)),
+        ("register_read", few()),
+        ("register_read last 1 2", wrong(2, 3)),
+        ("meter_set_rates rates", few()),
+        ("mc_node_create", few()),
+        ("mc_node_update 0", few()),
+        ("mc_node_associate 1", wrong(2, 1)),
+        ("mirroring_add 5", wrong(2, 1)),
+        ("pvs_add", wrong(2, 0)),
+        ("set_queue_rate", few()),
+    ] {
+        cli.expect(&[(line, &[&word])]);
+    }
 }
 
 /// Microseconds since 1970.

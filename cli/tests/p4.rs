@@ -117,18 +117,18 @@ fn stf_shows_the_way_of_packets_and_of_those_that_fail_alone() {
     for line in [
         "case.stf:2: packet at port 0, 4 bytes",
         "state     P.start",
-        "table     I.t [hdr.h.c=0x1234] hit -> I.set(v=0x7)",
+        "table     I.t [hdr.h.c=4660] hit -> I.set(v=7)",
         "fields    ",
         "egress    port 1, normal, rid 0",
         "headers   hdr.h {",
         "sent      port 1, 4 bytes",
         "case.stf:4: packet at port 0, 4 bytes",
-        "table     I.t [hdr.h.c=0x3456] miss -> ",
+        "table     I.t [hdr.h.c=13398] miss -> ",
         "case.stf:5: port 2, frame 1 of 1: was not sent",
     ] {
         assert!(all.contains(line), "{line}\n{all}");
     }
-    assert!(all.contains("c=0x1234") && all.contains("b=0x7"), "the headers at the end: {all}");
+    assert!(all.contains("c=4660") && all.contains("b=7"), "the headers at the end: {all}");
     let failed = run("--trace=failed");
     assert!(!failed.contains("case.stf:2: packet"), "{failed}");
     let difference = failed.find("case.stf:4: port 1 sent a frame that is not expected");
@@ -158,7 +158,7 @@ fn run_writes_captures_and_tells_what_happened() {
         "packet 1: port 3, 4 bytes",
         "state     P.start",
         "parsed    NoError, payload from byte 4",
-        "table     I.t [hdr.h.a=0x1] miss -> NoAction()",
+        "table     I.t [hdr.h.a=1] miss -> NoAction()",
         "egress    port 1, normal, rid 0",
         "sent      port 1, 4 bytes",
     ] {
@@ -170,7 +170,7 @@ fn run_writes_captures_and_tells_what_happened() {
     let events = first["events"].as_array().expect("a list");
     let of = |kind: &str| events.iter().find(|event| event["event"] == kind).cloned().unwrap_or_default();
     assert_eq!(of("table")["table"], "I.t", "{events:?}");
-    assert_eq!(of("fields")["changes"][0]["is"], "0x1", "{events:?}");
+    assert_eq!(of("fields")["changes"][0]["is"], "1", "{events:?}");
     assert_eq!(first["sent"][0]["frame"], "01bb0000");
 }
 
@@ -261,7 +261,7 @@ fn a_trace_says_why_a_packet_ended() {
     command.arg("--out-dir").arg(folder.path().join("out")).arg("--trace");
     let text = stdout(&command.output().expect("p4rack starts"));
     assert!(
-        text.contains("mark_to_drop\n  fields    sm.egress_spec 0x1 -> 0x1ff\n  dropped   ingress_drop"),
+        text.contains("mark_to_drop\n  fields    sm.egress_spec 1 -> 511\n  dropped   ingress_drop"),
         "{text}"
     );
     assert!(text.contains("dropped   egress_drop at port 1"), "{text}");

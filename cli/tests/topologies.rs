@@ -122,6 +122,10 @@ fn a_pod_is_kept_used_and_taken_down() {
     let top = run(&["top", "--switch", "s4", "--json", "--every", "0.1"]);
     assert!(top.status.success(), "{}", stderr(&top));
     let _: Value = serde_json::from_str(&stdout(&top)).expect("JSON");
+    // By the topology's file, too.
+    let pod = repo("examples/pod/pod.toml").display().to_string();
+    let top = run(&["top", &pod, "--switch", "s4", "--json", "--every", "0.1"]);
+    let _: Value = serde_json::from_str(&stdout(&top)).unwrap_or_else(|_| panic!("{}", stderr(&top)));
     // Nothing to change, until a switch has lost an entry.
     let deploy = |more: &str| {
         let binary = env!("CARGO_BIN_EXE_p4rack");
@@ -205,6 +209,13 @@ fn hosts_commands_run_and_one_that_fails_is_named() {
     assert!(good.status.success(), "{}", stderr(&good));
     let outcome: Value = serde_json::from_str(&stdout(&good)).expect("JSON");
     assert_eq!((&outcome["commands"][0]["code"], &outcome["network"]["name"]), (&0.into(), &"pair".into()));
+    // Names and addresses, and nothing of processes that have ended.
+    let network = serde_json::json!({
+        "name": "pair",
+        "switches": [{ "name": "s1", "grpc_addr": "127.0.0.1:9559", "device_id": 1 }],
+        "hosts": [{ "name": "h1", "ip": "10.0.1.1" }, { "name": "h2", "ip": "10.0.2.1" }],
+    });
+    assert_eq!(outcome["network"], network);
     let bad = with("\"true\", \"no-such-program\"");
     assert_eq!(bad.status.code(), Some(1));
     assert!(stderr(&bad).contains("h1: `no-such-program` failed, exit code 127"), "{}", stderr(&bad));
@@ -420,6 +431,26 @@ fn a_check_shows_programs_entries_and_addresses() {
         .expect("p4rack starts");
     let pod: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert_eq!((&pod["switches"][0]["entries"], &pod["links"][9]["delay_ns"]), (&6.into(), &100_000.into()));
+}
+
+#[test]
+fn top_of_a_topology_says_which_switches_there_are_and_how_to_start_them() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let pod = repo("examples/pod/pod.toml").display().to_string();
+    for (words, said) in [
+        (&[][..], "is a topology; while it runs (p4rack up "),
+        (&["--switch", "s9"], "has no switch `s9`; while it runs"),
+        (&["--switch", "s1"], "no rack is running: start one with `p4rack up --keep "),
+    ] {
+        let output = p4rack()
+            .args(["top", &pod])
+            .args(words)
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .output()
+            .expect("p4rack starts");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(said) && stderr(&output).contains(&pod), "{}", stderr(&output));
+    }
 }
 
 #[test]

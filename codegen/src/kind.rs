@@ -1,6 +1,7 @@
 //! Kinds of files that commands read, so that an error can name the actual kind of a wrong file.
 
 use std::fmt;
+use std::path::Path;
 use toml::{Table, Value};
 
 /// Kind of a file by its content.
@@ -18,6 +19,12 @@ pub enum Kind {
     P4,
     /// A program in BMv2's JSON.
     Bmv2,
+    /// A program's interface for P4Runtime, as text.
+    P4Info,
+    /// A program's interface for BFRuntime.
+    BfRt,
+    /// Entries of a program, in one of the formats that `p4rack p4 install` takes.
+    Entries,
     /// Other JSON, such as a topology of the P4 tutorials.
     Json,
 }
@@ -32,6 +39,11 @@ impl Kind {
         if let Ok(table) = toml::from_str::<Table>(text) {
             return Kind::of_table(&table);
         }
+        if let Some(kind) =
+            lines().find(|line| !line.is_empty() && !line.starts_with('#')).and_then(Kind::of_first)
+        {
+            return Some(kind);
+        }
         if lines().any(|line| matches!(line, "[[switch]]" | "[[link]]")) {
             return Some(Kind::Topology);
         }
@@ -42,11 +54,37 @@ impl Kind {
         lines().find_map(Kind::of_line)
     }
 
+    /// The kind of a file: by its text, else by its name.
+    pub fn of_file(text: &str, path: &Path) -> Option<Kind> {
+        let is_called_json = path.extension().is_some_and(|ending| ending == "json");
+        Kind::of(text).or(is_called_json.then_some(Kind::Json))
+    }
+
     fn of_json(text: &str) -> Kind {
         // All of these are in every program, and in no topology.
         const PROGRAM: [&str; 3] = ["header_types", "parsers", "pipelines"];
         let json: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        if PROGRAM.iter().all(|key| json.get(key).is_some()) { Kind::Bmv2 } else { Kind::Json }
+        let has = |key: &str| json.get(key).is_some();
+        match () {
+            () if PROGRAM.iter().all(|key| has(key)) => Kind::Bmv2,
+            () if has("schema_version") && has("tables") => Kind::BfRt,
+            () if has("table_entries") || has("multicast_group_entries") => Kind::Entries,
+            () => Kind::Json,
+        }
+    }
+
+    /// By the first line of a text: what protobuf's text format and lines of entries begin with.
+    fn of_first(line: &str) -> Option<Kind> {
+        let word = line.split([' ', ':', '{']).next().unwrap_or_default();
+        let is_message = line[word.len()..].trim_start().starts_with(['{', ':']);
+        match word {
+            "pkg_info" | "tables" | "actions" | "type_info" if is_message => Some(Kind::P4Info),
+            "updates" | "device_id" | "election_id" if is_message => Some(Kind::Entries),
+            "--multicast" | "--clone" => Some(Kind::Entries),
+            _ => {
+                line.split(' ').any(|word| matches!(word, "--action" | "--default")).then_some(Kind::Entries)
+            }
+        }
     }
 
     fn of_table(table: &Table) -> Option<Kind> {
@@ -82,6 +120,9 @@ impl Kind {
             Kind::Sweep => format!("p4rack sim sweep {file} --out-dir DIR"),
             Kind::P4 => format!("p4rack p4 check {file}"),
             Kind::Bmv2 => format!("p4rack switch run {file}"),
+            Kind::P4Info => format!("beside BMv2's JSON: p4rack p4 install PROGRAM.json --p4info {file}"),
+            Kind::BfRt => "give the program's P4 text, from which p4rack makes the schema".to_owned(),
+            Kind::Entries => format!("beside a program: p4rack p4 install PROGRAM --entries {file}"),
             Kind::Json => {
                 format!("p4rack rack import {file} -o RACK.toml, or as a topology: p4rack lab {file}")
             }
@@ -91,6 +132,25 @@ impl Kind {
     /// That a file is of this kind instead of the one that was wanted.
     pub fn instead_of(self, wanted: Kind) -> String {
         format!("is {self}, not {wanted}")
+    }
+
+    /// The error of a command that wants a program, if the text is of a file of another kind. What is called a program is one,
+    /// whatever its lines look like, and what is JSON without a kind of its own is left to the reader of programs.
+    pub fn no_program(text: &str, file: &str) -> Option<String> {
+        let is_called_p4 = Path::new(file).extension().is_some_and(|ending| ending == "p4");
+        let kind = Kind::of(text).filter(|_| !is_called_p4)?;
+        match kind {
+            Kind::P4 | Kind::Bmv2 | Kind::Json => None,
+            kind => Some(format!("{file}: {}; {}", kind.instead_of(Kind::P4), kind.command(file))),
+        }
+    }
+
+    /// The error of a command that wants entries, if the text is of a file of another kind.
+    pub fn no_entries(text: &str, file: &str) -> Option<String> {
+        match Kind::of(text)? {
+            Kind::Entries | Kind::Json => None,
+            kind => Some(format!("{file}: {}; {}", kind.instead_of(Kind::Entries), kind.command(file))),
+        }
     }
 
     /// The error of a command that wants one kind of file, if the text is of another one: names the file's kind, and
@@ -110,6 +170,9 @@ impl fmt::Display for Kind {
             Kind::Sweep => "a sweep of experiments",
             Kind::P4 => "a P4 program",
             Kind::Bmv2 => "a program in BMv2's JSON",
+            Kind::P4Info => "a P4Info",
+            Kind::BfRt => "a BFRuntime schema",
+            Kind::Entries => "a file with entries",
             Kind::Json => "JSON",
         })
     }
@@ -154,6 +217,21 @@ mod tests {
         assert_eq!(Kind::of(program), Some(Kind::Bmv2));
         assert_eq!(Kind::of("{\"hosts\": {}, \"switches\": {}, \"links\": []}"), Some(Kind::Json));
         assert_eq!(Kind::of("name = \"x\"\n"), None);
+        for (text, kind) in [
+            ("# by p4c\npkg_info {\n  name: \"x\"\n}\n", Kind::P4Info),
+            ("updates {\n  type: INSERT\n}\n", Kind::Entries),
+            ("# routes\nroutes dst=10.0.0.0/8 --action drop\n", Kind::Entries),
+            ("--multicast 1 1 2\n", Kind::Entries),
+            ("{\"target\": \"bmv2\", \"table_entries\": []}", Kind::Entries),
+            ("{\"schema_version\": \"1.0.0\", \"tables\": []}", Kind::BfRt),
+        ] {
+            assert_eq!(Kind::of(text), Some(kind), "{text}");
+            assert!(
+                Kind::no_program(text, "x").is_some() && Kind::no_program(text, "x.p4").is_none(),
+                "{text}"
+            );
+            assert_eq!(Kind::no_entries(text, "x").is_none(), kind == Kind::Entries, "{text}");
+        }
         // In any order and notation of tables.
         assert_eq!(
             Kind::of("workload = { kind = \"incast\" }\nswitch = { port_rate = \"1 Gb/s\" }\n"),

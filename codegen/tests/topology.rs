@@ -48,6 +48,7 @@ ends = ["s1:2", "s2:2"]
 fn parse_in(folder: &Path, name: &str, text: &str) -> Result<Topology, String> {
     let file = folder.join(name);
     fs::write(&file, text).unwrap();
+    fs::write(folder.join("x.p4"), "").unwrap();
     Topology::load(&file).map_err(|error| error.to_string())
 }
 
@@ -106,7 +107,16 @@ fn mistakes_are_named_by_line_and_field() {
             "program = \"x.p4\"\nrack = \"r.toml\"",
             "switch[0].rack: is a second program",
         ),
-        ("program = \"x.p4\"", "rack = \"r.toml\"", "switch[0].rack: is not a valid rack description"),
+        ("program = \"x.p4\"", "rack = \"x.p4\"", "switch[0].rack: is not a valid rack description"),
+        ("program = \"x.p4\"", "program = \"y.p4\"", "two.toml:5: switch[0].program: "),
+        (
+            "program = \"x.p4\"",
+            "program = \"y.p4\"",
+            "y.p4: no such file; give its path from the topology's folder",
+        ),
+        ("program = \"x.p4\"", "program = \".\"", "is a folder, not a file"),
+        ("program = \"x.p4\"", "rack = \"r.toml\"", "two.toml:5: switch[0].rack: "),
+        ("program = \"x.p4\"", "program = \"x.p4\"\nentries = \"none\"", "two.toml:6: switch[0].entries: "),
         (
             "program = \"x.p4\"",
             "rack = \"r.toml\"\ncpu_port = 100",
@@ -166,6 +176,7 @@ fn all_mistakes_are_reported_together() {
     let text = TWO.replace("rate = \"10 Mb/s\"", "rate = \"fast\"").replace("\"h2\"]", "\"h3\"]");
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("two.toml"), text).unwrap();
+    fs::write(folder.path().join("x.p4"), "").unwrap();
     let error = Topology::load(&folder.path().join("two.toml")).unwrap_err();
     let fields: Vec<&str> = error.errors.iter().map(|error| error.field.as_str()).collect();
     assert_eq!(fields, ["link[0].rate", "link[1].ends[1]"]);

@@ -8,11 +8,13 @@ use crate::entries;
 use crate::error::CtrlError;
 use crate::reconcile::changes;
 use crate::session::Session;
+use p4rack_codegen::kind::Kind;
 use p4rack_codegen::rack;
 use p4rack_codegen::topology::{Program, Runs, Switch, Target, Topology};
 use p4rack_p4rt::p4::v1::{Entity, Update};
 use p4rack_p4rt::schema::{NAMELESS, Schema, program_name};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What each switch of a topology should hold; `None` if a controller brings its program. A program that several switches run
@@ -82,7 +84,21 @@ pub fn of_program(program: Program, entries: Option<&Path>) -> Result<Desired, C
 /// The entries of a file. Errors name it, with the place.
 pub fn entries_of(file: &Path, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
     let in_file = |error: String| CtrlError::Input(format!("{}: {error}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| in_file(error.to_string()))?;
+    let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => {
+            in_file("is no text; give a file with entries (docs/topology.md)".to_owned())
+        }
+        _ => in_file(error.to_string()),
+    })?;
+    let name = file.display().to_string();
+    if let Some(mistaken) = Kind::no_entries(&text, &name) {
+        return Err(CtrlError::Input(mistaken));
+    }
+    if name.ends_with(".json") && !text.trim_start().starts_with('{') {
+        return Err(in_file(
+            "is no JSON; expected a sN-runtime.json of the P4 tutorials, with table_entries".to_owned(),
+        ));
+    }
     let each_line = |error: CtrlError| {
         let lines: Vec<String> =
             error.to_string().lines().map(|line| format!("{}: {line}", file.display())).collect();

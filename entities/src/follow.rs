@@ -10,6 +10,7 @@ use num_bigint::BigUint;
 use p4rack_p4::ir::{
     self, ActionCall, ActionId, MatchKind, Matcher, REPLICA_INSTANCE, Reference, Referent, Referrer, TableId,
 };
+use p4rack_p4::shown;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{MulticastGroupEntry, replica};
 use p4rack_switch::{Indirect, TableEntry};
@@ -210,7 +211,7 @@ impl Program {
                         Some(kind) if kind.is_text() => {
                             format!("\"{}\"", String::from_utf8_lossy(&kind.shown(value)).escape_debug())
                         }
-                        _ => format!("{value:#x}"),
+                        _ => shown::number(shown::key(&self.ir, key), value),
                     };
                     Some(format!("{} = {shown}", key.named.name))
                 };

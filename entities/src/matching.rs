@@ -1,17 +1,19 @@
 //! Converts keys and actions from P4Runtime's messages to the switch's types and back.
 
 use super::names::{Kind, Look};
-use super::program::TableRef;
+use super::program::{Program, TableRef};
 use super::value::number;
-use super::{Checked, refuse};
+use super::{Checked, control, refuse};
 use num_bigint::BigUint;
-use p4rack_p4::ir::{ActionCall, ActionParam, Key, MatchKind, Matcher};
+use p4rack_p4::ir::{ActionCall, ActionParam, Key, MatchKind, Matcher, TableId};
 use p4rack_p4::p4info::field_match;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::{MatchField, action, action_ref::Scope};
 use p4rack_p4rt::p4::v1::{Action, FieldMatch, action::Param, field_match::FieldMatchType};
 use p4rack_p4rt::schema::name_of;
+use p4rack_p4rt::values::show_match;
+use p4rack_switch::{ControlError, Switch};
 use std::fmt::{Arguments, Display};
 use std::sync::Arc;
 
@@ -70,6 +72,18 @@ impl<'a> TableRef<'a> {
                 Some(FieldMatch { field_id: field.id, field_match_type })
             })
             .collect()
+    }
+
+    /// The key of an entry, in controllers' names of its values.
+    fn described(&self, matchers: &[Matcher]) -> String {
+        let given = self.field_matches(matchers);
+        let shown = |field: &MatchField| {
+            let key = given.iter().find(|key| key.field_id == field.id);
+            let key = key.and_then(|key| key.field_match_type.as_ref());
+            format!("{}={}", field.name, show_match(key, field))
+        };
+        let keys: Vec<String> = self.info.match_fields.iter().map(shown).collect();
+        format!("entry {} of table {}", keys.join(" "), self.name())
     }
 
     /// The action of an entry or default entry.
@@ -145,6 +159,36 @@ impl<'a> TableRef<'a> {
         };
         let params = info.params.iter().zip(own).zip(&call.args).map(param).collect();
         Some(Action { action_id, params })
+    }
+}
+
+impl Program {
+    /// Converts a result that is about an entry, like [`control`]. The switch does not know controllers' names of translated
+    /// values, so the error gets them here.
+    pub(crate) fn of_entry<T>(
+        &self,
+        switch: &Switch,
+        (table, keys): (TableId, &[Matcher]),
+        result: Result<T, ControlError>,
+    ) -> Checked<T> {
+        control(result.map_err(|error| {
+            let of_switch = switch.describe_entry(table, keys).ok();
+            let named = || {
+                let found = self.table(self.table_id(table)?).ok()?;
+                let is_translated = |key: &Key| self.names.of(key.type_name.as_deref()).is_some();
+                found.ir.keys.iter().any(is_translated).then(|| found.described(keys))
+            };
+            match error {
+                ControlError::NotFound(what) if Some(&what) == of_switch.as_ref() => {
+                    ControlError::NotFound(named().unwrap_or(what))
+                }
+                ControlError::AlreadyExists(what) => ControlError::AlreadyExists(named().unwrap_or(what)),
+                ControlError::Constant(what) if Some(&what) == of_switch.as_ref() => {
+                    ControlError::Constant(named().unwrap_or(what))
+                }
+                error => error,
+            }
+        }))
     }
 }
 

@@ -264,7 +264,7 @@ impl Kind {
     fn quoted(&self, name: &[u8]) -> String {
         match self.sdn_width {
             None => format!("\"{}\"", String::from_utf8_lossy(name).escape_debug()),
-            Some(_) => format!("0x{}", bytes::hex(name)),
+            Some(_) => bytes::number(name),
         }
     }
 

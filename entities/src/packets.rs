@@ -164,7 +164,7 @@ mod tests {
         );
         assert_eq!(
             fault(&[(1, &[2, 0]), (4, &[1])]),
-            "packet_out metadata field `egress_port`: 0x0200 needs 10 bits, but the field has 9"
+            "packet_out metadata field `egress_port`: 512 needs 10 bits, but the field has 9"
         );
         assert_eq!(fault(&[(1, &[3]), (1, &[3]), (4, &[1])]), "packet_out metadata field 1 is given twice");
         assert!(fault(&[(1, &[]), (4, &[1])]).contains("empty"));

@@ -35,7 +35,7 @@ pub fn compiled(
     options: &Options,
     info: Option<&P4Info>,
 ) -> Result<Compiled, String> {
-    if p4rack_bmv2::is_json(text) {
+    if p4rack_bmv2::is_json_file(text, file_name) {
         return p4rack_bmv2::read(text, file_name, info).map_err(|error| format!("error: {error}"));
     }
     p4rack_p4::compile(text, file_name, options).map_err(|diagnostics| diagnostics.render(false))
@@ -106,7 +106,7 @@ impl Candidate {
             ));
         }
         let options = Options::default();
-        if p4rack_bmv2::is_json(text) {
+        if p4rack_bmv2::is_json_file(text, name) {
             return Candidate::new(text, compiled(text, name, &options, info)?);
         }
         let no_files = |_: &Path| Err(io::Error::from(io::ErrorKind::NotFound));

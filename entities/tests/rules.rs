@@ -160,6 +160,18 @@ fn names_are_read_back_as_they_were_written() {
     assert_eq!(entry.call.args, [3u32.into(), 62u32.into()]);
 }
 
+#[test]
+fn refusals_have_the_names_of_controllers() {
+    let mut rig = Rig::new();
+    rig.insert(rig.simple("vrfs", &[b"red"], "none", &[])).unwrap();
+    let route = rig.route("red", 10, "none", &[]);
+    rig.insert(route.clone()).unwrap();
+    let key = "entry vrf=red dst=10.0.0.0/8 of table I.routes";
+    assert_eq!(refusal(rig.insert(route.clone())), (Code::AlreadyExists, format!("{key} already exists")));
+    rig.delete(route.clone()).unwrap();
+    assert_eq!(refusal(rig.delete(route)), (Code::NotFound, format!("{key} not found")));
+}
+
 fn table_number(rig: &Rig, name: &str) -> u32 {
     rig.program.ir.tables.iter().position(|table| table.named.name == name).unwrap() as u32
 }
@@ -277,7 +289,7 @@ fn references_to_one_table_belong_together() {
     let link = |rig: &Rig, tag: u8, host: u8| rig.simple("links", &[&[tag]], "link", &[&[1], &[host]]);
     assert_eq!(
         refusal(rig.insert(link(&rig, 1, 2))).1,
-        "action I.link refers to something that does not exist: there is no entry of I.neighbors with site = 0x1, host = 0x2"
+        "action I.link refers to something that does not exist: there is no entry of I.neighbors with site = 1, host = 2"
     );
     rig.insert(link(&rig, 1, 1)).unwrap();
     assert_eq!(refusal(rig.delete(rig.key("neighbors", &[&[1], &[1]]))).0, Code::FailedPrecondition);
@@ -298,7 +310,7 @@ fn replicas_refer_to_the_table_that_says_so() {
     assert_eq!(
         refusal(rig.insert(group(9, &[("2", 5)]))).1,
         "a replica of a multicast group refers to something that does not exist: there is no entry of E.replicas with port \
-         = 0x2, instance = 0x5"
+         = 2, instance = 5"
     );
     let replica = |rig: &Rig, port: u8, instance: u8| {
         let none = rig.entry("neighbors", &[], Some(("none", &[]))).action;

@@ -230,11 +230,11 @@ pub fn exec(rack: Option<&str>, host: &str, command: &[OsString]) -> LabError {
     }
 }
 
-/// Replaces this process with the same command beside a switch of a kept rack or topology, where its address is. Returns only on
-/// failure.
-pub fn top(rack: Option<&str>, switch: &str, words: &[OsString]) -> LabError {
+/// Replaces this process with the same command beside a switch of a kept rack or topology, where its address is. `example` is the
+/// file in the error's advice if none is running. Returns only on failure.
+pub fn top(rack: Option<&str>, switch: &str, words: &[OsString], example: &str) -> LabError {
     let beside = || {
-        let rack = Runtime::locate().find(rack)?;
+        let rack = Runtime::locate().find_or(rack, example)?;
         let KeptSwitch { grpc_addr, device_id, .. } = rack.switch(switch)?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0("p4rack").args(words);

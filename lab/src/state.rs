@@ -344,11 +344,16 @@ impl Runtime {
 
     /// The rack with this name, or the only one.
     pub fn find(&self, name: Option<&str>) -> Result<KeptRack, LabError> {
+        self.find_or(name, "examples/pl2-incast.toml")
+    }
+
+    /// The same; `example` is the file in the error's advice if none is running.
+    pub fn find_or(&self, name: Option<&str>, example: &str) -> Result<KeptRack, LabError> {
         let racks = self.racks()?;
         let names = || racks.iter().map(|rack| rack.name.as_str()).collect::<Vec<_>>().join(", ");
         match (name, racks.as_slice()) {
             (_, []) => {
-                let start = "start one with `p4rack up --keep examples/pl2-incast.toml`";
+                let start = format!("start one with `p4rack up --keep {example}`");
                 let ended =
                     self.words().into_iter().map(|(name, word)| format!("\n{name} has ended: {word}"));
                 Err(LabError::NotThere(format!("no rack is running: {start}{}", ended.collect::<String>())))

@@ -17,6 +17,7 @@ pub mod p4info;
 pub mod parser;
 pub mod preprocess;
 pub mod sema;
+pub mod shown;
 pub mod source;
 
 pub use diag::{Diagnostic, Severity};

@@ -12,9 +12,9 @@ pub enum BytesError {
     #[error("an empty byte string is not a value; send zero as one zero byte")]
     Empty,
     /// The value has more bits than the field.
-    #[error("0x{value} needs {needed} bits, but the field has {width}")]
+    #[error("{value} needs {needed} bits, but the field has {width}")]
     TooWide {
-        /// The value in hexadecimal.
+        /// The value, see [`number`].
         value: String,
         /// Bits that the value needs.
         needed: u64,
@@ -36,8 +36,7 @@ pub fn check(bytes: &[u8], width: u32) -> Result<Vec<u8>, BytesError> {
     }
     let needed = bit_length(bytes);
     if needed > u64::from(width) {
-        let value = hex(strip(bytes));
-        return Err(BytesError::TooWide { value, needed, width });
+        return Err(BytesError::TooWide { value: number(bytes), needed, width });
     }
     Ok(canonical(bytes))
 }
@@ -83,6 +82,11 @@ pub fn bit_length(bytes: &[u8]) -> u64 {
     }
 }
 
+/// The number as text: decimal if it has up to 128 bits, else hexadecimal.
+pub fn number(bytes: &[u8]) -> String {
+    to_u128(bytes).map_or_else(|| format!("0x{}", hex(strip(bytes))), |number| number.to_string())
+}
+
 /// Hexadecimal digits without prefix.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -110,7 +114,10 @@ mod tests {
         assert_eq!(check(&[], 9), Err(BytesError::Empty));
         assert_eq!(check(&[0, 0, 1, 0xff], 9), Ok(vec![1, 0xff]));
         let error = check(&[2, 0], 9).unwrap_err();
-        assert_eq!(error.to_string(), "0x0200 needs 10 bits, but the field has 9");
+        assert_eq!(error.to_string(), "512 needs 10 bits, but the field has 9");
+        let error = check(&[1; 17], 9).unwrap_err();
+        let digits = "01".repeat(17);
+        assert_eq!(error.to_string(), format!("0x{digits} needs 129 bits, but the field has 9"));
     }
 
     proptest! {

@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(fault(Entry::of("acls")), "there is no table `acls`; did you mean ingress.acl?");
         assert_eq!(
             fault(Entry::of("acl").exact("port", 512)),
-            "key `port` of table `ingress.acl`: 0x0200 needs 10 bits, but the field has 9"
+            "key `port` of table `ingress.acl`: 512 needs 10 bits, but the field has 9"
         );
         assert_eq!(
             fault(Entry::of("acl").exact("dst", 1)),

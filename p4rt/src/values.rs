@@ -1,7 +1,7 @@
 //! Values in human-readable form: numbers, MAC and IP addresses, prefixes, masks, ranges. What is shown can be entered
 //! again and gives the same bytes. Byte strings are handled by [`crate::bytes`].
 
-use crate::bytes;
+use crate::bytes::{self, BytesError};
 use crate::p4::config::v1::action::Param;
 use crate::p4::config::v1::controller_packet_metadata::Metadata;
 use crate::p4::config::v1::{MatchField, P4NamedType, match_field::MatchType};
@@ -149,7 +149,7 @@ impl Format {
             }
             (Format::Ipv4, Some(number)) if number < 1 << 32 => Ipv4Addr::from(number as u32).to_string(),
             (Format::Ipv6, Some(number)) => Ipv6Addr::from(number).to_string(),
-            (Format::Decimal, Some(number)) => number.to_string(),
+            (Format::Decimal, _) => bytes::number(value),
             _ => hex(),
         }
     }
@@ -208,7 +208,12 @@ pub fn parse(text: &str, bitwidth: i32) -> Result<Vec<u8>, String> {
     let value = number(text).ok_or_else(|| {
         format!("`{text}` is not a value: write 17, 0x11, 02:00:00:00:00:01, 10.0.0.1 or fe80::1")
     })?;
-    bytes::check(&value, width).map_err(|error| format!("`{text}`: {error}"))
+    bytes::check(&value, width).map_err(|error| match error {
+        BytesError::TooWide { needed, width, .. } => {
+            format!("`{text}` needs {needed} bits, but the field has {width}")
+        }
+        BytesError::Empty => format!("`{text}`: {error}"),
+    })
 }
 
 fn number(text: &str) -> Option<Vec<u8>> {
@@ -319,7 +324,11 @@ fn ones(width: i32, length: i32) -> Vec<u8> {
 
 /// A key in the syntax of [`parse_match`].
 pub fn show_match(key: Option<&FieldMatchType>, field: &MatchField) -> String {
-    let format = Format::of(field);
+    show_key(key, Format::of(field), field.bitwidth)
+}
+
+/// A key of `bitwidth` bits in the syntax of [`parse_match`].
+pub fn show_key(key: Option<&FieldMatchType>, format: Format, bitwidth: i32) -> String {
     match key {
         None => "*".into(),
         Some(FieldMatchType::Exact(exact)) => format.show(&exact.value),
@@ -327,7 +336,7 @@ pub fn show_match(key: Option<&FieldMatchType>, field: &MatchField) -> String {
         Some(FieldMatchType::Lpm(lpm)) => format!("{}/{}", format.show(&lpm.value), lpm.prefix_len),
         Some(FieldMatchType::Ternary(ternary)) => {
             let mask = bytes::canonical(&ternary.mask);
-            if mask == bytes::canonical(&ones(field.bitwidth, field.bitwidth)) {
+            if mask == bytes::canonical(&ones(bitwidth, bitwidth)) {
                 return format.show(&ternary.value);
             }
             let mask_format = if format == Format::Decimal { Format::Hex } else { format };
@@ -374,7 +383,7 @@ mod tests {
         assert_eq!(parse("front-1", 0), Ok(b"front-1".to_vec()));
         assert_eq!(parse(r#""a\x20b""#, 0), Ok(b"a b".to_vec()));
         assert!(parse(r#""a\xg""#, 0).unwrap_err().contains("two hexadecimal digits"));
-        assert_eq!(parse("512", 9).unwrap_err(), "`512`: 0x0200 needs 10 bits, but the field has 9");
+        assert_eq!(parse("512", 9).unwrap_err(), "`512` needs 10 bits, but the field has 9");
     }
 
     #[test]

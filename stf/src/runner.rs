@@ -203,10 +203,7 @@ impl Runner<'_> {
                 let found = self.register(register, *index)?;
                 if !compare.holds(&found, value) {
                     let symbol = compare.symbol();
-                    self.fail(
-                        line,
-                        format!("{register}[{index}] is {found:#x}, expected was {symbol} {value:#x}"),
-                    );
+                    self.fail(line, format!("{register}[{index}] is {found}, expected was {symbol} {value}"));
                 }
                 return Ok(());
             }

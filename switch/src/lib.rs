@@ -60,7 +60,7 @@ pub use switch::{
     GeneratorConfig, GeneratorStats, Keep, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp,
     PacketCounts, PacketPort, PacketTrigger, PortQueues, REPLICATION_SET, ReplicationConfig,
     ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPort, Switch,
-    TraceEvent, TraceFilter, TraceState, Traced, TracedKey,
+    TraceEvent, TraceFilter, TraceState, Traced, TracedChange, TracedKey, TracedValue,
 };
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
 pub use tm::plan::{QUEUES, QueueLimit, QueuePlan, Shaping, ShapingUnit};

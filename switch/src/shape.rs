@@ -5,6 +5,7 @@ use crate::objects::{Indirect, TableEntry};
 use crate::words::{limbs_of, ones};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, InstanceId, MatchKind, Matcher};
+use p4rack_p4::shown::{self, Format};
 
 /// Maximum actions of a one-shot set.
 const MAX_SET: usize = 1024;
@@ -25,12 +26,22 @@ pub(crate) struct KeyShape {
     pub name: String,
     pub kind: MatchKind,
     pub width: u32,
+    /// How messages and traces show its values.
+    pub format: Format,
     /// Position of its first word in the key.
     pub offset: usize,
     pub limbs: usize,
 }
 
 impl KeyShape {
+    /// What an entry has for the key, in words.
+    pub fn shown(&self, matcher: &Matcher) -> String {
+        match matcher {
+            Matcher::ValueSet(set) => format!("value set {}", set.0),
+            matcher => shown::matcher(self.format, (self.kind, self.width), matcher),
+        }
+    }
+
     /// Whether a range covers all values; given as the words of the low end, then of the high end.
     pub fn is_open(&self, bounds: &[u64]) -> bool {
         let (lo, hi) = bounds.split_at(self.limbs);
@@ -39,12 +50,20 @@ impl KeyShape {
     }
 }
 
+/// A parameter of an action.
+#[derive(Clone, Debug)]
+pub(crate) struct ParamShape {
+    pub name: String,
+    pub width: u32,
+    /// How messages and traces show its values.
+    pub format: Format,
+}
+
 /// An action that a table lists.
 #[derive(Clone, Debug)]
 pub(crate) struct ActionShape {
     pub name: String,
-    /// Parameters: name and width.
-    pub params: Vec<(String, u32)>,
+    pub params: Vec<ParamShape>,
     pub table_only: bool,
     pub default_only: bool,
 }
@@ -129,6 +148,7 @@ impl TableShape {
             let full = (&one << key.width) - &one;
             let fits = |value: &BigUint| {
                 if *value > full {
+                    let value = shown::number(key.format, value);
                     return Err(invalid(format!(
                         "key {}: {value} needs more than {} bits",
                         key.name, key.width
@@ -155,7 +175,8 @@ impl TableShape {
                 (MatchKind::Range, Matcher::Range { lo, hi }) => {
                     fits(hi)?;
                     if lo > hi {
-                        return Err(invalid(format!("key {}: the range {lo}..{hi} is empty", key.name)));
+                        let range = key.shown(matcher);
+                        return Err(invalid(format!("key {}: the range {range} is empty", key.name)));
                     }
                     packed.ranges.extend(limbs_of(lo, key.limbs));
                     packed.ranges.extend(limbs_of(hi, key.limbs));
@@ -203,8 +224,9 @@ impl TableShape {
             return Err(invalid(format!("action {} takes {needs} arguments, not {has}", action.name)));
         }
         let mut words = Vec::new();
-        for ((name, width), value) in action.params.iter().zip(&call.args) {
+        for (ParamShape { name, width, format }, value) in action.params.iter().zip(&call.args) {
             if value.bits() > u64::from(*width) {
+                let value = shown::number(*format, value);
                 return Err(invalid(format!(
                     "action {}: {name} = {value} needs more than {width} bits",
                     action.name
@@ -254,26 +276,16 @@ impl TableShape {
     /// Words of the longest argument list.
     pub fn arg_words(&self) -> usize {
         let words = |action: &ActionShape| {
-            action.params.iter().map(|(_, width)| (*width as usize).div_ceil(64).max(1)).sum()
+            action.params.iter().map(|param| (param.width as usize).div_ceil(64).max(1)).sum()
         };
         self.actions.iter().map(words).max().unwrap_or(0)
     }
 
     /// The key in words, for messages.
     pub fn describe(&self, keys: &[Matcher]) -> String {
-        let text = |matcher: &Matcher| match matcher {
-            Matcher::Any => "*".to_string(),
-            Matcher::Exact(value) => format!("{value:#x}"),
-            Matcher::Mask { value, mask } => format!("{value:#x}&{mask:#x}"),
-            Matcher::Range { lo, hi } => format!("{lo:#x}..{hi:#x}"),
-            Matcher::ValueSet(set) => format!("value set {}", set.0),
-        };
-        let keys: Vec<String> = self
-            .keys
-            .iter()
-            .zip(keys)
-            .map(|(key, matcher)| format!("{}={}", key.name, text(matcher)))
-            .collect();
+        let keys = self.keys.iter().zip(keys);
+        let keys: Vec<String> =
+            keys.map(|(key, matcher)| format!("{}={}", key.name, key.shown(matcher))).collect();
         format!("entry {} of {}", keys.join(" "), self.name)
     }
 }

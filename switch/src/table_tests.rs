@@ -1,13 +1,21 @@
 //! Look-ups against a linear scan.
 
 use super::*;
-use crate::shape::ActionShape;
+use crate::shape::{ActionShape, ParamShape};
 use num_bigint::BigUint;
 use p4rack_p4::ir::InstanceId;
+use p4rack_p4::shown::Format;
 use proptest::prelude::*;
 
 fn key(kind: MatchKind, width: u32, offset: usize) -> KeyShape {
-    KeyShape { name: "k".into(), kind, width, offset, limbs: (width as usize).div_ceil(64) }
+    KeyShape {
+        name: "k".into(),
+        kind,
+        width,
+        format: Format::Decimal,
+        offset,
+        limbs: (width as usize).div_ceil(64),
+    }
 }
 
 fn shape(style: Style, keys: Vec<KeyShape>, size: u64) -> TableShape {
@@ -18,7 +26,7 @@ fn shape(style: Style, keys: Vec<KeyShape>, size: u64) -> TableShape {
         style,
         actions: vec![ActionShape {
             name: "set".into(),
-            params: vec![("value".into(), 32)],
+            params: vec![ParamShape { name: "value".into(), width: 32, format: Format::Decimal }],
             table_only: false,
             default_only: false,
         }],
@@ -189,7 +197,8 @@ fn entries_are_given_back() {
         key(MatchKind::Lpm, 32, 4),
     ];
     let mut wide = shape(Style::Ternary, keys, 10);
-    wide.actions[0].params = vec![("a".into(), 9), ("b".into(), 103)];
+    let param = |name: &str, width| ParamShape { name: name.into(), width, format: Format::Decimal };
+    wide.actions[0].params = vec![param("a", 9), param("b", 103)];
     let mut state = TableState::new(&wide).expect("no default");
     let big = (BigUint::from(7u8) << 100u32) + 5u8;
     let given = |keys: Vec<Matcher>, priority| TableEntry {

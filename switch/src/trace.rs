@@ -2,7 +2,7 @@
 //! [`crate::Pipeline::compile_traced`] record events; others contain no marks and pay nothing.
 
 use crate::code::ops::Vars;
-use crate::code::plans::Code;
+use crate::code::plans::{Code, Watched};
 use crate::stats::DropReason;
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
@@ -164,21 +164,24 @@ impl Trace {
     /// Records the watched fields.
     pub fn look(&mut self, code: &Code, vars: &Vars) {
         self.before.clear();
-        for (slot, kind, _) in &code.watched {
+        for Watched { slot, kind, .. } in &code.watched {
             self.before.extend_from_slice(&vars[*slot as usize..][..kind.words()]);
         }
     }
 
     /// The watched fields' words.
     pub fn all(&self, code: &Code, vars: &Vars) -> Vec<u64> {
-        let words = code.watched.iter().flat_map(|(slot, kind, _)| &vars[*slot as usize..][..kind.words()]);
+        let words = code
+            .watched
+            .iter()
+            .flat_map(|Watched { slot, kind, .. }| &vars[*slot as usize..][..kind.words()]);
         words.copied().collect()
     }
 
     /// Records which of the watched fields have changed since.
     pub fn compare(&mut self, code: &Code, vars: &Vars, now: Nanos) {
         let (mut changes, mut at) = (Vec::new(), 0);
-        for (number, (slot, kind, _)) in (0..).zip(&code.watched) {
+        for (number, Watched { slot, kind, .. }) in (0..).zip(&code.watched) {
             let is = &vars[*slot as usize..][..kind.words()];
             let Some(was) = self.before.get_mut(at..at + is.len()) else { break };
             if is != was {

@@ -76,7 +76,7 @@ fn keys_that_make_no_sense_are_refused() {
             "table `pipe.I.acl`: key `port` is matched Exact",
         ),
         (vec![exact(4, &[0, 1])], "table `pipe.I.acl`: key `src` is matched Ternary"),
-        (vec![exact(1, &[2, 0])], "pipe.I.acl: field `port`: 0x0200 needs 10 bits, but the field has 9"),
+        (vec![exact(1, &[2, 0])], "pipe.I.acl: field `port`: 512 needs 10 bits, but the field has 9"),
     ] {
         assert_eq!(p4(&acl(keys.clone())).err().as_deref(), Some(why), "{keys:?}");
     }

@@ -35,7 +35,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether a file is JSON: no P4 program begins with a brace.
+/// Whether a file is read as JSON: it is called so, or its text begins with a brace, as no P4 program does.
+pub fn is_json_file(text: &str, name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|ending| ending == "json") || is_json(text)
+}
+
+/// Whether a text is JSON: no P4 program begins with a brace.
 pub fn is_json(text: &str) -> bool {
     text.trim_start_matches(|first: char| first == '\u{feff}' || first.is_whitespace()).starts_with('{')
 }
@@ -57,7 +62,10 @@ pub fn is_json(text: &str) -> bool {
 /// ```
 pub fn read(text: &str, name: &str, info: Option<&P4Info>) -> std::result::Result<Compiled, String> {
     let text = text.trim_start_matches('\u{feff}');
-    let json: Value = serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+    let json: Value = serde_json::from_str(text).map_err(|error| {
+        let what = if text.trim().is_empty() { "the file is empty".to_owned() } else { error.to_string() };
+        format!("{name}: {what}; expected BMv2's JSON, as p4c-bm2-ss writes it")
+    })?;
     if let Some(info) = info {
         given::check(info).map_err(|what| format!("{name}: {what}"))?;
     }
@@ -242,6 +250,9 @@ const CORE_ERRORS: [&str; 7] = [
     "ParserInvalidArgument",
 ];
 
+/// What to do about a file for another target, or of another version.
+const AGAIN: &str = "compile the program for v1model, with p4c-bm2-ss or `p4rack compat p4c`";
+
 /// Refuses files of other versions and for other targets.
 fn check(root: &Node<'_>) -> Result<()> {
     let is_bmv2 = root.find("header_types").is_some() && root.find("pipelines").is_some();
@@ -253,9 +264,13 @@ fn check(root: &Node<'_>) -> Result<()> {
     }
     if let Some(meta) = root.find("__meta__") {
         let version = meta.get("version")?;
-        let major = version.at(0)?;
-        if major.number()? != MAJOR {
-            return major.wrong(format!("version {} of the format; expected {MAJOR}", major.number()?));
+        let major = version.list().ok().and_then(|parts| parts.first()?.number().ok());
+        match major {
+            Some(MAJOR) => {}
+            Some(other) => {
+                return version.wrong(format!("version {other} of the format; expected {MAJOR}: {AGAIN}"));
+            }
+            None => return version.wrong(format!("expected a list such as [{MAJOR}, 23]: {AGAIN}")),
         }
     }
     for pipeline in root.get("pipelines")?.list()? {
@@ -263,7 +278,7 @@ fn check(root: &Node<'_>) -> Result<()> {
         if !matches!(name.text()?, "ingress" | "egress") {
             return name.wrong(format!(
                 "a pipeline `{}`: this file is for another target than simple_switch, whose pipelines are `ingress` and \
-                 `egress`",
+                 `egress`; {AGAIN}",
                 name.text()?
             ));
         }
@@ -272,7 +287,7 @@ fn check(root: &Node<'_>) -> Result<()> {
     if let Some(other) = externs.first() {
         return other.wrong(format!(
             "an extern of type `{}`: the externs of simple_switch have lists of their own, so this file is for another \
-             target or for a switch with code of its own",
+             target or for a switch with code of its own; {AGAIN}",
             other.text_of("type")?
         ));
     }

@@ -19,7 +19,12 @@ impl<'j> Reader<'j> {
         let parsers = self.root.get("parsers")?.list()?;
         let parser = match &parsers[..] {
             [parser] => parser,
-            _ => return self.root.get("parsers")?.wrong("expected one parser, as simple_switch has"),
+            _ => {
+                return self
+                    .root
+                    .get("parsers")?
+                    .wrong(format!("expected one parser, as simple_switch has; {}", super::AGAIN));
+            }
         };
         let mut states = parser.get("parse_states")?.list()?;
         let first = parser.get("init_state")?;

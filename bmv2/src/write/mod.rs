@@ -29,8 +29,8 @@ use places::Places;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The version of the format that is written.
-const VERSION: [u32; 2] = [2, 23];
+/// The version of the format that is written: major, minor. Every version with the same major number is read.
+pub const VERSION: [u32; 2] = [2, 23];
 
 /// Something that BMv2, or its JSON, can't express.
 #[derive(Clone, Debug)]

@@ -84,7 +84,7 @@ pub(super) const ENCRYPT_OR_CONFIRM: &str = "encrypt with --grpc-server-ssl, and
 #[derive(clap::Args, Debug)]
 pub(super) struct GrpcServer {
     /// Address at which peers connect [default: a port of 127.0.0.1]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::cmd::values::addr)]
     grpc_server_addr: Option<SocketAddr>,
     #[command(flatten)]
     encryption: Encryption,
@@ -196,7 +196,7 @@ pub(super) struct Telling {
     #[arg(long, value_name = "FILE")]
     pub(super) stats: Option<PathBuf>,
     /// Serve metrics for Prometheus at this address, under /metrics
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::cmd::values::addr)]
     pub(super) metrics_addr: Option<SocketAddr>,
 }
 

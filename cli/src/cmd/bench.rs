@@ -33,10 +33,10 @@ enum Command {
         #[arg(long, default_value = "v1model", conflicts_with = "beside_bmv2")]
         arch: Arch,
         /// Duration of one measurement
-        #[arg(long, default_value_t = 2.0)]
+        #[arg(long, default_value_t = 2.0, value_parser = crate::cmd::finite)]
         seconds: f64,
-        /// Measurements per kind; the median is reported
-        #[arg(long, default_value_t = 3, value_parser = crate::numbers::number::<usize>)]
+        /// Measurements of each kind; reports the median
+        #[arg(long, default_value_t = 3, value_parser = crate::numbers::within::<usize>(1..=100))]
         rounds: usize,
         /// Number of switches in a row, separated by commas, for example 1,2,4; with more than one, eight paces are
         /// offered, and the one at which the switch forwards most counts
@@ -92,7 +92,7 @@ enum Command {
         #[arg(long, default_value_t = 123, value_parser = crate::numbers::number::<u64>)]
         interval_us: u64,
         /// Duration of each of the four measurements
-        #[arg(long, default_value_t = 2.0)]
+        #[arg(long, default_value_t = 2.0, value_parser = crate::cmd::finite)]
         seconds: f64,
         /// Print JSON
         #[arg(long)]

@@ -1,6 +1,6 @@
 //! `p4rack bench bfrt`.
 
-use super::bench_p4runtime::{json_of, on_one_thread, start_with, tell};
+use super::bench_p4runtime::{json_of, measured, on_one_thread, start_with, tell};
 use super::{bmv2, connect};
 use p4rack_ctrl::bench::Figure;
 use p4rack_ctrl::bench::bfrt::{self, PROGRAM, Plan};
@@ -60,7 +60,9 @@ fn measure(args: &Args) -> Result<Vec<Figure>, String> {
         entries: args.entries as usize,
         only: args.only.clone(),
     };
-    on_one_thread(bfrt::run(&plan, &mut |figure| tell(figure, args.json)))
+    let figures = on_one_thread(bfrt::run(&plan, &mut |figure| tell(figure, args.json)))?;
+    measured(&figures, args.only.as_deref())?;
+    Ok(figures)
 }
 
 /// The benchmark's program, for the embedded switch.

@@ -94,6 +94,7 @@ fn measure_all(args: &Args) -> Result<(), String> {
             tell(&figure, args.json);
             figures.push(figure);
         }
+        measured(&figures, args.only.as_deref())?;
         if args.json {
             println!("{:#}", json_of(&figures));
         }
@@ -107,6 +108,7 @@ fn measure_all(args: &Args) -> Result<(), String> {
     beside.config.p4_device_config = device_config;
     say(args.json, "the switch");
     let ours = measure(&plan, args.json)?;
+    measured(&ours, args.only.as_deref())?;
     say(args.json, "\nsimple_switch_grpc");
     let theirs = measure(&beside, args.json)?;
     if args.json {
@@ -115,6 +117,14 @@ fn measure_all(args: &Args) -> Result<(), String> {
         print!("\n{}", compared(&ours, &theirs).text());
     }
     Ok(())
+}
+
+/// Errors: `--only` names no measurement.
+pub(super) fn measured(figures: &[Figure], only: Option<&str>) -> Result<(), String> {
+    match only.filter(|_| figures.is_empty()) {
+        Some(only) => Err(format!("--only: no measurement has `{only}` in its name; --help lists them")),
+        None => Ok(()),
+    }
 }
 
 fn say(as_json: bool, line: &str) {

@@ -18,9 +18,6 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Rounds of each measurement; the median is reported.
-const ROUNDS: usize = 5;
-
 /// Arguments of `p4rack bench programs`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -31,6 +28,9 @@ pub struct Args {
     /// Frames of each round
     #[arg(long, default_value_t = 500_000, value_parser = crate::numbers::within::<u32>(1..))]
     frames: u32,
+    /// Measurements of each program; reports the median
+    #[arg(long, default_value_t = 5, value_parser = crate::numbers::within::<usize>(1..=100))]
+    rounds: usize,
     #[arg(long, help = super::schemes::help("all that the rack has"))]
     scheme: Option<Scheme>,
     /// Only these frames: plain, pl2 or edm
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(costs) if args.json => println!("{}", serde_json::json!({ "programs": costs })),
         Ok(costs) => print(&costs),
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("error: {error}");
             return ExitCode::FAILURE;
         }
     }
@@ -120,7 +120,7 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
         let length = load.frames.len() as u32;
         let frames = args.frames.div_ceil(length).saturating_mul(length);
         // In turns, so that a busy machine is busy for both.
-        for _ in 0..ROUNDS {
+        for _ in 0..args.rounds {
             v1model.round(frames)?;
             tna.round(frames)?;
         }

@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:50052")]
     bfrt_addr: String,
     /// Address at which to serve P4Runtime
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9559")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9559", value_parser = crate::cmd::values::addr)]
     grpc_server_addr: SocketAddr,
     /// P4Runtime device id to serve
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::number::<u64>)]

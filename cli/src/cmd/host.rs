@@ -57,7 +57,7 @@ struct RunArgs {
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
     /// Serve metrics for Prometheus at this address, under /metrics
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::cmd::values::addr)]
     metrics_addr: Option<std::net::SocketAddr>,
     /// With notify_receiver: grace period before a sender with unused grants counts as silent
     #[arg(long, value_name = "MS", default_value_t = 50, value_parser = crate::numbers::within::<u64>(1..=60_000))]

@@ -90,11 +90,11 @@ struct RunArgs {
     #[arg(long, value_parser = crate::numbers::number::<u64>)]
     device_id: Option<u64>,
     /// Address at which to serve P4Runtime
-    #[arg(long, default_value = "127.0.0.1:9559")]
+    #[arg(long, default_value = "127.0.0.1:9559", value_parser = crate::cmd::values::addr)]
     grpc_server_addr: SocketAddr,
     /// Address at which to serve BFRuntime too, for Tofino programs, e.g. 127.0.0.1:50052; encryption and limits
     /// are those of P4Runtime [default: not served]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::cmd::values::addr)]
     bfrt_addr: Option<SocketAddr>,
     /// Encrypt P4Runtime; controllers then connect with --ssl
     #[arg(long, requires = "grpc_server_cert", requires = "grpc_server_key")]
@@ -170,7 +170,7 @@ struct RunArgs {
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
     /// Serve metrics for Prometheus at this address, under /metrics
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::cmd::values::addr)]
     metrics_addr: Option<SocketAddr>,
 }
 
@@ -244,6 +244,9 @@ pub fn run(args: Args) -> ExitCode {
     {
         eprintln!("error: --cpu-port, --drop-port: {message}; {help}");
         return ExitCode::from(2);
+    }
+    if let Some(Err(error)) = args.program.as_deref().map(super::p4::check_program) {
+        return super::refused(error);
     }
     if args.reserve >= args.buffer {
         let (reserve, buffer) = (args.reserve, args.buffer);

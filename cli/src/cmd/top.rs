@@ -3,8 +3,10 @@
 mod view;
 
 use super::connect;
+use super::topology::is_topology;
 use crate::output;
 use p4rack_codegen::scheme::{PROTOCOLS, Reservations, l2};
+use p4rack_codegen::topology::Topology;
 use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
@@ -15,7 +17,7 @@ use p4rack_p4rt::schema::Schema;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use view::View;
@@ -31,7 +33,8 @@ const NO_ROOM: &str = "no_room";
 /// Arguments of `p4rack top`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The rack description, for the names of hosts
+    /// The rack description, for the names of hosts; or with --switch a topology that `up --keep` left running
+    #[arg(value_name = "RACK|TOPOLOGY")]
     rack: Option<PathBuf>,
     /// Interval in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cmd::finite)]
@@ -65,8 +68,13 @@ pub struct Look {
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
+    let file = args.rack.as_deref();
+    if let Some(topology) = file.filter(|file| is_topology(file)) {
+        return of_topology(&args, topology);
+    }
     if let Some(name) = &args.switch {
-        return super::refused(keep::top(args.of.as_deref(), name, &own_words()));
+        let example = file.unwrap_or(Path::new("examples/pl2-incast.toml")).display().to_string();
+        return super::refused(keep::top(args.of.as_deref(), name, &own_words(None), &example));
     }
     let rack = match args.rack.as_ref().map(Rack::load).transpose() {
         Ok(rack) => rack,
@@ -81,8 +89,29 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// The command's own arguments, without the switch's name: what runs beside the switch gets its address instead.
-fn own_words() -> Vec<OsString> {
+/// Watches a switch of a topology, which the file names; that it runs is another matter.
+fn of_topology(args: &Args, file: &Path) -> ExitCode {
+    let topology = match Topology::load(file) {
+        Ok(topology) => topology,
+        Err(error) => return super::refused(error),
+    };
+    let (path, names): (_, Vec<&str>) =
+        (file.display().to_string(), topology.switches.iter().map(|switch| switch.name.as_str()).collect());
+    let Some(name) = args.switch.as_deref().filter(|name| names.contains(name)) else {
+        let what =
+            args.switch.as_ref().map_or("is a topology".to_owned(), |name| format!("has no switch `{name}`"));
+        return super::refused(format!(
+            "{path}: {what}; while it runs (p4rack up {path} --keep), name one of its switches with --switch: {}",
+            names.join(", ")
+        ));
+    };
+    let of = args.of.as_deref().unwrap_or(&topology.name);
+    super::refused(keep::top(Some(of), name, &own_words(Some(file)), &path))
+}
+
+/// The command's own arguments, without the switch's name and the file of its topology: what runs beside the switch gets its
+/// address instead.
+fn own_words(topology: Option<&Path>) -> Vec<OsString> {
     let mut words = std::env::args_os().skip(1);
     let mut kept = Vec::new();
     while let Some(word) = words.next() {
@@ -90,6 +119,7 @@ fn own_words() -> Vec<OsString> {
         match ["--switch", "--of"].into_iter().find(|option| text.starts_with(option)) {
             Some(option) if text == option => drop(words.next()),
             Some(option) if text[option.len()..].starts_with('=') => {}
+            _ if topology.is_some_and(|file| file.as_os_str() == word) => {}
             _ => kept.push(word),
         }
     }

@@ -98,7 +98,7 @@ fn of_an_exercise(args: &LabArgs) -> Result<(), String> {
 /// Whether the file describes a topology, or might: what can't be read is reported where it is read.
 pub(crate) fn is_topology(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    matches!(Kind::of(&text), Some(Kind::Topology | Kind::Json))
+    matches!(Kind::of_file(&text, path), Some(Kind::Topology | Kind::Json))
 }
 
 /// Runs `p4rack up` for a topology. `as_json` prints the outcome.

@@ -2,6 +2,7 @@
 
 use p4rack_wire::edm::Opcode;
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 /// Bytes of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,11 @@ pub(super) fn in_hex(bytes: &[u8]) -> String {
         let _ = write!(out, "{byte:02x}");
         out
     })
+}
+
+/// An address with a port.
+pub(super) fn addr(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is no IP address with a port, such as 127.0.0.1:9559"))
 }
 
 /// An atomic operation.

@@ -114,6 +114,8 @@ fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {
                     None
                 }
                 Ok(rack) => Some(Runs::Rack(path.clone(), Box::new(rack))),
+                // A file that is not there has been reported.
+                Err(_) if sink.reported(&field("rack")) => None,
                 Err(error) => {
                     sink.refuse(
                         &[&field("rack")],

@@ -184,7 +184,7 @@ impl Topology {
             RackError::of_file(file.clone(), format!("can't be read: {error}"), help)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        match Kind::of(&text) {
+        match Kind::of_file(&text, path) {
             Some(Kind::Json) => tutorial::parse(&text, &file, path, exercise),
             Some(kind) if kind != Kind::Topology => {
                 Err(RackError::of_file(file.clone(), kind.instead_of(Kind::Topology), kind.command(&file)))

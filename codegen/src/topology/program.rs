@@ -1,10 +1,12 @@
 //! A switch's program, as a device takes it.
 
 use crate::arch::Arch;
+use crate::kind::Kind;
 use p4rack_p4::{Compiled, Diagnostics, Options, compile, preprocess};
 use p4rack_p4rt::diff;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -65,7 +67,10 @@ impl Program {
     pub fn load_as(path: &Path, reading: &Reading) -> Result<Program, ProgramError> {
         let (text, file) = read(path)?;
         let options = &reading.options;
-        if p4rack_bmv2::is_json(&text) {
+        if let Some(mistaken) = Kind::no_program(&text, &file) {
+            return Err(ProgramError::Refused(mistaken));
+        }
+        if p4rack_bmv2::is_json_file(&text, &file) {
             let compiled = p4rack_bmv2::read(&text, &file, reading.p4info.as_ref());
             return Program::new(text, compiled.map_err(ProgramError::Refused)?);
         }
@@ -106,7 +111,7 @@ impl Program {
 pub fn files(path: &Path, options: &Options) -> Vec<PathBuf> {
     let looked = RefCell::new(vec![path.to_owned()]);
     if let Ok((text, file)) = read(path)
-        && !p4rack_bmv2::is_json(&text)
+        && !p4rack_bmv2::is_json_file(&text, &file)
     {
         let load = |included: &Path| {
             looked.borrow_mut().push(included.to_owned());
@@ -123,8 +128,14 @@ pub fn files(path: &Path, options: &Options) -> Vec<PathBuf> {
 
 /// A file's text, and its name for messages.
 fn read(path: &Path) -> Result<(String, String), ProgramError> {
-    let unreadable = |source| ProgramError::Unreadable { path: path.to_owned(), source };
-    Ok((std::fs::read_to_string(path).map_err(unreadable)?, path.display().to_string()))
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((text, file)),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Err(ProgramError::Refused(format!("{file}: is no text; give P4 text, or BMv2's JSON")))
+        }
+        Err(source) => Err(ProgramError::Unreadable { path: path.to_owned(), source }),
+    }
 }
 
 fn refused(refused: Diagnostics) -> ProgramError {

@@ -10,8 +10,9 @@ use crate::rack::reader::as_string;
 use crate::rack::units::{parse_rate, parse_size, parse_time};
 use crate::rack::{At, RackError, Section, Sink, limits};
 use p4rack_wire::MacAddr;
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::de::DeTable;
 
 /// First address of P4Runtime; the switches' ports count up from it.
@@ -65,14 +66,17 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>, n: usize, fold
         section.missing(sink, "name", "\"s1\"");
     }
     let mut path = |sink: &mut Sink<'_>, key, wanted| {
-        let text = value(section.string(sink, key, wanted))?;
-        Some((folder.join(&text), text))
+        let text =
+            section.string(sink, key, wanted).filter(|text| text.value != NO_PROGRAM || key != "program")?;
+        let path = folder.join(&text.value);
+        if let Err(message) = is_file(&path) {
+            sink.error(&text.span, &text.field, message, "give its path from the topology's folder");
+        }
+        Some(path)
     };
     let program = path(sink, "program", "the path of a P4 program");
-    let rack: Option<PathBuf> = path(sink, "rack", "the path of a rack description").map(|(path, _)| path);
-    let entries = path(sink, "entries", "the path of a file with entries").map(|(path, _)| path);
-    let is_left_to_a_controller = program.as_ref().is_some_and(|(_, text)| text == NO_PROGRAM);
-    let program = program.map(|(path, _)| path).filter(|_| !is_left_to_a_controller);
+    let rack = path(sink, "rack", "the path of a rack description");
+    let entries = path(sink, "entries", "the path of a file with entries");
     let field = format!("switch[{n}]");
     let gives_one = section.has("program") || section.has("rack");
     if !gives_one {
@@ -103,6 +107,16 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>, n: usize, fold
         cpu_port,
         buffer_bytes,
         time_unit_ns,
+    }
+}
+
+/// Errors: a path leads to no file.
+fn is_file(path: &Path) -> Result<(), String> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(format!("{}: is a folder, not a file", path.display())),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(format!("{}: no such file", path.display())),
+        Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
 

@@ -44,11 +44,20 @@ pub(super) fn parse(text: &str, file: &str, path: &Path, exercise: &Exercise) ->
             return Err(sink.into_error());
         }
         Err(error) => {
-            sink.refuse(&[], format!("is no JSON: {error}"), "give a topology.json");
+            let what =
+                if text.trim().is_empty() { "is empty".to_owned() } else { format!("is no JSON: {error}") };
+            sink.refuse(
+                &[],
+                what,
+                "give a topology.json of the P4 tutorials, with hosts, switches and links",
+            );
             return Err(sink.into_error());
         }
     };
     let files = Files::new(path, exercise);
+    if root.get("switches").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        sink.refuse(&["switches"], "has none".to_owned(), "add a member for each switch, such as \"s1\": {}");
+    }
     let mut nodes = |key: &str| named(&mut sink, &root, key);
     let (switches, hosts) = (nodes("switches"), nodes("hosts"));
     for (only, _) in &exercise.programs {
@@ -72,6 +81,10 @@ pub(super) fn parse(text: &str, file: &str, path: &Path, exercise: &Exercise) ->
             Vec::new()
         }
     };
+    // Without switches, all else would be said to be wrong with them.
+    if sink.reported("switches") {
+        return Err(sink.into_error());
+    }
     let name = Some(files.name());
     check::finish(
         sink,

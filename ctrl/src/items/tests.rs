@@ -137,7 +137,7 @@ fn faults_name_place_and_remedy() {
     );
     assert_eq!(
         table(r#""keys": {"port": "512"}"#),
-        "table ingress.acl key meta.port: `512`: 0x0200 needs 10 bits, but the field has 9"
+        "table ingress.acl key meta.port: `512` needs 10 bits, but the field has 9"
     );
     assert_eq!(
         table(r#""action": {"action": "set", "params": {"port": "1"}}"#),

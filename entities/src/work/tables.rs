@@ -145,8 +145,10 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
                 let program = program.clone();
                 Ok(Box::new(move |switch, _| {
                     let before = uses_of(&program, switch, id, &keys, priority);
-                    program
-                        .exchange(&before, &Uses::default(), || control(switch.delete(id, &keys, priority)))
+                    program.exchange(&before, &Uses::default(), || {
+                        let gone = switch.delete(id, &keys, priority);
+                        program.of_entry(switch, (id, &keys), gone)
+                    })
                 }))
             }
         };
@@ -193,18 +195,20 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
             };
             let (program, follows) = (program.clone(), program.follows(id));
             Ok(Box::new(move |switch, _| {
-                let put = |switch: &mut Switch, entry| {
-                    control(match kind {
-                        update::Type::Insert => switch.insert(id, entry),
-                        _ => switch.modify(id, entry),
-                    })
+                let put = |switch: &mut Switch, entry| match kind {
+                    update::Type::Insert => switch.insert(id, entry),
+                    _ => switch.modify(id, entry),
                 };
                 if follows {
                     let before = uses_of(&program, switch, id, &entry.keys, entry.priority);
                     let after = program.uses_of_entry(id, &entry);
-                    program.exchange(&before, &after, || put(switch, entry))?;
+                    let keys = entry.keys.clone();
+                    program.exchange(&before, &after, || {
+                        let done = put(switch, entry);
+                        program.of_entry(switch, (id, &keys), done)
+                    })?;
                 } else {
-                    put(switch, entry)?;
+                    control(put(switch, entry))?;
                 }
                 drop(held);
                 match which {
@@ -306,7 +310,7 @@ pub fn write_direct_counter(
         return refuse(Code::InvalidArgument, format!("table {} has no direct counter", table.name()));
     }
     let data = entry.data.as_ref().map(counter_data).transpose()?;
-    direct_change(table, which, Direct { meter: None, counter: data, colors: None })
+    direct_change(program, table, which, Direct { meter: None, counter: data, colors: None })
 }
 
 /// Checks an update of a direct meter.
@@ -323,7 +327,7 @@ pub fn write_direct_meter(
     let config = entry.config.as_ref().map(meter_config).transpose()?;
     // Counts alone leave the configuration unchanged.
     let meter = (config.is_some() || colors.is_none()).then_some(config);
-    direct_change(table, which, Direct { meter, counter: None, colors })
+    direct_change(program, table, which, Direct { meter, counter: None, colors })
 }
 
 fn direct_target<'a>(
@@ -346,11 +350,18 @@ fn direct_target<'a>(
     Ok((table, which))
 }
 
-fn direct_change(table: TableRef<'_>, which: Which, direct: Direct) -> Checked<Change> {
+fn direct_change(
+    program: &Arc<Program>,
+    table: TableRef<'_>,
+    which: Which,
+    direct: Direct,
+) -> Checked<Change> {
     let id = table.id;
+    let program = program.clone();
     Ok(Box::new(move |switch, _| {
         if let Which::Keys(keys, priority) = &which {
-            control(switch.entry(id, keys, *priority))?;
+            let entry = switch.entry(id, keys, *priority);
+            program.of_entry(switch, (id, keys), entry)?;
         }
         direct.apply(switch, id, &which)
     }))

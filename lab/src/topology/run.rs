@@ -13,7 +13,8 @@ use crate::sys;
 use p4rack_codegen::topology::{Exercise, Topology};
 use p4rack_ctrl::provision::Desired;
 use p4rack_netdev::netns::{self, Privilege};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// What to run.
@@ -45,7 +46,8 @@ pub enum Use {
 /// What a run has shown.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// What ran.
+    /// What ran. Its processes have ended, so only names and addresses are printed.
+    #[serde(serialize_with = "names_and_addresses")]
     pub network: KeptRack,
     /// The hosts' commands.
     pub commands: Vec<Done>,
@@ -55,12 +57,29 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
+fn names_and_addresses<S: Serializer>(network: &KeptRack, to: S) -> Result<S::Ok, S::Error> {
+    let switches = network.switches.iter().map(
+        |switch| json!({ "name": switch.name, "grpc_addr": switch.grpc_addr, "device_id": switch.device_id }),
+    );
+    let hosts = network.hosts.iter().map(|host| json!({ "name": host.name, "ip": host.ip }));
+    let (switches, hosts): (Vec<Value>, Vec<Value>) = (switches.collect(), hosts.collect());
+    json!({ "name": network.name, "switches": switches, "hosts": hosts }).serialize(to)
+}
+
 impl Options {
     /// Builds the topology, uses it, and takes it down. Call this on the main thread before other threads are started.
     pub fn run(&self, how: &Use) -> Result<Outcome, LabError> {
         sys::catch_interrupts();
         let script = match how {
-            Use::Script(path) => Some((path, std::fs::read_to_string(path).map_err(LabError::file(path))?)),
+            Use::Script(path) => Some((
+                path,
+                std::fs::read_to_string(path).map_err(|error| {
+                    let path = path.display();
+                    LabError::Unfit(format!(
+                        "--test {path}: {error}; give a file of lines as the prompt takes them"
+                    ))
+                })?,
+            )),
             _ => None,
         };
         let progress = Progress::new(self.quiet);

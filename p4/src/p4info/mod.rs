@@ -71,13 +71,13 @@ fn pkg_info(program: &Program) -> pb::PkgInfo {
 }
 
 /// Annotations in their two forms, plain and structured.
-struct Shown {
-    plain: Vec<String>,
-    structured: Vec<pb::StructuredAnnotation>,
+pub(crate) struct Shown {
+    pub plain: Vec<String>,
+    pub structured: Vec<pb::StructuredAnnotation>,
 }
 
 /// Annotations as P4Info shows them, without the `hidden` names.
-fn annotations(list: &[Annotation], hidden: &[&str]) -> Shown {
+pub(crate) fn annotations(list: &[Annotation], hidden: &[&str]) -> Shown {
     let mut shown = Shown { plain: Vec::new(), structured: Vec::new() };
     for annotation in list {
         match &annotation.structured {

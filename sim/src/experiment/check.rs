@@ -4,12 +4,39 @@ use super::{Arrivals, Pattern, SchemeKind, Spec, TrafficSpec, host_index};
 use crate::random::{Between, Distribution};
 use crate::transport::Transport;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
+use toml::de::{DeTable, DeValue};
 
 /// Collects mistakes.
 pub(crate) struct Check<'a> {
     pub text: &'a str,
     pub file: &'a str,
     pub problems: Vec<String>,
+}
+
+/// Where the `nth` table with this name begins in the text, and its key, in bytes. A table is written with a head of its own, as
+/// part of a line, or by keys with dots.
+fn places(text: &str, table: &str, nth: usize, key: &str) -> (usize, Option<usize>) {
+    let Ok(root) = DeTable::parse(text) else { return (0, None) };
+    let (mut here, mut at) = (root.get_ref(), 0);
+    let find = |here: &'_ DeTable<'_>, name: &str| {
+        let found = here.iter().find(|(key, _)| key.get_ref() == name);
+        found.map(|(key, _)| key.span().start)
+    };
+    for name in table.split('.').filter(|name| !name.is_empty()) {
+        let (Some(start), Some(value)) = (find(here, name), here.get(name)) else { return (at, None) };
+        at = start;
+        let value = match value.get_ref() {
+            DeValue::Array(tables) => tables.get(nth),
+            _ => Some(value),
+        };
+        let Some((value, inner)) = value.and_then(|value| Some((value, value.get_ref().as_table()?))) else {
+            return (at, None);
+        };
+        // A table of keys with dots has no place of its own.
+        at = if value.span().is_empty() { at } else { value.span().start };
+        here = inner;
+    }
+    (at, find(here, key))
 }
 
 impl Check<'_> {
@@ -37,21 +64,14 @@ impl Check<'_> {
 
     /// Line of the key; of its table if the key is missing; 1 if that is missing too.
     fn line_of(&self, table: &str, nth: usize, key: &str) -> usize {
-        let is_head = |line: &str| {
-            let name = line.trim().trim_start_matches('[').split(']').next().unwrap_or_default();
-            line.trim_start().starts_with('[') && name.trim() == table
-        };
-        let mut lines = self.text.lines().enumerate();
-        let mut found = 1;
-        if !table.is_empty() {
-            match lines.by_ref().filter(|(_, line)| is_head(line)).nth(nth) {
-                Some((at, _)) => found = at + 1,
-                None => return 1,
-            }
-        }
-        let in_table = lines.take_while(|(_, line)| !line.trim_start().starts_with('['));
-        let is_key = |line: &str| line.split('=').next().is_some_and(|name| name.trim() == key);
-        in_table.filter(|(_, line)| is_key(line)).map(|(at, _)| at + 1).next().unwrap_or(found)
+        let (of_table, of_key) = places(self.text, table, nth, key);
+        let before = self.text.as_bytes().get(..of_key.unwrap_or(of_table)).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    /// Whether the table has the key.
+    fn has(&self, table: &str, nth: usize, key: &str) -> bool {
+        places(self.text, table, nth, key).1.is_some()
     }
 
     pub fn spec(&mut self, spec: &Spec) {
@@ -283,10 +303,7 @@ impl Check<'_> {
             (Arrivals::Poisson, Some(load)) if !(load > 0.0 && load <= 100.0) => {
                 self.problem("traffic", nth, "load", format!("{load} is out of range; 0.8 is 80 %"));
             }
-            (Arrivals::Poisson, Some(load))
-                if load > 1.0
-                    && self.line_of("traffic", nth, "queue_limit") == self.line_of("traffic", nth, "") =>
-            {
+            (Arrivals::Poisson, Some(load)) if load > 1.0 && !self.has("traffic", nth, "queue_limit") => {
                 self.problem("traffic", nth, "load", format!(
                     "{load} is more than the link carries: say with queue_limit how many messages may wait in a flow before further ones are dropped"
                 ));

@@ -102,3 +102,37 @@ fn of_the_traffic() {
         assert!(found.starts_with(error), "{to}\nwanted: {error}\n   got: {found}");
     }
 }
+
+/// A table has its place however it is written.
+#[test]
+fn of_tables_in_lines_and_of_keys_with_dots() {
+    let traffic = "pattern = \"incast\", arrivals";
+    for (text, errors) in [
+        (
+            format!(
+                "name = \"x\"\nduration_us = 10\nrack = {{ hosts = 1,\n  buffer = \"x\" }}\nscheme = {{ kind = \"l2\" }}\n\
+                 traffic = [\n  {{ name = \"a\", {traffic} = \"saturate\" }},\n  {{ name = \"b\", {traffic} = \"poisson\",\n    \
+                 load = 200.0, queue_limit = 0 }},\n  {{ name = \"c\", {traffic} = \"poisson\" }},\n]\n"
+            ),
+            &[
+                "x.toml:3: [rack] hosts: 1 is out of range",
+                "x.toml:4: [rack] buffer: ",
+                "x.toml:9: [traffic] load: 200 is out of range",
+                "x.toml:9: [traffic] queue_limit: is 0",
+                "x.toml:10: [traffic] load: is missing",
+            ][..],
+        ),
+        (
+            format!(
+                "name = \"x\"\nduration_us = 10\nscheme.kind = \"l2\"\nrack.hosts = 6\nrack.buffer = \"x\"\n\
+                 [[traffic]]\nname = \"a\"\npattern = \"incast\"\narrivals = \"poisson\"\n"
+            ),
+            &["x.toml:5: [rack] buffer: ", "x.toml:6: [traffic] load: is missing"],
+        ),
+    ] {
+        let said = Experiment::parse(&text, "x.toml").map(|_| ()).unwrap_err().to_string();
+        for error in errors {
+            assert!(said.lines().any(|line| line.starts_with(error)), "wanted: {error}\n   got: {said}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use super::ops::{Op, Slot};
 use crate::hash::Hasher;
 use p4rack_p4::ir::{BinOp, Curve, Intrinsic, UnOp};
+use p4rack_p4::shown::Format;
 
 /// `list` of a clone, resubmit or recirculate that preserves nothing.
 pub(crate) const NO_LIST: u16 = u16::MAX;
@@ -334,12 +335,23 @@ pub(crate) struct Code {
     pub logs: Vec<LogPlan>,
     /// Trace marks.
     pub marks: Vec<Mark>,
-    /// Variables whose changes a trace shows: first word, type, name.
-    pub watched: Vec<(Slot, ValueType, String)>,
+    /// Variables whose changes a trace shows.
+    pub watched: Vec<Watched>,
     /// Action plans, by table and by position in its list.
     pub actions: Vec<Vec<ActionPlan>>,
     /// Numbers of core.p4's errors.
     pub errors: ErrorNumbers,
+}
+
+/// A variable whose changes a trace shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched {
+    /// Its first word.
+    pub slot: Slot,
+    pub kind: ValueType,
+    pub name: String,
+    /// How the trace shows its values.
+    pub format: Format,
 }
 
 /// A mark in the code that records an event.

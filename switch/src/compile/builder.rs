@@ -5,6 +5,7 @@ use crate::code::ops::*;
 use crate::code::plans::*;
 use crate::error::CompileError;
 use p4rack_p4::ir::{HeaderId, Intrinsic, IntrinsicVar, Program, Ty, VarId};
+use p4rack_p4::shown;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum width of an integer, in bits.
@@ -494,7 +495,8 @@ impl<'p> Builder<'p> {
                 None => var.name.clone(),
             };
             if !name.contains('$') && !args.contains(&VarId(index)) {
-                self.code.watched.push((slot, kind(var.ty), name));
+                let format = shown::variable(&name, var.ty);
+                self.code.watched.push(Watched { slot, kind: kind(var.ty), name, format });
             }
         }
     }

@@ -4,11 +4,14 @@ use super::builder::kind;
 use crate::code::plans::ActionPlan;
 use crate::error::{CompileError, ControlError};
 use crate::objects::{Indirect, TableEntry};
-use crate::shape::{ActionShape, KeyShape, Style, TableShape};
+use crate::shape::{ActionShape, KeyShape, ParamShape, Style, TableShape};
 use crate::table::TableState;
 use crate::words::limbs_of;
 use num_bigint::BigUint;
-use p4rack_p4::ir::{InstanceId, InstanceKind, MatchKind, Matcher, Program, Table, TableId, Ty, Unit};
+use p4rack_p4::ir::{
+    ActionParam, InstanceId, InstanceKind, MatchKind, Matcher, Program, Table, TableId, Ty, Unit,
+};
+use p4rack_p4::shown;
 
 /// Shape and initial state of a table, and the plans of its actions by position in the list.
 pub(crate) fn table(
@@ -46,6 +49,7 @@ pub(crate) fn table(
             name,
             kind: key.kind,
             width: described.width,
+            format: shown::key(program, key),
             offset,
             limbs: described.limbs(),
         });
@@ -63,7 +67,12 @@ pub(crate) fn table(
                 object: format!("table {name}"),
                 what: format!("action {} is not declared", listed.action.0),
             })?;
-        let params = action.params.iter().map(|param| (param.named.name.clone(), param.ty.width())).collect();
+        let param = |param: &ActionParam| ParamShape {
+            name: param.named.name.clone(),
+            width: param.ty.width(),
+            format: shown::param(program, param),
+        };
+        let params = action.params.iter().map(param).collect();
         if let Some(param) = action.params.iter().find(|param| matches!(param.ty, Ty::Varbit(_))) {
             return Err(unsupported(
                 format!("parameter {} of action {} of type varbit", param.named.name, action.named.name),

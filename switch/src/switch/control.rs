@@ -135,6 +135,11 @@ impl Switch {
         Ok(self.table(table)?.0.style == Style::Ternary)
     }
 
+    /// An entry's key in the words of errors.
+    pub fn describe_entry(&self, table: TableId, keys: &[Matcher]) -> Result<String, ControlError> {
+        Ok(self.table(table)?.0.describe(keys))
+    }
+
     /// All entries, in order of insertion.
     pub fn entries(&self, table: TableId) -> Result<Vec<TableEntry>, ControlError> {
         let (shape, state) = self.table(table)?;

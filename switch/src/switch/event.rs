@@ -1,13 +1,15 @@
 //! Events with names, and their text form.
 
-use crate::code::plans::Mark;
+use crate::code::plans::{Mark, Watched};
 use crate::compile::Pipeline;
+use crate::shape::ParamShape;
 use crate::stats::DropReason;
 use crate::table::TableState;
 use crate::trace::RawEvent;
 use crate::words::number;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{MatchKind, Matcher};
+use p4rack_p4::shown::{self, Format};
 use std::fmt;
 
 /// How a packet got here: newly received, as a copy, or for another pass.
@@ -28,10 +30,76 @@ pub struct TracedKey {
     pub kind: MatchKind,
     /// Its width in bits.
     pub width: u32,
+    /// How its values are shown.
+    pub format: Format,
     /// The packet's value.
     pub value: BigUint,
     /// What the entry that matched has. `None` on a miss, or if the entry has gone since.
     pub matched: Option<Matcher>,
+}
+
+/// A value with its name. Its text is `hdr.ipv4.dst=10.0.0.1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedValue {
+    /// Name of the argument or field.
+    pub name: String,
+    /// Its value.
+    pub value: BigUint,
+    /// How the value is shown.
+    pub format: Format,
+}
+
+/// A variable that has changed. Its text is `meta.port 1 -> 2`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedChange {
+    /// Name of the field or variable.
+    pub name: String,
+    /// Its old value.
+    pub was: BigUint,
+    /// Its new value.
+    pub is: BigUint,
+    /// How the values are shown.
+    pub format: Format,
+}
+
+impl TracedKey {
+    /// The packet's value as text.
+    pub fn shown(&self) -> String {
+        shown::number(self.format, &self.value)
+    }
+}
+
+impl TracedValue {
+    /// The value as text.
+    pub fn shown(&self) -> String {
+        shown::number(self.format, &self.value)
+    }
+}
+
+impl TracedChange {
+    /// The old and the new value as text.
+    pub fn shown(&self) -> (String, String) {
+        (shown::number(self.format, &self.was), shown::number(self.format, &self.is))
+    }
+}
+
+impl fmt::Display for TracedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.shown())
+    }
+}
+
+impl fmt::Display for TracedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.shown())
+    }
+}
+
+impl fmt::Display for TracedChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (was, is) = self.shown();
+        write!(f, "{} {was} -> {is}", self.name)
+    }
 }
 
 /// An event in the life of a packet.
@@ -70,8 +138,8 @@ pub enum TraceEvent {
         hit: bool,
         /// The action. `None` if there is none, or if an action profile picks it.
         action: Option<String>,
-        /// Arguments, by name.
-        args: Vec<(String, BigUint)>,
+        /// Its arguments.
+        args: Vec<TracedValue>,
     },
     /// An extern that decides where the packet goes is called.
     Extern {
@@ -130,13 +198,13 @@ pub enum TraceEvent {
     },
     /// Headers and metadata have changed since the previous event.
     Fields {
-        /// Name, old value and new value of each changed field.
-        changes: Vec<(String, BigUint, BigUint)>,
+        /// Each changed field.
+        changes: Vec<TracedChange>,
     },
     /// The headers that the packet leaves with, before it is put together.
     Headers {
-        /// Name of each valid header, with names and values of its fields.
-        headers: Vec<(String, Vec<(String, BigUint)>)>,
+        /// Name of each valid header, with its fields.
+        headers: Vec<(String, Vec<TracedValue>)>,
     },
     /// The packet is sent, on a running switch.
     Sent {
@@ -187,6 +255,7 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline, tables: &[TableState])
                 name: key.name.clone(),
                 kind: key.kind,
                 width: key.width,
+                format: key.format,
                 value: words(key.offset, key.limbs),
                 matched: matchers.as_mut().and_then(Iterator::next),
             });
@@ -195,9 +264,10 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline, tables: &[TableState])
             let mut args = Vec::new();
             if let (Some(action), Some((_, words))) = (action, &found) {
                 let mut at = 0;
-                for (name, width) in &action.params {
+                for ParamShape { name, width, format } in &action.params {
                     let limbs = (*width as usize).div_ceil(64).max(1);
-                    args.push((name.clone(), number(words.get(at..at + limbs).unwrap_or(&[]))));
+                    let value = number(words.get(at..at + limbs).unwrap_or(&[]));
+                    args.push(TracedValue { name: name.clone(), value, format: *format });
                     at += limbs;
                 }
             }
@@ -223,10 +293,11 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline, tables: &[TableState])
         RawEvent::Number { what, value } => TraceEvent::Number { what, value: number(&value) },
         RawEvent::Fields(changes) => {
             let field = |(at, was, is): (u32, Vec<u64>, Vec<u64>)| {
-                let (_, kind, name) = pipeline.code.watched.get(at as usize)?;
+                let Watched { kind, name, format, .. } = pipeline.code.watched.get(at as usize)?;
                 // The length of a varbit precedes its bits.
                 let value = |words: &[u64]| number(words.get(usize::from(kind.varbit)..).unwrap_or(&[]));
-                Some((name.clone(), value(&was), value(&is)))
+                let (was, is) = (value(&was), value(&is));
+                Some(TracedChange { name: name.clone(), was, is, format: *format })
             };
             TraceEvent::Fields { changes: changes.into_iter().filter_map(field).collect() }
         }
@@ -239,9 +310,9 @@ pub(super) fn named(event: RawEvent, pipeline: &Pipeline, tables: &[TableState])
 }
 
 /// The valid headers among all watched fields.
-fn headers(words: &[u64], pipeline: &Pipeline) -> Vec<(String, Vec<(String, BigUint)>)> {
+fn headers(words: &[u64], pipeline: &Pipeline) -> Vec<(String, Vec<TracedValue>)> {
     let (mut headers, mut fields, mut at) = (Vec::new(), Vec::new(), 0);
-    for (_, kind, name) in &pipeline.code.watched {
+    for Watched { kind, name, format, .. } in &pipeline.code.watched {
         let value = words.get(at..at + kind.words()).unwrap_or(&[]);
         at += kind.words();
         match name.strip_suffix(".isValid()") {
@@ -250,13 +321,16 @@ fn headers(words: &[u64], pipeline: &Pipeline) -> Vec<(String, Vec<(String, BigU
             }
             Some(_) => {}
             // The length of a varbit precedes its bits.
-            None => fields.push((name, number(value.get(usize::from(kind.varbit)..).unwrap_or(&[])))),
+            None => {
+                let value = number(value.get(usize::from(kind.varbit)..).unwrap_or(&[]));
+                fields.push((name, value, *format));
+            }
         }
     }
-    for (name, value) in fields {
+    for (name, value, format) in fields {
         let Some((owner, field)) = name.rsplit_once('.') else { continue };
         if let Some((_, fields)) = headers.iter_mut().find(|(header, _)| header == owner) {
-            fields.push((field.to_owned(), value));
+            fields.push(TracedValue { name: field.to_owned(), value, format });
         }
     }
     headers
@@ -270,9 +344,13 @@ fn instance_name(pipeline: &Pipeline, instance: u16) -> String {
     pipeline.instances.get(instance as usize).map_or_else(String::new, |shape| shape.name.clone())
 }
 
-fn pairs(values: &[(String, BigUint)]) -> String {
-    let values: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value:#x}")).collect();
-    values.join(", ")
+fn listed<T: ToString>(values: &[T]) -> String {
+    values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A register's cell or a computed number, which have no names of their own.
+fn plain(value: &BigUint) -> String {
+    shown::number(Format::Decimal, value)
 }
 
 /// One line, without line feed.
@@ -291,15 +369,13 @@ impl fmt::Display for TraceEvent {
                 let hit = if *hit { "hit" } else { "miss" };
                 let action = action
                     .as_deref()
-                    .map_or("no action of its own".into(), |action| format!("{action}({})", pairs(args)));
-                let keys: Vec<String> =
-                    keys.iter().map(|key| format!("{}={:#x}", key.name, key.value)).collect();
-                write!(f, "table     {table} [{}] {hit} -> {action}", keys.join(", "))
+                    .map_or("no action of its own".into(), |action| format!("{action}({})", listed(args)));
+                write!(f, "table     {table} [{}] {hit} -> {action}", listed(keys))
             }
             TraceEvent::Extern { name } => write!(f, "extern    {name}"),
             TraceEvent::Register { register, index, value, write } => {
                 let sign = if *write { "<-" } else { "->" };
-                write!(f, "register  {register}[{index}] {sign} {value:#x}")
+                write!(f, "register  {register}[{index}] {sign} {}", plain(value))
             }
             TraceEvent::Meter { meter: Some(meter), index, color } => {
                 write!(f, "meter     {meter}[{index}] -> {}", colour(*color))
@@ -308,16 +384,13 @@ impl fmt::Display for TraceEvent {
                 write!(f, "meter     of the table -> {}", colour(*color))
             }
             TraceEvent::Counter { counter, index } => write!(f, "counter   {counter}[{index}]"),
-            TraceEvent::Number { what, value } => write!(f, "{what:<9} -> {value:#x}"),
+            TraceEvent::Number { what, value } => write!(f, "{what:<9} -> {}", plain(value)),
             TraceEvent::Fields { changes } => {
-                let change =
-                    |(name, was, is): &(String, BigUint, BigUint)| format!("{name} {was:#x} -> {is:#x}");
-                write!(f, "fields    {}", changes.iter().map(change).collect::<Vec<_>>().join(", "))
+                write!(f, "fields    {}", listed(changes))
             }
             TraceEvent::Headers { headers } => {
-                let header = |(name, fields): &(String, Vec<(String, BigUint)>)| {
-                    format!("{name} {{{}}}", pairs(fields))
-                };
+                let header =
+                    |(name, fields): &(String, Vec<TracedValue>)| format!("{name} {{{}}}", listed(fields));
                 write!(f, "headers   {}", headers.iter().map(header).collect::<Vec<_>>().join(" "))
             }
             TraceEvent::Egress { port, origin, rid } => {

@@ -21,7 +21,7 @@ pub use arch::{
     PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger, REPLICATION_SET,
     ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPort,
 };
-pub use event::{Origin, TraceEvent, TracedKey};
+pub use event::{Origin, TraceEvent, TracedChange, TracedKey, TracedValue};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use keep::Keep;
 pub use queues::PortQueues;

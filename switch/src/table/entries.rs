@@ -2,7 +2,7 @@
 
 use super::{NEVER, TableState};
 use crate::objects::{Indirect, TableEntry};
-use crate::shape::{KeyShape, Style, TableShape};
+use crate::shape::{KeyShape, ParamShape, Style, TableShape};
 use crate::words::number;
 use num_bigint::BigUint;
 use p4rack_p4::ir::{ActionCall, MatchKind, Matcher};
@@ -116,7 +116,9 @@ impl TableState {
 fn call(shape: &TableShape, action: u32, words: &[u64]) -> ActionCall {
     let mut from = 0;
     let mut args = Vec::new();
-    for (_, width) in shape.actions.get(action as usize).into_iter().flat_map(|action| &action.params) {
+    for ParamShape { width, .. } in
+        shape.actions.get(action as usize).into_iter().flat_map(|action| &action.params)
+    {
         let limbs = (*width as usize).div_ceil(64).max(1);
         args.push(number(&words[from..][..limbs]));
         from += limbs;

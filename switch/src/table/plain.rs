@@ -5,7 +5,7 @@
 //! same request through the general calls gives it.
 
 use super::{TableState, hash};
-use crate::shape::{KeyShape, PackedKey, Style, TableShape};
+use crate::shape::{KeyShape, PackedKey, ParamShape, Style, TableShape};
 use crate::words::ones;
 use p4rack_p4::ir::MatchKind;
 
@@ -123,7 +123,7 @@ impl TableShape {
         let keys = self.keys.iter().map(|key| (key.kind, field(key.width, key.offset, key.limbs)));
         let actions = self.actions.iter().map(|action| {
             let mut offset = 0;
-            let params = action.params.iter().map(|(_, width)| {
+            let params = action.params.iter().map(|ParamShape { width, .. }| {
                 let limbs = (*width as usize).div_ceil(64).max(1);
                 offset += limbs;
                 field(*width, offset - limbs, limbs)

@@ -41,7 +41,7 @@ impl Target {
         if device_id != DEVICE {
             return refuse(
                 Code::NotFound,
-                format!("there is no device {device_id}; this is device {DEVICE}"),
+                format!("there is no device {device_id}; this is device {DEVICE}; ask for that one"),
             );
         }
         if pipe_id != ALL_PIPES && pipe_id >= self.pipes {

@@ -224,7 +224,10 @@ impl Programs {
     ) -> Result<SetForwardingPipelineConfigResponse, Status> {
         if request.device_id != DEVICE {
             let id = request.device_id;
-            return Err(status(Code::NotFound, format!("there is no device {id}; this is device {DEVICE}")));
+            return Err(status(
+                Code::NotFound,
+                format!("there is no device {id}; this is device {DEVICE}; ask for that one"),
+            ));
         }
         let action = Action::try_from(request.action).map_err(|_| invalid("there is no such action"))?;
         let client = request.client_id;

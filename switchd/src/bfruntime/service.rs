@@ -420,5 +420,5 @@ fn check_device(id: u32) -> Result<(), Status> {
     if id == DEVICE {
         return Ok(());
     }
-    Err(status(Code::NotFound, format!("there is no device {id}; this is device {DEVICE}")))
+    Err(status(Code::NotFound, format!("there is no device {id}; this is device {DEVICE}; ask for that one")))
 }

@@ -219,7 +219,11 @@ impl Device {
         if id == self.id {
             return Ok(());
         }
-        Err(status(Code::NotFound, format!("this is device {}, not device {id}", self.id)))
+        let own = self.id;
+        let message = format!(
+            "this is device {own}, not device {id}; ask for device {own} (p4rack: --device-id {own})"
+        );
+        Err(status(Code::NotFound, message))
     }
 
     fn clients(&self) -> MutexGuard<'_, Clients> {

@@ -9,6 +9,7 @@ use crate::core::{Gone, Handle, Isolation};
 use p4rack_entities::{Candidate, Found, Program, Reading, change};
 use p4rack_netdev::clock;
 use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::entity;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
@@ -17,6 +18,7 @@ use p4rack_p4rt::p4::v1::{
     MeterConfig, MeterCounterData, MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry,
     ReadRequest, TableEntry, Update, ValueSetEntry, update,
 };
+use p4rack_p4rt::schema::Schema;
 use p4rack_switch::{Config, Keep, Switch};
 use std::sync::Arc;
 
@@ -121,7 +123,7 @@ fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Checked<
             Some((update, error)) if refused.len() == waiting.len() => {
                 let message = format!(
                     "{} can't be kept by the new program: {}; delete it, or use VERIFY_AND_COMMIT, which clears all",
-                    describe(update),
+                    describe(&program, update),
                     error.message
                 );
                 return refuse(Code::InvalidArgument, message);
@@ -131,12 +133,13 @@ fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Checked<
     }
 }
 
-fn describe(update: &Update) -> String {
+/// An update in words, with the new program's names.
+fn describe(program: &Program, update: &Update) -> String {
     match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
-        Some(EntityKind::TableEntry(entry)) if entry.is_default_action => {
-            format!("the default entry of table 0x{:08x}", entry.table_id)
-        }
-        Some(EntityKind::TableEntry(entry)) => format!("an entry of table 0x{:08x}", entry.table_id),
+        Some(EntityKind::TableEntry(entry)) => match Schema::new(program.info.clone()) {
+            Ok(schema) => entity::describe(&schema, entry),
+            Err(_) => format!("an entry of table 0x{:08x}", entry.table_id),
+        },
         Some(EntityKind::ActionProfileMember(member)) => {
             format!("action profile member {}", member.member_id)
         }

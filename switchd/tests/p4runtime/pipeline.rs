@@ -138,7 +138,7 @@ async fn json_that_is_wrong_is_refused_saying_where() {
     let json = p4rack_bmv2::write(&compiled).unwrap().to_string();
     let other = r#"{ "header_types": [], "pipelines": [], "__meta__": {"version": [3, 0]} }"#;
     for (text, said) in [
-        (other.to_owned(), "at `__meta__.version[0]`: version 3 of the format"),
+        (other.to_owned(), "at `__meta__.version`: version 3 of the format"),
         (json.replace("Rig.dmac", "Rig.other"), "tables[Rig.dmac]: given, but the program has no such"),
         ("{}".to_owned(), "not BMv2's JSON"),
     ] {

@@ -58,7 +58,7 @@ pub(super) struct Args {
     #[arg(long)]
     fence_all: bool,
     /// Address at which the board takes packets [default: the one of the set-up service, port 1234]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::cmd::values::addr)]
     udp_addr: Option<SocketAddr>,
     /// What brings packets: a UDP socket, or a ring of frames of an interface, which needs root; the system keeps the interface and its
     /// address. A ring does not hear clients of the board's own machine

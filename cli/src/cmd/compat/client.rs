@@ -1,7 +1,6 @@
 //! `simple_switch_CLI`: sends lines to a switch, and prints what it answers.
 
 use super::editor::Editor;
-use super::runtime::list::{Takes, named};
 use super::runtime::{Answer, GREETING, Names, Request};
 use super::switch::THRIFT_PORT;
 use crate::cmd::refused;
@@ -94,11 +93,11 @@ impl Switch {
     fn run(&mut self, line: &str) -> Result<String, String> {
         let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let path = rest.trim();
-        let takes_file = named(first).is_some_and(|command| command.takes == Takes::File);
-        let reads = takes_file && first == "load_new_config_file";
+        // With another number of words, the switch says what is wrong.
+        let reads = first == "load_new_config_file" && path.split_whitespace().count() == 1;
         let file = match reads.then(|| fs::read_to_string(path)).transpose() {
             Ok(file) => file,
-            Err(error) => return Ok(format!("Error: {path}: {error}\n")),
+            Err(error) => return Ok(format!("Error: Not a valid filename: {path}: {error}\n")),
         };
         let mut answer = self.ask(&Request::Run { line: line.to_owned(), file })?;
         if let Some(text) = answer.file

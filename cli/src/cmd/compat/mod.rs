@@ -1,6 +1,7 @@
 //! `p4rack compat`: commands with the names and options of p4c and BMv2, for scripts that start these.
 //!
 //! ```text
+//!  tips                  errors of the parser, in words that fit the imitated program
 //!  p4c, p4c-bm2-ss ─ p4c ─────▶ p4 compile
 //!  simple_switch, _grpc ─ switch ─▶ the daemon ─ P4Runtime
 //!                           ├─ packets ─ the log
@@ -14,10 +15,14 @@ mod p4c;
 mod packets;
 mod runtime;
 mod switch;
+mod target;
+mod tips;
 
+use clap::{Args as _, CommandFactory};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
+use tips::{has, with_tip};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
@@ -87,6 +92,27 @@ impl Args {
             Command::SimpleSwitchGrpc(_) => "simple_switch_grpc",
             Command::SimpleSwitchCli(_) => "simple_switch_CLI",
         }
+    }
+}
+
+/// An error in the arguments of `p4rack`, if these are of a command that stands in for another.
+pub fn fitting(error: clap::Error) -> clap::Error {
+    let name = std::env::args().skip_while(|word| word != "compat").nth(1).unwrap_or_default();
+    match name.as_str() {
+        "simple_switch" | "simple_switch_grpc" => with_tip(error, |option| {
+            let target = target::TargetArgs::command();
+            has(&target, option).then(|| {
+                format!("{option} is an option of the target: give it after `--`, as in `{name} FILE -- {option} …`")
+            })
+        }),
+        "p4c" | "p4c-bm2-ss" => with_tip(error, |option| {
+            let known = p4c::Args::augment_args(clap::Command::new("p4c"));
+            (!has(&known, option)).then(|| {
+                format!("`{name} --help` lists the options that are there; leave {option} out if the result does not need it")
+            })
+        }),
+        "simple_switch_CLI" => with_tip(error, |_| None),
+        _ => error,
     }
 }
 

@@ -60,7 +60,7 @@ struct Accepted {
     #[arg(short = 'b', long = "target", visible_alias = "backend", value_name = "TARGET", value_parser = target)]
     target: Option<String>,
     /// Architecture: v1model
-    #[arg(short = 'a', long, value_name = "ARCH", value_parser = ["v1model"])]
+    #[arg(short = 'a', long, value_name = "ARCH", value_parser = arch)]
     arch: Option<String>,
     /// Version of the language: p4-16
     #[arg(long = "std", visible_alias = "p4v", value_name = "VERSION", value_parser = language)]
@@ -86,6 +86,17 @@ fn target(text: &str) -> Result<String, String> {
             "only bmv2 is compiled for; programs for tofino run as text, and `p4c-barefoot` compiles them"
                 .to_owned(),
         ),
+    }
+}
+
+fn arch(text: &str) -> Result<String, String> {
+    match text {
+        "v1model" => Ok(text.to_owned()),
+        "tna" => {
+            Err("only v1model is compiled for; programs for tna run as text: `p4rack switch run FILE.p4`"
+                .to_owned())
+        }
+        _ => Err("only v1model is compiled for".to_owned()),
     }
 }
 

@@ -7,7 +7,7 @@
 use num_bigint::BigUint;
 use p4rack_netdev::clock;
 use p4rack_p4::ir::{MatchKind, Matcher};
-use p4rack_switch::{DropReason, TraceEvent, Traced, TracedKey};
+use p4rack_switch::{DropReason, TraceEvent, Traced, TracedChange, TracedKey, TracedValue};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -170,7 +170,7 @@ impl Lines {
             }
             TraceEvent::Number { what, value } => self.line(Trace, &format!("{what} = {value}")),
             TraceEvent::Fields { changes } => {
-                for (name, was, is) in changes {
+                for TracedChange { name, was, is, .. } in changes {
                     self.line(Trace, &format!("Set {name} to {is:x}, was {was:x}"));
                 }
             }
@@ -221,14 +221,14 @@ impl Lines {
         &mut self,
         (table, keys, hit): (&str, &[TracedKey], bool),
         action: Option<&str>,
-        args: &[(String, BigUint)],
+        args: &[TracedValue],
     ) {
         self.line(Trace, &format!("Applying table '{table}'"));
         let looked_up = keys.iter().map(|key| named(key, &hex(key, &key.value)));
         let looked_up: String = looked_up.collect();
         self.line(Debug, &format!("Looking up key:\n{looked_up}"));
         let call = action.map(|action| {
-            let args: String = args.iter().map(|(_, value)| format!("{value:x},")).collect();
+            let args: String = args.iter().map(|arg| format!("{:x},", arg.value)).collect();
             format!("{action} - {args}")
         });
         self.line(Debug, &format!("Table '{table}': {}", if hit { "hit" } else { "miss" }));
@@ -319,10 +319,12 @@ fn time_of_day(wall_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use p4rack_p4::shown::Format;
     use p4rack_wire::Nanos;
 
     fn key(kind: MatchKind, width: u32, value: u64, matched: Option<Matcher>) -> TracedKey {
-        TracedKey { name: "hdr.ipv4.dstAddr".into(), kind, width, value: value.into(), matched }
+        let (name, value) = ("hdr.ipv4.dstAddr".into(), value.into());
+        TracedKey { name, kind, width, format: Format::Ipv4, value, matched }
     }
 
     fn told(level: LevelFilter, events: Vec<TraceEvent>) -> String {
@@ -366,7 +368,11 @@ mod tests {
                 keys: vec![key(MatchKind::Lpm, 32, 0x0a00_0202, None)],
                 hit: false,
                 action: Some("I.to".into()),
-                args: vec![("port".into(), 0x12u8.into())],
+                args: vec![TracedValue {
+                    name: "port".into(),
+                    value: 0x12u8.into(),
+                    format: Format::Decimal,
+                }],
             };
             vec![
                 table,

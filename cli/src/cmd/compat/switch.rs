@@ -1,9 +1,12 @@
 //! `simple_switch` and `simple_switch_grpc`: the embedded switch, started with BMv2's options.
 
+use super::target::TargetArgs;
+use super::tips::{has, with_tip};
 use super::{Log, packets, runtime};
+use crate::cmd::p4::check_program;
 use crate::cmd::refused;
 use crate::output;
-use clap::Parser;
+use clap::Parser as _;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::rack::limits::{self, Refusal};
 use p4rack_lab::process::on_path;
@@ -31,10 +34,11 @@ const BUFFER_BYTES: u64 = 256 << 10;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Options after `--`: --drop-port N, --priority-queues N (1 to 8, no effect), and for simple_switch_grpc --grpc-server-addr ADDR and \
---cpu-port N. Other options of BMv2 are refused by name.")]
+--cpu-port N. --enable-swap, --disable-swap and --max-mc-groups, --max-l1-entries, --max-l2-entries have no effect. Other options of \
+BMv2 are refused by name.")]
 pub struct Args {
     /// The program: BMv2's JSON, or P4 text
-    #[arg(value_name = "FILE", required_unless_present = "no_p4")]
+    #[arg(value_name = "FILE")]
     config: Option<PathBuf>,
     /// A port: its number in the program, and its interface; may be repeated
     #[arg(short = 'i', long = "interface", value_name = "PORT@INTERFACE")]
@@ -64,6 +68,22 @@ pub struct Args {
     #[arg(long)]
     #[allow(dead_code, reason = "accepted for scripts that give it")]
     log_flush: bool,
+    /// No effect, and a warning: the log is one file
+    #[arg(long, value_name = "BYTES")]
+    log_file_max_size: Option<u64>,
+    /// No effect, and a warning: the log is one file
+    #[arg(long, value_name = "N")]
+    log_file_max_files: Option<u64>,
+    /// No effect: there are as many ports as -i names
+    #[arg(long, value_name = "N")]
+    #[allow(dead_code, reason = "accepted for scripts that give it")]
+    max_port_count: Option<u64>,
+    /// Print the latest version of BMv2's JSON that is read, and end
+    #[arg(long)]
+    json_version: bool,
+    /// Print version
+    #[arg(short = 'v', action = clap::ArgAction::Version)]
+    version_of_bmv2: Option<bool>,
     /// No effect, and a warning: there is no nanomsg log
     #[arg(long, value_name = "ADDR")]
     nanolog: Option<String>,
@@ -73,27 +93,31 @@ pub struct Args {
     /// No effect, and a warning: the log shows fields, not bytes
     #[arg(long, value_name = "BYTES")]
     dump_packet_data: Option<u64>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    use_files: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    packet_in: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    restore_state: Option<String>,
+    #[arg(long, hide = true)]
+    debugger: bool,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    debugger_addr: Option<String>,
     /// Options of the target, after `--`
     #[arg(last = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     target: Vec<String>,
 }
 
-/// Options of the target.
-#[derive(Parser, Debug)]
-#[command(no_binary_name = true, disable_version_flag = true)]
-struct TargetArgs {
-    #[arg(long, default_value_t = 511, value_parser = crate::numbers::within::<u16>(1..=511))]
-    drop_port: u16,
-    #[arg(long, value_parser = crate::numbers::within::<usize>(1..=QUEUES))]
-    priority_queues: Option<usize>,
-    #[arg(long)]
-    grpc_server_addr: Option<SocketAddr>,
-    #[arg(long, value_parser = crate::numbers::within::<u16>(1..=511))]
-    cpu_port: Option<u16>,
-}
-
 fn level(text: &str) -> Result<LevelFilter, String> {
     text.parse().map_err(|_| "expected trace, debug, info, warn, error or off".to_owned())
+}
+
+/// An error in the target's options of `simple_switch` or `simple_switch_grpc`.
+fn of_target(error: clap::Error) -> clap::Error {
+    with_tip(error, |option| {
+        let general = <Args as clap::Args>::augment_args(clap::Command::new("simple_switch"));
+        has(&general, option).then(|| format!("{option} is no option of the target: give it before `--`"))
+    })
 }
 
 impl Args {
@@ -102,6 +126,47 @@ impl Args {
         let wanted = self.log_console || self.log_file.is_some();
         let level = self.log_level.unwrap_or(LevelFilter::INFO);
         wanted.then_some(Log { file: self.log_file.as_deref(), level })
+    }
+
+    /// The first option that is not there, with what to do instead.
+    fn missing(&self, target: &TargetArgs) -> Option<(&'static str, &'static str)> {
+        [
+            (
+                "--use-files",
+                self.use_files.is_some(),
+                "`p4rack p4 run FILE --in PORT=IN.pcap --out-dir DIR` plays captures through a program",
+            ),
+            ("--packet-in", self.packet_in.is_some(), "there is no nanomsg; give ports by -i"),
+            (
+                "--restore-state",
+                self.restore_state.is_some(),
+                "no state is saved; write entries over P4Runtime or by simple_switch_CLI",
+            ),
+            (
+                "--debugger",
+                self.debugger || self.debugger_addr.is_some(),
+                "there is no debugger; --log-console shows what happens to packets",
+            ),
+            (
+                "--grpc-server-ssl",
+                target.is_encrypted(),
+                "simple_switch_CLI reaches the switch over P4Runtime in plain text; `p4rack switch run --like bmv2 \
+                 --grpc-server-ssl` encrypts it",
+            ),
+            (
+                "--load-modules",
+                target.load_modules.is_some(),
+                "extern types of shared libraries are not there; write the program without them",
+            ),
+            (
+                "--dp-grpc-server-addr",
+                target.dp_grpc_server_addr.is_some(),
+                "packets come over interfaces; give them by -i, for example the ends of veth pairs",
+            ),
+        ]
+        .into_iter()
+        .find(|(_, given, _)| *given)
+        .map(|(option, _, instead)| (option, instead))
     }
 
     /// The log of packets, if the options ask for it.
@@ -119,19 +184,29 @@ pub fn run(args: Args, has_grpc: bool) -> ExitCode {
     let began = (clock::now(), Instant::now());
     let target = match TargetArgs::try_parse_from(&args.target) {
         Ok(target) => target,
-        Err(error) => return output::usage(&error),
+        Err(error) => return output::usage(&of_target(error)),
     };
-    let only_grpc = [
-        ("--grpc-server-addr", target.grpc_server_addr.is_some()),
-        ("--cpu-port", target.cpu_port.is_some()),
-    ];
-    if let Some((option, _)) = only_grpc.into_iter().find(|(_, given)| *given && !has_grpc) {
+    if args.json_version {
+        let [major, minor] = p4rack_bmv2::VERSION;
+        println!("{major}.{minor}");
+        return ExitCode::SUCCESS;
+    }
+    if let Some(option) = target.only_grpc().filter(|_| !has_grpc) {
         return usage(format!("simple_switch has no {option}; simple_switch_grpc has"));
+    }
+    if let Some((option, instead)) = args.missing(&target) {
+        return usage(format!("{option} is not supported: {instead}"));
+    }
+    if args.config.is_none() && !args.no_p4 {
+        return usage("please specify an input JSON configuration file, or --no-p4".to_owned());
     }
     if let Some(cpu_port) = target.cpu_port
         && let Err(Refusal { message, help }) = limits::cpu_port(cpu_port.into(), target.drop_port.into())
     {
         return usage(format!("--cpu-port, --drop-port: {message}; {help}"));
+    }
+    if let Some(Err(error)) = args.config.as_deref().filter(|_| !args.no_p4).map(check_program) {
+        return refused(error);
     }
     if args.no_p4 && args.config.is_some() {
         tracing::warn!("--no-p4: the program on the command line isn't loaded");
@@ -148,6 +223,17 @@ pub fn run(args: Args, has_grpc: bool) -> ExitCode {
             "there is no nanomsg; P4Runtime has notifications",
         ),
         ("--dump-packet-data", args.dump_packet_data.is_some(), "--pcap writes packets"),
+        (
+            "--log-file-max-size, --log-file-max-files",
+            args.log_file_max_size.is_some() || args.log_file_max_files.is_some(),
+            "the log is one file; --log-level makes it shorter",
+        ),
+        ("--disable-swap", target.disable_swap, "the primary controller may always install a program"),
+        (
+            "--max-mc-groups, --max-l1-entries, --max-l2-entries",
+            target.max_mc_groups.or(target.max_l1_entries).or(target.max_l2_entries).is_some(),
+            "groups and their copies have the switch's own limits",
+        ),
         (
             "--priority-queues",
             target.priority_queues.is_some_and(|queues| queues != QUEUES),
@@ -311,8 +397,12 @@ mod tests {
         let parsed = parse(&["--grpc-server-addr", "0.0.0.0:50051", "--cpu-port", "255"]).unwrap();
         assert_eq!((parsed.cpu_port, parsed.drop_port), (Some(255), 511));
         assert_eq!(parsed.grpc_server_addr.map(|addr| addr.port()), Some(50051));
-        let refused = parse(&["--dp-grpc-server-addr", "x"]).unwrap_err().to_string();
-        assert!(refused.contains("--dp-grpc-server-addr"), "{refused}");
+        let refused = parse(&["--zebra", "x"]).unwrap_err().to_string();
+        assert!(refused.contains("--zebra"), "{refused}");
         assert!(parse(&["--priority-queues", "9"]).is_err());
+        let said = |option: &str| of_target(parse(&[option]).unwrap_err()).to_string();
+        let wrong_side = "tip: --log-console is no option of the target: give it before `--`";
+        assert!(said("--log-console").contains(wrong_side), "{}", said("--log-console"));
+        assert!(!said("--zebra").contains("tip"), "{}", said("--zebra"));
     }
 }

@@ -53,7 +53,9 @@ impl From<JsonCompiler> for Compiler {
 /// Arguments of `p4rack deploy`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The rack description, TOML; or a topology, whose switches are all brought to what it says
+    /// The rack description, TOML; or a topology, whose switches are all brought to what it says. Options that describe a
+    /// switch are for racks alone
+    #[arg(value_name = "RACK|TOPOLOGY")]
     pub rack: PathBuf,
     #[command(flatten)]
     pub settings: Settings,
@@ -102,7 +104,7 @@ pub struct Args {
     #[arg(long, requires = "etcd")]
     pub publish: bool,
     /// Serve metrics for Prometheus at this address, under /metrics
-    #[arg(long, value_name = "ADDR", requires = "watch")]
+    #[arg(long, value_name = "ADDR", requires = "watch", value_parser = crate::cmd::values::addr)]
     pub metrics_addr: Option<std::net::SocketAddr>,
     /// Print JSON
     #[arg(long)]

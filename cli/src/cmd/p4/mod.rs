@@ -15,11 +15,11 @@ use p4rack_p4::arch::{how_to_port, main_packages, supported};
 use p4rack_p4::{Accepted, Diagnostics};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::text::TextMessage;
-pub(super) use source::Source;
 use source::USAGE;
 pub use source::definition;
 pub(super) use source::refuse;
 pub(super) use source::tell;
+pub(super) use source::{Source, check_program};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use crate::output::{self, OutputFile};
 use p4rack_entities::{self as entities, Candidate};
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_stf::{Fate, Player};
-use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TraceEvent, TracedKey};
+use p4rack_switch::{Config, Pipeline, PortConfig, Switch, TraceEvent, TracedKey, TracedValue};
 use p4rack_wire::Nanos;
 use p4rack_wire::pcap::{Reader, Writer};
 use std::collections::BTreeMap;
@@ -190,11 +190,11 @@ pub(super) fn in_lines(fate: &Fate) -> String {
 }
 
 fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
-    let values = |values: &[(String, num_bigint::BigUint)]| -> Vec<serde_json::Value> {
-        let value = |(name, value): &(String, num_bigint::BigUint)| serde_json::json!({ "name": name, "value": format!("{value:#x}") });
+    let values = |values: &[TracedValue]| -> Vec<serde_json::Value> {
+        let value = |value: &TracedValue| serde_json::json!({ "name": value.name, "value": value.shown() });
         values.iter().map(value).collect()
     };
-    let key = |key: &TracedKey| serde_json::json!({ "name": key.name, "value": format!("{:#x}", key.value) });
+    let key = |key: &TracedKey| serde_json::json!({ "name": key.name, "value": key.shown() });
     let event = |event: &TraceEvent| match event {
         TraceEvent::Ingress { port, origin, bytes, clone } => serde_json::json!({
             "event": "ingress", "port": port, "instance_type": origin.number, "bytes": bytes, "parse_only": clone,
@@ -214,7 +214,7 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
             serde_json::json!({ "event": "dropped", "reason": reason.name(), "port": port })
         }
         TraceEvent::Register { register, index, value, write } => serde_json::json!({
-            "event": "register", "register": register, "index": index, "value": format!("{value:#x}"), "write": write,
+            "event": "register", "register": register, "index": index, "value": value.to_string(), "write": write,
         }),
         TraceEvent::Meter { meter, index, color } => {
             serde_json::json!({ "event": "meter", "meter": meter, "index": index, "color": color })
@@ -223,16 +223,17 @@ fn in_json(number: usize, input: &Input, fate: &Fate) -> serde_json::Value {
             serde_json::json!({ "event": "counter", "counter": counter, "index": index })
         }
         TraceEvent::Number { what, value } => {
-            serde_json::json!({ "event": "number", "what": what, "value": format!("{value:#x}") })
+            serde_json::json!({ "event": "number", "what": what, "value": value.to_string() })
         }
         TraceEvent::Fields { changes } => serde_json::json!({
             "event": "fields",
-            "changes": changes.iter().map(|(name, was, is)| serde_json::json!({
-                "name": name, "was": format!("{was:#x}"), "is": format!("{is:#x}"),
-            })).collect::<Vec<_>>(),
+            "changes": changes.iter().map(|change| {
+                let (was, is) = change.shown();
+                serde_json::json!({ "name": change.name, "was": was, "is": is })
+            }).collect::<Vec<_>>(),
         }),
         TraceEvent::Headers { headers } => {
-            let named = |(name, fields): &(String, Vec<(String, num_bigint::BigUint)>)| serde_json::json!({ "header": name, "fields": values(fields) });
+            let named = |(name, fields): &(String, Vec<TracedValue>)| serde_json::json!({ "header": name, "fields": values(fields) });
             serde_json::json!({ "event": "headers", "headers": headers.iter().map(named).collect::<Vec<_>>() })
         }
         TraceEvent::Sent { port, bytes } => {

@@ -22,6 +22,12 @@ pub struct Source {
     define: Vec<String>,
 }
 
+/// Errors: a file that should be a switch's program is of another kind. One that can't be read is left to the switch.
+pub(crate) fn check_program(file: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    Kind::no_program(&text, &file.display().to_string()).map_or(Ok(()), Err)
+}
+
 impl Source {
     /// A program in a file, with folders for its includes and its macros.
     pub fn new(file: PathBuf, include: Vec<PathBuf>, define: Vec<String>) -> Source {
@@ -36,7 +42,7 @@ impl Source {
     /// Calls `run` with a whole program, its text and its name: compiled from text, or read from BMv2's JSON.
     pub fn compiled(&self, run: impl FnOnce(&str, &str, Compiled) -> ExitCode) -> ExitCode {
         self.read(true, |text, name, options| {
-            if p4rack_bmv2::is_json(text) {
+            if p4rack_bmv2::is_json_file(text, name) {
                 return from_json(text, name, |compiled| run(text, name, compiled));
             }
             match p4rack_p4::compile(text, name, options) {
@@ -48,7 +54,7 @@ impl Source {
 
     /// Calls `run` with the program's name and the verdict on its text. BMv2's JSON is a whole program.
     pub fn checked(&self, run: impl FnOnce(&str, Result<Accepted, Diagnostics>) -> ExitCode) -> ExitCode {
-        self.read(true, |text, name, options| match p4rack_bmv2::is_json(text) {
+        self.read(true, |text, name, options| match p4rack_bmv2::is_json_file(text, name) {
             true => from_json(text, name, |compiled| run(name, Ok(Accepted::Whole(Box::new(compiled))))),
             false => run(name, p4rack_p4::check(text, name, options)),
         })
@@ -69,9 +75,12 @@ impl Source {
         let file = self.file.display().to_string();
         let text = std::fs::read_to_string(&self.file).map_err(|error| format!("{file}: {error}"))?;
         // What is called a program is compiled, whatever its lines look like.
-        let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4")
-            || takes_json && p4rack_bmv2::is_json(&text);
-        match Kind::mistaken(&text, &file, Kind::P4).filter(|_| !is_called_p4) {
+        let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4");
+        let mistaken = match takes_json {
+            true => Kind::no_program(&text, &file),
+            false => Kind::mistaken(&text, &file, Kind::P4).filter(|_| !is_called_p4),
+        };
+        match mistaken {
             Some(mistaken) => Err(mistaken),
             None => Ok(text),
         }

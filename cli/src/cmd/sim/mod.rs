@@ -67,7 +67,7 @@ pub fn run(args: Args) -> ExitCode {
 fn run_file(args: &run::RunArgs) -> Result<bool, String> {
     let help = "give the path of an experiment, e.g. examples/paper/pl2/fig9-incast.toml";
     let (text, name) = read(&args.file, help)?;
-    if matches!(Kind::of(&text), Some(Kind::Topology | Kind::Json)) {
+    if matches!(Kind::of_file(&text, &args.file), Some(Kind::Topology | Kind::Json)) {
         return kinds::pings(args, &name);
     }
     refuse_others(&text, &name, Kind::Experiment)?;

@@ -1,8 +1,9 @@
 //! Counters, meters and registers.
 
 use super::handles::named;
+use super::refusals::{Of, refused};
 use super::words::{at_least, exactly, find, number};
-use super::{Call, Done, Failure, mistake, refused};
+use super::{Call, Done, Failure, mistake};
 use p4rack_ctrl::items::{CounterItem, Counts, Item, MeterItem, Rates, RegisterItem};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::errors::unpack;
@@ -11,9 +12,6 @@ use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::{CounterData, DirectCounterEntry, DirectMeterEntry, MeterConfig, TableEntry};
 use p4rack_p4rt::schema::name_of;
 
-const COUNTER: &str = "counter";
-const METER: &str = "meter";
-const REGISTER: &str = "register";
 /// BMv2's rates are per microsecond.
 const PER_S: f64 = 1e6;
 
@@ -48,14 +46,14 @@ impl Call<'_> {
         let arrays = info.counters.iter().map(|one| (one.preamble.as_ref(), None));
         let direct =
             info.direct_counters.iter().map(|one| (one.preamble.as_ref(), Some(one.direct_table_id)));
-        self.cells(COUNTER, name, arrays.chain(direct))
+        self.cells(Of::Counter.kind(), name, arrays.chain(direct))
     }
 
     fn meter(&self, name: &str) -> Done<Cells> {
         let info = self.schema.info();
         let arrays = info.meters.iter().map(|one| (one.preamble.as_ref(), None));
         let direct = info.direct_meters.iter().map(|one| (one.preamble.as_ref(), Some(one.direct_table_id)));
-        self.cells(METER, name, arrays.chain(direct))
+        self.cells(Of::Meter.kind(), name, arrays.chain(direct))
     }
 
     /// The one with this name among arrays, and among objects of tables.
@@ -74,7 +72,7 @@ impl Call<'_> {
 
     fn register(&self, name: &str) -> Done<String> {
         let registers = &self.schema.info().registers;
-        let found = find(REGISTER, name, registers, |one| one.preamble.as_ref())?;
+        let found = find(Of::Register.kind(), name, registers, |one| one.preamble.as_ref())?;
         Ok(name_of(found.preamble.as_ref()).to_owned())
     }
 
@@ -104,7 +102,11 @@ impl Call<'_> {
             "register_write" => {
                 let [register, index, value] = exactly::<3>(args)?;
                 let (register, index) = (self.register(register)?, number::<u32>(index, "index")?);
-                self.set_register(register, Some(index.into()), value).await
+                let done = self.set_register(register, Some(index.into()), value).await;
+                done.map_err(|error| match error.0.strip_prefix("Error: ") {
+                    Some(why) => Failure(format!("Error: Bad format for value, must be an integer: {why}")),
+                    None => error,
+                })
             }
             "register_reset" => {
                 let [register] = exactly::<1>(args)?;
@@ -122,12 +124,12 @@ impl Call<'_> {
         entity.entity.ok_or_else(|| Failure("Error: the message is empty".to_owned()))
     }
 
-    async fn put(&mut self, item: Item, what: &'static str) -> Done {
+    async fn put(&mut self, item: Item, what: Of) -> Done {
         let kind = self.kind(&item)?;
         self.write(Type::Modify, kind).await.map_err(refused(what))
     }
 
-    async fn ask(&mut self, item: Item, what: &'static str) -> Done<Vec<Item>> {
+    async fn ask(&mut self, item: Item, what: Of) -> Done<Vec<Item>> {
         let kind = self.kind(&item)?;
         let found = self.read(kind).await.map_err(refused_read(what))?;
         let schema = self.schema.clone();
@@ -141,7 +143,7 @@ impl Call<'_> {
         let counts = match self.counter(name)? {
             Cells::Array(counter) => {
                 let asked = CounterItem { counter, index: Some(index.into()), ..Default::default() };
-                let found = self.ask(Item::Counter(asked), COUNTER).await?;
+                let found = self.ask(Item::Counter(asked), Of::Counter).await?;
                 found.into_iter().find_map(|item| match item {
                     Item::Counter(item) => item.counts,
                     _ => None,
@@ -150,10 +152,12 @@ impl Call<'_> {
             Cells::Direct(table) => {
                 self.say(format!("this is the direct counter for table {table}"));
                 let table = self.table(&table)?;
-                let (_, entry) = self.entry(&table, &index.to_string()).await?;
+                let entry = self.entry(&table, index).await?;
                 let asked = DirectCounterEntry { table_entry: Some(named(&entry)), data: None };
-                let found =
-                    self.read(EntityKind::DirectCounterEntry(asked)).await.map_err(refused_read(COUNTER))?;
+                let found = self
+                    .read(EntityKind::DirectCounterEntry(asked))
+                    .await
+                    .map_err(refused_read(Of::Counter))?;
                 found.into_iter().find_map(|kind| match kind {
                     EntityKind::DirectCounterEntry(entry) => entry.data.as_ref().map(Counts::from),
                     _ => None,
@@ -176,17 +180,17 @@ impl Call<'_> {
             Cells::Array(counter) => {
                 let cell =
                     CounterItem { counter, index: Some(index.into()), counts: Some(counts), entry: None };
-                self.put(Item::Counter(cell), COUNTER).await?;
+                self.put(Item::Counter(cell), Of::Counter).await?;
             }
             Cells::Direct(table) => {
                 self.say(format!("writing to direct counter for table {table}"));
                 let table = self.table(&table)?;
-                let (_, entry) = self.entry(&table, &index.to_string()).await?;
+                let entry = self.entry(&table, index).await?;
                 let data = Some(CounterData::from(&counts));
                 let cell = DirectCounterEntry { table_entry: Some(named(&entry)), data };
                 self.write(Type::Modify, EntityKind::DirectCounterEntry(cell))
                     .await
-                    .map_err(refused(COUNTER))?;
+                    .map_err(refused(Of::Counter))?;
             }
         }
         self.say(format!("{name}[{index}] has been updated"));
@@ -198,7 +202,7 @@ impl Call<'_> {
         match self.counter(name)? {
             Cells::Array(counter) => {
                 let cells = CounterItem { counter, counts: Some(Counts::default()), ..Default::default() };
-                self.put(Item::Counter(cells), COUNTER).await
+                self.put(Item::Counter(cells), Of::Counter).await
             }
             Cells::Direct(table) => {
                 self.say(format!("this is the direct counter for table {table}"));
@@ -212,21 +216,21 @@ impl Call<'_> {
                     .iter()
                     .map(|entry| (Type::Modify, EntityKind::DirectCounterEntry(zero(entry))))
                     .collect();
-                self.write_all(cells).await.map_err(refused(COUNTER))
+                self.write_all(cells).await.map_err(refused(Of::Counter))
             }
         }
     }
 
     async fn set_meter(&mut self, meter: String, index: Option<i64>, rates: Rates) -> Done {
         let cell = MeterItem { meter, index, rates: Some(rates), ..Default::default() };
-        self.put(Item::Meter(cell), METER).await
+        self.put(Item::Meter(cell), Of::Meter).await
     }
 
     async fn set_direct_meter(&mut self, table: &str, handle: u32, rates: Rates) -> Done {
         let table = self.table(table)?;
-        let (_, entry) = self.entry(&table, &handle.to_string()).await?;
+        let entry = self.entry(&table, handle).await?;
         let cell = direct_meter(&entry, rates);
-        self.write(Type::Modify, cell).await.map_err(refused(METER))
+        self.write(Type::Modify, cell).await.map_err(refused(Of::Meter))
     }
 
     /// Of all entries that are there; later ones have rates of their own.
@@ -234,7 +238,7 @@ impl Call<'_> {
         let table = self.table(table)?;
         let entries = self.all_entries(&table).await?;
         let cells: Vec<_> = entries.iter().map(|entry| (Type::Modify, direct_meter(entry, rates))).collect();
-        self.write_all(cells).await.map_err(refused(METER))
+        self.write_all(cells).await.map_err(refused(Of::Meter))
     }
 
     async fn meter_get_rates(&mut self, args: &[&str]) -> Done {
@@ -243,7 +247,7 @@ impl Call<'_> {
         let rates = match self.meter(name)? {
             Cells::Array(meter) => {
                 let asked = MeterItem { meter, index: Some(index.into()), ..Default::default() };
-                let found = self.ask(Item::Meter(asked), METER).await?;
+                let found = self.ask(Item::Meter(asked), Of::Meter).await?;
                 found.into_iter().find_map(|item| match item {
                     Item::Meter(item) => {
                         item.rates.map(|rates| [(rates.cir, rates.cburst), (rates.pir, rates.pburst)])
@@ -253,7 +257,7 @@ impl Call<'_> {
             }
             Cells::Direct(table) => {
                 let table = self.table(&table)?;
-                let (_, entry) = self.entry(&table, &index.to_string()).await?;
+                let entry = self.entry(&table, index).await?;
                 let rates = self.direct_rates(&entry).await?;
                 rates.map(|rates| [(rates.cir, rates.cburst), (rates.pir, rates.pburst)])
             }
@@ -271,7 +275,7 @@ impl Call<'_> {
     /// Rates of an entry's meter, if they were set.
     pub(super) async fn direct_rates(&mut self, entry: &TableEntry) -> Done<Option<MeterConfig>> {
         let asked = DirectMeterEntry { table_entry: Some(named(entry)), ..Default::default() };
-        let found = self.read(EntityKind::DirectMeterEntry(asked)).await.map_err(refused_read(METER))?;
+        let found = self.read(EntityKind::DirectMeterEntry(asked)).await.map_err(refused_read(Of::Meter))?;
         Ok(found.into_iter().find_map(|kind| match kind {
             EntityKind::DirectMeterEntry(entry) => entry.config,
             _ => None,
@@ -282,11 +286,11 @@ impl Call<'_> {
         let ([name], rest) = at_least::<1>(args)?;
         let index = match rest {
             [] => None,
-            rest => Some(number::<u32>(exactly::<1>(rest)?[0], "index")?),
+            _ => Some(number::<u32>(exactly::<2>(args)?[1], "index")?),
         };
         let register = self.register(name)?;
         let asked = RegisterItem { register, index: index.map(i64::from), value: None };
-        let found = self.ask(Item::Register(asked), REGISTER).await?;
+        let found = self.ask(Item::Register(asked), Of::Register).await?;
         let values = found.into_iter().filter_map(|item| match item {
             Item::Register(item) => item.value,
             _ => None,
@@ -303,8 +307,11 @@ impl Call<'_> {
     }
 
     async fn set_register(&mut self, register: String, index: Option<i64>, value: &str) -> Done {
-        self.put(Item::Register(RegisterItem { register, index, value: Some(value.to_owned()) }), REGISTER)
-            .await
+        self.put(
+            Item::Register(RegisterItem { register, index, value: Some(value.to_owned()) }),
+            Of::Register,
+        )
+        .await
     }
 }
 
@@ -319,12 +326,12 @@ fn direct_meter(entry: &TableEntry, Rates { cir, cburst, pir, pburst, .. }: Rate
 }
 
 /// As for writes: what the switch refuses to read.
-fn refused_read(kind: &'static str) -> impl FnOnce(p4rack_ctrl::CtrlError) -> Failure {
+fn refused_read(of: Of) -> impl FnOnce(p4rack_ctrl::CtrlError) -> Failure {
     move |error| match &error {
         p4rack_ctrl::CtrlError::Refused { status, .. } => {
             let first = unpack(status.details()).and_then(|all| all.into_iter().find_map(Result::err));
             let why = first.map_or_else(|| status.message().to_owned(), |error| error.message);
-            Failure(format!("Invalid {kind} operation (INVALID_INDEX): {why}"))
+            of.refusal("INVALID_INDEX", why)
         }
         _ => Failure::from(error),
     }

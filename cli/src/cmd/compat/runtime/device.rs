@@ -58,12 +58,13 @@ impl Call<'_> {
             "load_new_config_file" => {
                 let [file] = exactly::<1>(args)?;
                 let Some(text) = self.given.take() else { return mistake("Not a valid filename") };
-                let compiled = match p4rack_bmv2::is_json(&text) {
-                    true => p4rack_bmv2::read(&text, file, None).map_err(|error| error.to_string()),
-                    false => Err(format!("{file} is not BMv2's JSON")),
-                };
-                let compiled = compiled.map_err(|error| Failure(format!("Error: {error}")))?;
                 self.say("Loading new Json config");
+                let compiled = match p4rack_bmv2::is_json_file(&text, file) {
+                    true => p4rack_bmv2::read(&text, file, None).map_err(|error| error.to_string()),
+                    false => Err(format!("{file} is not BMv2's JSON; p4c writes it")),
+                };
+                let compiled =
+                    compiled.map_err(|error| Failure(format!("Error: Not a valid JSON file: {error}")))?;
                 self.runtime.loaded = Some(ForwardingPipelineConfig {
                     p4info: Some(compiled.p4info),
                     p4_device_config: text.into_bytes(),

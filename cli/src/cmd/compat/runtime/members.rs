@@ -2,16 +2,15 @@
 //!
 //! P4Runtime's ids are 1 more than handles, because id 0 means all in reads and BMv2 counts from 0.
 
+use super::refusals::{Of, refused};
 use super::words::{at_least, call, exactly, find, meant, number};
-use super::{Call, Done, Failure, mistake, refused};
+use super::{Call, Done, Failure, mistake};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::{Action, ActionProfile};
 use p4rack_p4rt::p4::v1::action_profile_group::Member;
 use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::{ActionProfileGroup, ActionProfileMember};
 use p4rack_p4rt::schema::{id_of, name_of};
-
-const PROFILE: &str = "table";
 
 /// The id of a member or group with this handle.
 pub(super) fn id_of_handle(handle: u32) -> Done<u32> {
@@ -47,7 +46,7 @@ impl Call<'_> {
                 let member = self.member(&profile, handle).await?;
                 let member = ActionProfileMember { action: None, ..member };
                 let done = self.write(Type::Delete, EntityKind::ActionProfileMember(member)).await;
-                done.map_err(refused(PROFILE))
+                done.map_err(refused(Of::Member))
             }
             "act_prof_create_group" => {
                 exactly::<0>(rest)?;
@@ -56,7 +55,7 @@ impl Call<'_> {
                     ActionProfileGroup { action_profile_id: id(&profile), group_id, ..Default::default() };
                 self.write(Type::Insert, EntityKind::ActionProfileGroup(group))
                     .await
-                    .map_err(refused(PROFILE))?;
+                    .map_err(refused(Of::Group))?;
                 self.say(format!("Group has been created with handle {}", handle_of_id(group_id)));
                 Ok(())
             }
@@ -66,7 +65,7 @@ impl Call<'_> {
                 let group = ActionProfileGroup { members: Vec::new(), ..group };
                 self.write(Type::Delete, EntityKind::ActionProfileGroup(group))
                     .await
-                    .map_err(refused(PROFILE))
+                    .map_err(refused(Of::Group))
             }
             "act_prof_add_member_to_group" | "act_prof_remove_member_from_group" => {
                 let [member, group] = exactly::<2>(rest)?;
@@ -76,12 +75,18 @@ impl Call<'_> {
                 match (there, name == "act_prof_add_member_to_group") {
                     (None, true) => group.members.push(Member { member_id, weight: 1, ..Default::default() }),
                     (Some(at), false) => drop(group.members.remove(at)),
-                    (Some(_), true) => return mistake(format!("member {member} is in the group already")),
-                    (None, false) => return mistake(format!("member {member} is not in the group")),
+                    (Some(_), true) => {
+                        let why = format!("member {member} is in the group already");
+                        return Err(Of::Group.refusal("MBR_ALREADY_IN_GRP", why));
+                    }
+                    (None, false) => {
+                        let why = format!("member {member} is not in the group");
+                        return Err(Of::Group.refusal("MBR_NOT_IN_GRP", why));
+                    }
                 }
                 self.write(Type::Modify, EntityKind::ActionProfileGroup(group))
                     .await
-                    .map_err(refused(PROFILE))
+                    .map_err(refused(Of::Group))
             }
             "act_prof_dump" => {
                 exactly::<0>(rest)?;
@@ -127,7 +132,9 @@ impl Call<'_> {
         let action = Some(call(&self.member_action(profile, action)?, params)?);
         let member_id = after(self.members(profile, 0).await?.iter().map(|member| member.member_id));
         let member = ActionProfileMember { action_profile_id: id(profile), member_id, action };
-        self.write(Type::Insert, EntityKind::ActionProfileMember(member)).await.map_err(refused(PROFILE))?;
+        self.write(Type::Insert, EntityKind::ActionProfileMember(member))
+            .await
+            .map_err(refused(Of::Member))?;
         self.say(format!("Member has been created with handle {}", handle_of_id(member_id)));
         Ok(())
     }
@@ -137,7 +144,7 @@ impl Call<'_> {
         let params = params.strip_prefix(&["=>"]).unwrap_or(params);
         let action = Some(call(&self.member_action(profile, action)?, params)?);
         let member = ActionProfileMember { action, ..self.member(profile, handle).await? };
-        self.write(Type::Modify, EntityKind::ActionProfileMember(member)).await.map_err(refused(PROFILE))
+        self.write(Type::Modify, EntityKind::ActionProfileMember(member)).await.map_err(refused(Of::Member))
     }
 
     /// The member with an id, or with 0 all.
@@ -161,20 +168,20 @@ impl Call<'_> {
         Ok(groups.collect())
     }
 
-    async fn member(&mut self, profile: &ActionProfile, handle: &str) -> Done<ActionProfileMember> {
+    pub(super) async fn member(
+        &mut self,
+        profile: &ActionProfile,
+        handle: &str,
+    ) -> Done<ActionProfileMember> {
         let id = id_of_handle(number(handle, "member handle")?)?;
         let found = self.members(profile, id).await?.into_iter().next();
-        found.ok_or_else(|| {
-            Failure(format!("Invalid table operation (INVALID_MBR_HANDLE): there is no member {handle}"))
-        })
+        found.ok_or_else(|| Of::Member.refusal("INVALID_MBR_HANDLE", format!("there is no member {handle}")))
     }
 
-    async fn group(&mut self, profile: &ActionProfile, handle: &str) -> Done<ActionProfileGroup> {
+    pub(super) async fn group(&mut self, profile: &ActionProfile, handle: &str) -> Done<ActionProfileGroup> {
         let id = id_of_handle(number(handle, "group handle")?)?;
         let found = self.groups(profile, id).await?.into_iter().next();
-        found.ok_or_else(|| {
-            Failure(format!("Invalid table operation (INVALID_GRP_HANDLE): there is no group {handle}"))
-        })
+        found.ok_or_else(|| Of::Group.refusal("INVALID_GRP_HANDLE", format!("there is no group {handle}")))
     }
 
     fn dump_member(&mut self, member: &ActionProfileMember) {

@@ -6,18 +6,21 @@
 //!                                                   └─ queues: the switch itself
 //!  words     names and values, as BMv2 writes them
 //!  list      all commands, with their usage
-//!  tables, dump, members, cells, replication, device     the commands
+//!  refusals  BMv2's names of what the switch refuses
+//!  tables, adding, dump, members, cells, replication, device     the commands
 //! ```
 //!
 //! P4Runtime has neither handles nor multicast nodes, so they are here, and last as long as the switch. Entries that a
 //! controller writes get a handle when they are first listed.
 
+mod adding;
 mod cells;
 mod device;
 mod dump;
 mod handles;
-pub mod list;
+mod list;
 mod members;
+mod refusals;
 mod replication;
 mod serve;
 mod tables;
@@ -28,7 +31,6 @@ pub use serve::{Answer, GREETING, Names, Request, serve};
 use handles::Handles;
 use p4rack_ctrl::{Client, ConnectOptions, CtrlError, RoleConfig, Session};
 use p4rack_p4rt::EntityKind;
-use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, update};
 use p4rack_p4rt::schema::{Schema, id_of};
 use p4rack_p4rt::stratum::P4RoleConfig;
@@ -68,24 +70,6 @@ fn mistake<T>(what: impl std::fmt::Display) -> Done<T> {
 impl From<CtrlError> for Failure {
     fn from(error: CtrlError) -> Failure {
         Failure(format!("Error: {error}"))
-    }
-}
-
-/// `Invalid table operation (DUPLICATE_ENTRY): …`, for what the switch refuses of a kind of object.
-fn refused(kind: &'static str) -> impl FnOnce(CtrlError) -> Failure {
-    move |error| {
-        let code = match &error {
-            CtrlError::Updates { failures } => failures.first().map(|failure| failure.error.code),
-            _ => None,
-        };
-        let name = match code {
-            Some(Code::AlreadyExists) => "DUPLICATE_ENTRY",
-            Some(Code::NotFound) => "INVALID_HANDLE",
-            Some(Code::ResourceExhausted) => "TABLE_FULL",
-            Some(Code::OutOfRange) => "INVALID_INDEX",
-            _ => "ERROR",
-        };
-        Failure(format!("Invalid {kind} operation ({name}): {error}"))
     }
 }
 

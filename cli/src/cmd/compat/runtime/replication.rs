@@ -3,8 +3,9 @@
 //! A node stands for copies with one instance (rid) at some ports. P4Runtime's groups have such copies alone: associating a
 //! node adds its copies to the group's.
 
+use super::refusals::{Of, refused};
 use super::words::{at_least, exactly, find, hex, number};
-use super::{Call, Done, Failure, mistake, refused};
+use super::{Call, Done, Failure, mistake};
 use p4rack_ctrl::values::parse_match;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::bytes;
@@ -18,10 +19,6 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_p4rt::schema::id_of;
 use std::collections::{BTreeMap, BTreeSet};
-
-const ENGINE: &str = "PRE";
-const MIRRORING: &str = "mirroring";
-const VALUE_SET: &str = "parser value set";
 
 /// A multicast node.
 #[derive(Clone, Debug, Default)]
@@ -73,9 +70,9 @@ fn engine(kind: Engine) -> EntityKind {
 const PORT_MAX: u16 = 511;
 
 fn port(word: &str) -> Done<u32> {
-    match number::<u16>(word, "port")? {
-        port @ 0..=PORT_MAX => Ok(port.into()),
-        port => mistake(format!("there is no port {port}: ports have numbers from 0 to {PORT_MAX}")),
+    match word.parse::<u16>() {
+        Ok(port @ 0..=PORT_MAX) => Ok(port.into()),
+        _ => mistake(format!("'{word}' is not a valid port number: ports have numbers from 0 to {PORT_MAX}")),
     }
 }
 
@@ -144,9 +141,8 @@ impl Call<'_> {
                     false => {
                         self.say(format!("Dissociating node {handle} from multicast group {group}"));
                         if !node.groups.contains(&group) {
-                            return Err(Failure(format!(
-                                "Invalid PRE operation (INVALID_L1_HANDLE): node {handle} is not in group {group}"
-                            )));
+                            let why = format!("node {handle} is not in group {group}");
+                            return Err(Of::Multicast.refusal("INVALID_L1_HANDLE", why));
                         }
                         self.change_group(group, Some(&node), None).await?;
                         self.groups_of(handle, |groups| {
@@ -173,7 +169,7 @@ impl Call<'_> {
                 let session = CloneSessionEntry { session_id, ..Default::default() };
                 self.write(Type::Delete, engine(Engine::CloneSessionEntry(session)))
                     .await
-                    .map_err(refused(MIRRORING))
+                    .map_err(refused(Of::Mirroring))
             }
             "mirroring_get" => {
                 let id: u32 = number(exactly::<1>(args)?[0], "mirror_id")?;
@@ -184,7 +180,9 @@ impl Call<'_> {
                         self.say(format!("MirroringSessionConfig(port={}, mgid=None)", ports.join(", ")));
                         Ok(())
                     }
-                    None => Err(Failure("Invalid mirroring operation (SESSION_NOT_FOUND)".to_owned())),
+                    None => {
+                        Err(Of::Mirroring.refusal("SESSION_NOT_FOUND", format!("there is no session {id}")))
+                    }
                 }
             }
             _ => self.value_set_command(name, args).await,
@@ -195,9 +193,7 @@ impl Call<'_> {
         let handle: u32 = number(handle, "node handle")?;
         match self.runtime.nodes.all.get(&handle) {
             Some(node) => Ok((handle, node.clone())),
-            None => {
-                Err(Failure(format!("Invalid PRE operation (INVALID_L1_HANDLE): there is no node {handle}")))
-            }
+            None => Err(Of::Multicast.refusal("INVALID_L1_HANDLE", format!("there is no node {handle}"))),
         }
     }
 
@@ -222,15 +218,14 @@ impl Call<'_> {
 
     async fn put_group(&mut self, kind: Type, multicast_group_id: u32, replicas: Vec<Replica>) -> Done {
         let group = MulticastGroupEntry { multicast_group_id, replicas, ..Default::default() };
-        self.write(kind, engine(Engine::MulticastGroupEntry(group))).await.map_err(refused(ENGINE))
+        self.write(kind, engine(Engine::MulticastGroupEntry(group))).await.map_err(refused(Of::Multicast))
     }
 
     /// Takes a node's copies out of a group, and adds another's.
     async fn change_group(&mut self, id: u32, out: Option<&Node>, into: Option<&Node>) -> Done {
         let Some(group) = self.multicast(id).await?.into_iter().next() else {
-            return Err(Failure(format!(
-                "Invalid PRE operation (INVALID_MGID): there is no multicast group {id}"
-            )));
+            let why = format!("there is no multicast group {id}");
+            return Err(Of::Multicast.refusal("INVALID_MGRP_HANDLE", why));
         };
         let leaving: BTreeSet<Place> = out.into_iter().flat_map(Node::copies).collect();
         let mut replicas = group.replicas;
@@ -297,7 +292,7 @@ impl Call<'_> {
         let kind = if self.session(session_id).await?.is_some() { Type::Modify } else { Type::Insert };
         let session =
             CloneSessionEntry { session_id, replicas: vec![replica((port, 1))], ..Default::default() };
-        self.write(kind, engine(Engine::CloneSessionEntry(session))).await.map_err(refused(MIRRORING))
+        self.write(kind, engine(Engine::CloneSessionEntry(session))).await.map_err(refused(Of::Mirroring))
     }
 
     async fn value_set_command(&mut self, name: &str, args: &[&str]) -> Done {
@@ -313,7 +308,7 @@ impl Call<'_> {
             return self.unknown(name);
         }
         let ([set_name], rest) = at_least::<1>(args)?;
-        let set = find(VALUE_SET, set_name, &sets, |set| set.preamble.as_ref())?;
+        let set = find(Of::ValueSet.kind(), set_name, &sets, |set| set.preamble.as_ref())?;
         let value_set_id = id_of(set.preamble.as_ref());
         let [field] = &set.r#match[..] else {
             return mistake(format!(
@@ -357,7 +352,7 @@ impl Call<'_> {
             }
         }
         let changed = EntityKind::ValueSetEntry(ValueSetEntry { value_set_id, members });
-        self.write(Type::Modify, changed).await.map_err(refused(VALUE_SET))
+        self.write(Type::Modify, changed).await.map_err(refused(Of::ValueSet))
     }
 }
 

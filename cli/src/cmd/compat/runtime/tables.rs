@@ -1,33 +1,40 @@
 //! Commands on tables.
 
 use super::handles::named;
+use super::refusals::{Of, refused};
 use super::words::{
-    at_least, call, exactly, find, has_priority, key_kind, keys, kind_of, meant, number, priority, shown,
+    at_least, call, exactly, find, has_priority, key_kind, keys, kind_of, meant, number, priority,
 };
-use super::{Call, Done, Failure, mistake, refused};
+use super::{Call, Done, Failure, mistake};
 use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::config::v1::table::IdleTimeoutBehavior;
 use p4rack_p4rt::p4::config::v1::{Action, Table};
 use p4rack_p4rt::p4::v1::update::Type;
 use p4rack_p4rt::p4::v1::{self, TableAction, TableEntry, table_action};
 use p4rack_p4rt::schema::{id_of, name_of};
 
-const TABLE: &str = "table";
-
 /// Entry and action of a command that adds one.
-fn with_action(kind: table_action::Type) -> Option<TableAction> {
+pub(super) fn with_action(kind: table_action::Type) -> Option<TableAction> {
     Some(TableAction { r#type: Some(kind) })
 }
 
-/// Splits `KEY… => REST…`.
-fn split<'w, 'l>(words: &'w [&'l str]) -> Done<(&'w [&'l str], &'w [&'l str])> {
-    match words.iter().position(|word| *word == "=>") {
-        Some(at) => Ok((&words[..at], &words[at + 1..])),
-        None => mistake("expected `=>` between keys and what follows"),
+/// A word that names an entry.
+fn entry_handle(word: &str) -> Done<u32> {
+    number(word, "entry handle")
+}
+
+/// Refuses a table whose entries have members of an action profile, for which there are other commands.
+pub(super) fn direct(table: &Table, instead: &str) -> Done {
+    if table.implementation_id == 0 {
+        return Ok(());
     }
+    let name = name_of(table.preamble.as_ref());
+    let why = format!("entries of {name} have members of an action profile; take {instead}");
+    Err(Of::Entry.refusal("WRONG_TABLE_TYPE", why))
 }
 
 /// Takes the priority off the end, where a table's entries have one.
-fn with_priority<'w, 'l>(table: &Table, words: &'w [&'l str]) -> Done<(&'w [&'l str], i32)> {
+pub(super) fn with_priority<'w, 'l>(table: &Table, words: &'w [&'l str]) -> Done<(&'w [&'l str], i32)> {
     if !has_priority(table) {
         return Ok((words, 0));
     }
@@ -41,7 +48,7 @@ fn with_priority<'w, 'l>(table: &Table, words: &'w [&'l str]) -> Done<(&'w [&'l 
 impl Call<'_> {
     /// A table by its name.
     pub(super) fn table(&self, name: &str) -> Done<Table> {
-        find(TABLE, name, &self.schema.info().tables, |table| table.preamble.as_ref()).cloned()
+        find(Of::Entry.kind(), name, &self.schema.info().tables, |table| table.preamble.as_ref()).cloned()
     }
 
     /// The action profile of the table that the first word names.
@@ -55,7 +62,7 @@ impl Call<'_> {
     }
 
     /// An action of a table.
-    fn action(&self, table: &Table, name: &str) -> Done<Action> {
+    pub(super) fn action(&self, table: &Table, name: &str) -> Done<Action> {
         let actions = &self.schema.info().actions;
         let found = find("action", name, actions, |action| action.preamble.as_ref());
         let is_of = |action: &&Action| {
@@ -95,16 +102,16 @@ impl Call<'_> {
     }
 
     /// The entry with a handle, as it is now.
-    pub(super) async fn entry(&mut self, table: &Table, handle: &str) -> Done<(u32, TableEntry)> {
-        let handle: u32 = number(handle, "entry handle")?;
+    pub(super) async fn entry(&mut self, table: &Table, handle: u32) -> Done<TableEntry> {
         self.refresh(table).await?;
         let handles = self.runtime.entries.get(&id_of(table.preamble.as_ref()));
         match handles.and_then(|handles| handles.get(handle)) {
-            Some(entry) => Ok((handle, entry.clone())),
-            None => Err(Failure(format!(
-                "Invalid table operation (INVALID_HANDLE): {} has no entry {handle}; table_dump lists them",
-                name_of(table.preamble.as_ref())
-            ))),
+            Some(entry) => Ok(entry.clone()),
+            None => {
+                let name = name_of(table.preamble.as_ref());
+                let why = format!("{name} has no entry {handle}; table_dump lists them");
+                Err(Of::Entry.refusal("INVALID_HANDLE", why))
+            }
         }
     }
 
@@ -168,20 +175,30 @@ impl Call<'_> {
         let table = self.table(table_name)?;
         match name {
             "table_delete" | "table_indirect_delete" => {
-                let [handle] = exactly::<1>(rest)?;
+                let handle = entry_handle(exactly::<1>(rest)?[0])?;
+                if name == "table_indirect_delete" {
+                    self.profile_of(args)?;
+                }
                 self.say(format!("Deleting entry {handle} from {table_name}"));
-                let (_, entry) = self.entry(&table, handle).await?;
+                if name == "table_delete" {
+                    direct(&table, "table_indirect_delete")?;
+                }
+                let entry = self.entry(&table, handle).await?;
                 let done = self.write(Type::Delete, EntityKind::TableEntry(named(&entry))).await;
-                done.map_err(refused(TABLE))
+                done.map_err(refused(Of::Entry))
             }
             "table_dump_entry" => {
-                let [handle] = exactly::<1>(rest)?;
-                let (handle, entry) = self.entry(&table, handle).await?;
+                let handle = entry_handle(exactly::<1>(rest)?[0])?;
+                let entry = self.entry(&table, handle).await?;
                 self.dump_entry(&table, handle, &entry);
                 Ok(())
             }
             _ => {
                 exactly::<0>(rest)?;
+                if name == "table_indirect_reset_default" && table.implementation_id == 0 {
+                    let why = format!("{table_name} has no action profile; take table_reset_default");
+                    return Err(Of::Default.refusal("WRONG_TABLE_TYPE", why));
+                }
                 self.of_a_table(name, table).await
             }
         }
@@ -201,12 +218,12 @@ impl Call<'_> {
                 // Entries of the program stay.
                 let own = entries.iter().filter(|entry| !entry.is_const);
                 let deletions = own.map(|entry| (Type::Delete, EntityKind::TableEntry(named(entry))));
-                self.write_all(deletions.collect()).await.map_err(refused(TABLE))?;
+                self.write_all(deletions.collect()).await.map_err(refused(Of::Entry))?;
                 self.refresh(&table).await
             }
             "table_reset_default" | "table_indirect_reset_default" => {
                 let reset = TableEntry { table_id, is_default_action: true, ..Default::default() };
-                self.write(Type::Modify, EntityKind::TableEntry(reset)).await.map_err(refused(TABLE))
+                self.write(Type::Modify, EntityKind::TableEntry(reset)).await.map_err(refused(Of::Default))
             }
             _ => {
                 if name == "table_info" {
@@ -249,7 +266,7 @@ impl Call<'_> {
     }
 
     /// Shows an action with the bytes of its arguments.
-    fn say_call(&mut self, action: &Action, called: &v1::Action) {
+    pub(super) fn say_call(&mut self, action: &Action, called: &v1::Action) {
         let data: Vec<String> = called
             .params
             .iter()
@@ -258,59 +275,6 @@ impl Call<'_> {
             .collect();
         self.say(format!("{:20} {}", "action:", name_of(action.preamble.as_ref())));
         self.say(format!("{:20} {}", "runtime data:", data.join("\t")));
-    }
-
-    async fn add(&mut self, args: &[&str]) -> Done {
-        let ([table_name, action_name], rest) = at_least::<2>(args)?;
-        let table = self.table(table_name)?;
-        let action = self.action(&table, action_name)?;
-        if table.implementation_id != 0 {
-            return mistake(format!(
-                "Entries of {} have members of an action profile; take table_indirect_add",
-                name_of(table.preamble.as_ref())
-            ));
-        }
-        let (rest, priority) = with_priority(&table, rest)?;
-        let (key_words, params) = split(rest)?;
-        let r#match = keys(&table, key_words)?;
-        let called = call(&action, params)?;
-        self.say(format!("Adding entry to {} match table {table_name}", kind_of(&table)));
-        let shown: Vec<String> = table.match_fields.iter().map(|field| shown(field, &r#match)).collect();
-        self.say(format!("{:20} {}", "match key:", shown.join("\t")));
-        self.say_call(&action, &called);
-        let table_id = id_of(table.preamble.as_ref());
-        let action = with_action(table_action::Type::Action(called));
-        self.insert(&table, TableEntry { table_id, r#match, action, priority, ..Default::default() }).await
-    }
-
-    async fn insert(&mut self, table: &Table, entry: TableEntry) -> Done {
-        let id = entry.table_id;
-        if !self.runtime.entries.contains_key(&id) {
-            // A controller's entries keep the numbers below.
-            self.refresh(table).await?;
-        }
-        self.write(Type::Insert, EntityKind::TableEntry(entry.clone())).await.map_err(refused(TABLE))?;
-        let handle = self.runtime.entries.entry(id).or_default().add(&entry);
-        self.say(format!("Entry has been added with handle {handle}"));
-        Ok(())
-    }
-
-    async fn add_indirect(&mut self, args: &[&str], to_group: bool) -> Done {
-        let ([table_name], rest) = at_least::<1>(args)?;
-        self.profile_of(args)?;
-        let table = self.table(table_name)?;
-        let (rest, priority) = with_priority(&table, rest)?;
-        let (key_words, handle) = split(rest)?;
-        let [handle] = exactly::<1>(handle)?;
-        let id = super::members::id_of_handle(number(handle, "handle")?)?;
-        let kind = match to_group {
-            true => table_action::Type::ActionProfileGroupId(id),
-            false => table_action::Type::ActionProfileMemberId(id),
-        };
-        let r#match = keys(&table, key_words)?;
-        self.say(format!("Adding entry to indirect match table {}", name_of(table.preamble.as_ref())));
-        let (table_id, action) = (id_of(table.preamble.as_ref()), with_action(kind));
-        self.insert(&table, TableEntry { table_id, r#match, action, priority, ..Default::default() }).await
     }
 
     async fn set_default(&mut self, args: &[&str]) -> Done {
@@ -326,7 +290,7 @@ impl Call<'_> {
             is_default_action: true,
             ..Default::default()
         };
-        self.write(Type::Modify, EntityKind::TableEntry(entry)).await.map_err(refused(TABLE))
+        self.write(Type::Modify, EntityKind::TableEntry(entry)).await.map_err(refused(Of::Default))
     }
 
     async fn modify(&mut self, args: &[&str]) -> Done {
@@ -334,19 +298,26 @@ impl Call<'_> {
         let params = params.strip_prefix(&["=>"]).unwrap_or(params);
         let table = self.table(table_name)?;
         let action = self.action(&table, action_name)?;
+        let handle = entry_handle(handle)?;
         let called = call(&action, params)?;
         self.say(format!("Modifying entry {handle} for {} match table {table_name}", kind_of(&table)));
-        let (_, entry) = self.entry(&table, handle).await?;
+        direct(&table, "table_indirect_delete and table_indirect_add")?;
+        let entry = self.entry(&table, handle).await?;
         let action = with_action(table_action::Type::Action(called));
         self.change(&table, TableEntry { action, ..entry }).await
     }
 
     async fn set_timeout(&mut self, args: &[&str]) -> Done {
         let [table_name, handle, timeout_ms] = exactly::<3>(args)?;
-        let timeout_ms: u32 = number(timeout_ms, "timeout")?;
         let table = self.table(table_name)?;
+        if table.idle_timeout_behavior() != IdleTimeoutBehavior::NotifyControl {
+            return mistake(format!(
+                "Table {table_name} does not support entry timeouts: the program gives it no support_timeout"
+            ));
+        }
+        let (handle, timeout_ms): (u32, u32) = (entry_handle(handle)?, number(timeout_ms, "timeout")?);
         self.say(format!("Setting a {timeout_ms} ms timeout for entry {handle}"));
-        let (_, entry) = self.entry(&table, handle).await?;
+        let entry = self.entry(&table, handle).await?;
         let idle_timeout_ns = i64::from(timeout_ms) * 1_000_000;
         self.change(&table, TableEntry { idle_timeout_ns, ..entry }).await
     }
@@ -363,7 +334,7 @@ impl Call<'_> {
             meter_config,
             ..named(&entry)
         };
-        self.write(Type::Modify, EntityKind::TableEntry(changed)).await.map_err(refused(TABLE))
+        self.write(Type::Modify, EntityKind::TableEntry(changed)).await.map_err(refused(Of::Entry))
     }
 
     async fn dump_by_key(&mut self, args: &[&str]) -> Done {
@@ -384,9 +355,7 @@ impl Call<'_> {
                 self.dump_entry(&table, handle, &entry);
                 Ok(())
             }
-            None => Err(Failure(
-                "Invalid table operation (BAD_MATCH_KEY): there is no entry with these keys".into(),
-            )),
+            None => Err(Of::Entry.refusal("BAD_MATCH_KEY", "there is no entry with these keys")),
         }
     }
 }

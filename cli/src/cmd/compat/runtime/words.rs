@@ -34,10 +34,14 @@ pub(super) fn meant<T>(wanted: &str, all: &[T], preamble: impl Fn(&T) -> Option<
     hint(wanted, &names)
 }
 
+/// Another number of arguments than a command has.
+pub(super) fn wrong_number<T>(expected: usize, got: usize) -> Done<T> {
+    mistake(format!("Wrong number of args, expected {expected} but got {got}"))
+}
+
 /// Exactly this many arguments.
 pub(super) fn exactly<'w, 'l, const N: usize>(words: &'w [&'l str]) -> Done<[&'l str; N]> {
-    <[&'l str; N]>::try_from(words)
-        .map_err(|_| Failure(format!("Error: Wrong number of args, expected {N} but got {}", words.len())))
+    <[&'l str; N]>::try_from(words).or_else(|_| wrong_number(N, words.len()))
 }
 
 /// At least this many arguments, and the rest.

@@ -41,7 +41,7 @@ const SPARE_BYTES: u64 = 1 << 20;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Use the Redis server at this address, which may still be starting, and start none
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::cmd::values::addr)]
     redis: Option<SocketAddr>,
     /// Number of records
     #[arg(long, default_value_t = 20_000, value_parser = crate::numbers::within::<u32>(1..=100_000_000))]
