@@ -192,7 +192,8 @@ impl Writer {
         let temp = self.temp("result_", ty);
         let field = self.param(&Expr::Var(temp))?;
         out.push(make(field));
-        self.assign(place, &Expr::Var(temp), out)
+        let (target, span) = (place.clone(), self.at);
+        self.step(&Stmt::Assign { target, value: Expr::Var(temp), span }, out)
     }
 
     /// A value as a field or constant: others are computed first.
