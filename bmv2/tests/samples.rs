@@ -66,7 +66,7 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
 
 /// p4c's compiler for BMv2.
 const COMPILER: &str = "p4c-bm2-ss";
-/// Of p4c's programs for v1model with an STF file, one needs an extern in C++, and there are so many others at least.
+/// Of p4c's programs for v1model with an STF file, the one that needs an extern in C++, and the number of the others at least.
 const FOREIGN: &str = "extern-funcs-bmv2.p4";
 const P4CS: usize = 190;
 /// Programs that are compiled at the same time.
