@@ -69,6 +69,8 @@ const COMPILER: &str = "p4c-bm2-ss";
 /// Of p4c's programs for v1model with an STF file, the one that needs an extern in C++, and the number of the others at least.
 const FOREIGN: &str = "extern-funcs-bmv2.p4";
 const P4CS: usize = 190;
+/// p4c's P4Info of this one has a table that p4c's file lacks, so they are refused together.
+const UNLIKE_INFO: &str = "gauntlet_nested_switch-bmv2.p4";
 /// Programs that are compiled at the same time.
 const AT_ONCE: usize = 4;
 
@@ -139,6 +141,9 @@ fn by_p4c(program: &Path, include: &Path, folder: &Path) -> Result<(), String> {
     let info = text::parse(&info).map_err(|error| format!("P4Info: {error}"))?;
     let name = program.to_string_lossy();
     for (with, info) in [("without", None), ("with", Some(&info))] {
+        if info.is_some() && program.ends_with(UNLIKE_INFO) {
+            continue;
+        }
         let compiled = p4rack_bmv2::read(&json, &name, info);
         let done = compiled.and_then(|compiled| stf(&compiled, &packets));
         done.map_err(|error| format!("{with} P4Info: {error}"))?;
