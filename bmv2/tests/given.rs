@@ -48,6 +48,17 @@ fn a_p4info_of_another_program_is_refused() {
     }
 }
 
+/// p4c writes the number of constant entries into its file, and the table's own size into its P4Info.
+#[test]
+fn the_size_of_a_table_with_constant_entries_is_the_p4infos() {
+    let compiled = compiled("table_const_entries.p4");
+    let json = p4rack_bmv2::write(&compiled).unwrap_or_else(|error| panic!("{error}")).to_string();
+    let mut info = compiled.p4info.clone();
+    info.tables[0].size += 1_000;
+    let again = p4rack_bmv2::read(&json, "t.json", Some(&info)).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.p4info, info);
+}
+
 /// The header of packets to the controller, with one field of this width.
 fn header(bitwidth: i32) -> ControllerPacketMetadata {
     let preamble = Preamble { id: 0x0400_0001, name: "packet_in".to_owned(), ..Preamble::default() };

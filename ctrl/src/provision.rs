@@ -109,19 +109,22 @@ pub fn entries_of(file: &Path, schema: &Schema) -> Result<Vec<Entity>, CtrlError
 
 /// Updates that bring a switch which has just got its program to what it should hold, in an order in which each is valid.
 pub fn updates(desired: &Desired) -> Vec<Update> {
-    let mut updates: Vec<Update> =
-        changes(&desired.entities, Vec::new()).phases.into_iter().flatten().collect();
-    updates.extend(desired.initial_cells());
-    updates
+    phases(desired).concat()
 }
 
-/// Installs a program on a switch that has none, and all its entries in one transaction. Returns their number.
+/// The same, in phases: each needs the one before it.
+fn phases(desired: &Desired) -> Vec<Vec<Update>> {
+    let entities = changes(&desired.entities, Vec::new()).phases.into_iter();
+    entities.chain([desired.initial_cells()]).collect()
+}
+
+/// Installs a program on a switch that has none, and all its entries, in one transaction where the switch has that. Returns
+/// their number.
 pub async fn install(desired: &Desired, target: ConnectOptions) -> Result<usize, CtrlError> {
     let mut session = Session::connect(target).await?;
     session.set_pipeline(desired.config.clone()).await?;
-    let updates = updates(desired);
-    if !updates.is_empty() {
-        session.write_whole(&desired.schema, &updates).await?;
-    }
-    Ok(updates.len())
+    let phases = phases(desired);
+    let phases: Vec<&[Update]> = phases.iter().map(Vec::as_slice).collect();
+    session.write_together(&desired.schema, &phases).await?;
+    Ok(phases.iter().map(|phase| phase.len()).sum())
 }

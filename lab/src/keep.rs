@@ -235,10 +235,11 @@ pub fn exec(rack: Option<&str>, host: &str, command: &[OsString]) -> LabError {
 pub fn top(rack: Option<&str>, switch: &str, words: &[OsString], example: &str) -> LabError {
     let beside = || {
         let rack = Runtime::locate().find_or(rack, example)?;
-        let KeptSwitch { grpc_addr, device_id, .. } = rack.switch(switch)?;
+        let KeptSwitch { name, grpc_addr, device_id, .. } = rack.switch(switch)?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0("p4rack").args(words);
         command.args(["--grpc-addr", &grpc_addr.to_string(), "--device-id", &device_id.to_string()]);
+        command.args(["--beside", name]);
         rack.namespace(switch)?.command(&mut command, false)?;
         Ok(command)
     };

@@ -4,6 +4,7 @@
 //! `up` owns every process of the rack. Namespaces are anonymous and exist only as long as something holds
 //! them open, so nothing is left behind however the run ends.
 
+pub mod bmv2;
 pub mod cached;
 mod control;
 pub mod described;

@@ -9,6 +9,8 @@ use p4rack_netdev::link::{self, VethEnd};
 use p4rack_netdev::{Links, NetNs, ethtool};
 use p4rack_wire::MacAddr;
 use p4rack_wire::roce::Mtu;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::Ipv4Addr;
 
 /// Interface of a host to the switch, or to the first one of two.
@@ -79,6 +81,11 @@ pub fn switch_setup_ip() -> Ipv4Addr {
 /// Address of a host for the set-up of adapters, by its position.
 pub fn setup_ip(host: usize) -> Ipv4Addr {
     Ipv4Addr::from_bits(SETUP_IP.to_bits() + 1 + host as u32)
+}
+
+/// Interface of a topology's switch at a port, as Mininet calls it.
+pub(crate) fn port_interface(switch: &str, port: impl Display) -> String {
+    format!("{switch}-eth{port}")
 }
 
 /// Name of a switch's interface for a port. Switches count from 0.
@@ -287,12 +294,31 @@ pub fn interface_counts(ns: &NetNs, interface: &str) -> Result<(u64, InterfaceCo
     Ok((at_ns, counts.ok_or_else(missing)?))
 }
 
-fn parse_dev(text: &str, interface: &str) -> Option<InterfaceCounts> {
-    let line = text.lines().find_map(|line| {
+/// Bytes that came in and went out at each port of a topology's switch, in the calling thread's namespace.
+pub fn port_bytes(switch: &str) -> Result<BTreeMap<u16, [u64; 2]>, LabError> {
+    let text = std::fs::read_to_string(INTERFACES).map_err(LabError::file(INTERFACES))?;
+    Ok(parse_ports(&text, &port_interface(switch, "")))
+}
+
+/// The same from the kernel's text. Names of the ports' interfaces are `prefix` and a number.
+fn parse_ports(text: &str, prefix: &str) -> BTreeMap<u16, [u64; 2]> {
+    let ports = columns(text).filter_map(|(name, counts)| {
+        let port = name.strip_prefix(prefix)?.parse().ok()?;
+        Some((port, [*counts.first()?, *counts.get(8)?]))
+    });
+    ports.collect()
+}
+
+/// Interfaces with their counters: 8 of what came in, then 8 of what went out.
+fn columns(text: &str) -> impl Iterator<Item = (&str, Vec<u64>)> {
+    text.lines().filter_map(|line| {
         let (name, counts) = line.split_once(':')?;
-        (name.trim() == interface).then_some(counts)
-    })?;
-    let counts: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        Some((name.trim(), counts.split_whitespace().filter_map(|word| word.parse().ok()).collect()))
+    })
+}
+
+fn parse_dev(text: &str, interface: &str) -> Option<InterfaceCounts> {
+    let (_, counts) = columns(text).find(|(name, _)| *name == interface)?;
     Some(InterfaceCounts {
         rx_bytes: *counts.first()?,
         rx_frames: *counts.get(1)?,
@@ -328,6 +354,7 @@ mod tests {
         assert_eq!(counts, InterfaceCounts { rx_bytes: 1_514_000, rx_frames: 1_000, tx_dropped: 9 });
         assert_eq!(parse_dev(text, "app"), None);
         assert_eq!(parse_dev("app0: 1 2", "app0"), None);
+        assert_eq!(parse_ports(text, "app"), BTreeMap::from([(0, [1_514_000, 99_998])]));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::sys;
 use p4rack_netdev::NetNs;
 use std::ffi::OsString;
 use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -114,9 +115,30 @@ impl Process {
         limit: Duration,
         others: Others<'_>,
     ) -> Result<(), LabError> {
+        let has_said = |process: &Process| process.output().lines().any(|line| line.starts_with(word));
+        self.wait_until(has_said, limit, others)
+    }
+
+    /// Waits until it accepts connections at an address of its namespace.
+    pub fn wait_for_address(
+        &mut self,
+        ns: &NetNs,
+        addr: SocketAddr,
+        limit: Duration,
+    ) -> Result<(), LabError> {
+        let accepts = |_: &Process| ns.run(|| TcpStream::connect(addr).is_ok()).unwrap_or(false);
+        self.wait_until(accepts, limit, &mut || Ok(()))
+    }
+
+    fn wait_until(
+        &mut self,
+        is_ready: impl Fn(&Process) -> bool,
+        limit: Duration,
+        others: Others<'_>,
+    ) -> Result<(), LabError> {
         let until_ns = sys::monotonic_ns() + limit.as_nanos() as u64;
         loop {
-            if self.output().lines().any(|line| line.starts_with(word)) {
+            if is_ready(self) {
                 return Ok(());
             }
             others()?;

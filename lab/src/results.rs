@@ -210,7 +210,7 @@ impl Machine {
 }
 
 /// Load average of the last minute, if the kernel says it.
-fn load() -> Option<f64> {
+pub fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 

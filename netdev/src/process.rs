@@ -27,9 +27,20 @@ pub fn cpu(pid: u32) -> Result<Nanos> {
 
 /// Resident memory of a process, in bytes. Errors: the process is gone.
 pub fn resident_bytes(pid: u32) -> Result<u64> {
-    let path = Path::new("/proc").join(pid.to_string()).join("status");
-    let missing = || Error::new(ErrorKind::InvalidData, format!("{} has no VmRSS", path.display()));
-    resident_of(&std::fs::read_to_string(&path)?).ok_or_else(missing)
+    memory(pid, "status", "VmRSS")
+}
+
+/// Memory of a process, in bytes, of which pages that several processes share count in parts (proportional set size). Errors: the
+/// process is gone or another user's.
+pub fn proportional_bytes(pid: u32) -> Result<u64> {
+    memory(pid, "smaps_rollup", "Pss")
+}
+
+/// A line of a file about a process's memory.
+fn memory(pid: u32, file: &str, key: &str) -> Result<u64> {
+    let path = Path::new("/proc").join(pid.to_string()).join(file);
+    let missing = || Error::new(ErrorKind::InvalidData, format!("{} has no {key}", path.display()));
+    bytes_of(&std::fs::read_to_string(&path)?, key).ok_or_else(missing)
 }
 
 /// From now on the C library maps each new object of `bytes` or more, and unmaps it when it is freed. Otherwise it raises its limit to
@@ -42,9 +53,9 @@ pub fn map_objects_from(bytes: usize) {
     }
 }
 
-/// Resident memory in a process's `status`, in bytes.
-fn resident_of(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+/// The number of kilobytes in the line with this key, in bytes.
+fn bytes_of(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1 << 10)
 }
@@ -56,10 +67,13 @@ mod tests {
 
     #[test]
     fn memory_is_read_from_its_line() {
-        assert_eq!(resident_of("VmPeak:\t  9 kB\nVmRSS:\t     12 kB\nRssAnon: 1 kB\n"), Some(12 << 10));
-        assert_eq!(resident_of("VmRSS:\t many kB\n"), None);
-        assert_eq!(resident_of("VmRSS:\t 18446744073709551615 kB\n"), None);
-        assert!(resident_bytes(std::process::id()).is_ok_and(|bytes| bytes > 1 << 20));
+        let status = "VmPeak:\t  9 kB\nVmRSS:\t     12 kB\nRssAnon: 1 kB\n";
+        assert_eq!((bytes_of(status, "VmRSS"), bytes_of(status, "Rss")), (Some(12 << 10), None));
+        assert_eq!(bytes_of("VmRSS:\t many kB\n", "VmRSS"), None);
+        assert_eq!(bytes_of("VmRSS:\t 18446744073709551615 kB\n", "VmRSS"), None);
+        for memory in [resident_bytes, proportional_bytes] {
+            assert!(memory(std::process::id()).is_ok_and(|bytes| bytes > 1 << 20));
+        }
     }
 
     /// A thread's use is still counted when it has ended.

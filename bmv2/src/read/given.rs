@@ -53,6 +53,10 @@ impl Reader<'_> {
         for table in &mut self.program.tables {
             let known = info.tables.iter().find(|known| name_of(known.preamble.as_ref()) == table.named.name);
             let Some(known) = known else { continue };
+            // The file's number is that of the entries.
+            if table.entries_const {
+                table.size = u64::try_from(known.size).unwrap_or(table.size);
+            }
             for listed in &mut table.actions {
                 let id = actions.get(self.program.actions[listed.action.0 as usize].named.name.as_str());
                 let scope =
@@ -256,6 +260,18 @@ pub(super) fn compare(info: &pb::P4Info, own: &pb::P4Info) -> Result<(), String>
                 }
             }
         };
+    }
+    // Keys of type `error` have no width there, and one in the file.
+    for table in &mut own.tables {
+        let known = info
+            .tables
+            .iter()
+            .find(|known| name_of(known.preamble.as_ref()) == name_of(table.preamble.as_ref()));
+        let fields = known.map_or(&[][..], |known| &known.match_fields);
+        for (key, field) in table.match_fields.iter_mut().zip(fields).filter(|(_, field)| field.bitwidth == 0)
+        {
+            key.bitwidth = field.bitwidth;
+        }
     }
     take!(registers, type_spec);
     take!(digests, type_spec);

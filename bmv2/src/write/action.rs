@@ -6,7 +6,7 @@ use super::primitive::primitive;
 use super::{Result, Writer};
 use crate::graph::{BlockId, End, Graph};
 use num_bigint::BigUint;
-use p4rack_p4::ir::{Expr, Stmt};
+use p4rack_p4::ir::{Expr, HeaderRef, LValue, Stmt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ impl Writer {
             starts.insert(*id, out.len());
             let block = &graph.blocks[*id];
             for stmt in &block.ops {
-                self.statement(stmt, &mut out)?;
+                self.step(stmt, &mut out)?;
             }
             let next = order.get(position + 1).copied();
             // Where the block goes on, unless that follows anyway.
@@ -99,6 +99,31 @@ impl Writer {
         Ok(out)
     }
 
+    /// Appends a statement. One that needs an element of a stack by its index is passed over where there is none: BMv2 would end.
+    pub(super) fn step(&mut self, stmt: &Stmt, out: &mut Vec<Value>) -> Result<()> {
+        let headers = match stmt {
+            // Parsers have no jumps.
+            _ if self.in_parser => Vec::new(),
+            Stmt::Assign { target, .. } => vec![header_of(target)],
+            Stmt::SetValid { header, .. } => vec![Some(header)],
+            Stmt::CopyHeader { dst, src } => vec![Some(dst), Some(src)],
+            _ => Vec::new(),
+        };
+        let exist: Vec<Expr> =
+            headers.into_iter().flatten().filter_map(|header| self.exists(header)).collect();
+        let mut jumps = Vec::new();
+        for exists in &exist {
+            jumps.push(out.len());
+            let exists = self.flag(exists)?;
+            out.push(primitive("_jump_if_zero", vec![exists, Value::Null]));
+        }
+        self.statement(stmt, out)?;
+        for jump in jumps {
+            out[jump]["parameters"][1] = hex(&BigUint::from(out.len()), 32);
+        }
+        Ok(())
+    }
+
     /// A condition as a number, 0 or 1.
     pub(super) fn flag(&mut self, cond: &Expr) -> Result<Value> {
         let truth = self.truth(cond)?;
@@ -110,10 +135,19 @@ impl Writer {
     pub(super) fn hidden_action(&mut self, stmts: &[Stmt]) -> Result<(String, usize)> {
         let mut primitives = Vec::new();
         for stmt in stmts {
-            self.statement(stmt, &mut primitives)?;
+            self.step(stmt, &mut primitives)?;
         }
         let name = self.name("act_");
         let id = self.action(&name, Vec::new(), primitives);
         Ok((name, id))
+    }
+}
+
+/// The header whose field is set.
+fn header_of(target: &LValue) -> Option<&HeaderRef> {
+    match target {
+        LValue::Var(_) => None,
+        LValue::Field { header, .. } => Some(header),
+        LValue::Slice { base, .. } => header_of(base),
     }
 }

@@ -147,7 +147,10 @@ impl Writer {
             }
             Expr::Const { value, ty } => Ok(hex(value, ty.width())),
             Expr::Var(var) => self.variable(*var),
-            Expr::Field { header, field, .. } => self.field(header, *field),
+            Expr::Field { header, field, .. } => {
+                let value = self.field(header, *field)?;
+                self.or_zero(header, value)
+            }
             Expr::PacketLength => Ok(json!({ "type": "field", "value": [STANDARD, "packet_length"] })),
             Expr::DropPort => Ok(hex(&mask(9), 9)),
             Expr::Ternary { cond, then, otherwise, .. } => {
@@ -225,7 +228,13 @@ impl Writer {
             Expr::Binary { op, left, right, .. } if compares(*op) => {
                 Ok(operation(operator(*op), self.data(left)?, self.data(right)?))
             }
-            Expr::Valid(header) => Ok(unary("valid", self.header_expr(header)?)),
+            Expr::Valid(header) => {
+                let valid = unary("valid", self.header_expr(header)?);
+                match self.exists(header) {
+                    None => Ok(valid),
+                    Some(_) => Ok(unary("d2b", self.or_zero(header, unary("b2d", valid))?)),
+                }
+            }
             Expr::Ternary { cond, then, otherwise, .. } => {
                 let chosen = choice(self.truth(cond)?, self.data(then)?, self.data(otherwise)?);
                 Ok(unary("d2b", chosen))
@@ -276,6 +285,28 @@ impl Writer {
             return Ok(access);
         }
         Ok(operation("dereference_header_stack", self.stack(stack), index))
+    }
+
+    /// Whether an element that is chosen by its index exists; `None`: it always does.
+    pub(super) fn exists(&self, header: &HeaderRef) -> Option<Expr> {
+        let HeaderRef::Index(stack, index) = header else { return None };
+        let size = BigUint::from(self.program.stacks[stack.0 as usize].elements.len());
+        let ty = self.ty(index);
+        let is_behind = match &**index {
+            Expr::Const { value, .. } => *value >= size,
+            _ => mask(ty.width()) >= size,
+        };
+        let size = Box::new(Expr::Const { value: size, ty });
+        is_behind.then(|| Expr::Binary { op: BinOp::Lt, left: index.clone(), right: size, ty })
+    }
+
+    /// What is read of an element, or 0 where there is none. BMv2 computes only one of them, and would end at an element that
+    /// doesn't exist.
+    fn or_zero(&mut self, header: &HeaderRef, value: Value) -> Result<Value> {
+        Ok(match self.exists(header) {
+            None => value,
+            Some(exists) => choice(self.truth(&exists)?, value, number(0)),
+        })
     }
 
     /// Any header that a reference can mean.

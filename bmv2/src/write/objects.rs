@@ -1,6 +1,6 @@
 //! Header types and instances, stacks, unions, extern objects, lists.
 
-use super::places::{Place, shape, unions};
+use super::places::{Place, VARBIT_FIELD, shape, unions};
 use super::{Refused, Result, Writer};
 use crate::names::{FIELDS, PADDING, SCALARS, STANDARD};
 use p4rack_p4::ast::Span;
@@ -31,6 +31,22 @@ impl Writer {
                 "id": first + at,
                 "header_type": type_name,
                 "metadata": false,
+                "pi_omit": true,
+            }));
+        }
+        for (name, width) in &self.places.varbits {
+            // No name in a program has this sign.
+            let type_name = format!("struct$varbit{width}");
+            let is_known = types.iter().any(|one| one["name"] == *type_name);
+            if !is_known {
+                let fields = [(VARBIT_FIELD.to_owned(), Ty::Varbit(*width))];
+                types.push(header_type(&type_name, types.len(), &fields)?);
+            }
+            headers.push(json!({
+                "name": name,
+                "id": headers.len(),
+                "header_type": type_name,
+                "metadata": true,
                 "pi_omit": true,
             }));
         }

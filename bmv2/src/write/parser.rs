@@ -140,13 +140,13 @@ impl Writer {
             ops.push(json!({ "op": "set", "parameters": parameters }));
             return Ok(());
         }
-        // Some statements complete the primitive that stands right before them.
-        let mut primitives: Vec<Value> = ops.last().and_then(primitive_of).into_iter().collect();
-        let before = primitives.len();
+        // Some statements complete the primitives that stand right before them, or replace them.
+        let others = ops.iter().rposition(|op| primitive_of(op).is_none()).map_or(0, |other| other + 1);
+        let mut primitives: Vec<Value> = ops.drain(others..).filter_map(|op| primitive_of(&op)).collect();
         let span = self.at;
         let stmt = Stmt::Assign { target: target.clone(), value: value.clone(), span };
         self.statement(&stmt, &mut primitives)?;
-        ops.extend(primitives.into_iter().skip(before).map(operation_of));
+        ops.extend(primitives.into_iter().map(operation_of));
         Ok(())
     }
 

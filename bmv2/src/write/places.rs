@@ -16,6 +16,9 @@ pub(super) enum Place {
     Next(StackId),
 }
 
+/// The field of an instance that stands for a variable of variable length.
+pub(super) const VARBIT_FIELD: &str = "field";
+
 /// A field of the header of scalars.
 #[derive(Debug)]
 pub(super) struct Scalar {
@@ -29,6 +32,9 @@ pub(super) struct Places {
     places: BTreeMap<VarId, Place>,
     /// Fields of the header of scalars, in order.
     pub scalars: Vec<Scalar>,
+    /// Variables of variable length, by the names of their instances, with their longest length in bits: a header has one such
+    /// field at most.
+    pub varbits: Vec<(String, u32)>,
     names: BTreeSet<String>,
     /// Names of headers, by [`HeaderId`].
     pub headers: Vec<String>,
@@ -45,6 +51,7 @@ impl Places {
         let mut places = Places {
             places: BTreeMap::new(),
             scalars: Vec::new(),
+            varbits: Vec::new(),
             names: BTreeSet::from([SCALARS.to_owned(), STANDARD.to_owned()]),
             headers: Vec::new(),
             types: Vec::new(),
@@ -125,8 +132,12 @@ impl Places {
         }
         let variable = &program.vars[var.0 as usize];
         match variable.ty {
-            Ty::Varbit(_) => {
-                return Err(Refused::new(at, format!("variable of variable length, `{}`", variable.name)));
+            Ty::Varbit(width) => {
+                let instance = self.unique(variable.name.clone());
+                let place = Place::Field(instance.clone(), VARBIT_FIELD.to_owned());
+                self.varbits.push((instance, width));
+                self.places.insert(var, place.clone());
+                return Ok(place);
             }
             Ty::Int(1) => return Err(Refused::new(at, format!("`int<1>`, `{}`", variable.name))),
             _ => {}

@@ -3,7 +3,7 @@
 use super::expr::{hex, mask};
 use super::{Result, Writer};
 use num_bigint::BigUint;
-use p4rack_p4::ir::{self, BinOp, Expr, HeaderRef, LValue, StackId, Stmt, Ty, UnOp};
+use p4rack_p4::ir::{self, BinOp, Expr, HeaderId, HeaderRef, LValue, StackId, Stmt, Ty, UnOp};
 use serde_json::{Value, json};
 
 /// A primitive with its arguments.
@@ -86,11 +86,16 @@ impl Writer {
     }
 
     /// Sets a stack's next index. BMv2 has no such operation, so this is possible where nothing depends on the
-    /// index, and right after all elements have become invalid.
+    /// index, and right after all elements have become invalid or those of another stack, which has the same index then.
     fn set_next(&mut self, stack: StackId, value: &Expr, out: &mut Vec<Value>) -> Result<()> {
         let ir::Stack { name, elements, next } = self.program.stacks[stack.0 as usize].clone();
         let is_read = self.reads.get(&next).is_some_and(|reads| *reads > 0);
         if !self.in_parser && !is_read {
+            return Ok(());
+        }
+        if let Some(from) = self.copied(&elements, value, out) {
+            out.truncate(out.len() - elements.len());
+            out.push(primitive("assign_header_stack", vec![self.stack(stack), self.stack(from)]));
             return Ok(());
         }
         let last = elements.last().map(|last| self.places.header(*last));
@@ -104,6 +109,19 @@ impl Writer {
             return Ok(());
         }
         self.refuse(format!("way to set the next index of a stack, `{name}`"))
+    }
+
+    /// The stack whose next index the value is, if the last primitives copy its elements to these.
+    fn copied(&self, to: &[HeaderId], value: &Expr, out: &[Value]) -> Option<StackId> {
+        let Expr::Var(var) = value else { return None };
+        let from = self.program.stacks.iter().position(|stack| stack.next == *var)?;
+        let id = StackId(from as u32);
+        let from = &self.program.stacks[from].elements;
+        let header = |id: &HeaderId| json!({ "type": "header", "value": self.places.header(*id) });
+        let copy = |(to, from)| primitive("assign_header", vec![header(to), header(from)]);
+        let copies = to.iter().zip(from).map(copy);
+        let is_copy = from.len() == to.len() && out.len() >= to.len() && !self.is_union_stack(id);
+        (is_copy && copies.eq(out[out.len() - to.len()..].iter().cloned())).then_some(id)
     }
 
     /// The new value of a whole whose part is set.
@@ -192,7 +210,8 @@ impl Writer {
         let temp = self.temp("result_", ty);
         let field = self.param(&Expr::Var(temp))?;
         out.push(make(field));
-        self.assign(place, &Expr::Var(temp), out)
+        let (target, span) = (place.clone(), self.at);
+        self.step(&Stmt::Assign { target, value: Expr::Var(temp), span }, out)
     }
 
     /// A value as a field or constant: others are computed first.

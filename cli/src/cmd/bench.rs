@@ -86,6 +86,10 @@ enum Command {
     Sim(super::bench_sim::Args),
     /// Messages of EDM that the simulator runs per second, exact and with generated programs, and its memory
     Edm(super::bench_edm::Args),
+    /// Time until topologies run, time to take them down, and their memory
+    ///
+    /// Builds leaves and spines that route between the hosts, by `p4rack up --keep` and `p4rack down`.
+    Start(super::bench_start::Args),
     /// Timer latency of sleeping threads, which limits the slot length on this machine
     Timers {
         /// Duration of each sleep
@@ -114,6 +118,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Hostile(args) => return super::hostile::bench(args),
         Command::Sim(args) => return super::bench_sim::run_bench(&args),
         Command::Edm(args) => return super::bench_edm::run_bench(&args),
+        Command::Start(args) => return super::bench_start::run(&args),
         Command::Timers { interval_us, seconds, json } => {
             let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);
             timers::run(Nanos::from_micros(interval_us.clamp(1, 1_000_000)), span)

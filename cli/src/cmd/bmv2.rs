@@ -1,16 +1,15 @@
 //! BMv2's `simple_switch_grpc` as a process, for comparisons.
 
-use p4rack_lab::process::on_path;
+use p4rack_lab::bmv2::{self as lab, PROGRAM};
 use p4rack_switchd::bench::other::{Other, Running};
 use std::fs::Permissions;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const PROGRAM: &str = "simple_switch_grpc";
 /// How long it may take to listen.
 const START: Duration = Duration::from_secs(20);
 /// Interval between checks whether it listens.
@@ -18,15 +17,15 @@ const LOOK: Duration = Duration::from_millis(20);
 /// CPU port, the same as the embedded switch's.
 const CPU_PORT: &str = "510";
 
-/// Path of the program; the error says how to get it.
-pub(super) fn program() -> Result<PathBuf, String> {
-    on_path(PROGRAM).ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` shows how to get it"))
+/// A TCP port without a listener.
+fn free_port() -> Result<u16, String> {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.map(|addr| addr.port()).map_err(|error| format!("looking for a free port: {error}"))
 }
 
-/// HOST:PORT of a TCP port without a listener.
+/// HOST:PORT of such a port.
 pub(super) fn free_addr() -> Result<String, String> {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    free.map(|addr| addr.to_string()).map_err(|error| format!("looking for a free port: {error}"))
+    free_port().map(|port| format!("127.0.0.1:{port}"))
 }
 
 /// A private folder with an unpredictable name, removed together with the value.
@@ -36,31 +35,17 @@ pub(super) fn private_folder() -> Result<TempDir, String> {
     made.map_err(|error| format!("a temporary folder: {error}"))
 }
 
-/// Arguments that keep it from interfering with other instances, as far as its build supports them. Its
-/// notification socket is in the folder.
-fn apart(program: &Path, folder: &Path) -> Result<Vec<String>, String> {
-    let help = Command::new(program).arg("--help").stdin(Stdio::null()).output();
-    let help = help.map_err(|error| format!("starting {}: {error}", program.display()))?;
-    let help = String::from_utf8_lossy(&[help.stdout, help.stderr].concat()).into_owned();
-    let mut args = Vec::new();
-    if help.contains("--thrift-port") {
-        let thrift = free_addr()?;
-        let port = thrift.rsplit(':').next().unwrap_or_default();
-        args.extend(["--thrift-port".to_owned(), port.to_owned()]);
-    }
-    if help.contains("--notifications-addr") {
-        let file = folder.join("news.ipc");
-        args.extend(["--notifications-addr".to_owned(), format!("ipc://{}", file.display())]);
-    }
-    Ok(args)
+/// Its path, and arguments that keep it from interfering with other instances.
+fn apart() -> Result<(PathBuf, Vec<String>), String> {
+    let installed = lab::Bmv2::find().map_err(|error| error.to_string())?;
+    let args = installed.apart(free_port()?);
+    Ok((installed.path, args))
 }
 
-/// A process that forwards between `p1` and `p2` with a compiled program. Its notification socket is in the
-/// program's folder.
+/// A process that forwards between `p1` and `p2` with a compiled program.
 pub(super) fn forwarder(json: &Path) -> Result<Other, String> {
-    let program = program()?;
+    let (program, mut args) = apart()?;
     let addr = free_addr()?;
-    let mut args = apart(&program, json.parent().unwrap_or(Path::new(".")))?;
     let json = json.display().to_string();
     args.extend(["-i", "1@p1", "-i", "2@p2", &json, "--", "--grpc-server-addr", &addr].map(str::to_owned));
     Ok(Other { program, args, addr: addr.parse().map_err(|error| format!("{addr}: {error}"))? })
@@ -71,7 +56,6 @@ pub(super) struct Bmv2 {
     process: Running,
     addr: String,
     packets_addr: Option<String>,
-    _folder: TempDir,
 }
 
 impl Bmv2 {
@@ -87,15 +71,14 @@ impl Bmv2 {
     }
 
     fn start_with(device_id: u64, packets_addr: Option<String>, words: &[&str]) -> Result<Bmv2, String> {
-        let program = program()?;
-        let folder = private_folder()?;
+        let (program, apart) = apart()?;
         let addr = free_addr()?;
         let mut command = Command::new(&program);
         command.args(["--no-p4", "--device-id", &device_id.to_string()]);
-        command.args(apart(&program, folder.path())?).args(["--", "--grpc-server-addr", &addr]).args(words);
+        command.args(apart).args(["--", "--grpc-server-addr", &addr]).args(words);
         let process = Running::start(&mut command)
             .map_err(|error| format!("starting {}: {error}", program.display()))?;
-        let mut switch = Bmv2 { process, addr, packets_addr, _folder: folder };
+        let mut switch = Bmv2 { process, addr, packets_addr };
         let started = Instant::now();
         let listens = |addr: &str| TcpStream::connect(addr).is_ok();
         while !listens(&switch.addr) || !switch.packets_addr.as_deref().is_none_or(listens) {

@@ -255,14 +255,8 @@ class Bmv2Switch(RackSwitch):
 
     def launch(self):
         switch = self.described
-        command = ["simple_switch_grpc", "--no-p4", "--device-id", str(switch["device_id"])]
-        if CONFIG["thrift_port"]:
-            # Several on one machine need ports of their own.
-            command += ["--thrift-port", str(CONFIG["thrift_port"] + CONFIG["switches"].index(switch))]
-        command += self.interfaces() + ["--", "--grpc-server-addr", switch["grpc_addr"], "--priority-queues", "8"]
-        command += ["--cpu-port", str(switch["cpu_port"]), "--drop-port", str(switch["drop_port"])]
         said = tempfile.TemporaryFile()
-        process = self.popen(command, stdout=said, stderr=said)
+        process = self.popen(switch["command"], stdout=said, stderr=said)
         deadline = time.monotonic() + READY_S
         while self.cmd(f"ss -Hltn 'sport = :{switch['grpc_addr'].rsplit(':', 1)[1]}'").strip() == "":
             if process.poll() is not None or time.monotonic() > deadline:

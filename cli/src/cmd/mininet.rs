@@ -5,7 +5,7 @@ use p4rack_codegen::rack::{self, End};
 use p4rack_codegen::topology::{Host, Link, Runs, Switch, Target, Topology};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::provision;
-use p4rack_lab::process::on_path;
+use p4rack_lab::bmv2::{Bmv2, Instance};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,6 @@ const PYTHON: &str = "/usr/bin/python3";
 const GET_MININET: &str = "sudo apt-get install --no-install-recommends mininet";
 /// How long a host's command may take, as in `p4rack up`.
 const COMMAND_LIMIT_S: u32 = 300;
-/// First port for the command lines of several BMv2s.
-const THRIFT_PORT: u16 = 9090;
 
 /// Arguments of `p4rack mininet`.
 #[derive(clap::Args, Debug)]
@@ -68,15 +66,11 @@ fn prepare(args: &Args) -> Result<Value, String> {
     if !imported.is_ok_and(|status| status.success()) {
         return Err(format!("error: {PYTHON} has no Mininet; get it by: {GET_MININET}"));
     }
-    let bmv2s = network.switches.iter().filter(|switch| switch["kind"] == "bmv2").count();
-    if bmv2s > 0 && on_path("simple_switch_grpc").is_none() {
-        return Err("error: needs simple_switch_grpc on PATH; `p4rack doctor` shows how to get it".into());
-    }
     let binary = std::env::current_exe().map_err(|error| format!("error: where this program is: {error}"))?;
     let Network { switches, hosts, links, deploy, workload } = network;
     Ok(json!({
         "binary": binary, "test": args.test, "duration_s": args.duration_s, "switches": switches, "hosts": hosts,
-        "links": links, "deploy": deploy, "workload": workload, "thrift_port": (bmv2s > 1).then_some(THRIFT_PORT),
+        "links": links, "deploy": deploy, "workload": workload,
         "command_limit_s": COMMAND_LIMIT_S,
     }))
 }
@@ -123,12 +117,20 @@ fn of_rack(args: &Args) -> Result<Network, String> {
     let rack::Switch {
         device_id, grpc_addr, cpu_port, drop_port, buffer_bytes, queueing, time_unit_ns, ..
     } = &rack.switch;
+    let command = match kind {
+        "bmv2" => {
+            let bmv2 = Bmv2::find().map_err(|error| format!("error: {error}"))?;
+            Some(command(&bmv2, &Instance::of_rack("s1", &rack)))
+        }
+        _ => None,
+    };
     // Else best effort could leave no room for what was reserved.
     let reserved_bytes = if scheme.name() == "l2" { 0 } else { rack.switch.reserved_bytes };
     let switch = json!({
         "name": "s1", "kind": kind, "device_id": device_id, "grpc_addr": grpc_addr, "cpu_port": cpu_port,
         "drop_port": drop_port, "buffer_bytes": buffer_bytes, "reserved_bytes": reserved_bytes,
         "queueing": queueing.name(), "time_unit_ns": time_unit_ns, "ports": ports.collect::<Vec<_>>(),
+        "command": command,
     });
     let links = rack.hosts.iter().map(|host| json!([["s1", host.port], [host.name, null]]));
     let deploy = ["--scheme", &scheme.name(), "--to", kind].map(str::to_owned);
@@ -139,6 +141,11 @@ fn of_rack(args: &Args) -> Result<Network, String> {
         hosts: hosts.collect(),
         switches: vec![switch],
     })
+}
+
+/// How BMv2 is started.
+fn command(bmv2: &Bmv2, switch: &Instance) -> Vec<String> {
+    std::iter::once(bmv2.path.display().to_string()).chain(bmv2.args(switch, None)).collect()
 }
 
 /// An incast of the workload's hosts, or of all to the first.
@@ -177,8 +184,10 @@ fn of_topology(args: &Args) -> Result<Network, String> {
     if !refused.is_empty() {
         return Err(refused.join("\n"));
     }
+    let bmv2 = Bmv2::for_topology(&topology).map_err(|error| format!("error: {error}"))?;
     let switches = topology.switches.iter().enumerate();
-    let switches = switches.map(|(at, switch)| switch_of(&topology, at, switch)).collect::<Result<_, _>>()?;
+    let switches = switches.map(|(at, switch)| switch_of(&topology, at, switch, bmv2.as_ref()));
+    let switches = switches.collect::<Result<_, _>>()?;
     let hosts = topology.hosts.iter().enumerate();
     let hosts = hosts.map(|(at, host)| host_of(&topology, at, host)).collect::<Result<_, _>>()?;
     let end = |end: End| match end {
@@ -190,7 +199,7 @@ fn of_topology(args: &Args) -> Result<Network, String> {
     Ok(Network { switches, hosts, links: links.collect(), deploy, workload: None })
 }
 
-fn switch_of(topology: &Topology, at: usize, switch: &Switch) -> Result<Value, String> {
+fn switch_of(topology: &Topology, at: usize, switch: &Switch, bmv2: Option<&Bmv2>) -> Result<Value, String> {
     let rack = match &switch.runs {
         Runs::Rack(_, rack) => Some(rack),
         _ => None,
@@ -206,14 +215,6 @@ fn switch_of(topology: &Topology, at: usize, switch: &Switch) -> Result<Value, S
         let of_rack = rack.and_then(|rack| rack.hosts.iter().find(|host| host.port == port));
         let rate_bps = link.rate_bps.or(of_rack.map(|host| host.rate_bps));
         let made = (link.ends[0] == End::Port(at, port)).then_some(link);
-        let shapes = link.rate_bps.is_some() || link.delay.0 > 0 || link.loss_ppm > 0;
-        if switch.target == Target::Bmv2 && shapes {
-            return Err(format!(
-                "error: the link {}:{port} has a rate, a delay or a loss, which BMv2 can't make; leave these out, or the \
-                 target",
-                switch.name
-            ));
-        }
         ports.push(port_of(port, rate_bps, made));
     }
     Ok(json!({
@@ -222,6 +223,7 @@ fn switch_of(topology: &Topology, at: usize, switch: &Switch) -> Result<Value, S
         "reserved_bytes": rack.map_or(0, |rack| rack.reserved_bytes()),
         "queueing": rack.map_or(rack::Queueing::Fifo, |rack| rack.switch.queueing).name(),
         "time_unit_ns": switch.time_unit_ns, "ports": ports,
+        "command": bmv2.filter(|_| switch.target == Target::Bmv2).map(|bmv2| command(bmv2, &Instance::of_topology(topology, at))),
     }))
 }
 

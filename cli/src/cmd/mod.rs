@@ -11,6 +11,7 @@ mod bench_programs;
 mod bench_save;
 pub mod bench_sim;
 pub mod bench_soak;
+mod bench_start;
 mod bmv2;
 mod by_hand;
 pub mod cache;

@@ -11,7 +11,8 @@ use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
 use p4rack_ctrl::{CtrlError, Link, Protocol, bfrt};
-use p4rack_lab::keep;
+use p4rack_lab::network::port_bytes;
+use p4rack_lab::{keep, sys};
 use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsResponse, PortStats};
 use p4rack_p4rt::schema::Schema;
 use std::collections::BTreeMap;
@@ -51,6 +52,9 @@ pub struct Args {
     /// Name of the topology or rack, if several are running
     #[arg(long = "of", value_name = "NAME", requires = "switch")]
     of: Option<String>,
+    /// Interfaces of the switch, if it has no statistics, are NAME-ethPORT here; --switch adds this
+    #[arg(long, value_name = "NAME", hide = true)]
+    beside: Option<String>,
     #[command(flatten)]
     target: connect::Either,
 }
@@ -64,6 +68,8 @@ pub struct Look {
     pub reserved: BTreeMap<u32, (String, String)>,
     /// Frames dropped by the program, by cell of its counter.
     pub program_drops: Vec<i64>,
+    /// Whether the switch says nothing of its queues, and of what it drops there.
+    pub hides_queues: bool,
 }
 
 /// Runs the command.
@@ -129,7 +135,13 @@ fn own_words(topology: Option<&Path>) -> Vec<OsString> {
 async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
     let target = args.target.for_switch(rack.map(|rack| &rack.switch));
     let mut statistics = match target.protocol {
-        Protocol::P4Runtime => Statistics::Telemetry(Box::new(Telemetry::connect(&target).await?)),
+        Protocol::P4Runtime => {
+            let mut telemetry = Telemetry::connect(&target).await?;
+            match &args.beside {
+                Some(switch) if !telemetry.is_served().await? => Statistics::Interfaces(switch.clone()),
+                _ => Statistics::Telemetry(Box::new(telemetry)),
+            }
+        }
         Protocol::BfRuntime => Statistics::Tables(Instant::now(), Box::default()),
     };
     let mut client = Link::to_read(target.clone()).await?;
@@ -166,6 +178,8 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
 enum Statistics {
     /// The embedded switch's own service.
     Telemetry(Box<Telemetry>),
+    /// The kernel's counters of the interfaces of this switch, which has no statistics.
+    Interfaces(String),
     /// The device's tables, which do not tell the time: it is that since then; and the names of the program.
     Tables(Instant, Box<Option<Schema>>),
 }
@@ -195,12 +209,27 @@ async fn counted(link: &mut bfrt::Link, since: Instant) -> Result<GetStatsRespon
     })
 }
 
+/// Counters of a switch's interfaces.
+fn of_interfaces(switch: &str) -> Result<GetStatsResponse, CtrlError> {
+    let read = port_bytes(switch).map_err(|error| CtrlError::Input(error.to_string()))?;
+    let one = |(port, [rx_bytes, tx_bytes]): (u16, [u64; 2])| PortStats {
+        port: port.into(),
+        rx_bytes,
+        tx_bytes,
+        ..Default::default()
+    };
+    let ports = read.into_iter().map(one).collect();
+    Ok(GetStatsResponse { now_ns: sys::monotonic_ns(), ports, ..Default::default() })
+}
+
 async fn look(
     statistics: &mut Statistics,
     client: &mut Link,
     rack: Option<&Rack>,
 ) -> Result<Look, CtrlError> {
+    let hides_queues = matches!(statistics, Statistics::Interfaces(_));
     let (stats, schema) = match (statistics, &mut *client) {
+        (Statistics::Interfaces(switch), _) => (of_interfaces(switch)?, client.schema().await.ok()),
         // A switch without a program, or without reservations, still has ports.
         (Statistics::Telemetry(telemetry), _) => (telemetry.stats().await?, client.schema().await.ok()),
         (Statistics::Tables(since, names), Link::Bfrt(link)) => {
@@ -212,7 +241,7 @@ async fn look(
         }
         (Statistics::Tables(..), _) => Default::default(),
     };
-    let Some(schema) = schema else { return Ok(Look { stats, ..Look::default() }) };
+    let Some(schema) = schema else { return Ok(Look { stats, hides_queues, ..Look::default() }) };
     let has_registers = |registers: &Reservations| schema.register(registers.sources).is_ok();
     let registers = PROTOCOLS.iter().find_map(|protocol| protocol.reservations().filter(has_registers));
     let [sources, destinations] = match registers {
@@ -228,7 +257,7 @@ async fn look(
         reserved.insert(port, (of(&sources), of(&destinations)));
     }
     let program_drops = drops(client, &schema).await;
-    Ok(Look { stats, reserved, program_drops })
+    Ok(Look { stats, reserved, program_drops, hides_queues })
 }
 
 /// Cells of a register as text; empty if the program has no such register or the switch cannot read it.

@@ -2,7 +2,7 @@
 
 use super::hosts::{self, Done};
 use super::prompt;
-use super::running::{self, Running};
+use super::running::{Plan, Running};
 use super::wiring::Wiring;
 use super::workload::{self, Traffic};
 use crate::error::LabError;
@@ -11,7 +11,6 @@ use crate::progress::Progress;
 use crate::state::{KeptRack, Runtime};
 use crate::sys;
 use p4rack_codegen::topology::{Exercise, Topology};
-use p4rack_ctrl::provision::Desired;
 use p4rack_netdev::netns::{self, Privilege};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -83,9 +82,9 @@ impl Options {
             _ => None,
         };
         let progress = Progress::new(self.quiet);
-        let (topology, desired) = self.read(&progress)?;
+        let (topology, plan) = self.read(&progress)?;
         let wiring = create(&topology, &progress)?;
-        let mut running = Running::start(&topology, &wiring, desired, self.captures.as_deref(), &progress)?;
+        let mut running = Running::start(&topology, &wiring, plan, self.captures.as_deref(), &progress)?;
         let network = running.kept()?;
         let commands = hosts::run_commands(&topology, &wiring, &mut || running.check())?;
         let mut failures = Vec::new();
@@ -121,13 +120,13 @@ impl Options {
     }
 
     /// Reads topology, programs and entries; everything that can be wrong with them is reported here.
-    fn read(&self, progress: &Progress) -> Result<(Topology, Vec<Option<Desired>>), LabError> {
+    fn read(&self, progress: &Progress) -> Result<(Topology, Plan), LabError> {
         progress.step(
             "reading the topology",
             || {
                 let topology = Topology::load_exercise(&self.path, &self.exercise)?;
-                let desired = running::desired(&topology)?;
-                Ok((topology, desired))
+                let plan = Plan::of(&topology)?;
+                Ok((topology, plan))
             },
             |(topology, _)| {
                 let (switches, hosts) = (topology.switches.len(), topology.hosts.len());
@@ -174,10 +173,10 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     let KeepOptions { path, captures, quiet, .. } = options.clone();
     let exercise = Exercise::default();
     let own = Options { path, exercise, commands_may_fail: false, captures, quiet };
-    let (topology, desired) = own.read(&progress)?;
+    let (topology, plan) = own.read(&progress)?;
     let _name = runtime.lock(&topology.name)?.ok_or_else(|| keep::taken(&topology.name))?;
     let wiring = create(&topology, &progress)?;
-    let mut running = Running::start(&topology, &wiring, desired, own.captures.as_deref(), &progress)?;
+    let mut running = Running::start(&topology, &wiring, plan, own.captures.as_deref(), &progress)?;
     // Before the hosts' commands, so that `down` finds it while they run.
     let registered = Registered::new(runtime, &running.kept()?)?;
     let commands = hosts::run_commands(&topology, &wiring, &mut || running.check())?;

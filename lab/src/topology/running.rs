@@ -1,8 +1,9 @@
 //! A running topology: its switches with their programs, and agents of hosts in racks.
 
-use super::wiring::{Wiring, add_gateway, switch_interface};
+use super::wiring::{Wiring, add_gateway};
+use crate::bmv2::{Bmv2, Instance};
 use crate::error::LabError;
-use crate::network::{HOST_INTERFACE, TAP_INTERFACE};
+use crate::network::{HOST_INTERFACE, TAP_INTERFACE, port_interface};
 use crate::process::{self, Process, START};
 use crate::progress::Progress;
 use crate::running::{capture_control, capture_folder};
@@ -14,6 +15,7 @@ use p4rack_ctrl::provision::{self, Desired};
 use p4rack_netdev::Links;
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -28,22 +30,37 @@ pub(super) struct Running<'a> {
     control_capture: Option<Process>,
 }
 
-/// What the switches should hold; `None` for those whose program a controller brings. Nothing has been started for it.
-pub(super) fn desired(topology: &Topology) -> Result<Vec<Option<Desired>>, LabError> {
-    if let Some(switch) = topology.switches.iter().find(|switch| switch.target != Target::Embedded) {
-        let Switch { name, target, .. } = switch;
-        let message = format!(
-            "{name}'s target is {target}, and topologies are built with embedded switches: `p4rack mininet` takes bmv2, and `p4rack deploy` switches that run already"
-        );
-        return Err(LabError::Unfit(message));
-    }
-    // All mistakes together, as those of the description.
-    let made = provision::desired_of_all(topology);
-    let mistakes: Vec<String> =
-        made.iter().filter_map(|made| made.as_ref().err()).map(ToString::to_string).collect();
-    match mistakes.is_empty() {
-        true => Ok(made.into_iter().map(|made| made.unwrap_or_default()).collect()),
-        false => Err(LabError::Unfit(mistakes.join("\n"))),
+/// What is needed to start the switches. Nothing has been started for it.
+pub(super) struct Plan {
+    /// What they should hold; `None` for those whose program a controller brings.
+    desired: Vec<Option<Desired>>,
+    /// BMv2, if one of them is.
+    bmv2: Option<Bmv2>,
+}
+
+impl Plan {
+    /// Errors: a switch that can't be built here, programs and entries with mistakes.
+    pub(super) fn of(topology: &Topology) -> Result<Plan, LabError> {
+        let tofino = |switch: &&Switch| switch.target == Target::Tofino;
+        if let Some(Switch { name, .. }) = topology.switches.iter().find(tofino) {
+            let message = format!(
+                "{name}'s target is tofino, and p4rack starts embedded switches and BMv2: run it elsewhere, then `p4rack deploy` \
+                 this topology; or write target = \"embedded\", which runs its program, too"
+            );
+            return Err(LabError::Unfit(message));
+        }
+        let bmv2 = Bmv2::for_topology(topology)?;
+        // All mistakes together, as those of the description.
+        let made = provision::desired_of_all(topology);
+        let mistakes: Vec<String> =
+            made.iter().filter_map(|made| made.as_ref().err()).map(ToString::to_string).collect();
+        match mistakes.is_empty() {
+            true => {
+                let desired = made.into_iter().map(|made| made.unwrap_or_default()).collect();
+                Ok(Plan { desired, bmv2 })
+            }
+            false => Err(LabError::Unfit(mistakes.join("\n"))),
+        }
     }
 }
 
@@ -52,7 +69,7 @@ impl<'a> Running<'a> {
     pub(super) fn start(
         topology: &'a Topology,
         wiring: &'a Wiring,
-        desired: Vec<Option<Desired>>,
+        plan: Plan,
         captures: Option<&Path>,
         progress: &Progress,
     ) -> Result<Running<'a>, LabError> {
@@ -60,11 +77,18 @@ impl<'a> Running<'a> {
             "starting the switches",
             || {
                 sys::allow_huge_pages(false);
-                let start = |(at, _)| start_switch(topology, wiring, at, captures);
+                let start = |(at, _)| start_switch(topology, wiring, at, plan.bmv2.as_ref(), captures);
                 let started: Result<Vec<_>, _> = topology.switches.iter().enumerate().map(start).collect();
                 sys::allow_huge_pages(true);
                 let mut switches = started?;
-                switches.iter_mut().try_for_each(|switch| switch.wait_for_line("ready", START))?;
+                for (switch, process) in topology.switches.iter().zip(&mut switches) {
+                    match switch.target {
+                        Target::Bmv2 => {
+                            process.wait_for_address(&wiring.switches, switch.grpc_addr, START)?;
+                        }
+                        Target::Embedded | Target::Tofino => process.wait_for_line("ready", START)?,
+                    }
+                }
                 Ok(switches)
             },
             |switches| {
@@ -77,7 +101,7 @@ impl<'a> Running<'a> {
             captures.map(|folder| capture_control(&wiring.switches, "control", folder)).transpose()?;
         progress.step(
             "installing programs and entries over P4Runtime",
-            || install(topology, wiring, desired),
+            || install(topology, wiring, plan.desired),
             |entries| format!("programs and {entries} entries installed over P4Runtime"),
         )?;
         let mut running = Running { topology, wiring, switches, agents: Vec::new(), control_capture };
@@ -151,7 +175,10 @@ impl<'a> Running<'a> {
         process::stop(&mut self.agents);
         let is_captured = self.control_capture.is_some();
         process::stop(self.switches.iter_mut().chain(&mut self.control_capture));
-        let mut last = self.switches.iter_mut().chain(&mut self.control_capture).filter(|_| is_captured);
+        // BMv2 knows no way to end but a signal.
+        let ends = self.topology.switches.iter().map(|switch| switch.target != Target::Bmv2);
+        let own = ends.zip(&mut self.switches).filter_map(|(ends, process)| ends.then_some(process));
+        let mut last = own.chain(&mut self.control_capture).filter(|_| is_captured);
         last.try_for_each(Process::check_succeeded)
     }
 }
@@ -160,9 +187,18 @@ fn start_switch(
     topology: &Topology,
     wiring: &Wiring,
     at: usize,
+    bmv2: Option<&Bmv2>,
     captures: Option<&Path>,
 ) -> Result<Process, LabError> {
     let switch = &topology.switches[at];
+    let name = format!("switch {}", switch.name);
+    let captures = captures.map(|folder| capture_folder(folder, &switch.name)).transpose()?;
+    if let (Target::Bmv2, Some(bmv2)) = (switch.target, bmv2) {
+        let mut command = Command::new(&bmv2.path);
+        command.stdin(Stdio::null());
+        command.args(bmv2.args(&Instance::of_topology(topology, at), captures.as_deref()));
+        return Process::start_program(&name, &wiring.switches, command);
+    }
     let mut args: Vec<OsString> = ["switch", "run", "--no-p4"].map(Into::into).into();
     let mut push = |option: &str, value: String| args.extend([option.into(), value.into()]);
     push("--device-id", switch.device_id.to_string());
@@ -182,7 +218,7 @@ fn start_switch(
         push("--queueing", rack.switch.queueing.name().to_owned());
     }
     for (port, link) in topology.ports(at) {
-        push("--interface", format!("{port}@{}", switch_interface(&switch.name, port)));
+        push("--interface", format!("{port}@{}", port_interface(&switch.name, port)));
         if let Some(rate_bps) = topology.rate_bps(at, port, link) {
             push("--port-rate", format!("{port}={rate_bps} b/s"));
         }
@@ -202,10 +238,10 @@ fn start_switch(
     }
     if let Some(folder) = captures {
         let mut option = OsString::from("--pcap=");
-        option.push(capture_folder(folder, &switch.name)?);
+        option.push(folder);
         args.push(option);
     }
-    Process::start(&format!("switch {}", switch.name), &wiring.switches, args)
+    Process::start(&name, &wiring.switches, args)
 }
 
 /// Installs programs and entries on all switches at the same time. Returns the number of updates.

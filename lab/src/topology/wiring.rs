@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use crate::keep;
-use crate::network::{HOST_INTERFACE, KernelLink, LINK_MTU, namespace};
+use crate::network::{HOST_INTERFACE, KernelLink, LINK_MTU, namespace, port_interface};
 use p4rack_codegen::rack::End;
 use p4rack_codegen::topology::{Host, Topology};
 use p4rack_netdev::link::VethEnd;
@@ -17,11 +17,6 @@ pub(super) struct Wiring {
     pub(super) hosts: Vec<NetNs>,
 }
 
-/// Interface of a switch at a port, as Mininet calls it.
-pub(super) fn switch_interface(switch: &str, port: u16) -> String {
-    format!("{switch}-eth{port}")
-}
-
 impl Wiring {
     /// Creates everything; all links are up.
     pub(super) fn create(topology: &Topology) -> Result<Wiring, LabError> {
@@ -30,7 +25,7 @@ impl Wiring {
         let end = |end: End| match end {
             End::Port(at, port) => {
                 let name = topology.switches.get(at).map_or("", |switch| &switch.name);
-                (switch_interface(name, port), &switches)
+                (port_interface(name, port), &switches)
             }
             End::Host(at) => (HOST_INTERFACE.to_owned(), &hosts[at]),
         };

@@ -1,8 +1,8 @@
 //! `p4rack p4 samples`.
 
 use super::{against_bmv2, fit, source};
-use crate::cmd::bmv2;
 use p4rack_conformance::{Outcome, Part, Suite};
+use p4rack_lab::bmv2::PROGRAM;
 use p4rack_lab::process::on_path;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -104,7 +104,7 @@ pub fn run(args: Args) -> ExitCode {
 
 /// Compares with BMv2, if it and its compiler are installed.
 fn against_bmv2(suite: &Suite, plan: &against_bmv2::Plan, json: bool) -> ExitCode {
-    if bmv2::program().is_err() || on_path("p4c-bm2-ss").is_none() {
+    if [PROGRAM, "p4c-bm2-ss"].iter().any(|program| on_path(program).is_none()) {
         println!(
             "bmv2    skipped: needs simple_switch_grpc and p4c-bm2-ss, get them by building p4lang's behavioral-model \
              and p4c (`p4rack doctor`)\n        1 skipped"

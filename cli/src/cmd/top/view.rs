@@ -15,8 +15,9 @@ const BY_PROGRAM: &str = "ingress_drop";
 #[derive(Debug, Serialize)]
 pub struct View {
     seconds: f64,
-    buffer_bytes: u64,
-    buffer_max_bytes: u64,
+    /// `None`, here and for each port: the switch does not say.
+    buffer_bytes: Option<u64>,
+    buffer_max_bytes: Option<u64>,
     ports: Vec<PortView>,
     /// Frames dropped, by reason of the switch or of the program.
     dropped: Vec<Dropped>,
@@ -32,12 +33,12 @@ struct PortView {
     out_bps: f64,
     /// 0: any.
     rate_bps: u64,
-    queue_bytes: u64,
-    queue_max_bytes: u64,
+    queue_bytes: Option<u64>,
+    queue_max_bytes: Option<u64>,
     /// How far ahead it is reserved, as source and as destination, in the program's units.
     source: String,
     destination: String,
-    drops: u64,
+    drops: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -55,6 +56,7 @@ impl View {
             // Statistics may have been reset between the two states.
             if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 }
         };
+        let known = |value: u64| (!now.hides_queues).then_some(value);
         let names = rack.map(Rack::drop_reasons).unwrap_or_default();
         let counts = || names.iter().zip(&now.program_drops);
         let uses_up = counts().any(|(reason, count)| *count > 0 && is_no_loss(reason));
@@ -73,11 +75,11 @@ impl View {
                 in_bps: 8.0 * per_s(port.rx_bytes, old.rx_bytes),
                 out_bps: 8.0 * per_s(port.tx_bytes, old.tx_bytes),
                 rate_bps: port.rate_bps,
-                queue_bytes: port.queue_bytes,
-                queue_max_bytes: port.queue_max_bytes,
+                queue_bytes: known(port.queue_bytes),
+                queue_max_bytes: known(port.queue_max_bytes),
                 source,
                 destination,
-                drops: drops.map(|(_, count)| count).sum(),
+                drops: known(drops.map(|(_, count)| count).sum()),
             }
         };
         let (mut dropped, mut used_up) = (Vec::new(), Vec::new());
@@ -111,8 +113,8 @@ impl View {
         }
         View {
             seconds,
-            buffer_bytes: now.stats.buffer_bytes,
-            buffer_max_bytes: now.stats.buffer_max_bytes,
+            buffer_bytes: known(now.stats.buffer_bytes),
+            buffer_max_bytes: known(now.stats.buffer_max_bytes),
             ports: now.stats.ports.iter().map(port_view).collect(),
             dropped,
             used_up: uses_up.then_some(used_up),
@@ -134,6 +136,7 @@ impl View {
             ">drops",
         ]);
         let mbps = |bps: f64| format!("{:.2}", bps / 1e6);
+        let known = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
         for port in &self.ports {
             ports.push(vec![
                 port.port.to_string(),
@@ -141,11 +144,11 @@ impl View {
                 mbps(port.in_bps),
                 mbps(port.out_bps),
                 if port.rate_bps == 0 { "any".into() } else { mbps(port.rate_bps as f64) },
-                port.queue_bytes.to_string(),
-                port.queue_max_bytes.to_string(),
+                known(port.queue_bytes),
+                known(port.queue_max_bytes),
                 port.source.clone(),
                 port.destination.clone(),
-                port.drops.to_string(),
+                known(port.drops),
             ]);
         }
         let table = |head: &str, of: &[Dropped]| {
@@ -158,7 +161,10 @@ impl View {
         let used = |used: &Vec<Dropped>| format!("\n{}", table("used up, no loss", used));
         let used = self.used_up.as_ref().map(used).unwrap_or_default();
         let View { seconds, buffer_bytes, buffer_max_bytes, .. } = self;
-        let buffer = format!("buffer {} B, at most {} B", count(*buffer_bytes), count(*buffer_max_bytes));
+        let buffer = match (buffer_bytes, buffer_max_bytes) {
+            (Some(now), Some(most)) => format!("buffer {} B, at most {} B", count(*now), count(*most)),
+            _ => "queues unknown".to_owned(),
+        };
         let dropped = table("dropped", &self.dropped);
         format!("{title}, over {seconds:.2} s, {buffer}\n\n{}\n{dropped}{used}", ports.text())
     }
@@ -199,6 +205,7 @@ mod tests {
             },
             reserved: [(1, ("free".to_owned(), "12.0 µs".to_owned()))].into(),
             program_drops: vec![0, 4],
+            hides_queues: false,
         };
         let text = View::new(&look(0, 0, 0, 0), &look(2_000_000_000, 250_000, 2_500_000, 6), None)
             .text("device 1 at x");
@@ -213,6 +220,10 @@ queue_full            6       3.0
 program: cell 1       4       0.0
 ";
         assert_eq!(text, expected);
+        let hidden = Look { hides_queues: true, ..look(1_000_000_000, 125_000, 0, 0) };
+        let text = View::new(&look(0, 0, 0, 0), &hidden, None).text("x");
+        assert!(text.starts_with("x, over 1.00 s, queues unknown\n"), "{text}");
+        assert!(text.contains("   1  -        1.00      0.00   100.00  -      -"), "{text}");
     }
 
     #[test]
