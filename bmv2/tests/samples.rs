@@ -158,7 +158,7 @@ fn p4cs_json_does_what_its_programs_do() {
     if !std::env::split_paths(&folders).any(|folder| folder.join(COMPILER).is_file()) {
         let _ = writeln!(
             std::io::stderr(),
-            "skipped: needs {COMPILER}, get it by building https://github.com/p4lang/p4c with its backend for BMv2"
+            "skipped: needs p4c-bm2-ss, get it by building https://github.com/p4lang/p4c with its backend for BMv2"
         );
         return;
     }

@@ -1,13 +1,13 @@
 //! Deploys a rack description to a switch: installs the program if it differs, then applies the minimal
 //! changes to its contents.
 
-use crate::bfrt::{self, PortChange};
+use crate::bfrt;
 use crate::client::{self, Client};
 use crate::connect::ConnectOptions;
 pub use crate::desired::{BfrtProgram, CompiledProgram, Desired};
 use crate::error::CtrlError;
-use crate::link::Reach;
 use crate::protocol::Protocol;
+use crate::reach::Reach;
 use crate::readback;
 use crate::reconcile::{Changes, changes};
 use crate::session::Session;

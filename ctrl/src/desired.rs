@@ -35,6 +35,26 @@ impl fmt::Display for DevicePort {
     }
 }
 
+/// A change of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortChange {
+    /// It was not added.
+    Add(DevicePort),
+    /// It has another speed, with which it has to be added again.
+    Replace(DevicePort),
+    /// It has to be enabled.
+    Enable(DevicePort),
+}
+
+impl fmt::Display for PortChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortChange::Add(port) => write!(f, "+ {port}"),
+            PortChange::Replace(port) | PortChange::Enable(port) => write!(f, "~ {port}"),
+        }
+    }
+}
+
 /// A program as BFRuntime defines it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BfrtProgram {

@@ -49,6 +49,7 @@ pub mod mgmt;
 mod normal;
 mod protocol;
 pub mod provision;
+mod reach;
 mod readback;
 pub mod reconcile;
 pub mod runtime_json;

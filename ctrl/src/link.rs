@@ -1,43 +1,16 @@
-//! The seam between controllers and a switch's protocol: P4Runtime or BFRuntime, with P4Runtime's entities in
-//! both cases.
+//! A switch in reach by P4Runtime or by BFRuntime.
 
-use crate::bfrt::{self, PortChange};
+use crate::bfrt;
 use crate::client::Client;
 use crate::connect::ConnectOptions;
-use crate::desired::Desired;
+use crate::desired::{Desired, PortChange};
 use crate::error::CtrlError;
 use crate::protocol::Protocol;
+use crate::reach::Reach;
 use crate::session::Session;
 use p4rack_p4rt::diff;
 use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update};
 use p4rack_p4rt::schema::Schema;
-
-/// Operations on a switch that reconciliation needs.
-pub(crate) trait Reach {
-    /// Whether it has the program.
-    async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError>;
-    /// Installs the program, or prepares it.
-    async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError>;
-    /// Starts the program if it was prepared.
-    async fn start(&mut self) -> Result<(), CtrlError>;
-    /// The desired entities, in the form in which the switch can hold them.
-    fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError>;
-    /// Changes that make the desired ports exist; `None` if ports are not the controller's to add.
-    async fn port_changes(&mut self, desired: &Desired) -> Result<Option<Vec<PortChange>>, CtrlError>;
-    /// Changes ports.
-    async fn change_ports(&mut self, changes: &[PortChange]) -> Result<(), CtrlError>;
-    /// Reads what the requests name.
-    async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError>;
-    /// Writes phase after phase.
-    async fn write_phases(
-        &mut self,
-        schema: &Schema,
-        phases: Vec<&[Update]>,
-        total: usize,
-    ) -> Result<(), CtrlError>;
-    /// Writes all phases in one transaction, where the protocol has that.
-    async fn write_together(&mut self, schema: &Schema, phases: Vec<&[Update]>) -> Result<(), CtrlError>;
-}
 
 impl Reach for Client {
     async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError> {

@@ -1,7 +1,7 @@
 //! Reads the contents of a switch, as far as a controller is responsible for them.
 
 use crate::error::CtrlError;
-use crate::link::Reach;
+use crate::reach::Reach;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::p4::config::v1::Table;

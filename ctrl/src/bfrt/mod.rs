@@ -34,7 +34,7 @@ mod sessions;
 mod write;
 
 pub use generator::{GeneratedFrames, HEADER, Timing};
-pub use ports::{PortChange, PortStat};
+pub use ports::PortStat;
 pub use queues::{Queue, QueueChange, Rate};
 
 use crate::connect::ConnectOptions;

@@ -2,35 +2,14 @@
 
 use super::device::{key, number, pipe_of, text, truth};
 use super::{EVERYWHERE, Link};
-use crate::desired::DevicePort;
+use crate::desired::{DevicePort, PortChange};
 use crate::error::CtrlError;
 use p4rack_bfrt::Entry;
 use p4rack_p4rt::bfrt_proto::update::Type;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::{Occupied, Vacant};
-use std::fmt;
 
 const PORT: &str = "$DEV_PORT";
-
-/// A change of a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PortChange {
-    /// It was not added.
-    Add(DevicePort),
-    /// It has another speed, with which it has to be added again.
-    Replace(DevicePort),
-    /// It has to be enabled.
-    Enable(DevicePort),
-}
-
-impl fmt::Display for PortChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PortChange::Add(port) => write!(f, "+ {port}"),
-            PortChange::Replace(port) | PortChange::Enable(port) => write!(f, "~ {port}"),
-        }
-    }
-}
 
 impl PortChange {
     fn updates(&self) -> Vec<(Type, Entry)> {

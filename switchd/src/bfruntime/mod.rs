@@ -32,6 +32,7 @@ mod front;
 mod inherit;
 mod loaded;
 mod lookup;
+mod noted;
 mod notices;
 mod outcome;
 mod own;

@@ -10,10 +10,10 @@ use super::fixed::{PORTS, Step};
 use super::flags::Flags;
 use super::loaded::Loaded;
 use super::lookup::Target;
+use super::noted::{found, noted};
 use super::outcome::{Existing, invalid};
 use super::prepared::Prepared;
 use super::settings::{Scope, Scopes};
-use super::shadows::{found, noted};
 use num_bigint::BigUint;
 use p4rack_bfrt::Table;
 use p4rack_entities::{
