@@ -311,6 +311,19 @@ fn a_device_has_largest_rates() {
     let limited = translation.entry(&meter(Some(one))).unwrap();
     assert_eq!(translation.entity(&limited), Ok(meter(Some(one))));
     assert_eq!(limited.data.unwrap().fields[1..], fields[1..]);
+    // As the driver reads a meter of packets that was never set.
+    let (rate, burst) = (649_481_027_584u64, 547_608_330_240u64);
+    let read = Entry::of("pace")
+        .exact("$METER_INDEX", 0)
+        .data("$METER_SPEC_CIR_PPS", rate)
+        .data("$METER_SPEC_PIR_PPS", rate)
+        .data("$METER_SPEC_CBS_PKTS", burst)
+        .data("$METER_SPEC_PBS_PKTS", burst);
+    let unset = MeterEntry { meter_id: id("pace"), index: index(0), ..Default::default() };
+    let unset = Entity { entity: Some(Kind::MeterEntry(unset)) };
+    let read = read.build(&OBJECTS.schema).unwrap();
+    assert_eq!(translation.entity(&read), Ok(unset.clone()));
+    assert_eq!(translation.entry(&unset).unwrap(), read);
 }
 
 /// Fields of groups that are none, of another kind, or of another number than members.

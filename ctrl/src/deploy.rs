@@ -181,6 +181,7 @@ async fn compare(
     new: bool,
 ) -> Result<(usize, Changes), CtrlError> {
     let mut found = readback::read(client, schema, wanted).await?;
+    client.approached(wanted, &mut found.entities)?;
     let count = found.entities.len();
     if !new && !found.unreadable.is_empty() {
         tracing::warn!(

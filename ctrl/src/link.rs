@@ -29,6 +29,10 @@ impl Reach for Client {
         Ok(desired.to_vec())
     }
 
+    fn approached(&self, _: &[Entity], _: &mut [Entity]) -> Result<(), CtrlError> {
+        Ok(())
+    }
+
     async fn port_changes(&mut self, _: &Desired) -> Result<Option<Vec<PortChange>>, CtrlError> {
         Ok(None)
     }
@@ -71,6 +75,10 @@ impl Reach for bfrt::Link {
 
     fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError> {
         bfrt::Link::held(self, desired)
+    }
+
+    fn approached(&self, desired: &[Entity], found: &mut [Entity]) -> Result<(), CtrlError> {
+        bfrt::Link::approached(self, desired, found)
     }
 
     async fn port_changes(&mut self, desired: &Desired) -> Result<Option<Vec<PortChange>>, CtrlError> {

@@ -15,6 +15,8 @@ pub(crate) trait Reach {
     async fn start(&mut self) -> Result<(), CtrlError>;
     /// The desired entities, in the form in which the switch can hold them.
     fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError>;
+    /// Gives what was read the desired values, where the switch can only approach them.
+    fn approached(&self, desired: &[Entity], found: &mut [Entity]) -> Result<(), CtrlError>;
     /// Changes that make the desired ports exist; `None` if ports are not the controller's to add.
     async fn port_changes(&mut self, desired: &Desired) -> Result<Option<Vec<PortChange>>, CtrlError>;
     /// Changes ports.

@@ -117,6 +117,15 @@ impl CounterPlan {
     }
 }
 
+/// Largest rates and bursts, in the order of a meter's fields and in BFRuntime's units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Largest {
+    /// Of meters of bytes, in kilobits.
+    pub(super) bytes: [u64; 4],
+    /// Of meters of packets.
+    pub(super) packets: [u64; 4],
+}
+
 /// Meters: an array, or direct meters of a table.
 #[derive(Clone, Debug)]
 pub(super) struct MeterPlan {
@@ -153,11 +162,9 @@ impl MeterPlan {
         Some(MeterPlan { name: table.name.clone(), p4_id: 0, key: 0, fields, unit, most: [u64::MAX; 4] })
     }
 
-    /// Sets the device's largest rates and bursts, of a meter of bytes, in the order of its fields.
-    pub(super) fn set_most(&mut self, most: [u64; 4]) {
-        if self.unit == KILOBIT {
-            self.most = most;
-        }
+    /// Sets the device's largest rates and bursts.
+    pub(super) fn set_most(&mut self, most: &Largest) {
+        self.most = if self.unit == KILOBIT { most.bytes } else { most.packets };
     }
 
     pub(super) fn owns(&self, id: u32) -> bool {

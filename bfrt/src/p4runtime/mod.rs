@@ -28,7 +28,7 @@ pub use tables::direct::Scratch;
 
 use crate::schema::{Field, Schema, Table};
 use crate::value::{Kind, Value, fixed_width, received};
-use cells::{CounterPlan, MeterPlan, RegisterPlan};
+use cells::{CounterPlan, Largest, MeterPlan, RegisterPlan};
 use p4rack_p4rt::bfrt_proto::{
     DataField, KeyField, TableEntry, TableKey, data_field, key_field, table_entry, update,
 };
@@ -43,9 +43,12 @@ use std::collections::HashMap;
 use tables::TablePlan;
 use tables::direct::{self, Fields, Part};
 
-/// The largest rate of a meter, by generation, and the largest burst.
+/// The largest rate of a meter of bytes, by generation, and the largest burst.
 const RATES_KBPS: [u64; 2] = [5_195_848_221, 4_087_999_890];
 const BURST_KBITS: u64 = 4_380_866_642;
+/// The same of a meter of packets. The driver computes both from the clock, in numbers of 24 bits.
+const RATES_PPS: [u64; 2] = [649_481_027_584, 510_999_986_176];
+const BURST_PACKETS: u64 = 255 << 31;
 
 /// Number of priorities in BFRuntime.
 pub const PRIORITIES: u32 = 1 << 24;
@@ -134,15 +137,18 @@ impl Translation {
         Ok(translation)
     }
 
-    /// Knows the largest rate and burst of a device's meters of bytes, by its generation: a missing limit is shown as
-    /// these.
+    /// Knows the largest rate and burst of a device's meters, by its generation: a missing limit is shown as these.
     pub fn set_device(&mut self, is_second: bool) {
-        let largest = RATES_KBPS[usize::from(is_second)];
-        let most = [largest, largest, BURST_KBITS, BURST_KBITS];
+        let largest = |rates: [u64; 2], burst| {
+            let rate = rates[usize::from(is_second)];
+            [rate, rate, burst, burst]
+        };
+        let most =
+            Largest { bytes: largest(RATES_KBPS, BURST_KBITS), packets: largest(RATES_PPS, BURST_PACKETS) };
         for (_, _, object) in &mut self.objects {
             match object {
-                Object::Meter(plan) => plan.set_most(most),
-                Object::Table(plan) => plan.set_largest_meter(most),
+                Object::Meter(plan) => plan.set_most(&most),
+                Object::Table(plan) => plan.set_largest_meter(&most),
                 _ => {}
             }
         }

@@ -2,7 +2,7 @@
 
 pub(super) mod direct;
 
-use super::cells::{CounterPlan, MeterPlan};
+use super::cells::{CounterPlan, Largest, MeterPlan};
 use super::{
     PRIORITIES, Translated, from_number, id_of, invalid, key_name, name_of, no_handles, number, number_field,
     refuse, sent, taken, to_number, u32_of,
@@ -211,7 +211,7 @@ impl TablePlan {
         })
     }
 
-    pub(super) fn set_largest_meter(&mut self, most: [u64; 4]) {
+    pub(super) fn set_largest_meter(&mut self, most: &Largest) {
         if let Some(meter) = &mut self.meter {
             meter.set_most(most);
         }

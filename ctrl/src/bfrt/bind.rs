@@ -173,7 +173,8 @@ impl Link {
         // Only the device's own tables reveal its generation.
         let second = schema.tables().iter().any(|table| table.name.starts_with("tf2."));
         translation.set_device(second);
-        self.bound = Some(Bound { p4_name: config.p4_name, schema, translation, second });
+        let is_compiled = config.profiles.iter().any(|profile| !profile.context.is_empty());
+        self.bound = Some(Bound { p4_name: config.p4_name, schema, translation, second, is_compiled });
         Ok(names)
     }
 

@@ -16,6 +16,7 @@
 //!  ports     the device's ports, which are added before they work; their statistics
 //!  generator packet generators of the pipes
 //!  device    tables of the device, which these use
+//!  rates     of meters, which chips round
 //!  patience  what is refused in passing is repeated
 //!  back      the program before an installation that fails
 //! ```
@@ -29,6 +30,7 @@ mod groups;
 mod patience;
 mod ports;
 mod queues;
+mod rates;
 mod read;
 mod sessions;
 mod write;
@@ -69,6 +71,8 @@ struct Bound {
     translation: Translation,
     /// Whether the device is of the second generation.
     second: bool,
+    /// Whether a chip runs it: then it came with the compiler's description.
+    is_compiled: bool,
 }
 
 /// The stream of a client that may bind to a program.

@@ -3,7 +3,7 @@
 use super::groups::Group;
 use super::patience::Patience;
 use super::sessions::Session;
-use super::{EVERYWHERE, Link, unpack, update_error};
+use super::{EVERYWHERE, Link, rates, unpack, update_error};
 use crate::error::{CtrlError, refused};
 use p4rack_bfrt::p4runtime::ValueSet;
 use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, TableEntry, TableFlags, entity};
@@ -40,6 +40,14 @@ impl Link {
             _ => Ok(entity.clone()),
         };
         desired.iter().map(held).collect()
+    }
+
+    /// Gives what was read the desired values, as far as a chip can only approach them.
+    pub fn approached(&self, desired: &[v1::Entity], found: &mut [v1::Entity]) -> Result<(), CtrlError> {
+        if self.bound()?.is_compiled {
+            rates::as_wanted(desired, found);
+        }
+        Ok(())
     }
 
     /// Reads the objects that P4Runtime's entities name. Leaves out absent ones.
