@@ -4,6 +4,7 @@
 use crate::bfrt;
 use crate::client::{self, Client};
 use crate::connect::ConnectOptions;
+use crate::desired::PortChange;
 pub use crate::desired::{BfrtProgram, CompiledProgram, Desired};
 use crate::error::CtrlError;
 use crate::protocol::Protocol;
