@@ -138,7 +138,7 @@ pub(crate) async fn bring_to(
         done(Step::Written { updates });
         let (_, left) = compare(client, schema, &wanted, false).await?;
         if !left.is_empty() {
-            return Err(differs(schema, &left, wanted.len()));
+            return Err(differs(schema, &left, updates.max(left.len())));
         }
     }
     // Before the start: a driver removed them with the program before, and brings them up with the new one.

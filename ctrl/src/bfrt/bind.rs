@@ -130,6 +130,13 @@ impl Link {
             }
         };
         let fixed = answer.non_p4_config.map(|config| config.bfruntime_info).unwrap_or_default();
+        if fixed.is_empty() {
+            let addr = &self.target.addr;
+            return Err(CtrlError::Program(format!(
+                "the switch at {addr} describes no tables of the device: a driver does so if files are missing in \
+                 share/bf_rt_shared of its installation"
+            )));
+        }
         Ok((answer.config.into_iter().find(|config| config.p4_name != NO_PROGRAM), fixed))
     }
 

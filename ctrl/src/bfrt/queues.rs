@@ -110,8 +110,10 @@ impl Link {
 
     async fn places(&mut self, port: u32) -> Result<Places, CtrlError> {
         let found = self.look_up(port, of_port("tm.port.cfg", port)).await?;
+        // The driver's list repeats the queues until it has one for each class of the chip.
+        let count = number(&found, "port_queues_count")?;
         let queues = match found.get("egress_qid_queues") {
-            Some(Value::Numbers(numbers)) => numbers.clone(),
+            Some(Value::Numbers(numbers)) => (0..count).zip(numbers).map(|(_, queue)| *queue).collect(),
             _ => {
                 return Err(CtrlError::Program(format!(
                     "the switch does not say which queues port {port} has"

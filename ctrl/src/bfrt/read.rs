@@ -10,7 +10,12 @@ use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, TableEntry, TableFlags, entit
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4rack_p4rt::p4::v1::{self, entity::Entity as Kind};
+use std::time::Duration;
+use tokio::time::timeout;
 use tonic::Status;
+
+/// The most that a read may take. A chip's largest registers take seconds.
+const CHIP: Duration = Duration::from_secs(300);
 
 fn digests_unconfigured() -> CtrlError {
     refused("reading entries")(Status::unimplemented("digests have no configuration over BFRuntime"))
@@ -137,7 +142,11 @@ impl Link {
         };
         let mut patience = Patience::default();
         let (found, status) = loop {
-            match self.answers(request.clone()).await {
+            // A driver waits for the chip's counters without end.
+            let Ok(answers) = timeout(CHIP, self.answers(request.clone())).await else {
+                return Err(CtrlError::Timeout("values of the chip".into(), CHIP.as_millis()));
+            };
+            match answers {
                 (_, Some(status)) if patience.after(&status).await => {}
                 (found, Some(status)) => break (found, status),
                 (found, None) => return Ok(found),
