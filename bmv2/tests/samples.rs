@@ -152,6 +152,7 @@ fn by_p4c(program: &Path, include: &Path, folder: &Path) -> Result<(), String> {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "p4c's processes run beside each other")]
 fn p4cs_json_does_what_its_programs_do() {
     let Some(testdata) = testdata() else { return };
     let folders = std::env::var_os("PATH").unwrap_or_default();

@@ -110,10 +110,13 @@ impl Seen {
     }
 }
 
+/// A burst that waits for its time: the time, ports of its source and destination, and its cell.
+type Due = (Nanos, u16, u16, u8);
+
 /// Hosts of all pipes reserve, mostly towards one, and send in their time, while others' RSVs cross.
 fn reserve_at_random(built: &Built, steps: u64) -> Seen {
     let (mut rig, mut random, mut seen) = (slow(built), Random::new(7), Seen::default());
-    let (mut asked, mut due): (Vec<Granted>, Vec<(Nanos, u16, u16, u8)>) = Default::default();
+    let (mut asked, mut due): (Vec<Granted>, Vec<Due>) = Default::default();
     // Cells whose burst has not been sent.
     let mut busy = HashSet::new();
     for _ in 0..steps {

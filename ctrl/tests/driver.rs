@@ -70,7 +70,7 @@ impl BfRuntime for Front {
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
         self.faults.call(request.get_ref().client_id)?;
         let call = self.faults.calls.load(Ordering::Relaxed);
-        if self.faults.locks.load(Ordering::Relaxed) && call % 2 == 0 {
+        if self.faults.locks.load(Ordering::Relaxed) && call.is_multiple_of(2) {
             let mut request = request.into_inner();
             let is_whole = request.atomicity == write_request::Atomicity::RollbackOnError as i32;
             if !is_whole {

@@ -123,10 +123,9 @@ fn of_tables_in_lines_and_of_keys_with_dots() {
             ][..],
         ),
         (
-            format!(
-                "name = \"x\"\nduration_us = 10\nscheme.kind = \"l2\"\nrack.hosts = 6\nrack.buffer = \"x\"\n\
-                 [[traffic]]\nname = \"a\"\npattern = \"incast\"\narrivals = \"poisson\"\n"
-            ),
+            "name = \"x\"\nduration_us = 10\nscheme.kind = \"l2\"\nrack.hosts = 6\nrack.buffer = \"x\"\n\
+             [[traffic]]\nname = \"a\"\npattern = \"incast\"\narrivals = \"poisson\"\n"
+                .into(),
             &["x.toml:5: [rack] buffer: ", "x.toml:6: [traffic] load: is missing"],
         ),
     ] {
