@@ -223,7 +223,12 @@ program: cell 1       4       0.0
         let hidden = Look { hides_queues: true, ..look(1_000_000_000, 125_000, 0, 0) };
         let text = View::new(&look(0, 0, 0, 0), &hidden, None).text("x");
         assert!(text.starts_with("x, over 1.00 s, queues unknown\n"), "{text}");
-        assert!(text.contains("   1  -        1.00      0.00   100.00      -     -    free      12.0 µs      -\n"), "{text}");
+        assert!(
+            text.contains(
+                "   1  -        1.00      0.00   100.00      -     -    free      12.0 µs      -\n"
+            ),
+            "{text}"
+        );
     }
 
     #[test]
