@@ -95,7 +95,7 @@ fn the_doctor_says_what_a_rack_lacks_on_tofino() {
     );
     assert_eq!(found("program", Some("sde"), "tna"), (true, "l2".to_owned()));
     let one_pipe = std::fs::read_to_string(folder.join("rack.toml")).unwrap();
-    write("rack.toml", &(one_pipe.replace("port = 132", "port = 12") + "[pl2]\nmode = \"clock\"\n"));
+    write("rack.toml", &(one_pipe.replace("port = 132", "port = 12") + "[pl2]\nmode = \"counter\"\n"));
     let (fits, why) = found("program", Some("sde"), "tna");
     assert!(
         !fits && why.contains("a (host[0].port = 12) in pipe 0, b (host[1].port = 140) in pipe 1"),
