@@ -8,14 +8,6 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use thiserror::Error;
 
-/// Ending of the name of a table that every device has, behind its generation.
-const DEVICE: &str = ".dev.device_configuration";
-
-/// Whether a part of a name is a generation of devices: `tf1`.
-fn is_generation(part: &str) -> bool {
-    part.strip_prefix("tf").is_some_and(|number| number.parse::<u8>().is_ok())
-}
-
 /// Why a schema can't be read, or a name can't be resolved.
 #[derive(Debug, Error)]
 pub enum SchemaError {
@@ -182,15 +174,7 @@ impl Schema {
     /// Adds another schema: a switch has that of the fixed tables in addition to its program's.
     pub fn add(&mut self, json: &[u8]) -> Result<(), SchemaError> {
         let file: json::File = serde_json::from_slice(json)?;
-        let own = file.tables.iter().find_map(|table| table.name.strip_suffix(DEVICE).map(str::to_owned));
         for table in file.tables {
-            // A driver lists some tables of another generation beside its device's, with the same numbers.
-            let generation = table.name.split_once('.').map(|(first, _)| first);
-            if own.is_some()
-                && generation.is_some_and(|first| is_generation(first) && Some(first) != own.as_deref())
-            {
-                continue;
-            }
             let table = table.resolve()?;
             let place = self.tables.len();
             let id_taken = self.by_id.insert(table.id, place).is_some();
@@ -310,7 +294,7 @@ mod json {
     #[derive(Deserialize)]
     pub(super) struct FileTable {
         id: u32,
-        pub name: String,
+        name: String,
         table_type: String,
         #[serde(default)]
         size: u64,

@@ -160,25 +160,6 @@ fn tables_have_names_and_numbers_of_their_own() {
     assert_eq!(twice(&table(2, "a")), Some("the schema has two tables `a`".into()));
 }
 
-/// A driver lists tables of several generations, with the same numbers.
-#[test]
-fn tables_of_another_generation_are_left_out() {
-    let table = |id: u32, name: &str| {
-        let key = r#""key": [], "data": []"#;
-        format!(r#"{{"id": {id}, "name": "{name}", "table_type": "T", "size": 1, {key}}}"#)
-    };
-    let all = [
-        table(2, "tf5.tm.pool.cfg"),
-        table(1, "tf1.dev.device_configuration"),
-        table(2, "tf1.tm.pool.cfg"),
-        table(3, "$PORT"),
-        table(4, "pipe.tf5.t"),
-    ];
-    let schema = schema(&all.join(","));
-    let names: Vec<&str> = schema.tables().iter().map(|table| table.name.as_str()).collect();
-    assert_eq!(names, ["tf1.dev.device_configuration", "tf1.tm.pool.cfg", "$PORT", "pipe.tf5.t"]);
-}
-
 #[test]
 fn digests_have_fields() {
     let json = r#"{"tables": [], "learn_filters": [{"id": 9, "name": "pipe.D.seen", "fields": [
