@@ -88,7 +88,7 @@ fn a_service_that_is_superseded_or_has_a_board_twice_ends() {
     let (_board, addr) = board("4 MiB", &key);
     let serve = |nodes: &[&str]| {
         let mut command = p4rack();
-        command.args(["balloon", "serve", "--grpc-server-addr", "127.0.0.1:0", "--key", &key]);
+        command.args(["balloon", "serve", "--json", "--grpc-server-addr", "127.0.0.1:0", "--key", &key]);
         for node in nodes {
             command.args(["--node", node]);
         }
@@ -96,10 +96,13 @@ fn a_service_that_is_superseded_or_has_a_board_twice_ends() {
     };
     let (code, said) = until_end(serve(&[&addr, &addr]));
     assert!(code == Some(1) && said.contains("name each node once"), "{code:?}: {said}");
+    let serves = |addr: &str| wait_until(LIMIT, || Pool(addr.to_owned()).json("show")["serving"] == true);
     let mut first = serve(&[&addr]);
-    first.until("ready");
+    let ready: serde_json::Value = serde_json::from_str(&first.until("ready")).unwrap();
+    // The one that takes the board later has the later term, whichever started first.
+    assert!(serves(ready["listens"].as_str().unwrap()));
     let (_next, next) = start(&["balloon", "serve", "--key", &key, "--node", &addr]);
-    assert!(wait_until(LIMIT, || Pool(next.clone()).json("show")["serving"] == true));
+    assert!(serves(&next));
     let (code, said) = until_end(first);
     assert!(code == Some(1) && said.contains("superseded: the service of term"), "{code:?}: {said}");
 }
