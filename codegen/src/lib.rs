@@ -14,6 +14,7 @@ mod render;
 pub mod scheme;
 pub mod setting;
 pub mod shell;
+pub mod text;
 pub mod topology;
 
 pub use arch::Arch;

@@ -10,6 +10,7 @@ use crate::reconcile::changes;
 use crate::session::Session;
 use p4rack_codegen::kind::Kind;
 use p4rack_codegen::rack;
+use p4rack_codegen::text;
 use p4rack_codegen::topology::{Program, Runs, Switch, Target, Topology};
 use p4rack_p4rt::p4::v1::{Entity, Update};
 use p4rack_p4rt::schema::{NAMELESS, Schema, program_name};
@@ -84,7 +85,7 @@ pub fn of_program(program: Program, entries: Option<&Path>) -> Result<Desired, C
 /// The entries of a file. Errors name it, with the place.
 pub fn entries_of(file: &Path, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
     let in_file = |error: String| CtrlError::Input(format!("{}: {error}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+    let text = text::read(file).map_err(|error| match error.kind() {
         ErrorKind::InvalidData => {
             in_file("is no text; give a file with entries (docs/topology.md)".to_owned())
         }

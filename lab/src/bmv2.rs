@@ -133,16 +133,22 @@ fn thrift_port(topology: &Topology, at: usize) -> u16 {
 
 /// Refuses links that BMv2 can't make.
 fn check_links(topology: &Topology) -> Result<(), LabError> {
+    let mut shaped = Vec::new();
     for (at, switch) in topology.switches.iter().enumerate() {
-        let shaped = topology
-            .ports(at)
-            .find(|(_, link)| link.rate_bps.is_some() || link.delay.0 > 0 || link.loss_ppm > 0);
-        if let (Target::Bmv2, Some((port, _))) = (switch.target, shaped) {
-            return Err(LabError::Unfit(format!(
-                "the link {}:{port} has a rate, a delay or a loss, which BMv2 can't make; leave these out, or the target",
-                switch.name
-            )));
+        for (port, link) in topology.ports(at).filter(|_| switch.target == Target::Bmv2) {
+            let has =
+                [("rate", link.rate_bps.is_some()), ("delay", link.delay.0 > 0), ("loss", link.loss_ppm > 0)];
+            let has: Vec<&str> = has.into_iter().filter_map(|(what, has)| has.then_some(what)).collect();
+            if !has.is_empty() {
+                shaped.push(format!("{}:{port} ({})", switch.name, has.join(", ")));
+            }
         }
     }
-    Ok(())
+    if shaped.is_empty() {
+        return Ok(());
+    }
+    Err(LabError::Unfit(format!(
+        "BMv2 makes no rate, delay or loss of a link, and these of its ports have some: {}; leave them out, or the target",
+        shaped.join(", ")
+    )))
 }

@@ -21,6 +21,7 @@ mod workload;
 use crate::rack::{Definition, Rack, RackError};
 use crate::scheme::PROTOCOLS;
 use crate::setting::{self, Setting};
+use crate::text;
 use std::path::Path;
 
 pub(crate) use check::{IP_HELP, MAC_HELP, NAME_HELP, RATE_HELP, check_ip, check_mac, check_name};
@@ -40,7 +41,7 @@ impl Rack {
     pub fn load_set(path: impl AsRef<Path>, settings: &[Setting]) -> Result<Rack, RackError> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        match text::read(path) {
             Ok(text) => Rack::parse_set(&text, &file, settings),
             Err(error) => Err(RackError::unreadable(file, &error)),
         }

@@ -22,6 +22,7 @@ pub use workload::{Datagrams, Requests, Workload};
 
 use crate::kind::Kind;
 use crate::rack::{DROP_PORT, End, Host as RackHost, Rack, RackError};
+use crate::text;
 use p4rack_wire::{MacAddr, Nanos};
 use serde::Serialize;
 use std::fmt;
@@ -179,7 +180,7 @@ impl Topology {
     /// Like [`Topology::load`]; `exercise` says which programs the switches of a `topology.json` run.
     pub fn load_exercise(path: &Path, exercise: &Exercise) -> Result<Topology, RackError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = text::read(path).map_err(|error| {
             let help = "give the path of a topology, e.g. examples/pod/pod.toml".to_owned();
             RackError::of_file(file.clone(), format!("can't be read: {error}"), help)
         })?;

@@ -129,7 +129,7 @@ pub fn files(path: &Path, options: &Options) -> Vec<PathBuf> {
 /// A file's text, and its name for messages.
 fn read(path: &Path) -> Result<(String, String), ProgramError> {
     let file = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    match crate::text::read(path) {
         Ok(text) => Ok((text, file)),
         Err(error) if error.kind() == ErrorKind::InvalidData => {
             Err(ProgramError::Refused(format!("{file}: is no text; give P4 text, or BMv2's JSON")))

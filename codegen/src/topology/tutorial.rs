@@ -251,7 +251,7 @@ fn read_switch(
 
 /// What the entries' program is compiled to. A file that is no JSON is reported when its entries are read.
 fn compiled_of(entries: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(entries).ok()?;
+    let text = crate::text::read(entries).ok()?;
     let file: Value = serde_json::from_str(&text).ok()?;
     file.get("bmv2_json")?.as_str().map(str::to_owned)
 }

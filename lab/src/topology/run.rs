@@ -10,6 +10,7 @@ use crate::keep::{self, KeepOptions, Registered};
 use crate::progress::Progress;
 use crate::state::{KeptRack, Runtime};
 use crate::sys;
+use p4rack_codegen::text;
 use p4rack_codegen::topology::{Exercise, Topology};
 use p4rack_netdev::netns::{self, Privilege};
 use serde::{Serialize, Serializer};
@@ -72,7 +73,7 @@ impl Options {
         let script = match how {
             Use::Script(path) => Some((
                 path,
-                std::fs::read_to_string(path).map_err(|error| {
+                text::read(path).map_err(|error| {
                     let path = path.display();
                     LabError::Unfit(format!(
                         "--test {path}: {error}; give a file of lines as the prompt takes them"
