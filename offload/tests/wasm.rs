@@ -190,6 +190,13 @@ fn modules_are_refused_by_name() {
     assert!(load(start, Limits::default()).is_err(), "nothing runs before a call");
 }
 
+/// A function that goes on behind its end: `end; local.get 0; end`.
+#[test]
+fn operators_behind_the_end_of_a_function_are_refused() {
+    let module = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x0a\x07\x01\x05\0\x0b\x20\0\x0b";
+    assert!(matches!(Program::new(module, Limits::default()), Err(LoadError::Invalid(_))));
+}
+
 /// Between the slices of a long call, others have their turn; its result is as of one that runs through.
 #[test]
 fn a_long_call_lets_others_pass() {

@@ -76,6 +76,8 @@ impl Program {
             .set_max_stack_height(STACK_BYTES)
             .set_max_cached_stacks(1);
         let engine = Engine::new(&config);
+        // First of all: the translator meets operators before they are validated, and panics at one behind a function's end.
+        Module::validate(&engine, bytes).map_err(|error| LoadError::Invalid(error.to_string()))?;
         let module = Module::new(&engine, bytes).map_err(|error| LoadError::Invalid(error.to_string()))?;
         let is_known = |module: &str, name: &str| module == MODULE && NAMES.contains(&name);
         if let Some(import) = module.imports().find(|import| !is_known(import.module(), import.name())) {
