@@ -652,3 +652,17 @@ fn hostile_clients_cost_a_bounded_amount_of_memory_and_keep_nobody_waiting() {
     assert!(report["seen"]["writes"].as_u64().is_some_and(|writes| writes > 10), "{report}");
     assert!(report["seen"]["p50_ms"].as_f64().is_some_and(|median| median < 500.0), "{report}");
 }
+
+/// What a command writes can be read only once.
+#[test]
+fn a_switch_takes_a_program_that_a_command_writes() {
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pod/route.p4");
+    let mut command = p4rack();
+    command.args(["switch", "run", "/dev/stdin", "--grpc-server-addr", "127.0.0.1:0"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut switch = Running(command.spawn().expect("it starts"));
+    let mut input = switch.0.stdin.take().expect("piped");
+    std::io::copy(&mut std::fs::File::open(program).expect("the example"), &mut input).expect("it reads");
+    drop(input);
+    switch.until("ready");
+}

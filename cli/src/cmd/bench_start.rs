@@ -112,6 +112,9 @@ fn measure_all(args: &Args) -> Result<String, String> {
         let mut found: Vec<Vec<Once>> = kinds.iter().map(|_| Vec::new()).collect();
         for _ in 0..args.rounds {
             for (kind, found) in kinds.iter().zip(&mut found) {
+                if sys::interrupted() {
+                    return Err("interrupted; nothing is left running".to_owned());
+                }
                 found.push(once(size, *kind)?);
             }
         }

@@ -91,7 +91,7 @@ impl Link {
                 let count = before.entities.len();
                 match self.restore(before).await {
                     Ok(()) => format!(
-                        "{what} was installed again, with its {count} entries; its counters begin anew"
+                        "{what} was installed again, with its {count} entries; its counters and registers begin at their first values"
                     ),
                     Err(again) => {
                         format!("{what} could not be installed again as a whole: {again}; deploy again")

@@ -1,6 +1,7 @@
 //! A P4 program given on the command line.
 
 use p4rack_codegen::kind::Kind;
+use p4rack_codegen::text;
 use p4rack_p4::{Accepted, Compiled, Diagnostics, Options};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -22,9 +23,10 @@ pub struct Source {
     define: Vec<String>,
 }
 
-/// Errors: a file that should be a switch's program is of another kind. One that can't be read is left to the switch.
+/// Errors: a file that should be a switch's program is of another kind. One that can't be read is left to the switch, and so is
+/// what a command writes, which can be read only once.
 pub(crate) fn check_program(file: &Path) -> Result<(), String> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let Some(text) = file.is_file().then(|| text::read(file).ok()).flatten() else { return Ok(()) };
     Kind::no_program(&text, &file.display().to_string()).map_or(Ok(()), Err)
 }
 
@@ -73,7 +75,7 @@ impl Source {
     /// The file's text. Errors: it can't be read, or is no program.
     pub fn text(&self, takes_json: bool) -> Result<String, String> {
         let file = self.file.display().to_string();
-        let text = std::fs::read_to_string(&self.file).map_err(|error| format!("{file}: {error}"))?;
+        let text = text::read(&self.file).map_err(|error| format!("{file}: {error}"))?;
         // What is called a program is compiled, whatever its lines look like.
         let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4");
         let mistaken = match takes_json {
