@@ -194,22 +194,49 @@ fn the_start_of_embedded_switches_is_measured_without_it() {
 #[test]
 fn switches_that_cannot_be_started_are_refused_before_anything_starts() {
     let lab = Lab::new();
-    for command in ["up", "lab"] {
-        let said = lab.refused(&[command, &lab.topology(&bmv2(), "", "")], "/nonexistent");
-        let advice =
-            "s1's target is bmv2: simple_switch_grpc is not on PATH; `p4rack doctor` shows how to get it";
-        assert!(said.contains(advice), "{said}");
-        assert!(!said.contains("namespaces"), "{said}");
-        let said = lab.refused(&[command, &lab.topology(&bmv2(), "delay = \"1 ms\"", "")], "/nonexistent");
-        assert!(
-            said.contains(
-                "BMv2 makes no rate, delay or loss of a link, and these of its ports have some: s1:1 ("
-            ),
-            "{said}"
-        );
-        let said = lab.refused(&[command, &lab.topology("target = \"tofino\"", "", "")], "/nonexistent");
-        assert!(
-            said.contains("s1's target is tofino") && said.contains("`p4rack deploy` this topology"),
+    let kinds = [
+        (
+            bmv2(),
+            "",
+            "two.toml:N: switch[0].target: s1's target is bmv2: simple_switch_grpc is not on PATH; `p4rack doctor` shows",
+        ),
+        (
+            bmv2(),
+            "delay = \"1 ms\"",
+            "two.toml:N: link[0].delay: BMv2 makes no rate, delay or loss of a link, and s1:1 is BMv2's; leave",
+        ),
+        (
+            "target = \"tofino\"".to_owned(),
+            "",
+            "two.toml:N: switch[0].target: s1's target is tofino, and p4rack starts embedded",
+        ),
+        (
+            "grpc_addr = \"10.9.8.7:9559\"".to_owned(),
+            "",
+            "two.toml:N: switch[0].grpc_addr: 10.9.8.7 is not in the namespace of the switches, where s1 is to serve it; write 127.0.0.1",
+        ),
+    ];
+    for (switch, link, wanted) in kinds {
+        let topology = lab.topology(&switch, link, "");
+        // The line that has the key which the field names.
+        let key = wanted.split(": ").nth(1).and_then(|field| field.rsplit('.').next()).expect("a field");
+        let text = fs::read_to_string(&topology).expect("a topology");
+        let line = text.lines().position(|line| line.starts_with(&format!("{key} = "))).expect("its line");
+        let wanted = wanted.replace(":N:", &format!(":{}:", line + 1));
+        for command in ["up", "lab"] {
+            let said = lab.refused(&[command, &topology], "/nonexistent");
+            assert!(said.contains(&wanted), "{command}: {said}\n{wanted}");
+            assert!(!said.contains("namespaces"), "{said}");
+        }
+        // Without a machine in mind it is a topology, as long as its programs are for its targets.
+        let checked = lab.run(&["rack", "check", &topology]);
+        let (fits, said) = (stderr(&checked).is_empty(), stdout(&checked) + &stderr(&checked));
+        assert_eq!(fits, !wanted.contains("tofino"), "{said}");
+        assert_eq!(said.contains(&wanted), fits && !wanted.contains("not on PATH"), "{said}");
+        let other = format!("two.toml:{}: switch[0].target: s1's target is tofino, and ", line + 1);
+        assert_eq!(
+            said.contains(&other) && said.contains("route.p4 is written for v1model"),
+            !fits,
             "{said}"
         );
     }

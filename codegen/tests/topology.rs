@@ -280,10 +280,9 @@ fn a_topology_of_the_tutorials_is_the_same_model() {
 }
 
 #[test]
-fn mistakes_of_a_topology_json_are_named_by_field() {
-    let of = |from: &str, to: &str| {
-        assert!(POD.contains(from), "{from}");
-        let folder = exercise(&POD.replacen(from, to, 1));
+fn mistakes_of_a_topology_json_are_named_by_line_and_field() {
+    let of = |text: &str| {
+        let folder = exercise(text);
         Topology::load(&folder.path().join("pod/topology.json")).unwrap_err().to_string()
     };
     for (from, to, said) in [
@@ -305,9 +304,19 @@ fn mistakes_of_a_topology_json_are_named_by_field() {
         ("\"cpu_port\": \"255\"", "\"cpu_port\": 600", "switches.s10.cpu_port: is 600"),
         ("\"switches\"", "\"swtches\"", "switches: is missing"),
         ("\"commands\": [\"", "\"commands\": [1, \"", "hosts.h1.commands"),
+        ("\"cpu_port\": \"255\"", "\"cpu_port\" \"255\"", "is no JSON: expected `:`"),
     ] {
-        let error = of(from, to);
-        assert!(error.contains(said) && error.contains("topology.json"), "{to}: {error}");
+        assert!(POD.contains(from), "{from}");
+        let text = POD.replacen(from, to, 1);
+        let error = of(&text);
+        let line = text.lines().position(|line| line.contains(to)).unwrap() + 1;
+        // What is missing has no line.
+        let place = if said.ends_with("is missing") {
+            "topology.json: ".to_owned()
+        } else {
+            format!("topology.json:{line}: ")
+        };
+        assert!(error.contains(said) && error.contains(&place), "{to}: {place}: {error}");
     }
 }
 
@@ -391,4 +400,36 @@ fn a_workload_names_hosts_and_rates() {
         let error = with(workload).unwrap_err();
         assert!(error.contains(said), "{workload}: {error}");
     }
+}
+
+/// What one machine can't run is a topology all the same, and is named by file, line and field.
+#[test]
+fn what_one_machine_cannot_run_is_named() {
+    let text = TWO
+        .replacen("cpu_port = 64", "target = \"bmv2\"\ngrpc_addr = \"10.0.0.9:9559\"", 1)
+        .replacen("\"h2\"]", "\"h2\"]\nloss_percent = 1", 1)
+        .replacen("program = \"x.p4\"", "program = \"x.p4\"\ntarget = \"tofino\"", 1);
+    let topology = parse(&text).unwrap();
+    let line = |key: &str| text.lines().position(|line| line.starts_with(key)).unwrap() + 1;
+    let place = |error: &p4rack_codegen::rack::FieldError| {
+        assert!(error.file.ends_with("two.toml"), "{error}");
+        (error.line, error.field.clone())
+    };
+    let errors = topology.check_local().unwrap_err().errors;
+    let lossy = text.lines().position(|line| line == "loss_percent = 1").unwrap() + 1;
+    let wanted = [
+        (line("target = \"tofino\""), "switch[0].target".to_owned()),
+        (line("grpc_addr"), "switch[1].grpc_addr".to_owned()),
+        (lossy, "link[1].loss_percent".to_owned()),
+    ];
+    assert_eq!(errors.iter().map(place).collect::<Vec<_>>(), wanted);
+    let links = topology.check_bmv2_links().unwrap_err().errors;
+    assert_eq!(links.iter().map(place).collect::<Vec<_>>(), wanted[2..]);
+    let missing = topology.mistake_of_switch(1, "entries", "none".to_owned(), "add some").errors;
+    // A table begins a line above its name.
+    assert_eq!(
+        missing.iter().map(place).collect::<Vec<_>>(),
+        [(line("name = \"s2\"") - 1, "switch[1]".to_owned())]
+    );
+    assert!(parse(TWO).unwrap().check_local().is_ok());
 }

@@ -11,7 +11,7 @@ use crate::session::Session;
 use p4rack_codegen::kind::Kind;
 use p4rack_codegen::rack;
 use p4rack_codegen::text;
-use p4rack_codegen::topology::{Program, Runs, Switch, Target, Topology};
+use p4rack_codegen::topology::{Program, Runs, Target, Topology};
 use p4rack_p4rt::p4::v1::{Entity, Update};
 use p4rack_p4rt::schema::{NAMELESS, Schema, program_name};
 use std::collections::BTreeMap;
@@ -22,13 +22,14 @@ use std::path::{Path, PathBuf};
 /// is compiled once. Errors name the switch, and the file with the place.
 pub fn desired_of_all(topology: &Topology) -> Vec<Result<Option<Desired>, CtrlError>> {
     let mut known = Programs::new();
-    topology.switches.iter().map(|switch| desired_with(switch, &mut known)).collect()
+    (0..topology.switches.len()).map(|at| desired_with(topology, at, &mut known)).collect()
 }
 
 /// Programs that have been compiled, by path, and whether they are for BMv2.
 type Programs = BTreeMap<(PathBuf, bool), Program>;
 
-fn desired_with(switch: &Switch, known: &mut Programs) -> Result<Option<Desired>, CtrlError> {
+fn desired_with(topology: &Topology, n: usize, known: &mut Programs) -> Result<Option<Desired>, CtrlError> {
+    let switch = &topology.switches[n];
     let at = |error: String| CtrlError::Program(format!("{}: {error}", switch.name));
     let path = match &switch.runs {
         Runs::Nothing => return Ok(None),
@@ -60,11 +61,10 @@ fn desired_with(switch: &Switch, known: &mut Programs) -> Result<Option<Desired>
         }
     };
     if switch.target == Target::Tofino && !program.arch.is_tofino() {
-        let arch = program.arch;
-        return Err(at(format!(
-            "{} is written for {arch}, and the switch's target is tofino",
-            path.display()
-        )));
+        let (file, name) = (path.display(), &switch.name);
+        let message = format!("{name}'s target is tofino, and {file} is written for {}", program.arch);
+        let help = "name a program for tna or t2na, or write target = \"embedded\"";
+        return Err(CtrlError::Input(topology.mistake_of_switch(n, "target", message, help).to_string()));
     }
     let desired = of_program(program, switch.entries.as_deref()).map_err(|error| at(error.to_string()))?;
     Ok(Some(Desired { is_whole: true, ..desired }))

@@ -48,7 +48,10 @@ impl Bmv2 {
     /// Finds the program on PATH and asks it for its options. The error says how to get it.
     pub fn find() -> Result<Bmv2, LabError> {
         let missing = || format!("{PROGRAM} is not on PATH; `p4rack doctor` shows how to get it");
-        let path = on_path(PROGRAM).ok_or_else(|| LabError::Unfit(missing()))?;
+        Bmv2::at(on_path(PROGRAM).ok_or_else(|| LabError::Unfit(missing()))?)
+    }
+
+    fn at(path: PathBuf) -> Result<Bmv2, LabError> {
         let help = Command::new(&path).arg("--help").stdin(Stdio::null()).output();
         let help = help.map_err(LabError::file(&path))?;
         let help = String::from_utf8_lossy(&[help.stdout, help.stderr].concat()).into_owned();
@@ -59,12 +62,19 @@ impl Bmv2 {
 
     /// The program, if a switch of the topology needs it. Errors: it isn't installed, or a switch can't be built here.
     pub fn for_topology(topology: &Topology) -> Result<Option<Bmv2>, LabError> {
-        let Some(first) = topology.switches.iter().find(|switch| switch.target == Target::Bmv2) else {
+        let Some(first) = topology.switches.iter().position(|switch| switch.target == Target::Bmv2) else {
             return Ok(None);
         };
-        check_links(topology)?;
-        let found = Bmv2::find();
-        found.map(Some).map_err(|error| LabError::Unfit(format!("{}'s target is bmv2: {error}", first.name)))
+        topology.check_bmv2_links()?;
+        match on_path(PROGRAM) {
+            Some(path) => Bmv2::at(path).map(Some),
+            None => {
+                let message =
+                    format!("{}'s target is bmv2: {PROGRAM} is not on PATH", topology.switches[first].name);
+                let help = "`p4rack doctor` shows how to get it; target = \"embedded\" runs the same program";
+                Err(topology.mistake_of_switch(first, "target", message, help).into())
+            }
+        }
     }
 
     /// Options that keep instances on one machine apart, as far as this build has them.
@@ -129,26 +139,4 @@ fn thrift_port(topology: &Topology, at: usize) -> u16 {
     let before = topology.switches.iter().take(at).filter(|other| other.target == Target::Bmv2).count();
     let is_free = |port: &u16| topology.switches.iter().all(|switch| switch.grpc_addr.port() != *port);
     (THRIFT_PORT..).filter(is_free).nth(before).unwrap_or(THRIFT_PORT)
-}
-
-/// Refuses links that BMv2 can't make.
-fn check_links(topology: &Topology) -> Result<(), LabError> {
-    let mut shaped = Vec::new();
-    for (at, switch) in topology.switches.iter().enumerate() {
-        for (port, link) in topology.ports(at).filter(|_| switch.target == Target::Bmv2) {
-            let has =
-                [("rate", link.rate_bps.is_some()), ("delay", link.delay.0 > 0), ("loss", link.loss_ppm > 0)];
-            let has: Vec<&str> = has.into_iter().filter_map(|(what, has)| has.then_some(what)).collect();
-            if !has.is_empty() {
-                shaped.push(format!("{}:{port} ({})", switch.name, has.join(", ")));
-            }
-        }
-    }
-    if shaped.is_empty() {
-        return Ok(());
-    }
-    Err(LabError::Unfit(format!(
-        "BMv2 makes no rate, delay or loss of a link, and these of its ports have some: {}; leave them out, or the target",
-        shaped.join(", ")
-    )))
 }

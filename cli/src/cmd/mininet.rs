@@ -184,7 +184,7 @@ fn of_topology(args: &Args) -> Result<Network, String> {
     if !refused.is_empty() {
         return Err(refused.join("\n"));
     }
-    let bmv2 = Bmv2::for_topology(&topology).map_err(|error| format!("error: {error}"))?;
+    let bmv2 = Bmv2::for_topology(&topology).map_err(|error| error.to_string())?;
     let switches = topology.switches.iter().enumerate();
     let switches = switches.map(|(at, switch)| switch_of(&topology, at, switch, bmv2.as_ref()));
     let switches = switches.collect::<Result<_, _>>()?;
@@ -205,10 +205,10 @@ fn switch_of(topology: &Topology, at: usize, switch: &Switch, bmv2: Option<&Bmv2
         _ => None,
     };
     if switch.target == Target::Tofino {
-        return Err(format!(
-            "error: {}'s target is tofino, and Mininet's switches are embedded or bmv2: change `target`, or run the switch elsewhere and use `p4rack deploy`",
-            switch.name
-        ));
+        let message =
+            format!("{}'s target is tofino, and Mininet's switches are embedded or BMv2", switch.name);
+        let help = "run it elsewhere, then `p4rack deploy` this topology; or write target = \"embedded\", which runs its program, too";
+        return Err(topology.mistake_of_switch(at, "target", message, help).to_string());
     }
     let mut ports = Vec::new();
     for (port, link) in topology.ports(at) {

@@ -215,6 +215,8 @@ pub(super) fn check(file: &Path, as_json: bool) -> ExitCode {
         return ExitCode::from(1);
     }
     let ends = |link: &Link| link.ends.map(|end| topology.end_name(end));
+    // Valid all the same: its switches may run elsewhere.
+    let local = topology.check_local();
     if as_json {
         let links: Vec<Value> = topology
             .links
@@ -231,7 +233,11 @@ pub(super) fn check(file: &Path, as_json: bool) -> ExitCode {
             })
         };
         let (name, hosts) = (&topology.name, topology.hosts.iter().map(host).collect::<Vec<_>>());
-        println!("{:#}", json!({ "name": name, "switches": switches, "hosts": hosts, "links": links }));
+        let not_local = local.err().map_or_else(Vec::new, |error| error.errors);
+        println!(
+            "{:#}",
+            json!({ "name": name, "switches": switches, "hosts": hosts, "links": links, "not_local": not_local })
+        );
         return ExitCode::SUCCESS;
     }
     let mut hosts = Rows::new(&HOST_COLUMNS);
@@ -242,6 +248,9 @@ pub(super) fn check(file: &Path, as_json: bool) -> ExitCode {
         hosts.push(vec![host.name.clone(), address, host.mac.to_string(), link, gateway]);
     }
     print!("topology {}\n\n{}\n{}", topology.name, rows.text(), hosts.text());
+    if let Err(error) = local {
+        println!("\n`p4rack up` can't run it on this machine:\n{error}");
+    }
     ExitCode::SUCCESS
 }
 

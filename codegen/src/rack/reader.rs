@@ -104,6 +104,11 @@ impl<'t> Sink<'t> {
         Sink::new("", "")
     }
 
+    /// Positions of fields that were read from something other than TOML.
+    pub(crate) fn have_read(&mut self, places: BTreeMap<String, Range<usize>>) {
+        self.places.extend(places);
+    }
+
     /// Records a mistake in the first of these fields that the text has; if it has none, in the first of all,
     /// at the position of its table.
     pub fn refuse(&mut self, fields: &[&str], message: String, help: impl Into<String>) {
@@ -122,10 +127,21 @@ impl<'t> Sink<'t> {
 
     /// Records a mistake at a position in the text.
     pub fn error(&mut self, span: &Range<usize>, field: &str, message: String, help: impl Into<String>) {
-        let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = self.line(span);
         let (file, field) = (self.file.to_owned(), field.to_owned());
         self.errors.push(FieldError { file, line, field, message, help: help.into() });
+    }
+
+    /// Line of a position, from 1.
+    fn line(&self, span: &Range<usize>) -> usize {
+        let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    /// Name of the file, and the line of each field that was read.
+    pub(crate) fn into_lines(self) -> (String, BTreeMap<String, usize>) {
+        let lines = self.places.iter().map(|(field, span)| (field.clone(), self.line(span))).collect();
+        (self.file.to_owned(), lines)
     }
 
     /// Whether a mistake of this field was recorded.

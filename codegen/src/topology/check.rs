@@ -2,7 +2,7 @@
 
 use super::drafts::{Drafts, HostDraft, SwitchDraft};
 use super::links::{self, Nodes};
-use super::{Host, Runs, Switch, Target, Topology};
+use super::{Host, Places, Runs, Switch, Target, Topology};
 use crate::description::{check_ip, check_name};
 use crate::rack::limits::{self, Refusal};
 use crate::rack::{BUFFER_BYTES, CPU_PORT, DROP_PORT, Rack, RackError, Sink};
@@ -15,9 +15,17 @@ const SWITCH_NAME_MAX: usize = 8;
 
 /// Checks everything that was read, and builds the topology if there is no mistake.
 pub(super) fn finish(mut sink: Sink<'_>, drafts: Drafts) -> Result<Topology, RackError> {
+    let mut places = Places {
+        switches: drafts.switches.iter().map(|draft| draft.field.clone()).collect(),
+        links: drafts.links.iter().map(|draft| draft.field.clone()).collect(),
+        ..Places::default()
+    };
     let topology = build(&mut sink, drafts);
     match topology {
-        Some(topology) if sink.is_empty() => Ok(topology),
+        Some(topology) if sink.is_empty() => {
+            (places.file, places.lines) = sink.into_lines();
+            Ok(Topology { places, ..topology })
+        }
         _ => Err(sink.into_error()),
     }
 }
@@ -72,6 +80,7 @@ fn build(sink: &mut Sink<'_>, drafts: Drafts) -> Option<Topology> {
         hosts: complete.into_iter().collect::<Option<_>>()?,
         links: resolved.into_iter().collect::<Option<_>>()?,
         workload,
+        places: Places::default(),
     })
 }
 

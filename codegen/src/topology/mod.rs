@@ -11,11 +11,14 @@
 mod check;
 mod drafts;
 mod links;
+mod places;
+mod positions;
 mod program;
 mod read;
 mod tutorial;
 mod workload;
 
+pub use places::Places;
 pub use program::{Program, ProgramError, Reading, files};
 pub use tutorial::Exercise;
 pub use workload::{Datagrams, Requests, Workload};
@@ -43,6 +46,8 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// What `p4rack up` sends between the hosts.
     pub workload: Option<Workload>,
+    /// Where its parts stand in its file.
+    pub places: Places,
 }
 
 /// A switch of a topology.

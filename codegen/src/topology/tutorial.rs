@@ -13,6 +13,7 @@ use super::Topology;
 use super::check;
 use super::drafts::{Drafts, EndDraft, HostDraft, LinkDraft, SwitchDraft};
 use super::links::DELAY_MAX;
+use super::positions::{positions, start_of_line};
 use crate::description::{MAC_HELP, check_mac};
 use crate::rack::units::{parse_rate, parse_time};
 use crate::rack::{RackError, Sink, Target, limits};
@@ -36,21 +37,24 @@ pub struct Exercise {
 }
 
 pub(super) fn parse(text: &str, file: &str, path: &Path, exercise: &Exercise) -> Result<Topology, RackError> {
-    let mut sink = Sink::new("", file);
+    let mut sink = Sink::new(text, file);
     let root = match serde_json::from_str(text) {
-        Ok(Value::Object(root)) => root,
+        Ok(Value::Object(root)) => {
+            sink.have_read(positions(text));
+            root
+        }
         Ok(_) => {
             sink.refuse(&[], "is no object".to_owned(), "a topology has hosts, switches, links");
             return Err(sink.into_error());
         }
         Err(error) => {
-            let what =
-                if text.trim().is_empty() { "is empty".to_owned() } else { format!("is no JSON: {error}") };
-            sink.refuse(
-                &[],
-                what,
-                "give a topology.json of the P4 tutorials, with hosts, switches and links",
-            );
+            let help = "give a topology.json of the P4 tutorials, with hosts, switches and links";
+            if text.trim().is_empty() {
+                sink.refuse(&[], "is empty".to_owned(), help);
+            } else {
+                let start = start_of_line(text, error.line());
+                sink.error(&(start..start), "", format!("is no JSON: {error}"), help);
+            }
             return Err(sink.into_error());
         }
     };
@@ -230,7 +234,8 @@ fn read_switch(
         let source = files.source(&compiled);
         if let Err(file) = &source {
             let message = format!("runs {compiled}, and there is no {file}");
-            sink.refuse(&[&field], message, format!("name the program: --program {name}=FILE.p4"));
+            let help = format!("name the program: --program {name}=FILE.p4");
+            sink.refuse(&[&format!("{field}.program"), &field], message, help);
         }
         source.ok()
     });

@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::running::{capture_control, capture_folder};
 use crate::state::{KeptHost, KeptRack, KeptSwitch, Pid, Place};
 use crate::sys;
-use p4rack_codegen::topology::{Runs, Switch, Target, Topology};
+use p4rack_codegen::topology::{Runs, Target, Topology};
 use p4rack_ctrl::ConnectOptions;
 use p4rack_ctrl::provision::{self, Desired};
 use p4rack_netdev::Links;
@@ -41,14 +41,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Errors: a switch that can't be built here, programs and entries with mistakes.
     pub(super) fn of(topology: &Topology) -> Result<Plan, LabError> {
-        let tofino = |switch: &&Switch| switch.target == Target::Tofino;
-        if let Some(Switch { name, .. }) = topology.switches.iter().find(tofino) {
-            let message = format!(
-                "{name}'s target is tofino, and p4rack starts embedded switches and BMv2: run it elsewhere, then `p4rack deploy` \
-                 this topology; or write target = \"embedded\", which runs its program, too"
-            );
-            return Err(LabError::Unfit(message));
-        }
+        topology.check_local()?;
         let bmv2 = Bmv2::for_topology(topology)?;
         // All mistakes together, as those of the description.
         let made = provision::desired_of_all(topology);
