@@ -199,7 +199,7 @@ fn a_dry_run_tells_differences_and_a_deployment_ends_them() {
     let again = run(&addr, &[&["table", "insert"], &entry[..]].concat());
     assert_eq!(again.status.code(), Some(1));
     assert!(
-        stderr(&again).starts_with(&format!("entry 1 of 1: table {L2_FORWARD} key")),
+        stderr(&again).starts_with(&format!("error: entry 1 of 1: table {L2_FORWARD} key")),
         "{}",
         stderr(&again)
     );
@@ -594,7 +594,7 @@ fn a_server_that_is_not_there_is_named_with_what_to_do() {
     let mut reader = BufReader::new(&output.stderr[..]);
     let mut line = String::new();
     reader.read_line(&mut line).expect("a line");
-    assert!(line.starts_with("no P4Runtime server answers at 127.0.0.1:1"), "{line}");
+    assert!(line.starts_with("error: no P4Runtime server answers at 127.0.0.1:1"), "{line}");
 }
 
 #[test]

@@ -73,6 +73,38 @@ fn what_bmv2_cannot_express_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_program_for_tofino_is_refused_where_it_says_so() {
+    let program = repo("examples/tna-forward.p4");
+    let text = std::fs::read_to_string(&program).expect("readable");
+    let main = text.lines().position(|line| line.contains(") main;")).expect("a package") + 1;
+    let refused = p4rack().args(["p4", "compile"]).arg(&program).output().expect("p4rack starts");
+    assert_eq!(refused.status.code(), Some(1), "{}", stdout(&refused));
+    let said = stderr(&refused);
+    assert!(
+        said.contains("program for tna: its switches run v1model") && said.contains(&format!(":{main}:")),
+        "{said}"
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused_with_advice() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let path = folder.path().join("t.p4");
+    std::fs::write(&path, [0x7f, b'E', b'L', b'F', 0xff, 0xfe]).expect("writable");
+    for (command, advice) in [
+        ("check", "is no text; give P4 text, or BMv2's JSON"),
+        ("compile", "is no text; give P4 text, or BMv2's JSON"),
+        ("install", "is no text; give P4 text, or BMv2's JSON"),
+        ("fit", "is no text; give P4 text"),
+    ] {
+        let refused = p4rack().args(["p4", command]).arg(&path).output().expect("p4rack starts");
+        assert_eq!(refused.status.code(), Some(2), "{command}: {}", stdout(&refused));
+        let said = stderr(&refused);
+        assert!(said.starts_with("error: ") && said.contains(advice), "{command}: {said}");
+    }
+}
+
+#[test]
 fn stf_exits_with_zero_one_or_two() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let program = repo("tests/stf/table_lpm.p4");

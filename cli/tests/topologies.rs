@@ -143,6 +143,18 @@ fn a_pod_is_kept_used_and_taken_down() {
     let differs = deploy(&delete);
     assert_eq!(differs.status.code(), Some(1), "{}{}", stdout(&differs), stderr(&differs));
     assert!(stdout(&differs).contains("1 to insert"), "{}", stdout(&differs));
+    // Where the switches' addresses lead nowhere, the error says where they do.
+    let binary = env!("CARGO_BIN_EXE_p4rack");
+    let words = ["deploy", "--dry-run", &pod];
+    let elsewhere = run(&[&["exec", "h1", "--", binary], &words[..]].concat());
+    let (said, advice) = (stderr(&elsewhere), format!("p4rack exec switch -- p4rack deploy --dry-run {pod}"));
+    assert_eq!(elsewhere.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("error: s1: no P4Runtime server answers") && said.matches(&advice).count() == 1,
+        "{said}"
+    );
+    let there = run(&[&["exec", "switch", "--", binary], &words[..]].concat());
+    assert!(stdout(&there).contains("1 to insert"), "{}{}", stdout(&there), stderr(&there));
     let unknown = run(&["top", "--switch", "s9"]);
     assert!(
         stderr(&unknown).contains("no switch is called `s9`; there are s1, s2, s3, s4"),

@@ -298,6 +298,7 @@ fn empty(name: String) -> Program {
     Program {
         name,
         pkginfo: Vec::new(),
+        main: Span::default(),
         arch: "v1model".to_owned(),
         vars: vec![Var { name: String::new(), ty: Ty::Bit(1) }],
         shared_vars: 0,

@@ -110,7 +110,7 @@ impl Writer {
         Writer {
             places: Places::new(&program),
             reads,
-            at: Span::default(),
+            at: program.main,
             params: BTreeMap::new(),
             nesting: 0,
             in_parser: false,

@@ -4,7 +4,7 @@ use p4rack_codegen::rack::Switch;
 use p4rack_codegen::shell::quoted;
 use p4rack_ctrl::connect::{Tls, parse_election_id};
 use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol, RequestLog, RoleConfig};
-use p4rack_lab::state::Runtime;
+use p4rack_lab::state::{Runtime, SWITCH};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -207,13 +207,14 @@ pub fn fail(error: &CtrlError, as_json: bool) -> ExitCode {
     if as_json {
         println!("{:#}", json!({ "error": error.to_string() }));
     }
-    eprintln!("{error}");
-    if matches!(error, CtrlError::Connect { .. })
-        && let Some(hint) = kept_rack_hint("switch")
-    {
-        eprintln!("{hint}");
-    }
+    eprintln!("error: {error}");
+    hint_of(error).iter().for_each(|hint| eprintln!("{hint}"));
     ExitCode::from(1)
+}
+
+/// A hint for a switch that does not answer, if one runs in a namespace of its own.
+pub fn hint_of(error: &CtrlError) -> Option<String> {
+    matches!(error, CtrlError::Connect { .. }).then(|| kept_rack_hint(SWITCH)).flatten()
 }
 
 /// A hint for racks of `up --keep`: the command as it runs at the `place`, in a namespace of its own.

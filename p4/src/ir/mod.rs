@@ -27,6 +27,8 @@ pub use objects::*;
 pub use parts::Parts;
 pub use rules::*;
 
+use crate::ast::Span;
+
 /// Index into [`Program::vars`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VarId(pub u32);
@@ -82,6 +84,8 @@ pub struct Program {
     pub name: String,
     /// Annotations of `main`, for P4Info's `pkg_info`.
     pub pkginfo: Vec<Annotation>,
+    /// Where `main` is declared; the text's start for programs of no text.
+    pub main: Span,
     /// Name of the architecture, as in P4Info.
     pub arch: String,
     /// All scalar variables.

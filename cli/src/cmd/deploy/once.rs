@@ -27,7 +27,7 @@ pub fn run(args: Args) -> ExitCode {
     let rack = match Rack::load_set(&args.rack, &args.settings.set) {
         Ok(rack) => rack,
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("error: {error}");
             return ExitCode::from(1);
         }
     };
@@ -88,25 +88,28 @@ fn all(args: &Args, jobs: Vec<Job<'_>>) -> (Vec<Value>, ExitCode) {
     let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
     let one = |Job { prefix, desired, target }: Job<'_>| {
         let (report, differs, error) = one(args, desired, target, &prefix);
-        (report, differs, error.map(|error| format!("{prefix}{error}")))
+        (report, differs, error.map(|error| (connect::hint_of(&error), format!("error: {prefix}{error}"))))
     };
     let outcomes: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = jobs.into_iter().map(|job| scope.spawn(|| one(job))).collect();
         threads.into_iter().map(|thread| thread.join()).collect()
     });
+    let mut hint = None;
     for outcome in outcomes {
         let (report, differs, error) = match outcome {
             Ok(outcome) => outcome,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        if let Some(error) = error {
+        if let Some((its_hint, error)) = error {
             eprintln!("{error}");
+            hint = hint.or(its_hint);
             code = ExitCode::from(1);
         } else if differs && args.dry_run {
             code = ExitCode::from(1);
         }
         reports.push(report);
     }
+    hint.iter().for_each(|hint| eprintln!("{hint}"));
     (reports, code)
 }
 

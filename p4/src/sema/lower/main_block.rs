@@ -25,6 +25,7 @@ impl Lower<'_> {
     /// Elaborates everything that `main` reaches. Returns false if there is nothing to elaborate.
     pub(super) fn main(&mut self, main: &Rc<InstDecl>) -> bool {
         self.prog.pkginfo = main.annos.rest.clone();
+        self.prog.main = main.span;
         for inst in &self.checked.instances {
             if matches!(inst.ty, Type::Extern(_)) {
                 self.instance(inst, &[]);

@@ -189,6 +189,7 @@ impl<'a> Lower<'a> {
         let prog = ir::Program {
             name: name.to_owned(),
             pkginfo: Vec::new(),
+            main: Span::default(),
             arch: arch.name().to_owned(),
             vars: Vec::new(),
             shared_vars: 0,
