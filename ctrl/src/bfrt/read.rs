@@ -6,10 +6,11 @@ use super::sessions::Session;
 use super::{EVERYWHERE, Link, rates, unpack, update_error};
 use crate::error::{CtrlError, refused};
 use p4rack_bfrt::p4runtime::ValueSet;
-use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, TableEntry, TableFlags, entity};
+use p4rack_p4rt::bfrt_proto::{DataField, Entity, ReadRequest, TableData, TableEntry, TableFlags, entity};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4rack_p4rt::p4::v1::{self, entity::Entity as Kind};
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
@@ -28,6 +29,23 @@ fn shortened(entry: &v1::PacketReplicationEngineEntry) -> v1::Entity {
         session.packet_length_bytes &= !3;
     }
     v1::Entity { entity: Some(Kind::PacketReplicationEngineEntry(entry)) }
+}
+
+/// An entry whose fields have a value for each pipe, as an entry of each.
+fn by_pipe(entry: TableEntry) -> Vec<TableEntry> {
+    let Some(data) = &entry.data else { return vec![entry] };
+    let mut pipes: Vec<Vec<DataField>> = Vec::new();
+    let mut seen: HashMap<u32, usize> = HashMap::new();
+    for field in &data.fields {
+        let pipe = seen.entry(field.field_id).or_default();
+        if pipes.len() == *pipe {
+            pipes.push(Vec::new());
+        }
+        pipes[*pipe].push(field.clone());
+        *pipe += 1;
+    }
+    let of = |fields| TableEntry { data: Some(TableData { fields, ..data.clone() }), ..entry.clone() };
+    pipes.into_iter().map(of).collect()
 }
 
 impl Link {
@@ -90,15 +108,35 @@ impl Link {
         counts && !self.prepared
     }
 
-    async fn read_entries(&mut self, wanted: &v1::Entity) -> Result<Vec<v1::Entity>, CtrlError> {
+    /// Cells of a register as each pipe has them, from pipe 0 on.
+    pub async fn read_pipes(&mut self, wanted: &v1::Entity) -> Result<Vec<Vec<v1::Entity>>, CtrlError> {
+        let answers = self.entries_of(wanted).await?;
         let bound = self.bound()?;
-        let mut asked = bound.translation.keys(wanted).map_err(update_error)?;
+        let mut pipes: Vec<Vec<v1::Entity>> = Vec::new();
+        for answer in answers {
+            for (pipe, entry) in by_pipe(answer).into_iter().enumerate() {
+                if pipes.len() == pipe {
+                    pipes.push(Vec::new());
+                }
+                pipes[pipe].push(bound.translation.entity(&entry).map_err(update_error)?);
+            }
+        }
+        Ok(pipes)
+    }
+
+    /// The entries that an entity names, as the switch has them.
+    async fn entries_of(&mut self, wanted: &v1::Entity) -> Result<Vec<TableEntry>, CtrlError> {
+        let mut asked = self.bound()?.translation.keys(wanted).map_err(update_error)?;
         if self.is_from_chip(wanted) {
             let table_flags = Some(TableFlags { from_hw: true, ..Default::default() });
             asked.iter_mut().for_each(|entry| entry.table_flags = table_flags);
         }
+        self.ask(asked).await
+    }
+
+    async fn read_entries(&mut self, wanted: &v1::Entity) -> Result<Vec<v1::Entity>, CtrlError> {
         let default = matches!(&wanted.entity, Some(Kind::TableEntry(entry)) if entry.is_default_action);
-        let answers = self.ask(asked).await?;
+        let answers = self.entries_of(wanted).await?;
         let bound = self.bound()?;
         let mut found = Vec::with_capacity(answers.len());
         for entry in answers.iter().filter(|entry| entry.is_default_entry == default) {

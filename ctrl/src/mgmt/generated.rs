@@ -8,7 +8,8 @@
 //!  the buffer                                                │ the frame from its fifth byte on
 //! ```
 //!
-//! So only application 0 of pipe 0 will do, and the controller's port has to be one of that pipe, as the chip's are.
+//! So only application 0 of pipe 0 will do, and the controller's port has to be one of that pipe, as the chip's are. Where hosts are in
+//! several pipes, the program sends the frame on to the pipe of the link that it names, and each link's cells are read in that pipe.
 
 use super::{Cell, Operation, Register, exchange_request, forget_request, frame};
 use crate::bfrt::{HEADER, Link, Timing};
@@ -18,7 +19,7 @@ use p4rack_codegen::Arch;
 use p4rack_codegen::scheme::pl2::{IN_RESERVATION, OUT_RESERVATION, OWNERS, RIGHTS, SHORT_HORIZON_UNITS};
 use p4rack_codegen::sde;
 use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec::TypeSpec, p4_data_type_spec};
-use p4rack_p4rt::p4::v1::{Update, update};
+use p4rack_p4rt::p4::v1::{Entity, Update, update};
 use p4rack_p4rt::schema::Schema;
 use p4rack_wire::EtherType;
 use p4rack_wire::pl2::{Management, Side};
@@ -56,6 +57,8 @@ pub struct Generated<'a> {
     described: Described,
     ports: u16,
     is_clock: bool,
+    /// Whether each link's cells are in its own pipe.
+    has_pipes: bool,
     /// Whether the packet generator is in use for frames, which then reach the program.
     reaches: bool,
     /// Whether the port by which they come in was not open before.
@@ -71,11 +74,7 @@ impl<'a> Generated<'a> {
     ) -> Result<Generated<'a>, CtrlError> {
         let schema = link.schema().await?;
         let register = super::reservations(&schema)?;
-        if schema.table(OWNERS).is_ok() {
-            let message = "the program's hosts are in several pipes, and over BFRuntime registers are read of one: use P4Runtime, over which \
-                           management frames visit them all";
-            return Err(CtrlError::Program(message.to_owned()));
-        }
+        let has_pipes = schema.table(OWNERS).is_ok();
         let spec = register.type_spec.as_ref().and_then(|spec| spec.type_spec.as_ref());
         // Times have 32 bits, and counts 16; whether numbers have signs, a schema of BFRuntime does not say.
         let is_clock = matches!(spec, Some(p4_data_type_spec::TypeSpec::Bitstring(bits))
@@ -84,7 +83,17 @@ impl<'a> Generated<'a> {
         let arch = if link.is_second() { Arch::T2na } else { Arch::Tna };
         let described = described
             .unwrap_or(Described { cpu_port: sde::cpu_port(arch), horizon_units: SHORT_HORIZON_UNITS });
-        Ok(Generated { link, schema, ether_type, described, ports, is_clock, reaches: false, closes: false })
+        Ok(Generated {
+            link,
+            schema,
+            ether_type,
+            described,
+            ports,
+            is_clock,
+            has_pipes,
+            reaches: false,
+            closes: false,
+        })
     }
 
     /// Number of ports for which the program has registers, from port 0.
@@ -116,7 +125,7 @@ impl<'a> Generated<'a> {
             [self.values(IN_RESERVATION).await?, self.values(OUT_RESERVATION).await?];
         let held = |register: &Register| {
             let values = if register.target == Side::In { &sources } else { &destinations };
-            cell(values, register.port.into())
+            values.of(register.port, register.port.into())
         };
         let mut before: Vec<u32> = registers.iter().map(held).collect::<Result<_, _>>()?;
         if self.is_clock {
@@ -143,7 +152,9 @@ impl<'a> Generated<'a> {
 
     async fn forget_frames(&mut self, cells: &[Cell]) -> Result<Vec<u32>, CtrlError> {
         let rights = self.values(RIGHTS).await?;
-        let held: Vec<u32> = cells.iter().map(|one| cell(&rights, one.index)).collect::<Result<_, _>>()?;
+        // Rights are where the source's data frames are checked.
+        let held: Vec<u32> =
+            cells.iter().map(|one| rights.of(one.source, one.index)).collect::<Result<_, _>>()?;
         for one in cells {
             self.send(forget_request(*one)).await?;
         }
@@ -151,15 +162,26 @@ impl<'a> Generated<'a> {
     }
 
     /// The cells of a register.
-    async fn values(&mut self, register: &str) -> Result<BTreeMap<u32, i64>, CtrlError> {
+    async fn values(&mut self, register: &str) -> Result<Values, CtrlError> {
         let all = RegisterItem { register: register.to_owned(), ..Default::default() };
-        self.read(all).await
+        let entity = Item::Register(all).entity(&self.schema)?;
+        let found = match self.has_pipes {
+            true => self.link.read_pipes(&entity).await?,
+            false => vec![self.link.read(vec![entity]).await?],
+        };
+        let pipes = found.iter().map(|found| self.numbers(found)).collect::<Result<_, _>>()?;
+        Ok(Values { pipes, has_pipes: self.has_pipes })
     }
 
     async fn read(&mut self, item: RegisterItem) -> Result<BTreeMap<u32, i64>, CtrlError> {
         let found = self.link.read(vec![Item::Register(item).entity(&self.schema)?]).await?;
+        self.numbers(&found)
+    }
+
+    /// What cells hold, by their indices.
+    fn numbers(&self, found: &[Entity]) -> Result<BTreeMap<u32, i64>, CtrlError> {
         let mut values = BTreeMap::new();
-        for entity in &found {
+        for entity in found {
             if let Item::Register(RegisterItem { index: Some(index), value: Some(value), .. }) =
                 Item::of(&self.schema, entity)?
             {
@@ -259,6 +281,23 @@ impl<'a> Generated<'a> {
             self.link.close_gate(self.described.cpu_port.into()).await?;
         }
         stopped
+    }
+}
+
+/// Cells of a register.
+struct Values {
+    /// By pipe, or those of all pipes alike.
+    pipes: Vec<BTreeMap<u32, i64>>,
+    has_pipes: bool,
+}
+
+impl Values {
+    /// The cell of a link. Errors: the switch did not say what it holds.
+    fn of(&self, port: u16, index: u32) -> Result<u32, CtrlError> {
+        let pipe = if self.has_pipes { port / OF_A_PIPE } else { 0 };
+        let missing =
+            || CtrlError::Program(format!("the switch has no pipe {pipe}, where port {port} would be"));
+        cell(self.pipes.get(usize::from(pipe)).ok_or_else(missing)?, index)
     }
 }
 
