@@ -511,11 +511,20 @@ fn a_rejected_entry_leaves_nothing_running() {
     let route = |n: usize| {
         format!("routes dst=10.9.{}.{}/32 --action to next_hop=02:00:00:00:00:01 port=1\n", n / 256, n % 256)
     };
-    // The table has room for 1024.
-    lab.write("s1.entries", &(0..1025).map(route).collect::<String>());
-    let output = lab.run(&["up", "--keep"], &file);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("is full"), "{}", stderr(&output));
+    // The table has room for 1024, and a file with more is refused before anything starts.
+    for (count, wanted) in
+        [(1025, "line 1025: table PodIngress.routes has room for 1024 entries"), (1024, "is full")]
+    {
+        lab.write("s1.entries", &(0..count).map(route).collect::<String>());
+        let output = lab.run(&["up", "--keep"], &file);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(wanted) && said.contains("namespaces") == (count == 1024), "{said}");
+        // The program's own takes the place of the last one.
+        let program = fs::read_to_string(lab.path("route.p4")).expect("readable");
+        let own = "size = 1024;\n        entries = { 0x0a630000 &&& 0xffff0000 : drop(); }";
+        lab.write("route.p4", &program.replacen("size = 1024;", own, 1));
+    }
     let down = lab.command(&["down"]).output().expect("p4rack starts");
     assert!(stderr(&down).contains("no rack is running"), "{}", stderr(&down));
 }

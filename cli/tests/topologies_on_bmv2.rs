@@ -228,6 +228,13 @@ fn switches_that_cannot_be_started_are_refused_before_anything_starts() {
             assert!(said.contains(&wanted), "{command}: {said}\n{wanted}");
             assert!(!said.contains("namespaces"), "{said}");
         }
+        // Mininet's switches are in this machine's own namespace.
+        let in_mininet = wanted.replace(
+            "is not in the namespace of the switches, where s1 is to serve it",
+            "is no address of this machine: ",
+        );
+        let said = lab.refused(&["mininet", &topology], "/nonexistent");
+        assert!(said.contains(in_mininet.split("machine: ").next().unwrap_or_default()), "{said}");
         // Without a machine in mind it is a topology, as long as its programs are for its targets.
         let checked = lab.run(&["rack", "check", &topology]);
         let (fits, said) = (stderr(&checked).is_empty(), stdout(&checked) + &stderr(&checked));

@@ -140,6 +140,12 @@ fn mistakes_are_named_by_line_and_field() {
         ("name = \"s2\"", "name = \"s1\"", "switch[1].name: `s1` is switch[0]'s already"),
         ("name = \"s2\"", "name = \"h1\"", "host[0].name: `h1` is switch[1]'s already"),
         ("name = \"s2\"", "name = \"switch-22\"", "longer than 8 characters"),
+        ("name = \"s2\"", "name = \"s2\"\ngrpc_addr = \"0.0.0.0:9559\"", "grpc_addr: is switch[0]'s already"),
+        (
+            "name = \"s2\"",
+            "name = \"s2\"\ngrpc_addr = \"127.0.0.1:0\"",
+            "grpc_addr: has port 0, which is any",
+        ),
         (
             "name = \"s2\"",
             "name = \"s2\"\ngrpc_addr = \"127.0.0.1:9559\"",
@@ -309,7 +315,8 @@ fn mistakes_of_a_topology_json_are_named_by_line_and_field() {
         assert!(POD.contains(from), "{from}");
         let text = POD.replacen(from, to, 1);
         let error = of(&text);
-        let line = text.lines().position(|line| line.contains(to)).unwrap() + 1;
+        let changed = text.lines().zip(POD.lines()).position(|(now, before)| now != before);
+        let line = changed.unwrap() + 1;
         // What is missing has no line.
         let place = if said.ends_with("is missing") {
             "topology.json: ".to_owned()
@@ -432,4 +439,8 @@ fn what_one_machine_cannot_run_is_named() {
         [(line("name = \"s2\"") - 1, "switch[1]".to_owned())]
     );
     assert!(parse(TWO).unwrap().check_local().is_ok());
+    for (ip, is_there) in [("127.4.0.1", true), ("0.0.0.0", true), ("[::1]", false)] {
+        let text = TWO.replacen("cpu_port = 64", &format!("grpc_addr = \"{ip}:9\""), 1);
+        assert_eq!(parse(&text).unwrap().check_local().is_ok(), is_there, "{ip}");
+    }
 }

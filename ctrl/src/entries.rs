@@ -35,12 +35,11 @@ pub fn read(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
             .any(|rest| rest.starts_with(['{', ':']))
     };
     if text.trim_start().starts_with('{') {
-        let updates = runtime_json::updates(text, schema)?;
-        let entities: Vec<Entity> = updates.into_iter().filter_map(|update| update.entity).collect();
-        let mut seen = Seen::default();
-        for (n, entity) in entities.iter().enumerate() {
-            let place = format!("entry {}", n + 1);
-            seen.add(schema, entity, &place).map_err(|error| input(format!("{place}: {error}")))?;
+        let (mut entities, mut seen) = (Vec::new(), Seen::default());
+        for (place, update) in runtime_json::placed(text, schema)? {
+            let Some(entity) = update.entity else { continue };
+            seen.add(schema, &entity, &place).map_err(|error| input(format!("{place}: {error}")))?;
+            entities.push(entity);
         }
         return Ok(entities);
     }
@@ -93,15 +92,23 @@ fn of_lines(text: &str, schema: &Schema) -> Result<Vec<Entity>, CtrlError> {
     if errors.is_empty() { Ok(entities) } else { Err(input(errors.join("\n"))) }
 }
 
-/// The entities of a file so far, and where each stands.
+/// The entities of a file so far.
 #[derive(Default)]
-struct Seen(HashMap<Vec<u8>, String>);
+struct Seen {
+    /// Where each stands, by its key.
+    places: HashMap<Vec<u8>, String>,
+    /// Number of entries, by table.
+    entries: HashMap<u32, i64>,
+}
 
 impl Seen {
     /// Checks what a single entity does not show, or what only a switch would refuse; continues a sentence about it.
     fn add(&mut self, schema: &Schema, entity: &Entity, place: &str) -> Result<(), String> {
         match &entity.entity {
-            Some(Kind::TableEntry(entry)) => priority(schema, entry)?,
+            Some(Kind::TableEntry(entry)) => {
+                priority(schema, entry)?;
+                self.room(schema, entry)?;
+            }
             Some(Kind::PacketReplicationEngineEntry(engine)) => match &engine.r#type {
                 Some(Replication::MulticastGroupEntry(group)) if group.multicast_group_id == 0 => {
                     return Err("multicast group 0 is no group: number it from 1 on".into());
@@ -113,10 +120,29 @@ impl Seen {
             },
             _ => {}
         }
-        match self.0.insert(key_of(entity).encode_to_vec(), place.to_owned()) {
+        match self.places.insert(key_of(entity).encode_to_vec(), place.to_owned()) {
             Some(first) => Err(format!("{first} has the same key: leave one of them out")),
             None => Ok(()),
         }
+    }
+
+    /// Whether its table has room for an entry besides those before it.
+    fn room(&mut self, schema: &Schema, entry: &TableEntry) -> Result<(), String> {
+        let Ok(table) = schema.table_by_id(entry.table_id) else { return Ok(()) };
+        if entry.is_default_action {
+            return Ok(());
+        }
+        let entries = self.entries.entry(entry.table_id).or_default();
+        *entries += 1;
+        // The first that is too many is named.
+        if *entries != table.size.saturating_add(1) {
+            return Ok(());
+        }
+        let name = table.preamble.as_ref().map_or("", |preamble| preamble.name.as_str());
+        Err(format!(
+            "table {name} has room for {} entries: leave some out, or give it a larger size",
+            table.size
+        ))
     }
 }
 

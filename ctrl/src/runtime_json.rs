@@ -19,12 +19,29 @@ use std::collections::BTreeMap;
 const KEYS: [&str; 6] =
     ["table_entries", "multicast_group_entries", "clone_session_entries", "target", "p4info", "bmv2_json"];
 
+/// The only target that the tutorials' files name.
+const TARGET: &str = "bmv2";
+
 /// The updates that a file describes, in order; none for a program that needs no entries. The error names the
 /// entry and its problem.
 pub fn updates(text: &str, schema: &Schema) -> Result<Vec<Update>, CtrlError> {
+    Ok(placed(text, schema)?.into_iter().map(|(_, update)| update).collect())
+}
+
+/// The same updates, each with its place: `table_entries[3]`.
+pub(crate) fn placed(text: &str, schema: &Schema) -> Result<Vec<(String, Update)>, CtrlError> {
     let file: Value = serde_json::from_str(text).map_err(|error| input(format!("not JSON: {error}")))?;
     if !KEYS.iter().any(|key| file.get(key).is_some()) {
         return Err(input(format!("this is not an sN-runtime.json: expected one of {}", KEYS.join(", "))));
+    }
+    match file.get("target") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(target)) if target == TARGET => {}
+        Some(other) => {
+            let what =
+                format!("target: is {other}, and such entries are read for \"{TARGET}\" alone; leave it out");
+            return Err(input(what));
+        }
     }
     let mut updates = Vec::new();
     for (list, read) in [
@@ -35,12 +52,14 @@ pub fn updates(text: &str, schema: &Schema) -> Result<Vec<Update>, CtrlError> {
         let Some(entries) = file.get(list).filter(|entries| !entries.is_null()) else { continue };
         let entries = entries.as_array().ok_or_else(|| input(format!("{list}: expected a list")))?;
         for (index, entry) in entries.iter().enumerate() {
-            let at = |error: CtrlError| input(format!("{list}[{index}]: {error}"));
+            let place = format!("{list}[{index}]");
+            let at = |error: CtrlError| input(format!("{place}: {error}"));
             let item = read(entry, schema).map_err(at)?;
             // A default entry always exists.
             let is_default = matches!(&item, Item::TableEntry(entry) if entry.is_default);
             let kind = if is_default { update::Type::Modify } else { update::Type::Insert };
-            updates.push(Update { r#type: kind.into(), entity: Some(item.entity(schema).map_err(at)?) });
+            let entity = Some(item.entity(schema).map_err(at)?);
+            updates.push((place, Update { r#type: kind.into(), entity }));
         }
     }
     Ok(updates)
@@ -223,6 +242,10 @@ mod tests {
         let broken =
             |from: &str, to: &str| updates(&FILE.replacen(from, to, 1), &schema()).unwrap_err().to_string();
         assert!(broken("I.routes", "I.nothing").contains("table_entries[0]"));
+        assert!(
+            broken("\"bmv2\"", "\"tofino\"")
+                .contains("target: is \"tofino\", and such entries are read for \"bmv2\"")
+        );
         assert!(broken("\"port\": 3", "\"port\": [3, 4]").contains("match port: is matched by one value"));
         assert!(broken("[\"10.0.1.0\", 24]", "[1]").contains("match dst: expected a pair"));
         assert!(broken("\"action_name\"", "\"acton\"").contains("`action_name` is missing"));

@@ -98,6 +98,6 @@ fn what_a_switch_would_refuse_is_named_before_it_is_asked() {
     assert!(of("--clone 0 1").starts_with("line 1: clone session 0"));
     let entry = r#"{"table": "I.routes", "match": {"dst": ["10.0.1.0", 24]}, "action_name": "I.send", "action_params": {"port": 1}}"#;
     let said = of(&format!("{{\"table_entries\": [{entry}, {entry}]}}"));
-    assert_eq!(said, "entry 2: entry 1 has the same key: leave one of them out");
+    assert_eq!(said, "table_entries[1]: table_entries[0] has the same key: leave one of them out");
     assert_ne!(read(&twice.replacen("10.0.1.0", "10.0.2.0", 1), &schema()).unwrap(), []);
 }

@@ -39,7 +39,10 @@ fn bmv2_gets_json_and_tofino_no_program_for_another_architecture() {
     assert_eq!(embedded.config.p4info, bmv2.config.p4info);
     assert_eq!(embedded.entities, bmv2.entities);
     let refused = desired("target = \"tofino\"\n", "").unwrap_err().to_string();
-    assert!(refused.contains("s1's target is tofino") && refused.contains("is written for v1model"), "{refused}");
+    assert!(
+        refused.contains("s1's target is tofino") && refused.contains("is written for v1model"),
+        "{refused}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,9 +50,19 @@ async fn a_rejected_entry_takes_all_others_back() {
     let route = |n: usize| {
         format!("routes dst=10.9.{}.{}/32 --action to next_hop=02:00:00:00:00:09 port=1\n", n / 256, n % 256)
     };
-    // The table has room for 1024.
-    let wanted = desired("", &(0..1024).map(route).collect::<String>()).unwrap();
-    assert!(wanted.entities.len() > 2);
+    // The table has room for 1024. A file with more is refused before a switch hears of it.
+    let refused = desired("", &(0..1024).map(route).collect::<String>()).unwrap_err().to_string();
+    let said = "table PodIngress.routes has room for 1024 entries: leave some out";
+    assert!(
+        refused.contains(said) && refused.contains("s1.entries: line ") && refused.lines().count() == 1,
+        "{refused}"
+    );
+    let mut wanted = desired("", &(0..1000).map(route).collect::<String>()).unwrap();
+    let others = desired("", &(1000..1030).map(route).collect::<String>()).unwrap();
+    wanted.entities.extend(
+        others.entities.into_iter().filter(|entity| !wanted.entities.contains(entity)).collect::<Vec<_>>(),
+    );
+    assert!(wanted.entities.len() > 1024);
     let (_running, target) = common::start(&common::rack(), 0).await;
     let error = provision::install(&wanted, target.clone()).await.unwrap_err().to_string();
     assert!(error.contains("is full"), "{error}");

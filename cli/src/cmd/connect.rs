@@ -219,7 +219,14 @@ pub fn hint_of(error: &CtrlError) -> Option<String> {
 
 /// A hint for racks of `up --keep`: the command as it runs at the `place`, in a namespace of its own.
 pub fn kept_rack_hint(place: &str) -> Option<String> {
-    let racks = Runtime::locate().racks().ok().filter(|racks| !racks.is_empty())?;
+    let mut racks = Runtime::locate().racks().ok()?;
+    // Where the command runs already, the address is wrong.
+    let here = std::fs::read_link("/proc/self/ns/net").ok();
+    let is_here = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok() == here;
+    racks.retain(|rack| place != SWITCH || !rack.switches.iter().any(|switch| is_here(switch.process.pid)));
+    if racks.is_empty() {
+        return None;
+    }
     let names: Vec<&str> = racks.iter().map(|rack| rack.name.as_str()).collect();
     let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
     let rack = if racks.len() > 1 { "--rack NAME " } else { "" };

@@ -1,5 +1,6 @@
 //! `p4rack mininet`.
 
+use super::exercise::Choice;
 use super::topology::is_topology;
 use p4rack_codegen::rack::{self, End};
 use p4rack_codegen::topology::{Host, Link, Runs, Switch, Target, Topology};
@@ -7,6 +8,7 @@ use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::provision;
 use p4rack_lab::bmv2::{Bmv2, Instance};
 use serde_json::{Value, json};
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -32,10 +34,15 @@ pub struct Args {
     /// Instead of Mininet's prompt, ping between all hosts, and in a rack run an incast; exit code 1 on failure
     #[arg(long)]
     test: bool,
-    /// Duration of the test's incast, seconds
-    #[arg(long = "duration", value_name = "S", default_value_t = 3, value_parser = crate::numbers::within::<u32>(1..=600))]
-    duration_s: u32,
+    /// Duration of the test's incast in a rack, seconds [default: 3]
+    #[arg(long = "duration", value_name = "S", value_parser = crate::numbers::within::<u32>(1..=600))]
+    duration_s: Option<u32>,
+    #[command(flatten)]
+    choice: Choice,
 }
+
+/// Duration of a test's incast.
+const DURATION_S: u32 = 3;
 
 /// Runs it: this process becomes Mininet's.
 pub fn run(args: Args) -> ExitCode {
@@ -69,7 +76,7 @@ fn prepare(args: &Args) -> Result<Value, String> {
     let binary = std::env::current_exe().map_err(|error| format!("error: where this program is: {error}"))?;
     let Network { switches, hosts, links, deploy, workload } = network;
     Ok(json!({
-        "binary": binary, "test": args.test, "duration_s": args.duration_s, "switches": switches, "hosts": hosts,
+        "binary": binary, "test": args.test, "duration_s": args.duration_s.unwrap_or(DURATION_S), "switches": switches, "hosts": hosts,
         "links": links, "deploy": deploy, "workload": workload,
         "command_limit_s": COMMAND_LIMIT_S,
     }))
@@ -102,6 +109,7 @@ fn agent(rack: &Rack, file: &Path, scheme: Scheme) -> Value {
 }
 
 fn of_rack(args: &Args) -> Result<Network, String> {
+    args.choice.of(&args.rack).map_err(|error| format!("error: {error}"))?;
     let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
     rack.with_one_switch("`p4rack mininet`").map_err(|error| format!("error: {error}"))?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
@@ -171,13 +179,20 @@ fn port_of(port: u16, rate_bps: Option<u64>, made: Option<&Link>) -> Value {
 }
 
 fn of_topology(args: &Args) -> Result<Network, String> {
-    let given = [("--switch", args.switch.is_some()), ("--scheme", args.scheme.is_some())];
+    let given = [
+        ("--switch", args.switch.is_some()),
+        ("--scheme", args.scheme.is_some()),
+        ("--duration", args.duration_s.is_some()),
+    ];
     if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
         return Err(format!(
             "error: {option} is for racks: a topology describes its switches, so leave it out"
         ));
     }
-    let topology = Topology::load(&args.rack).map_err(|error| error.to_string())?;
+    let exercise = args.choice.of(&args.rack).map_err(|error| format!("error: {error}"))?;
+    let topology = Topology::load_exercise(&args.rack, &exercise).map_err(|error| error.to_string())?;
+    topology.check_started().map_err(|error| error.to_string())?;
+    check_addresses(&topology)?;
     // Programs and entries are checked before anything starts.
     let made = provision::desired_of_all(&topology).into_iter();
     let refused: Vec<String> = made.filter_map(Result::err).map(|error| format!("error: {error}")).collect();
@@ -195,8 +210,21 @@ fn of_topology(args: &Args) -> Result<Network, String> {
         End::Host(at) => json!([topology.hosts.get(at).map(|host| &host.name), null]),
     };
     let links = topology.links.iter().map(|link| json!(link.ends.map(end)));
-    let deploy = vec![absolute(&args.rack)?.display().to_string()];
+    let mut deploy = vec![absolute(&args.rack)?.display().to_string()];
+    deploy.extend(args.choice.words());
     Ok(Network { switches, hosts, links: links.collect(), deploy, workload: None })
+}
+
+/// Switches serve P4Runtime in this machine's own namespace. Errors: it lacks an address.
+fn check_addresses(topology: &Topology) -> Result<(), String> {
+    for (at, switch) in topology.switches.iter().enumerate() {
+        if let Err(error) = TcpListener::bind((switch.grpc_addr.ip(), 0)) {
+            let message = format!("{} is no address of this machine: {error}", switch.grpc_addr.ip());
+            let help = "write 127.0.0.1, or leave grpc_addr out";
+            return Err(topology.mistake_of_switch(at, "grpc_addr", message, help).to_string());
+        }
+    }
+    Ok(())
 }
 
 fn switch_of(topology: &Topology, at: usize, switch: &Switch, bmv2: Option<&Bmv2>) -> Result<Value, String> {
@@ -204,12 +232,6 @@ fn switch_of(topology: &Topology, at: usize, switch: &Switch, bmv2: Option<&Bmv2
         Runs::Rack(_, rack) => Some(rack),
         _ => None,
     };
-    if switch.target == Target::Tofino {
-        let message =
-            format!("{}'s target is tofino, and Mininet's switches are embedded or BMv2", switch.name);
-        let help = "run it elsewhere, then `p4rack deploy` this topology; or write target = \"embedded\", which runs its program, too";
-        return Err(topology.mistake_of_switch(at, "target", message, help).to_string());
-    }
     let mut ports = Vec::new();
     for (port, link) in topology.ports(at) {
         let of_rack = rack.and_then(|rack| rack.hosts.iter().find(|host| host.port == port));

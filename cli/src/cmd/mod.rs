@@ -25,6 +25,7 @@ pub mod cowbird;
 pub mod deploy;
 pub mod doctor;
 pub mod entity;
+pub mod exercise;
 pub mod far;
 pub mod fat_tree;
 mod finding;

@@ -1,9 +1,9 @@
 //! `p4rack up` of a topology, and `p4rack lab`.
 
-use super::refused;
+use super::{exercise, refused};
 use crate::output;
 use p4rack_codegen::kind::Kind;
-use p4rack_codegen::topology::{Exercise, Host, Link, Runs, Topology};
+use p4rack_codegen::topology::{Host, Link, Runs, Topology};
 use p4rack_ctrl::provision;
 use p4rack_lab::rows::Rows;
 use p4rack_lab::sys;
@@ -24,12 +24,8 @@ Examples:
 pub struct LabArgs {
     /// The topology: a topology.json of the P4 tutorials, or TOML
     topology: PathBuf,
-    /// Run the exercise's solution: files in its folder solution/ take precedence
-    #[arg(long)]
-    solution: bool,
-    /// Program of a switch, or of all, instead of the one that topology.json names; may be repeated
-    #[arg(long, value_name = "[SWITCH=]FILE.p4", value_parser = program)]
-    program: Vec<(Option<String>, PathBuf)>,
+    #[command(flatten)]
+    choice: exercise::Choice,
     /// Run the lines of a file instead of the prompt; exit code 1 if one fails
     #[arg(long, value_name = "SCRIPT")]
     test: Option<PathBuf>,
@@ -44,23 +40,15 @@ pub struct LabArgs {
     quiet: bool,
 }
 
-fn program(text: &str) -> Result<(Option<String>, PathBuf), String> {
-    match text.split_once('=') {
-        Some(("", _)) | Some((_, "")) => Err(format!("`{text}` is not SWITCH=FILE.p4")),
-        Some((switch, file)) => Ok((Some(switch.to_owned()), file.into())),
-        None => Ok((None, text.into())),
-    }
-}
-
 /// Runs `p4rack lab`.
 pub fn lab(args: LabArgs) -> ExitCode {
     if let Err(error) = args.pcap.as_deref().map_or(Ok(()), |folder| output::folder("--pcap", folder)) {
         return refused(error);
     }
-    if let Err(error) = of_an_exercise(&args) {
-        return refused(error);
-    }
-    let exercise = Exercise { solution: args.solution, programs: args.program };
+    let exercise = match args.choice.of(&args.topology) {
+        Ok(exercise) => exercise,
+        Err(error) => return refused(error),
+    };
     let options = Options {
         path: args.topology,
         exercise,
@@ -75,23 +63,6 @@ pub fn lab(args: LabArgs) -> ExitCode {
     match options.run(&how) {
         Ok(outcome) => concluded(&outcome),
         Err(error) => refused(error),
-    }
-}
-
-/// Options that choose an exercise's programs are for its topology.json: TOML names the program of each switch itself.
-fn of_an_exercise(args: &LabArgs) -> Result<(), String> {
-    let option = match (args.solution, args.program.is_empty()) {
-        (true, _) => "--solution",
-        (_, false) => "--program",
-        _ => return Ok(()),
-    };
-    let text = std::fs::read_to_string(&args.topology).unwrap_or_default();
-    match Kind::of(&text) {
-        Some(Kind::Topology) => Err(format!(
-            "{}: {option} is for a topology.json of the P4 tutorials; change `program` of the switch in this file instead",
-            args.topology.display()
-        )),
-        _ => Ok(()),
     }
 }
 

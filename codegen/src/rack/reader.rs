@@ -140,8 +140,9 @@ impl<'t> Sink<'t> {
 
     /// Name of the file, and the line of each field that was read.
     pub(crate) fn into_lines(self) -> (String, BTreeMap<String, usize>) {
-        let lines = self.places.iter().map(|(field, span)| (field.clone(), self.line(span))).collect();
-        (self.file.to_owned(), lines)
+        let ends: Vec<usize> = self.text.match_indices('\n').map(|(at, _)| at).collect();
+        let line = |span: Range<usize>| ends.partition_point(|end| *end < span.start) + 1;
+        (self.file.to_owned(), self.places.into_iter().map(|(field, span)| (field, line(span))).collect())
     }
 
     /// Whether a mistake of this field was recorded.

@@ -31,12 +31,12 @@ pub(super) fn finish(mut sink: Sink<'_>, drafts: Drafts) -> Result<Topology, Rac
 }
 
 fn build(sink: &mut Sink<'_>, drafts: Drafts) -> Option<Topology> {
-    let Drafts { name, switches, hosts, links, workload, first_grpc_port } = drafts;
+    let Drafts { name, switches, hosts, links, workload, first_grpc_port, is_json } = drafts;
     if switches.is_empty() {
         sink.refuse(&["switch"], "is missing".to_owned(), "add one [[switch]] table for each switch");
     }
     unique_nodes(sink, &switches, &hosts);
-    let runs: Vec<Option<Runs>> = switches.iter().map(|draft| runs(sink, draft)).collect();
+    let runs: Vec<Option<Runs>> = switches.iter().map(|draft| runs(sink, draft, is_json)).collect();
     let nodes = Nodes {
         switches: switches.iter().map(|draft| draft.name.as_deref()).collect(),
         hosts: hosts.iter().map(|draft| draft.name.as_deref()).collect(),
@@ -46,10 +46,11 @@ fn build(sink: &mut Sink<'_>, drafts: Drafts) -> Option<Topology> {
     for (position, draft) in hosts.iter().enumerate() {
         let at = resolved.iter().flatten().find(|link| link.joins_host(position));
         if at.is_none() && draft.name.is_some() && resolved.iter().all(Option::is_some) {
-            let help = format!(
-                "add a [[link]] with ends = [\"{}\", \"s1:1\"]",
-                draft.name.as_deref().unwrap_or("h1")
-            );
+            let name = draft.name.as_deref().unwrap_or("h1");
+            let help = match is_json {
+                true => format!("add [\"{name}\", \"s1-p1\"] to \"links\""),
+                false => format!("add a [[link]] with ends = [\"{name}\", \"s1:1\"]"),
+            };
             sink.refuse(&[&draft.field], "has no link".to_owned(), help);
         }
         complete.push(host(sink, draft, position, links::rack_host(at, &runs)));
@@ -60,19 +61,12 @@ fn build(sink: &mut Sink<'_>, drafts: Drafts) -> Option<Topology> {
             links::check_rack(sink, &draft.field, rack, position, (&resolved, &hosts));
         }
     }
+    let drafts_of: Vec<String> = switches.iter().map(|draft| draft.field.clone()).collect();
     let mut built = Vec::new();
     for (position, (draft, runs)) in switches.into_iter().zip(runs).enumerate() {
         built.push(switch(sink, draft, runs, first_grpc_port.saturating_add(position as u16)));
     }
-    for (n, switch) in built.iter().enumerate() {
-        let same = |other: &Option<Switch>| {
-            other.as_ref().map(|other| other.grpc_addr) == switch.as_ref().map(|switch| switch.grpc_addr)
-        };
-        if let Some(first) = built[..n].iter().position(same).filter(|_| switch.is_some()) {
-            let message = format!("is switch[{first}]'s already");
-            sink.refuse(&[&format!("switch[{n}].grpc_addr")], message, "give each switch its own address");
-        }
-    }
+    unique_servers(sink, &drafts_of, &built);
     links::check_ports(sink, &built, &links, &resolved);
     Some(Topology {
         name: name?,
@@ -84,7 +78,7 @@ fn build(sink: &mut Sink<'_>, drafts: Drafts) -> Option<Topology> {
     })
 }
 
-fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {
+fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft, is_json: bool) -> Option<Runs> {
     let field = |key: &str| format!("{}.{key}", draft.field);
     match (&draft.program, &draft.rack) {
         (Some(_), Some(_)) => {
@@ -95,7 +89,8 @@ fn runs(sink: &mut Sink<'_>, draft: &SwitchDraft) -> Option<Runs> {
         (program, None) => {
             if program.is_none() && draft.entries.is_some() {
                 let message = "belong to no program".to_owned();
-                sink.refuse(&[&field("entries")], message, "name the program that they are for");
+                let keys = ["entries", "runtime_json"].map(field);
+                sink.refuse(&[&keys[usize::from(is_json)]], message, "name the program that they are for");
             }
             Some(program.clone().map_or(Runs::Nothing, Runs::Program))
         }
@@ -252,6 +247,28 @@ fn unique_nodes(sink: &mut Sink<'_>, switches: &[SwitchDraft], hosts: &[HostDraf
         if let Some(first) = seen.insert(name, field) {
             let message = format!("`{name}` is {first}'s already");
             sink.refuse(&[&format!("{field}.name")], message, "give each node its own name");
+        }
+    }
+}
+
+/// Two servers share no address and port; a wildcard address is all of them.
+fn unique_servers(sink: &mut Sink<'_>, fields: &[String], switches: &[Option<Switch>]) {
+    let addr = |at: usize| switches[at].as_ref().map(|switch| switch.grpc_addr);
+    for (n, own) in (0..switches.len()).filter_map(|n| Some((n, addr(n)?))) {
+        let field = format!("{}.grpc_addr", fields[n]);
+        let clashes = |at: &usize| {
+            addr(*at).is_some_and(|other| {
+                let (one, two) = (own.ip(), other.ip());
+                own.port() == other.port() && (one == two || one.is_unspecified() || two.is_unspecified())
+            })
+        };
+        if own.port() == 0 {
+            let message =
+                "has port 0, which is any that is free, so that no controller would know it".to_owned();
+            sink.refuse(&[&field], message, "write a port such as 9559");
+        } else if let Some(first) = (0..n).find(clashes) {
+            let message = format!("is {}'s already", fields[first]);
+            sink.refuse(&[&field], message, "give each switch its own address");
         }
     }
 }

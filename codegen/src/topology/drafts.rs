@@ -15,6 +15,8 @@ pub(super) struct Drafts {
     pub(super) workload: Option<Workload>,
     /// P4Runtime's port of the first switch; the others' count up.
     pub(super) first_grpc_port: u16,
+    /// Whether it is a `topology.json`, in whose words advice is given.
+    pub(super) is_json: bool,
 }
 
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use super::{Target, Topology};
 use crate::rack::{End, FieldError, RackError};
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 /// Lines of a file's fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,30 +43,43 @@ impl Topology {
         RackError { errors: vec![self.places.mistake(table, key, message, help.into())] }
     }
 
+    /// Whether p4rack starts all its switches. Errors: those for Tofino.
+    pub fn check_started(&self) -> Result<(), RackError> {
+        let is_tofino = |at: &usize| self.switches[*at].target == Target::Tofino;
+        let refused = (0..self.switches.len()).filter(is_tofino).flat_map(|at| {
+            let name = &self.switches[at].name;
+            let message = format!("{name}'s target is tofino, and p4rack starts embedded switches and BMv2");
+            let help = "run it elsewhere, then `p4rack deploy` this topology; or write target = \"embedded\", which runs its program, \
+                        too";
+            self.mistake_of_switch(at, "target", message, help).errors
+        });
+        sorted(refused.collect())
+    }
+
     /// Whether one machine can run it, in namespaces: what `p4rack up` and `p4rack lab` need. Errors: a switch that is not
     /// started, links that a switch can't make, an address that the switches' namespace lacks.
     pub fn check_local(&self) -> Result<(), RackError> {
         let mut errors = Vec::new();
-        for (at, switch) in self.switches.iter().enumerate() {
-            let name = &switch.name;
-            if switch.target == Target::Tofino {
-                let message =
-                    format!("{name}'s target is tofino, and p4rack starts embedded switches and BMv2");
-                let help = "run it elsewhere, then `p4rack deploy` this topology; or write target = \"embedded\", which runs its \
-                            program, too";
-                errors.extend(self.mistake_of_switch(at, "target", message, help).errors);
-                continue;
-            }
-            let ip = switch.grpc_addr.ip();
-            if !ip.is_loopback() && !ip.is_unspecified() {
+        let mut add = |checked: Result<(), RackError>| {
+            errors.extend(checked.err().into_iter().flat_map(|error| error.errors))
+        };
+        add(self.check_started());
+        for (at, switch) in
+            self.switches.iter().enumerate().filter(|(_, switch)| switch.target != Target::Tofino)
+        {
+            // The namespace has IPv4's loopback addresses alone.
+            let (ip, name) = (switch.grpc_addr.ip(), &switch.name);
+            let is_there =
+                ip == Ipv6Addr::UNSPECIFIED || ip.is_ipv4() && (ip.is_loopback() || ip.is_unspecified());
+            if !is_there {
                 let message =
                     format!("{ip} is not in the namespace of the switches, where {name} is to serve it");
                 let help =
                     "write 127.0.0.1, or leave grpc_addr out; `p4rack deploy` reaches switches elsewhere";
-                errors.extend(self.mistake_of_switch(at, "grpc_addr", message, help).errors);
+                add(Err(self.mistake_of_switch(at, "grpc_addr", message, help)));
             }
         }
-        errors.extend(self.check_bmv2_links().err().into_iter().flat_map(|error| error.errors));
+        add(self.check_bmv2_links());
         sorted(errors)
     }
 

@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str, file: &str, folder: &Path) -> Result<Topology, R
     root.finish(&mut sink);
     let name = name.map(|name| name.value);
     let first_grpc_port = FIRST_GRPC_PORT;
-    check::finish(sink, Drafts { name, switches, hosts, links, workload, first_grpc_port })
+    check::finish(sink, Drafts { name, switches, hosts, links, workload, first_grpc_port, is_json: false })
 }
 
 fn parse_name(text: &str) -> Result<String, String> {

@@ -92,7 +92,15 @@ pub(super) fn parse(text: &str, file: &str, path: &Path, exercise: &Exercise) ->
     let name = Some(files.name());
     check::finish(
         sink,
-        Drafts { name, switches, hosts, links, workload: None, first_grpc_port: FIRST_GRPC_PORT },
+        Drafts {
+            name,
+            switches,
+            hosts,
+            links,
+            workload: None,
+            first_grpc_port: FIRST_GRPC_PORT,
+            is_json: true,
+        },
     )
 }
 

@@ -1,6 +1,7 @@
 //! Arguments of `p4rack deploy`, for a single deployment and for `--watch`.
 
 use crate::cmd::connect;
+use crate::cmd::exercise::Choice;
 use crate::cmd::settings::Settings;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::{Arch, Rack, Scheme};
@@ -57,6 +58,8 @@ pub struct Args {
     /// switch are for racks alone
     #[arg(value_name = "RACK|TOPOLOGY")]
     pub rack: PathBuf,
+    #[command(flatten)]
+    pub choice: Choice,
     #[command(flatten)]
     pub settings: Settings,
     #[arg(long, help = crate::cmd::schemes::help("as described"))]

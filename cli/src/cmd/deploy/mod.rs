@@ -13,6 +13,9 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
+    if let Err(error) = args.choice.of(&args.rack) {
+        return super::refused(error);
+    }
     match args.watch {
         true if crate::cmd::topology::is_topology(&args.rack) => kept::run(args),
         true => watch::run(args),

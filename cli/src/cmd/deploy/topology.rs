@@ -36,7 +36,9 @@ pub fn members(args: &Args) -> Result<(Topology, Vec<Member>), CtrlError> {
         let message = format!("{option} is for racks: a topology describes its switches, so leave it out");
         return Err(CtrlError::Input(message));
     }
-    let topology = Topology::load(&args.rack).map_err(|error| CtrlError::Input(error.to_string()))?;
+    let exercise = args.choice.of(&args.rack).map_err(CtrlError::Input)?;
+    let topology = Topology::load_exercise(&args.rack, &exercise);
+    let topology = topology.map_err(|error| CtrlError::Input(error.to_string()))?;
     if topology.switches.iter().any(|switch| switch.target == Target::Tofino) {
         args.identity.refuse_p4runtimes();
     }
