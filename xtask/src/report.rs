@@ -3,10 +3,10 @@
 use crate::lanes::{End, Ended, Lanes, News};
 use crate::skips;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Number of the slowest test binaries that are listed at the end.
-const SLOWEST: usize = 10;
+/// Number of the slowest steps that are listed at the end.
+const SLOWEST: usize = 24;
 
 /// Exit code of a suite that tests nothing and names its requirements.
 const NOTHING_TESTED: i32 = 77;
@@ -21,8 +21,8 @@ pub struct Report {
     skips: Vec<(String, String)>,
     /// Command blocks of documents that say why they are not run.
     not_run: Vec<String>,
-    /// Seconds, and the test binary that took them.
-    slowest: Vec<(f64, String)>,
+    /// Each step, or the test binary that it runs, and how long it took beside others.
+    took: Vec<(Duration, String)>,
 }
 
 impl Report {
@@ -37,7 +37,7 @@ impl Report {
         };
         let ok = result.is_ok();
         self.check(name, result);
-        println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
+        self.took(name, start.elapsed());
         ok
     }
 
@@ -69,7 +69,7 @@ impl Report {
             Ok(output) => Err(format!("{command:?} ended with {}", output.status)),
             Err(error) => Err(format!("{command:?} did not start: {error}")),
         };
-        println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
+        self.took(name, start.elapsed());
         let written = result.as_ref().ok().map(|written| String::from_utf8_lossy(written).into_owned());
         self.check(name, result.map(drop));
         written
@@ -108,15 +108,17 @@ impl Report {
             Err(error) => self.check(&name, Err(error.to_string())),
         }
         println!("   {name}: {:.0} s", took.as_secs_f64());
+        self.took.push((took, lines.running));
+    }
+
+    fn took(&mut self, name: &str, took: Duration) {
+        println!("   {name}: {:.0} s", took.as_secs_f64());
+        self.took.push((took, name.to_owned()));
     }
 
     /// Prints the summary and returns the exit code.
     pub fn close(mut self) -> ExitCode {
         println!();
-        self.slowest.sort_by(|one, other| other.0.total_cmp(&one.0));
-        for (seconds, of) in self.slowest.iter().take(SLOWEST) {
-            println!("{seconds:7.1} s  {of}");
-        }
         for (name, reason) in &self.skips {
             match skips::allowed(reason) {
                 Some(why) => println!("skipped: {name}: {reason} (allowed: {why})"),
@@ -130,6 +132,11 @@ impl Report {
         }
         for block in &self.not_run {
             println!("{block}");
+        }
+        // Near the end: logs are often cut at the front.
+        self.took.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
+        for (took, of) in self.took.iter().take(SLOWEST) {
+            println!("{:7.1} s  {of}", took.as_secs_f64());
         }
         for failure in &self.failures {
             println!("failed: {failure}");
@@ -203,9 +210,6 @@ impl Lines {
                 report.skips.push((self.running.clone(), "no reason given".into()));
             }
             self.named = 0;
-            let seconds =
-                line.rsplit_once(" in ").and_then(|(_, time)| time.split(['s', ' ']).next()?.parse().ok());
-            report.slowest.extend(seconds.map(|seconds: f64| (seconds, self.running.clone())));
         }
     }
 }
@@ -307,10 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_are_named() {
-        let text = "     Running tests/a.rs (target/a-1)\ntest result: ok. 1 passed; 0 failed; finished in 12.25s\n\
-                    ==== embedded: 9 passed, 0 failed, 0 skipped in 25.8 s ====";
-        assert_eq!(read(text).slowest, [(12.25, "tests/a.rs".into()), (25.8, "tests/a.rs".into())]);
+    fn what_steps_took_is_named_by_their_test_binaries() {
+        let mut report = Report::default();
+        let name = "Running tests/a.rs (target/verify/deps/a-1)";
+        report.ended(Started::new(name, Command::new("sh").args(["-c", "sleep 0.1"])).wait());
+        assert!(report.step("b", Command::new("sh").args(["-c", "sleep 0.2"])));
+        let [(a_took, a), (b_took, b)] = &report.took[..] else { panic!("{:?}", report.took) };
+        assert_eq!((a.as_str(), b.as_str()), ("tests/a.rs", "b"));
+        assert!(*a_took >= Duration::from_millis(100) && *b_took >= Duration::from_millis(200));
     }
 
     #[test]
